@@ -1,0 +1,47 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+
+/// The floors of the house, lowest first. A target names only targets of lower floors;
+/// `scripts/check` builds with `--explicit-target-dependency-import-check error`, so that an
+/// import that is not named here does not compile.
+let package = Package(
+  name: "prefsfs",
+  products: [.executable(name: "prefsfs", targets: ["prefsfs"])],
+  targets: [
+    // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
+    .target(name: "PropertyList", swiftSettings: strict),
+    .systemLibrary(name: "CLinux"),
+    .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
+    .systemLibrary(name: "CFUSE", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    // 1: domains, places, search list, changesets, the engine protocol
+    .target(
+      name: "PreferenceModel", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
+    // 2: property list files, journal, durability
+    .target(
+      name: "PreferenceStore", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 3: search list, lookup, observers, writer
+    .target(
+      name: "PreferenceEngine",
+      dependencies: ["PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 5: preferences as nodes, names and bytes
+    .target(
+      name: "PreferenceTree", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 6: libfuse in, libfuse out
+    .target(
+      name: "FUSEDriver",
+      dependencies: ["PreferenceTree", "PreferenceModel", "SystemCalls", "CFUSE", "CLinux"],
+      swiftSettings: strict),
+    // 7: compose, run, exit
+    .executableTarget(
+      name: "prefsfs",
+      dependencies: [
+        "FUSEDriver", "PreferenceTree", "PreferenceEngine", "PreferenceStore", "PreferenceModel",
+        "PropertyList", "SystemCalls",
+      ], swiftSettings: strict),
+  ]
+)

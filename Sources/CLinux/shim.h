@@ -1,0 +1,16 @@
+// Linux calls that the Glibc module leaves out, as one module. Nothing here decides anything.
+#ifndef PREFSFS_CLINUX_SHIM_H
+#define PREFSFS_CLINUX_SHIM_H
+
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+
+// prctl(2) is variadic, which Swift cannot call.
+static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+// renameat2(2)'s flags, which stdio.h declares for _GNU_SOURCE only.
+static const unsigned int prefsfs_rename_noreplace = 1u << 0;
+static const unsigned int prefsfs_rename_exchange = 1u << 1;
+
+#endif

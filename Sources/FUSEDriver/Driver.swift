@@ -1,0 +1,174 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import Synchronization
+import SystemCalls
+
+/// libfuse in, libfuse out: requests become calls of the tree, effects become notifications.
+///
+/// Promises: every request gets exactly one reply, in the order of arrival but for fsync. What the
+/// kernel must be told of a request is told: attributes before the reply (so that the very next
+/// stat(2) is right), pages and entries after it.
+///
+/// Threads: the loop's, which runs the tree and never waits for a disk; the notifier's, because
+/// dropping pages or entries waits for locks that a request of ours may hold; the synchroniser's,
+/// which waits in fsync(2). No lock is held while libfuse is called. Notices of the engine come on
+/// any thread and are handed to the loop through `mailbox`.
+///
+/// "No open": OPEN, OPENDIR and FLUSH are answered with ENOSYS, so that the kernel stops sending
+/// them and opens from its caches alone (law 5); that is why a write is judged at write(2).
+public final class Driver {
+  let tree: Tree
+  let engine: any Engine
+  let owner: Owner
+  private let log: @Sendable (String) -> Void
+  let mailbox: Mailbox
+  private let notifier: Notifier
+  private let synchroniser: Synchroniser
+  private(set) var session: SessionPointer
+
+  /// Makes a session; nothing is mounted yet.
+  /// - Parameter arguments: options for libfuse, as on a command line, without the program's name.
+  public init(
+    engine: any Engine, options: TreeOptions, owner: Owner, arguments: [String],
+    log: @escaping @Sendable (String) -> Void
+  ) throws(DriverError) {
+    let author = Author(number: UInt64(getpid()))
+    self.engine = engine
+    self.owner = owner
+    self.log = log
+    tree = Tree(engine: engine, options: options, author: author, log: log)
+    do throws(SystemError) {
+      mailbox = try Mailbox()
+      notifier = try Notifier()
+      synchroniser = try Synchroniser(engine: engine, owner: owner)
+    } catch {
+      throw DriverError("\(error)")
+    }
+    session = SessionPointer(nil)
+    session = try makeSession(arguments)
+    notifier.session = session
+    engine.observe { [mailbox] notice in
+      if notice.author != author { mailbox.put(notice) }
+    }
+  }
+
+  private func makeSession(_ arguments: [String]) throws(DriverError) -> SessionPointer {
+    var operations = Operations.table
+    let words = (["prefsfs"] + arguments).map { strdup($0) }
+    defer { for word in words { free(word) } }
+    var pointers = words
+    let pointer = pointers.withUnsafeMutableBufferPointer { buffer in
+      var list = prefsfs_fuse_args(CInt(buffer.count), buffer.baseAddress)
+      defer { fuse_opt_free_args(&list) }
+      return fuse_session_new(
+        &list, &operations, MemoryLayout.size(ofValue: operations),
+        Unmanaged.passUnretained(self).toOpaque())
+    }
+    guard let pointer else { throw DriverError("libfuse refused the options") }
+    return SessionPointer(pointer)
+  }
+
+  /// Mounts; the mount answers once `run` is called.
+  public func mount(at path: String) throws(DriverError) {
+    guard fuse_session_mount(session.raw, path) == 0 else {
+      throw DriverError("\(path): could not be mounted")
+    }
+  }
+
+  /// Serves requests until the mount is gone or a signal asks for the end (SIGTERM, SIGINT,
+  /// SIGHUP, which the caller has blocked); then unmounts and waits for the workers.
+  public func run() throws(DriverError) {
+    do throws(SystemError) {
+      try ReceiveLoop(self).run()
+    } catch {
+      log("\(error)")
+    }
+    synchroniser.stop()
+    notifier.stop()
+    fuse_session_unmount(session.raw)
+    fuse_session_destroy(session.raw)
+  }
+
+  // MARK: - Requests
+
+  /// Answers a request of the kernel with what `body` gives.
+  func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
+    let answer: Answer
+    do {
+      answer = try body()
+    } catch {
+      answer = .error(error.errno)
+    }
+    let rest = dropAttributes()
+    reply.send(answer, owner: owner)
+    notifier.put(rest)
+  }
+
+  /// fsync(2): the tree decides, the disk is waited for elsewhere.
+  func synchronize(_ reply: consuming Reply, _ body: () throws(TreeError) -> Void) {
+    var refusal: TreeError?
+    do { try body() } catch { refusal = error }
+    notifier.put(dropAttributes())
+    if let refusal {
+      reply.send(.error(refusal.errno), owner: owner)
+    } else {
+      synchroniser.put(reply)
+    }
+  }
+
+  /// Performs the effects on attributes, which take no lock of the kernel's that a request holds;
+  /// gives back the others.
+  private func dropAttributes() -> [Effect] {
+    tree.takeEffects().filter { effect in
+      guard case .dropAttributes(let node) = effect else { return true }
+      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
+      return false
+    }
+  }
+
+  /// What came due, or from other threads.
+  func runTimers(now: Instant) {
+    for notice in mailbox.take() { tree.changed(notice) }
+    if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: now) }
+    notifier.put(dropAttributes())
+  }
+}
+
+/// Why a mount cannot be made.
+public struct DriverError: Error, CustomStringConvertible {
+  /// A sentence for people.
+  public let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// libfuse's session. Its functions may be called from any thread: the session locks what its
+/// threads share, and a notification is one write(2).
+struct SessionPointer: @unchecked Sendable {
+  let raw: OpaquePointer?
+
+  init(_ raw: OpaquePointer?) { self.raw = raw }
+}
+
+/// Notices on their way to the loop.
+final class Mailbox: Sendable {
+  private let notices = Mutex<[Notice]>([])
+  /// Rung when there is something.
+  let bell: Wakeup
+
+  init() throws(SystemError) { bell = try Wakeup() }
+
+  func put(_ notice: Notice) {
+    notices.withLock { $0.append(notice) }
+    bell.ring()
+  }
+
+  func take() -> [Notice] {
+    notices.withLock { notices in
+      defer { notices = [] }
+      return notices
+    }
+  }
+}

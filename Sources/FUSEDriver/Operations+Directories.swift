@@ -1,0 +1,113 @@
+import CFUSE
+import Glibc
+import PreferenceTree
+import SystemCalls
+
+extension Operations {
+  static func addDirectories(_ table: inout fuse_lowlevel_ops) {
+    table.mkdir = { request, parent, name, _ in
+      answer(request) { tree throws(TreeError) in
+        .entry(try tree.makeDirectory(NodeID(rawValue: parent), bytes(name), now: .now))
+      }
+    }
+    table.rmdir = { request, parent, name in
+      answer(request) { tree throws(TreeError) in
+        try tree.removeDirectory(NodeID(rawValue: parent), bytes(name), now: .now)
+        return .done
+      }
+    }
+    table.opendir = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
+    table.readdir = { request, node, room, offset, _ in
+      list(request, node, room, offset) { buffer, _, item in
+        buffer.add(item)
+      }
+    }
+    table.readdirplus = { request, node, room, offset, _ in
+      list(request, node, room, offset) { buffer, driver, item in
+        buffer.addWithAttributes(item, driver: driver, parent: NodeID(rawValue: node))
+      }
+    }
+    table.fsyncdir = { request, _, _, _ in
+      serve(request) { driver, reply in driver.synchronize(reply) {} }
+    }
+  }
+
+}
+
+private func list(
+  _ request: fuse_req_t?, _ node: fuse_ino_t, _ room: Int, _ offset: off_t,
+  add: (inout ListingBuffer, Driver, ListingItem) -> Bool
+) {
+  serve(request) { driver, reply in
+    driver.answer(reply) { () throws(TreeError) in
+      let items = try driver.tree.list(NodeID(rawValue: node), after: UInt64(offset))
+      var buffer = ListingBuffer(request: request, room: room)
+      let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
+        ListingItem(name: name, inode: node, isDirectory: true, cookie: cookie)
+      }
+      for item in dots + items where !add(&buffer, driver, item) { break }
+      return .bytes(buffer.bytes[...])
+    }
+  }
+}
+
+/// The entries of one READDIR, as many as there is room for.
+struct ListingBuffer {
+  private let request: fuse_req_t?
+  private let room: Int
+  private(set) var bytes: [UInt8] = []
+
+  init(request: fuse_req_t?, room: Int) {
+    self.request = request
+    self.room = room
+    bytes.reserveCapacity(room)
+  }
+
+  private func status(_ item: ListingItem) -> stat {
+    var status = stat()
+    status.st_ino = UInt(item.inode)
+    status.st_mode = item.isDirectory ? S_IFDIR : S_IFREG
+    return status
+  }
+
+  /// Adds a name; false when there is no room.
+  mutating func add(_ item: ListingItem) -> Bool {
+    var status = status(item)
+    return append { request, buffer, size in
+      fuse_add_direntry(request, buffer, size, item.name, &status, off_t(item.cookie))
+    }
+  }
+
+  /// Adds a name with its attributes, which counts as a look-up; false when there is no room. A
+  /// name that is gone, or whose value cannot be read, stands without attributes.
+  mutating func addWithAttributes(_ item: ListingItem, driver: Driver, parent: NodeID) -> Bool {
+    let size = fuse_add_direntry_plus(request, nil, 0, item.name, nil, 0)
+    guard bytes.count + size <= room else { return false }
+    var parameters = fuse_entry_param()
+    let isDot = item.name == "." || item.name == ".."
+    if !isDot,
+      case .found(let entry)? = try? driver.tree.lookup(parent, Array(item.name.utf8), now: .now)
+    {
+      parameters = driver.owner.parameters(entry)
+    } else {
+      parameters.attr = status(item)
+    }
+    return append { request, buffer, size in
+      fuse_add_direntry_plus(request, buffer, size, item.name, &parameters, off_t(item.cookie))
+    }
+  }
+
+  private mutating func append(
+    _ add: (fuse_req_t?, UnsafeMutablePointer<CChar>?, Int) -> Int
+  ) -> Bool {
+    let size = add(request, nil, 0)
+    guard bytes.count + size <= room else { return false }
+    let start = bytes.count
+    bytes.append(contentsOf: repeatElement(0, count: size))
+    bytes.withUnsafeMutableBytes { buffer in
+      let place = buffer.baseAddress.map { ($0 + start).assumingMemoryBound(to: CChar.self) }
+      _ = add(request, place, size)
+    }
+    return true
+  }
+}

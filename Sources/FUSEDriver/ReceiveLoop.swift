@@ -1,0 +1,81 @@
+import CFUSE
+import CLinux
+import Glibc
+import SystemCalls
+
+/// Receives requests and has them served, one after the other.
+///
+/// A wake-up of the thread costs more than most requests, so the loop asks the descriptor again
+/// and again for 50 us after a request before it sleeps in poll(2).
+struct ReceiveLoop: ~Copyable {
+  private let driver: Driver
+  private let descriptor: CInt
+  private let signals: Descriptor
+  private static let patience: Int64 = 50_000
+
+  init(_ driver: Driver) throws(SystemError) {
+    self.driver = driver
+    descriptor = fuse_session_fd(driver.session.raw)
+    let flags = fcntl(descriptor, F_GETFL)
+    if fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 {
+      throw SystemError("fcntl", "/dev/fuse")
+    }
+    var set = Self.endingSignals
+    let number = signalfd(-1, &set, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
+    if number < 0 { throw SystemError("signalfd", "") }
+    signals = Descriptor(owning: number)
+  }
+
+  /// The signals that end a mount cleanly.
+  static var endingSignals: sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&set, signal) }
+    return set
+  }
+
+  func run() throws(SystemError) {
+    let session = driver.session.raw
+    var buffer = fuse_buf()
+    defer { free(buffer.mem) }
+    var lastRequest = Instant.now
+    while fuse_session_exited(session) == 0 {
+      let result = fuse_session_receive_buf(session, &buffer)
+      let now = Instant.now
+      if result > 0 {
+        fuse_session_process_buf(session, &buffer)
+        lastRequest = now
+        if driver.tree.nextDeadline.map({ $0 <= now }) == true { driver.runTimers(now: now) }
+      } else if result == 0 || result == -ENODEV {
+        return
+      } else if result == -EAGAIN {
+        guard now.nanoseconds - lastRequest.nanoseconds > Self.patience else { continue }
+        if wait() { return }
+      } else if result != -EINTR {
+        throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
+      }
+    }
+  }
+
+  /// Sleeps until there is something to do.
+  /// - Returns: whether a signal asks for the end.
+  private func wait() -> Bool {
+    var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
+    let deadline = driver.tree.nextDeadline
+    let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
+    _ = poll(&entries, nfds_t(entries.count), timeout)
+    if entries[2].revents != 0 { return true }
+    if entries[1].revents != 0 { driver.mailbox.bell.clear() }
+    driver.runTimers(now: .now)
+    return false
+  }
+}
+
+/// Blocks the signals that end a mount, so that the loop gets them; call it before any thread is
+/// made.
+public func blockEndingSignals() {
+  var set = ReceiveLoop.endingSignals
+  pthread_sigmask(SIG_BLOCK, &set, nil)
+}

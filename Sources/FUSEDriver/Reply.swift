@@ -1,0 +1,137 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import SystemCalls
+
+/// What a request is answered with.
+enum Answer {
+  case error(Errno)
+  case done
+  case entry(Entry)
+  case missing(isRemembered: Bool)
+  case attributes(Attributes)
+  case created(Entry, HandleID)
+  case bytes(ArraySlice<UInt8>)
+  case written(Int)
+  case space(StoreSpace)
+  /// getxattr(2), listxattr(2): the bytes, or their number when `room` is 0.
+  case attribute([UInt8], room: Int)
+  /// FUSE_FORGET has no answer.
+  case none
+}
+
+/// The one reply to a request. `send` consumes it, so that a second one does not compile; one that
+/// is dropped unsent is EIO.
+///
+/// Any thread may send it: libfuse writes a reply with one system call and locks what it shares.
+struct Reply: ~Copyable, @unchecked Sendable {
+  private let request: fuse_req_t
+
+  init(_ request: fuse_req_t) { self.request = request }
+
+  deinit { fuse_reply_err(request, EIO) }
+
+  /// Sends the answer. What the kernel no longer waits for (an interrupted request) is dropped.
+  consuming func send(_ answer: Answer, owner: Owner) {
+    let request = self.request
+    discard self
+    switch answer {
+    case .error(let errno): fuse_reply_err(request, errno.rawValue)
+    case .done: fuse_reply_err(request, 0)
+    case .none: fuse_reply_none(request)
+    case .entry(let entry):
+      var parameters = owner.parameters(entry)
+      fuse_reply_entry(request, &parameters)
+    case .missing(let isRemembered):
+      var parameters = fuse_entry_param()
+      parameters.entry_timeout = isRemembered ? Owner.forever : 0
+      fuse_reply_entry(request, &parameters)
+    case .attributes(let attributes):
+      var status = owner.status(attributes)
+      fuse_reply_attr(request, &status, attributes.isSettled ? Owner.forever : 0)
+    case .created(let entry, let handle):
+      var parameters = owner.parameters(entry)
+      var info = fuse_file_info()
+      info.fh = handle.rawValue
+      fuse_reply_create(request, &parameters, &info)
+    case .written(let count): fuse_reply_write(request, count)
+    case .bytes(let bytes): Self.send(bytes, request)
+    case .attribute(let bytes, let room): Self.send(bytes, room: room, request)
+    case .space(let space):
+      var numbers = statvfs(space)
+      fuse_reply_statfs(request, &numbers)
+    }
+  }
+
+  private static func send(_ bytes: ArraySlice<UInt8>, _ request: fuse_req_t) {
+    bytes.withUnsafeBytes { buffer in
+      _ = fuse_reply_buf(
+        request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+    }
+  }
+
+  private static func send(_ bytes: [UInt8], room: Int, _ request: fuse_req_t) {
+    if room == 0 {
+      fuse_reply_xattr(request, bytes.count)
+    } else if room < bytes.count {
+      fuse_reply_err(request, ERANGE)
+    } else {
+      send(bytes[...], request)
+    }
+  }
+}
+
+/// Whose files they are, and how nodes become what the kernel takes.
+public struct Owner: Sendable {
+  /// `-o uid=`, or the user of the process.
+  public var user = getuid()
+  /// `-o gid=`, or the group of the process.
+  public var group = getgid()
+  /// `-o umask=`: bits that no file has.
+  public var mask: mode_t = 0
+
+  /// The user of the process.
+  public init() {}
+
+  /// Seconds that entries and attributes are good for: what changes is taken back explicitly.
+  static let forever: Double = 86400 * 365
+
+  func status(_ attributes: Attributes) -> stat {
+    var status = stat()
+    let type: mode_t = attributes.isDirectory ? S_IFDIR : S_IFREG
+    status.st_ino = UInt(attributes.inode)
+    status.st_mode = type | (mode_t(attributes.mode) & ~mask)
+    // 1 says of a directory that its links do not count subdirectories, as btrfs has it.
+    status.st_nlink = 1
+    status.st_uid = user
+    status.st_gid = group
+    status.st_size = off_t(attributes.size)
+    status.st_blksize = 4096
+    status.st_blocks = blkcnt_t((attributes.size + 511) / 512)
+    let time = attributes.modified.timespec
+    (status.st_atim, status.st_mtim, status.st_ctim) = (time, time, time)
+    return status
+  }
+
+  func parameters(_ entry: Entry) -> fuse_entry_param {
+    var parameters = fuse_entry_param()
+    parameters.ino = entry.node.rawValue
+    parameters.attr = status(entry.attributes)
+    parameters.attr_timeout = entry.attributes.isSettled ? Self.forever : 0
+    parameters.entry_timeout = entry.isRemembered ? Self.forever : 0
+    return parameters
+  }
+}
+
+extension statvfs {
+  fileprivate init(_ space: StoreSpace) {
+    self.init()
+    f_bsize = UInt(space.blockSize)
+    f_frsize = UInt(space.blockSize)
+    f_blocks = fsblkcnt_t(space.blocks)
+    f_bfree = fsblkcnt_t(space.free)
+    f_bavail = fsblkcnt_t(space.available)
+    f_namemax = 255
+  }
+}

@@ -1,0 +1,140 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import Synchronization
+import SystemCalls
+
+/// Tells the kernel to drop pages and entries, on a thread of its own: the kernel waits there for
+/// locks that a request of ours may hold until it is answered. Effects that wait are a set, so
+/// that a storm of changes stays bounded. What the kernel does not know (ENOENT) is no error.
+final class Notifier: Sendable {
+  private struct State {
+    var waiting: [Effect] = []
+    var known: Set<Effect> = []
+    var isStopping = false
+    var session = SessionPointer(nil)
+  }
+
+  private let state = Mutex(State())
+  private let bell: Wakeup
+  private let thread = Mutex<WorkerThread?>(nil)
+
+  init() throws(SystemError) {
+    bell = try Wakeup()
+    let worker = try WorkerThread(name: "prefs-notifier") { [self] in run() }
+    thread.withLock { $0 = worker }
+  }
+
+  /// Set once, before the first effect.
+  var session: SessionPointer {
+    get { state.withLock { $0.session } }
+    set { state.withLock { $0.session = newValue } }
+  }
+
+  func put(_ effects: [Effect]) {
+    if effects.isEmpty { return }
+    state.withLock { state in
+      for effect in effects where state.known.insert(effect).inserted {
+        state.waiting.append(effect)
+      }
+    }
+    bell.ring()
+  }
+
+  func stop() {
+    state.withLock { $0.isStopping = true }
+    bell.ring()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  private func run() {
+    while true {
+      let (effects, session, isStopping) = state.withLock { state in
+        defer { (state.waiting, state.known) = ([], []) }
+        return (state.waiting, state.session, state.isStopping)
+      }
+      if isStopping { return }
+      for effect in effects { perform(effect, session) }
+      if effects.isEmpty { bell.wait(until: nil) }
+    }
+  }
+
+  private func perform(_ effect: Effect, _ session: SessionPointer) {
+    switch effect {
+    case .dropAttributes(let node):
+      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
+    case .dropContents(let node):
+      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
+    case .dropEntry(let parent, let name):
+      fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
+    }
+  }
+}
+
+/// Answers fsync(2): one wait for the disk serves all requests that came before it began.
+final class Synchroniser: Sendable {
+  /// A reply in an array: a class, because arrays hold copyable elements only. Sent once.
+  private final class Waiting: Sendable {
+    private let reply: Mutex<Reply?>
+
+    init(_ reply: consuming Reply) { self.reply = Mutex(consume reply) }
+
+    func send(_ answer: Answer, _ owner: Owner) {
+      reply.withLock { $0.take() }?.send(answer, owner: owner)
+    }
+  }
+
+  private let engine: any Engine
+  private let owner: Owner
+  private let bell: Wakeup
+  private let waiting = Mutex<(requests: [Waiting], isStopping: Bool)>(([], false))
+  private let thread = Mutex<WorkerThread?>(nil)
+
+  init(engine: any Engine, owner: Owner) throws(SystemError) {
+    self.engine = engine
+    self.owner = owner
+    bell = try Wakeup()
+    let worker = try WorkerThread(name: "prefs-sync") { [self] in run() }
+    thread.withLock { $0 = worker }
+  }
+
+  func put(_ reply: consuming Reply) {
+    let request = Waiting(reply)
+    waiting.withLock { $0.requests.append(request) }
+    bell.ring()
+  }
+
+  func stop() {
+    waiting.withLock { $0.isStopping = true }
+    bell.ring()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  private func run() {
+    while true {
+      let (requests, isStopping) = waiting.withLock { state in
+        defer { state.requests = [] }
+        return state
+      }
+      if !requests.isEmpty {
+        let answer = synchronize()
+        for request in requests { request.send(answer, owner) }
+      } else if isStopping {
+        return
+      } else {
+        bell.wait(until: nil)
+      }
+    }
+  }
+
+  private func synchronize() -> Answer {
+    do {
+      try engine.synchronize()
+      return .done
+    } catch {
+      if case .system(let errno) = error.reason { return .error(errno) }
+      return .error(.inputOutput)
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import PropertyList
+
+/// The argument domain: `-key value` pairs of a command line.
+public enum ArgumentDomain {
+  /// The values of the pairs. A token that begins with `-` names a key and the next its value; a
+  /// key without value (the next token begins with `-`, or there is none) is dropped, as are
+  /// other tokens. A value that begins with `{`, `[`, `(`, `<` or `"` is read as a property list
+  /// if it is one; every other is a string, numbers too (APPLE.md section 2.3).
+  public static func parse(_ arguments: [String]) -> [Key: Value] {
+    var values: [Key: Value] = [:]
+    var rest = arguments[...]
+    while let name = rest.popFirst() {
+      guard name.hasPrefix("-"), let text = rest.first, !text.hasPrefix("-") else { continue }
+      rest.removeFirst()
+      values[Key(String(name.dropFirst()))] = value(of: text)
+    }
+    return values
+  }
+
+  private static func value(of text: String) -> Value {
+    let blanks: Set<Character> = [" ", "\t", "\n", "\r"]
+    let trimmed = text.drop { blanks.contains($0) }.reversed().drop { blanks.contains($0) }
+      .reversed()
+    let string = String(trimmed)
+    guard let first = string.first, "{[(<\"".contains(first),
+      let document = try? Document.read(Array(string.utf8))
+    else { return .string(string) }
+    return document.value
+  }
+}

@@ -1,0 +1,107 @@
+import PreferenceModel
+import PreferenceStore
+import Synchronization
+import SystemCalls
+
+/// Rewrites lists, coalesced, on a thread of its own.
+///
+/// A list is rewritten at most once per interval after its first unsaved change, however many
+/// changes there were; for lists that take long the interval grows to ten times what the last
+/// rewrite took. A rewrite that fails is tried again, each time after twice the time, at most a
+/// minute; the first failure of a row is logged.
+///
+/// Threads: `wake` from any, the rest from the owner. No lock but the stop flag's; the schedule
+/// belongs to the thread.
+final class Writer: Sendable {
+  private let store: Store
+  private let interval: Double
+  private let log: @Sendable (String) -> Void
+  private let bell: Wakeup
+  private let isStopping = Mutex(false)
+  private let thread = Mutex<WorkerThread?>(nil)
+
+  /// What the thread knows of one location.
+  private struct Schedule {
+    var lastRewrite = 0.0
+    var failures = 0
+    var notBefore: Instant?
+  }
+
+  init(store: Store, interval: Double, log: @escaping @Sendable (String) -> Void)
+    throws(SystemError)
+  {
+    self.store = store
+    self.interval = interval
+    self.log = log
+    bell = try Wakeup()
+  }
+
+  /// Starts the thread.
+  /// - Parameter outside: called with what somebody else was found to have changed.
+  func start(outside: @escaping @Sendable (Changeset) -> Void) throws(SystemError) {
+    if store.isReadOnly { return }
+    let worker = try WorkerThread(name: "prefs-writer") { [self] in run(outside) }
+    thread.withLock { $0 = worker }
+  }
+
+  /// Something was changed.
+  func wake() { bell.ring() }
+
+  /// Rewrites what is unsaved, and ends the thread.
+  func stop() {
+    isStopping.withLock { $0 = true }
+    bell.ring()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  private func run(_ outside: @Sendable (Changeset) -> Void) {
+    var schedules: [Location: Schedule] = [:]
+    while !isStopping.withLock({ $0 }) {
+      let now = Instant.now
+      var next: Instant?
+      for (location, since) in store.unsaved() {
+        let due = deadline(since, schedules[location])
+        if due <= now {
+          outside(rewrite(location, &schedules[location, default: Schedule()]))
+        }
+        let then = due <= now ? deadline(now, schedules[location]) : due
+        next = min(next ?? then, then)
+      }
+      if store.hasPending { next = min(next ?? now.after(interval), now.after(interval)) }
+      bell.wait(until: next)
+    }
+    for (location, _) in store.unsaved() {
+      outside(rewrite(location, &schedules[location, default: Schedule()]))
+    }
+  }
+
+  private func deadline(_ since: Instant, _ schedule: Schedule?) -> Instant {
+    let due = since.after(max(interval, 10 * (schedule?.lastRewrite ?? 0)))
+    return max(due, schedule?.notBefore ?? due)
+  }
+
+  private func rewrite(_ location: Location, _ schedule: inout Schedule) -> Changeset {
+    let start = Instant.now
+    do {
+      let outside = try store.checkpoint(location)
+      schedule = Schedule(lastRewrite: Instant.now.seconds(after: start))
+      return outside
+    } catch {
+      if schedule.failures == 0 { log("\(error); its changes stay in the journal") }
+      schedule.failures += 1
+      let pause = min(60, max(interval, 0.1) * Double(1 << min(schedule.failures, 10)))
+      schedule.notBefore = Instant.now.after(pause)
+      return Changeset()
+    }
+  }
+}
+
+extension Instant {
+  fileprivate func after(_ seconds: Double) -> Instant {
+    Instant(nanoseconds: nanoseconds + Int64(seconds * 1e9))
+  }
+
+  fileprivate func seconds(after start: Instant) -> Double {
+    Double(nanoseconds - start.nanoseconds) / 1e9
+  }
+}

@@ -1,0 +1,60 @@
+import PropertyList
+import SystemCalls
+
+/// What was written for a value, beside the value.
+public enum WrittenText: Hashable, Sendable {
+  /// The value came by a road without text: a text that was written for the same value before
+  /// stays, any other goes.
+  case unknown
+  /// The canonical text.
+  case canonical
+  /// These bytes; they denote the value.
+  case exact([UInt8])
+}
+
+/// One change of one domain in one place.
+public enum Edit: Equatable, Sendable {
+  /// The key gets the value.
+  case set(Key, Value, WrittenText)
+  /// The key goes.
+  case remove(Key)
+  /// The domain exists, if only as an empty list.
+  case createDomain
+  /// The domain goes with all its keys.
+  case removeDomain
+}
+
+/// The change as a value: journal record, notice to observers and transaction are this one type.
+/// All of it takes effect at once, or none.
+public struct Changeset: Equatable, Sendable {
+  /// An edit and where it applies.
+  public struct Item: Equatable, Sendable {
+    /// Which list.
+    public let location: Location
+    /// What happens to it.
+    public let edit: Edit
+
+    /// An edit of a location.
+    public init(_ location: Location, _ edit: Edit) {
+      self.location = location
+      self.edit = edit
+    }
+  }
+
+  /// The edits in order; a later one of the same key wins.
+  public var items: [Item]
+  /// When it happened; the new modification time of the keys.
+  public var time: Timestamp
+
+  /// A changeset of these edits.
+  public init(_ items: [Item] = [], time: Timestamp = Timestamp(nanoseconds: 0)) {
+    self.items = items
+    self.time = time
+  }
+
+  /// Whether there is nothing to do.
+  public var isEmpty: Bool { items.isEmpty }
+
+  /// The lists that are touched.
+  public var locations: Set<Location> { Set(items.map(\.location)) }
+}

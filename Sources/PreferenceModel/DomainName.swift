@@ -1,0 +1,27 @@
+import PropertyList
+
+/// The name of a domain: a named set of keys, e.g. `com.example.app`. Names are equal when their
+/// UTF-8 bytes are.
+public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
+  /// The name as a key, which compares by bytes.
+  public let key: Key
+
+  /// A domain of that name.
+  public init(_ name: String) { key = Key(name) }
+
+  /// A domain of that name.
+  public init(stringLiteral value: String) { key = Key(value) }
+
+  /// The name as text.
+  public var string: String { key.string }
+
+  /// The global domain, whose keys every other domain inherits.
+  public static let global: DomainName = "NSGlobalDomain"
+
+  public static func < (left: DomainName, right: DomainName) -> Bool { left.key < right.key }
+}
+
+extension DomainName: CustomStringConvertible {
+  /// The name itself.
+  public var description: String { string }
+}

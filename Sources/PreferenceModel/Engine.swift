@@ -1,0 +1,131 @@
+import PropertyList
+import SystemCalls
+
+/// A key's value as the search list resolves it.
+public struct Resolution: Equatable, Sendable {
+  /// The value.
+  public let value: Value
+  /// The bytes last written for the value, where they are not its canonical text.
+  public let text: [UInt8]?
+  /// When the value last changed.
+  public let modified: Timestamp
+  /// Which list, or volatile table, answered.
+  public let location: Location
+
+  /// A value and where it was found.
+  public init(value: Value, text: [UInt8]?, modified: Timestamp, location: Location) {
+    self.value = value
+    self.text = text
+    self.modified = modified
+    self.location = location
+  }
+
+  /// Whether nobody but the administrator can change it ("forced").
+  public var isForced: Bool { location.place == .managed }
+
+  /// Whether a write of the key would be refused.
+  public var isReadOnly: Bool { isForced || location.place == .arguments }
+}
+
+/// A wish to change something; the engine finds the place.
+public enum Intent: Equatable, Sendable {
+  /// Sets a key: in the host's list if it stands there, else in the user's.
+  case set(Key, DomainName, Value, WrittenText)
+  /// Removes a key from the place that a write would go to.
+  case remove(Key, DomainName)
+  /// Makes an empty domain in the user's place.
+  case createDomain(DomainName)
+  /// Removes an empty domain.
+  case removeDomain(DomainName)
+  /// Moves every key of a domain, in the user's and the host's place, to a new name.
+  case renameDomain(DomainName, to: DomainName)
+}
+
+/// Who made a change, so that nobody answers an echo of his own.
+public struct Author: Hashable, Sendable {
+  /// Unique in the process.
+  public let number: UInt64
+
+  /// An author with the number.
+  public init(number: UInt64) { self.number = number }
+}
+
+/// What observers are told: a change that has taken effect, and whose it was.
+public struct Notice: Sendable {
+  /// The edits that changed something.
+  public let changeset: Changeset
+  /// Who made them; nil for changes from outside.
+  public let author: Author?
+
+  /// A notice of a change.
+  public init(changeset: Changeset, author: Author?) {
+    self.changeset = changeset
+    self.author = author
+  }
+}
+
+/// The preference engine as everything above it sees it. Whether it runs in this process or
+/// behind a socket cannot be told from here.
+///
+/// Promises: any thread may call; no call waits for a disk but `synchronize`, the first use
+/// of a list (which reads it), and `apply` for a full page cache; what `apply` has returned is
+/// read by everyone and survives the end of every process.
+public protocol Engine: AnyObject, Sendable {
+  /// Every domain that a persistent place has, and the global one. Cost: a listing of the
+  /// places' directories.
+  func domains() throws(EngineError) -> Set<DomainName>
+
+  /// Whether a persistent place has the domain. The global one is always there.
+  func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool
+
+  /// The keys that the domain itself has in any place, not what it inherits.
+  func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
+
+  /// When the domain's own lists last changed; nil where it has none.
+  func modified(_ domain: DomainName) throws(EngineError) -> Timestamp?
+
+  /// The first hit of the search list; nil where no place holds the key.
+  func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
+
+  /// Carries out the intents as one transaction: all take effect, or none.
+  /// - Returns: what changed; an intent that changes nothing is not in it.
+  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
+
+  /// Returns when everything that was applied before is on the disk. Blocks.
+  func synchronize() throws(EngineError)
+
+  /// Adds defaults for a domain: what no other place holds is read from them, until the process
+  /// ends. Of a key registered twice the last value counts (NSUserDefaults registerDefaults:).
+  func register(_ defaults: [Key: Value], for domain: DomainName)
+
+  /// Calls the observer for every change from now on, on the thread that made it, after it took
+  /// effect. The observer must not block and must not call the engine.
+  func observe(_ observer: @escaping @Sendable (Notice) -> Void)
+
+  /// The size of the file system that holds the user's lists.
+  func space() -> StoreSpace
+
+  /// Whether every change is refused.
+  var isReadOnly: Bool { get }
+}
+
+/// Blocks of the file system that holds the user's lists.
+public struct StoreSpace: Equatable, Sendable {
+  /// Bytes a block.
+  public var blockSize: UInt64
+  /// Blocks in all.
+  public var blocks: UInt64
+  /// Blocks that are free.
+  public var free: UInt64
+  /// Blocks that are free for this user.
+  public var available: UInt64
+
+  /// Numbers as statvfs(3) has them.
+  public init(blockSize: UInt64 = 4096, blocks: UInt64 = 0, free: UInt64 = 0, available: UInt64 = 0)
+  {
+    self.blockSize = blockSize
+    self.blocks = blocks
+    self.free = free
+    self.available = available
+  }
+}

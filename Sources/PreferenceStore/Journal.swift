@@ -1,0 +1,191 @@
+import Glibc
+import PreferenceModel
+import SystemCalls
+
+/// The journal: what was acknowledged and may not be in the lists yet.
+///
+/// Files `journal.<n>` in the state directory, the highest being appended to:
+///
+///     header  := "PREFJRNL" version:u32 0:u32
+///     record  := length:u32 crc32c:u32 sequence:u64 payload      (the sum covers sequence, payload)
+///
+/// What each broken state leads to: a torn tail (the last record cut off or with a wrong sum) is
+/// what a crash during a write leaves, was never acknowledged, and is passed over; a record that
+/// is damaged in the middle ends the replay of its file, with a line in the log; a file of another
+/// version is left alone and the store refuses to open. Replay is idempotent. Files are never
+/// appended to by a later owner, so that what follows a torn tail is never lost.
+///
+/// Threads: the owner calls everything but `synchronize` under its own lock.
+final class Journal {
+  private struct Segment: Sendable {
+    var path: String
+    var size: Int
+    var lastSequence: UInt64
+    var isSynchronized: Bool
+  }
+
+  private let directory: String
+  private var segments: [Segment]
+  private var active: Descriptor
+  private var number: Int
+  /// The number of the last record.
+  private(set) var lastSequence: UInt64
+
+  private static let magic = Array("PREFJRNL".utf8)
+  private static let version: UInt32 = 1
+  private static let headerSize = 16
+  private static let prefix = "journal."
+  /// Bytes after which records go to a new file, so that the old one can be removed.
+  private static let segmentSize = 1 << 20
+
+  /// A record as it was found.
+  struct Entry {
+    let sequence: UInt64
+    let record: JournalRecord
+  }
+
+  /// What the files of a directory hold, oldest first; changes nothing.
+  /// - Parameter report: called with a sentence for each damage.
+  static func entries(
+    in directory: String, report: (String) -> Void
+  ) throws(SystemError) -> [Entry] {
+    var entries: [Entry] = []
+    for number in try numbers(in: directory) {
+      let path = "\(directory)/\(prefix)\(number)"
+      let bytes = try Files.contents(path, limit: 1 << 32) ?? []
+      if bytes.count < headerSize { continue }
+      guard bytes.prefix(12).elementsEqual(header.prefix(12)) else {
+        report("\(path): a journal of another version; use the program that wrote it")
+        throw SystemError("read", path, .notSupported)
+      }
+      parse(bytes, path: path, into: &entries, report: report)
+    }
+    return entries
+  }
+
+  private static func parse(
+    _ bytes: [UInt8], path: String, into entries: inout [Entry], report: (String) -> Void
+  ) {
+    var offset = headerSize
+    while offset < bytes.count {
+      var reader = ByteReader(bytes[offset...])
+      guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
+        let content = try? reader.take(8 + Int(length)), Checksum.crc32c(content) == sum,
+        let record = JournalRecord(decoding: content.dropFirst(8))
+      else {
+        report(
+          "\(path): the record at offset \(offset) is torn or damaged; what follows is left out")
+        return
+      }
+      var head = ByteReader(content.prefix(8))
+      if let sequence = try? head.number(UInt64.self) {
+        entries.append(Entry(sequence: sequence, record: record))
+      }
+      offset += 16 + Int(length)
+    }
+  }
+
+  private static var header: [UInt8] {
+    var writer = ByteWriter()
+    for byte in magic { writer.append(byte) }
+    writer.append(version)
+    writer.append(0 as UInt32)
+    return writer.bytes
+  }
+
+  private static func numbers(in directory: String) throws(SystemError) -> [Int] {
+    (try Files.names(in: directory) ?? []).compactMap { name in
+      name.hasPrefix(prefix) ? Int(name.dropFirst(prefix.count)) : nil
+    }.sorted()
+  }
+
+  /// Opens the journal for appending, after what was found in it.
+  init(directory: String, after entries: [Entry]) throws(SystemError) {
+    self.directory = directory
+    let numbers = try Self.numbers(in: directory)
+    lastSequence = entries.last?.sequence ?? 0
+    let last = lastSequence
+    segments = numbers.map {
+      Segment(
+        path: "\(directory)/\(Self.prefix)\($0)", size: 0, lastSequence: last, isSynchronized: false
+      )
+    }
+    number = (numbers.last ?? 0) + 1
+    active = try Self.create(directory, number)
+    appendSegment()
+  }
+
+  private static func create(_ directory: String, _ number: Int) throws(SystemError) -> Descriptor {
+    let descriptor = try Descriptor(
+      opening: "\(directory)/\(prefix)\(number)", O_WRONLY | O_CREAT | O_EXCL | O_APPEND)
+    try descriptor.write(header)
+    try Files.synchronizeDirectory(directory)
+    return descriptor
+  }
+
+  private func appendSegment() {
+    segments.append(
+      Segment(
+        path: "\(directory)/\(Self.prefix)\(number)", size: Self.headerSize,
+        lastSequence: lastSequence, isSynchronized: true))
+  }
+
+  /// Appends a record; it survives every process when this returns. On an error (a full disk)
+  /// the journal is as it was.
+  /// - Returns: the record's number.
+  func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
+    let last = segments.count - 1
+    let payload = record.encoded()
+    var content = ByteWriter()
+    content.append(lastSequence + 1)
+    var bytes = ByteWriter()
+    bytes.append(UInt32(payload.count))
+    let body = content.bytes + payload
+    bytes.append(Checksum.crc32c(body))
+    do {
+      try active.write(bytes.bytes + body)
+    } catch {
+      do { try active.truncate(to: segments[last].size) } catch {}
+      throw error
+    }
+    lastSequence += 1
+    segments[last].size += bytes.bytes.count + body.count
+    segments[last].lastSequence = lastSequence
+    segments[last].isSynchronized = false
+    return lastSequence
+  }
+
+  /// Whether the present file is large enough that the next rewrites should free it.
+  var isLarge: Bool { segments.last.map { $0.size > Self.segmentSize } ?? false }
+
+  /// Starts a new file.
+  func rotate() throws(SystemError) {
+    number += 1
+    active = try Self.create(directory, number)
+    appendSegment()
+  }
+
+  /// Every record up to the number is in the lists: files that hold no other are removed, and the
+  /// present one is emptied when that is all it holds.
+  func release(through sequence: UInt64) throws(SystemError) {
+    while segments.count > 1, let first = segments.first, first.lastSequence <= sequence {
+      try Files.remove(first.path)
+      segments.removeFirst()
+    }
+    if segments.count == 1, sequence >= lastSequence, segments[0].size > Self.headerSize {
+      try active.truncate(to: Self.headerSize)
+      segments[0].size = Self.headerSize
+    }
+  }
+
+  /// The files whose contents are not durable yet.
+  var unsynchronizedPaths: [String] { segments.filter { !$0.isSynchronized }.map(\.path) }
+
+  /// Notes that the files were made durable up to the record.
+  func noteSynchronized(_ paths: [String], through sequence: UInt64) {
+    for index in segments.indices
+    where paths.contains(segments[index].path) && segments[index].lastSequence <= sequence {
+      segments[index].isSynchronized = true
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// One record of the journal.
+enum JournalRecord: Equatable {
+  /// A changeset that was acknowledged.
+  case change(Changeset)
+  /// The location's list contains every record up to the number.
+  case checkpoint(Location, through: UInt64, FileIdentity?)
+}
+
+/// The payload of a record, version 1. Numbers are little-endian; "counted" is a 32-bit length
+/// and the bytes.
+///
+///     record     := 1 time:i64 count:u32 item*   |   2 location through:u64 identity
+///     item       := location edit
+///     location   := place:counted domain:counted
+///     edit       := 1 key:counted text value:counted(binary list)
+///                 | 2 key:counted | 3 (create domain) | 4 (remove domain)
+///     text       := 0 (canonical) | 1 bytes:counted
+///     identity   := 0 (no list) | 1 size:i64 modified:i64 inode:u64
+extension JournalRecord {
+  func encoded() -> [UInt8] {
+    var writer = ByteWriter()
+    switch self {
+    case .change(let changeset):
+      writer.append(1 as UInt8)
+      writer.append(changeset.time.nanoseconds)
+      writer.append(UInt32(changeset.items.count))
+      for item in changeset.items {
+        writer.append(item.location)
+        writer.append(item.edit)
+      }
+    case .checkpoint(let location, let through, let identity):
+      writer.append(2 as UInt8)
+      writer.append(location)
+      writer.append(through)
+      writer.append(identity == nil ? 0 : 1 as UInt8)
+      if let identity {
+        writer.append(identity.size)
+        writer.append(identity.modified.nanoseconds)
+        writer.append(identity.inode)
+      }
+    }
+    return writer.bytes
+  }
+
+  /// nil where the payload is none of this version.
+  init?(decoding payload: ArraySlice<UInt8>) {
+    var reader = ByteReader(payload)
+    guard let record = try? reader.record(), reader.isAtEnd else { return nil }
+    self = record
+  }
+}
+
+extension ByteWriter {
+  fileprivate mutating func append(_ location: Location) {
+    append(counted: location.place.rawValue.utf8)
+    append(counted: location.domain.string.utf8)
+  }
+
+  fileprivate mutating func append(_ edit: Edit) {
+    switch edit {
+    case .set(let key, let value, let written):
+      append(1 as UInt8)
+      append(counted: key.string.utf8)
+      if case .exact(let text) = written {
+        append(1 as UInt8)
+        append(counted: text)
+      } else {
+        append(0 as UInt8)
+      }
+      append(counted: Document.binary(value))
+    case .remove(let key):
+      append(2 as UInt8)
+      append(counted: key.string.utf8)
+    case .createDomain: append(3 as UInt8)
+    case .removeDomain: append(4 as UInt8)
+    }
+  }
+}
+
+extension ByteReader {
+  private struct Unknown: Error {}
+
+  fileprivate mutating func record() throws -> JournalRecord {
+    switch try number(UInt8.self) {
+    case 1:
+      let time = Timestamp(nanoseconds: try number())
+      let count = try number(UInt32.self)
+      var items: [Changeset.Item] = []
+      for _ in 0..<count { items.append(Changeset.Item(try location(), try edit())) }
+      return .change(Changeset(items, time: time))
+    case 2: return .checkpoint(try location(), through: try number(), try identity())
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func string() throws -> String {
+    guard let text = String(validating: try counted(), as: UTF8.self) else { throw Unknown() }
+    return text
+  }
+
+  private mutating func location() throws -> Location {
+    guard let place = Place(rawValue: try string()) else { throw Unknown() }
+    return Location(place, DomainName(try string()))
+  }
+
+  private mutating func edit() throws -> Edit {
+    switch try number(UInt8.self) {
+    case 1:
+      let key = Key(try string())
+      let text: WrittenText =
+        try number(UInt8.self) == 0 ? .canonical : .exact(Array(try counted()))
+      return .set(key, try Document.read(Array(try counted())).value, text)
+    case 2: return .remove(Key(try string()))
+    case 3: return .createDomain
+    case 4: return .removeDomain
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func identity() throws -> FileIdentity? {
+    guard try number(UInt8.self) == 1 else { return nil }
+    return FileIdentity(
+      size: try number(), modified: Timestamp(nanoseconds: try number()), inode: try number())
+  }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import PropertyList
+import SystemCalls
+
+/// Which state of a file something was read from: another state has another identity.
+struct FileIdentity: Hashable, Sendable {
+  let size: Int64
+  let modified: Timestamp
+  let inode: UInt64
+
+  init(size: Int64, modified: Timestamp, inode: UInt64) {
+    self.size = size
+    self.modified = modified
+    self.inode = inode
+  }
+
+  init(_ status: stat) {
+    size = Int64(status.st_size)
+    modified = Timestamp(status.st_mtim)
+    inode = UInt64(status.st_ino)
+  }
+}
+
+/// A property list on the disk: read as a whole, replaced as a whole.
+///
+/// `replace` leaves either the old list or the new one, whatever happens: a temporary file in the
+/// same directory, fsync, rename, fsync of the directory. A symbolic link is followed and stays.
+/// Somebody who holds an open descriptor of the old list keeps the old list.
+struct ListFile {
+  let path: String
+
+  /// A list as it was read.
+  struct Contents {
+    var values: [Key: Value]
+    var format: Format
+    var identity: FileIdentity
+  }
+
+  enum ReadError: Error {
+    case system(SystemError)
+    case format(String)
+  }
+
+  private static let largest = 1 << 30
+
+  /// The file's present identity; nil where there is none.
+  func identity() throws(SystemError) -> FileIdentity? {
+    try Files.status(path).map { FileIdentity($0) }
+  }
+
+  /// Reads the list; nil where there is none.
+  func read() throws(ReadError) -> Contents? {
+    let bytes: [UInt8]
+    let status: stat
+    do throws(SystemError) {
+      let descriptor = try Descriptor(opening: path, O_RDONLY)
+      status = try descriptor.status()
+      guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+      bytes = try descriptor.readToEnd(limit: Self.largest)
+    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      return nil
+    } catch {
+      throw .system(error)
+    }
+    let document: (value: Value, format: Format)
+    do {
+      document = try Document.read(bytes)
+    } catch {
+      throw .format("\(path): \(error)")
+    }
+    guard case .dictionary(let values) = document.value else {
+      throw .format(
+        "\(path): the list is no dictionary but of kind \(document.value.kind.rawValue)")
+    }
+    return Contents(values: values, format: document.format, identity: FileIdentity(status))
+  }
+
+  /// Where the list really lies: links are followed, also those that lead nowhere yet.
+  private var target: String {
+    if let real = Files.realPath(path) { return real }
+    guard let link = Files.linkTarget(path) else { return path }
+    return link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link
+  }
+
+  /// Replaces the list, keeping mode and owner of the old one, or with `mode`.
+  /// - Parameter prepared: called with the new identity before the new list takes its place.
+  func replace(
+    with bytes: [UInt8], mode: mode_t, prepared: (FileIdentity) throws(SystemError) -> Void
+  ) throws(SystemError) -> FileIdentity {
+    let target = self.target
+    let directory = Files.parent(of: target)
+    let temporary = "\(directory)/.prefsfs-\(getpid())-\(UInt32.random(in: 0...(.max)))"
+    do throws(SystemError) {
+      let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL)
+      let old = try Files.status(target)
+      if let old, old.st_uid != geteuid() || old.st_gid != getegid() {
+        // Only root can give a list away; somebody who may write it but does not own it keeps it.
+        do { try descriptor.changeOwner(old.st_uid, old.st_gid) } catch {}
+      }
+      try descriptor.changeMode(old.map { $0.st_mode & 0o7777 } ?? mode)
+      try descriptor.write(bytes)
+      try descriptor.synchronize()
+      let identity = FileIdentity(try descriptor.status())
+      try prepared(identity)
+      try Files.rename(temporary, to: target)
+      try Files.synchronizeDirectory(directory)
+      return identity
+    } catch {
+      do { try Files.remove(temporary) } catch {}
+      throw error
+    }
+  }
+
+  /// Removes the list; a link goes, not what it leads to.
+  func remove() throws(SystemError) {
+    try Files.remove(path)
+    let directory = Files.parent(of: path)
+    if Files.isDirectory(directory) { try Files.synchronizeDirectory(directory) }
+  }
+}

@@ -1,0 +1,87 @@
+import Glibc
+import PropertyList
+import SystemCalls
+
+/// What is kept about the keys of one list beside the list: the exact bytes last written and the
+/// modification times. A binary list of our own in the state directory, replaced as a whole.
+///
+/// It is never the truth about a value: a text is used only while reading it gives the value that
+/// the list holds, so that a lost or stale file costs spelling and times, nothing else.
+struct MetadataFile {
+  let path: String
+
+  struct Contents {
+    /// The state of the list that `modified` speaks of.
+    var identity: FileIdentity?
+    /// The modification time of keys that have none of their own.
+    var modified: Timestamp
+    var keys: [Key: Metadata]
+  }
+
+  /// nil where there is none, or none that can be read.
+  func read() -> Contents? {
+    guard let bytes = try? Files.contents(path, limit: 1 << 30),
+      case .dictionary(let root)? = try? Document.read(bytes).value,
+      let modified = root["modified"]?.timestamp, case .dictionary(let keys)? = root["keys"]
+    else { return nil }
+    return Contents(
+      identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified,
+      keys: keys.compactMapValues { Metadata($0) })
+  }
+
+  /// Replaces the file.
+  func write(_ contents: Contents) throws(SystemError) {
+    var root: [Key: Value] = [
+      "modified": contents.modified.value,
+      "keys": .dictionary(contents.keys.mapValues(\.value)),
+    ]
+    root["identity"] = contents.identity?.value
+    try Files.makeDirectories(Files.parent(of: path), mode: 0o700)
+    let bytes = Document.binary(.dictionary(root))
+    _ = try ListFile(path: path).replace(with: bytes, mode: 0o600) { _ in }
+  }
+
+  /// Removes the file, if there is one.
+  func remove() throws(SystemError) { try Files.remove(path) }
+}
+
+extension Timestamp {
+  fileprivate var value: Value { .integer(WideInteger(nanoseconds)) }
+}
+
+extension Value {
+  fileprivate var timestamp: Timestamp? { signed.map { Timestamp(nanoseconds: $0) } }
+
+  fileprivate var signed: Int64? {
+    guard case .integer(let number) = self else { return nil }
+    return number.signed
+  }
+}
+
+extension Metadata {
+  fileprivate var value: Value {
+    text.map { .array([modified.value, .data($0)]) } ?? .array([modified.value])
+  }
+
+  fileprivate init?(_ value: Value) {
+    guard case .array(let items) = value, let modified = items.first?.timestamp else { return nil }
+    self.modified = modified
+    if items.count > 1, case .data(let bytes) = items[1] { text = bytes }
+  }
+}
+
+extension FileIdentity {
+  fileprivate var value: Value {
+    .array([
+      .integer(WideInteger(size)), modified.value, .integer(WideInteger(inode)),
+    ])
+  }
+
+  fileprivate init?(_ value: Value) {
+    guard case .array(let items) = value, items.count == 3, let size = items[0].signed,
+      let modified = items[1].timestamp, case .integer(let inode) = items[2],
+      let number = inode.unsigned
+    else { return nil }
+    self.init(size: size, modified: modified, inode: number)
+  }
+}

@@ -1,0 +1,117 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+extension Store {
+  /// Makes the changes, all or none: recorded in the journal, then published to readers.
+  ///
+  /// What changes nothing is left out: no record, no rewrite. Throws, with nothing changed: a list
+  /// that cannot be read or written (`.unreadable`, `.system` with EACCES or ENOSPC), a journal
+  /// that cannot be appended to. Cost: O(the values), whatever the size of the domains.
+  /// - Returns: what changed.
+  public func commit(_ items: [Changeset.Item]) throws(EngineError) -> Changeset {
+    for location in Set(items.map(\.location)) { try prepare(location) }
+    return try state.withLock { state throws(EngineError) in
+      let effective = state.effective(items)
+      guard !effective.isEmpty else { return Changeset() }
+      let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
+      let changeset = Changeset(effective, time: time)
+      let sequence = try EngineError.wrapping(items.first?.location.domain) {
+        () throws(SystemError) in try state.journal?.append(.change(changeset))
+      }
+      state.publish(changeset, sequence: sequence ?? 0)
+      return changeset
+    }
+  }
+
+  /// Loads the location and looks whether its list could be replaced: once for all changes that
+  /// one rewrite takes in.
+  private func prepare(_ location: Location) throws(EngineError) {
+    if isReadOnly {
+      throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
+    }
+    _ = try read(location) { _ in }
+    let (isDirty, failure, size) = state.withLock { state in
+      let domain = state.domains[location]
+      return (domain?.unsavedSince != nil, domain?.failure, domain?.identity?.size ?? 0)
+    }
+    if let failure { throw failure }
+    if isDirty { return }
+    try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      var directory = Files.parent(of: layout.path(location))
+      while !Files.isDirectory(directory), directory != "/" {
+        directory = Files.parent(of: directory)
+      }
+      guard Files.isWritable(directory) else {
+        throw SystemError("write", layout.path(location), .permissionDenied)
+      }
+      if try Files.freeBytes(directory) < UInt64(size) + 4096 {
+        throw SystemError("write", layout.path(location), .noSpace)
+      }
+    }
+  }
+
+  /// The locations with changes that are not in their lists, and since when; those of the replay
+  /// count as changed now.
+  public func unsaved() -> [(location: Location, since: Instant)] {
+    let pending = state.withLock { Array($0.pending.keys) }
+    for location in pending {
+      // What cannot be read is logged by `load`, stays in the journal and is tried again.
+      do { try load(location) } catch {}
+    }
+    return state.withLock { state in
+      state.domains.compactMap { location, domain in
+        domain.unsavedSince.map { (location, $0) }
+      }
+    }
+  }
+
+  /// Whether there are replayed changes for lists that could not be read yet.
+  public var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
+
+  /// Returns when every change that was committed before is on the disk. Blocks for one
+  /// fdatasync(2) of the journal; needs no list to be rewritten.
+  public func synchronize() throws(EngineError) {
+    let (paths, sequence) = state.withLock { state in
+      (state.journal?.unsynchronizedPaths ?? [], state.journal?.lastSequence ?? 0)
+    }
+    try EngineError.wrapping { () throws(SystemError) in
+      for path in paths {
+        do throws(SystemError) {
+          try Descriptor(opening: path, O_WRONLY).synchronizeData()
+        } catch  where error.errno == .noSuchFile {
+          // Released meanwhile: its records are in lists that were made durable.
+        }
+      }
+    }
+    state.withLock { $0.journal?.noteSynchronized(paths, through: sequence) }
+  }
+}
+
+extension Store.State {
+  /// The items that change something. A key that is touched twice is recorded both times.
+  fileprivate func effective(_ items: [Changeset.Item]) -> [Changeset.Item] {
+    var touched: Set<Location> = []
+    return items.compactMap { item in
+      guard let domain = domains[item.location] else { return nil }
+      let isFirst = items.count == 1 || touched.insert(item.location).inserted
+      if let edit = domain.snapshot.effective(item.edit) {
+        return Changeset.Item(item.location, edit)
+      }
+      return isFirst ? nil : item
+    }
+  }
+
+  fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) {
+    lastTime = changeset.time
+    for item in changeset.items {
+      domains[item.location]?.snapshot.apply(item.edit, sequence: sequence, time: changeset.time)
+      domains[item.location]?.lastEdit = sequence
+      if domains[item.location]?.unsavedSince == nil {
+        domains[item.location]?.unsavedSince = .now
+        domains[item.location]?.firstUnsaved = sequence
+      }
+    }
+  }
+}

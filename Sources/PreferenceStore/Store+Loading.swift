@@ -1,0 +1,95 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// A list is read outside of the lock; of two threads that read the same one, the first wins.
+
+extension Store {
+  /// Reads the location's list, unless it is known to be unreadable in its present state.
+  func load(_ location: Location) throws(EngineError) {
+    guard StoreLayout.isValid(location.domain) else {
+      throw EngineError(
+        .invalidDomain, domain: location.domain,
+        "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
+    }
+    let identities = identities(location)
+    if let known = state.withLock({ $0.unreadable[location] }), known.identity == identities {
+      throw known.error
+    }
+    do {
+      let domain = try contents(location)
+      state.withLock { $0.adopt(domain, at: location) }
+    } catch {
+      state.withLock { $0.unreadable[location] = (identities, error) }
+      log("\(error)")
+      throw error
+    }
+  }
+
+  private func identities(_ location: Location) -> [FileIdentity?] {
+    layout.paths(location).map { path in
+      do { return try ListFile(path: path).identity() } catch { return nil }
+    }
+  }
+
+  private func contents(_ location: Location) throws(EngineError) -> Domain {
+    var domain = Domain()
+    for path in layout.paths(location).reversed() {
+      guard let list = try read(path, location) else { continue }
+      domain.snapshot.base.merge(list.values) { $1 }
+      domain.snapshot.exists = true
+      domain.snapshot.modified = max(domain.snapshot.modified, list.identity.modified)
+      domain.format = list.format
+      domain.identity = list.identity
+    }
+    guard location.place != .managed,
+      let kept = MetadataFile(path: layout.metadataPath(location)).read()
+    else { return domain }
+    if kept.identity == domain.identity { domain.snapshot.modified = kept.modified }
+    domain.snapshot.metadata = kept.keys
+    for (key, metadata) in kept.keys {
+      guard let value = domain.snapshot.base[key] else {
+        domain.snapshot.metadata[key] = nil
+        continue
+      }
+      if let text = metadata.text, !ValueText.denotes(text, value) {
+        domain.snapshot.metadata[key] = nil
+      }
+    }
+    return domain
+  }
+
+  /// Reads one list, with errors as the engine gives them.
+  func read(_ path: String, _ location: Location) throws(EngineError) -> ListFile.Contents? {
+    do throws(ListFile.ReadError) {
+      return try ListFile(path: path).read()
+    } catch {
+      let reason =
+        switch error {
+        case .system(let error): "\(error)"
+        case .format(let sentence): sentence
+        }
+      throw EngineError(
+        .unreadable, domain: location.domain,
+        "the list cannot be read and is left alone: \(reason)")
+    }
+  }
+}
+
+extension Store.State {
+  /// Takes in what was read, with the replayed edits on top.
+  fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) {
+    unreadable[location] = nil
+    guard domains[location] == nil else { return }
+    var domain = domain
+    for edit in pending.removeValue(forKey: location) ?? [] {
+      domain.snapshot.apply(edit.edit, sequence: edit.sequence, time: edit.time)
+      domain.lastEdit = edit.sequence
+      if domain.unsavedSince == nil {
+        domain.unsavedSince = .now
+        domain.firstUnsaved = edit.sequence
+      }
+    }
+    domains[location] = domain
+  }
+}

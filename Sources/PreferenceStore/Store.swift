@@ -1,0 +1,220 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The lists of one store, its journal and what is known about both.
+///
+/// Promises: a list is read when it is first asked for, once; `commit` is atomic, published to
+/// readers and in the journal when it returns; lists are rewritten by `checkpoint` alone, and one
+/// that cannot be parsed never is. One process owns a store (flock on `lock` in the state
+/// directory); the lock ends with the process, however that ends.
+///
+/// Threads: any. Locks: `state` guards everything; under it there is one system call at most, the
+/// append to the journal. `checkpoint` is called by one thread at a time; it takes the flock of
+/// the list's directory first and `state` inside of it.
+///
+/// Half-broken states: a crash before the append, nothing happened; after it, the replay has the
+/// change; after the list took its place and before the journal was released, the replay applies
+/// the same values again. A list that another program replaced since we read it is read again and
+/// our unsaved keys are put on top of it.
+public final class Store: Sendable {
+  /// One location as it is in memory.
+  struct Domain: Sendable {
+    var snapshot = DomainSnapshot()
+    var format = Format.binary
+    /// The list that `snapshot.base` was read from or written to; nil where there was none.
+    var identity: FileIdentity?
+    /// The last journal record about this location, and since when one is not in the list.
+    var lastEdit: UInt64 = 0
+    var unsavedSince: Instant?
+    var firstUnsaved: UInt64 = 0
+    /// Why the last rewrite failed.
+    var failure: EngineError?
+  }
+
+  struct Pending: Sendable {
+    var sequence: UInt64
+    var time: Timestamp
+    var edit: Edit
+  }
+
+  struct State {
+    var domains: [Location: Domain] = [:]
+    /// Replayed edits of locations that are not loaded yet.
+    var pending: [Location: [Pending]] = [:]
+    /// Lists that could not be read, and their state then.
+    var unreadable: [Location: (identity: [FileIdentity?], error: EngineError)] = [:]
+    var journal: Journal?
+    var lastTime = Timestamp(nanoseconds: 0)
+  }
+
+  let layout: StoreLayout
+  let state: Mutex<State>
+  let log: @Sendable (String) -> Void
+  private let lock: Descriptor?
+
+  /// Whether nothing may be changed: no lock, no journal of its own, no state is written.
+  public let isReadOnly: Bool
+
+  /// Opens a store: takes the lock and replays the journal. No list is read.
+  ///
+  /// Throws `.owned` when another process has it, `.system` when the state directory cannot be
+  /// used. With `readOnly` there is no lock, and what a crash left in the journal is shown too.
+  public init(
+    _ layout: StoreLayout, readOnly: Bool = false, log: @escaping @Sendable (String) -> Void
+  ) throws(EngineError) {
+    self.layout = layout
+    self.log = log
+    isReadOnly = readOnly
+    do throws(SystemError) {
+      lock = readOnly ? nil : try Self.takeLock(layout)
+      var initial = State()
+      let entries = try Journal.entries(in: layout.stateDirectory, report: log)
+      Self.replay(entries, into: &initial)
+      if !readOnly {
+        initial.journal = try Journal(directory: layout.stateDirectory, after: entries)
+        if initial.pending.isEmpty { try initial.journal?.release(through: .max) }
+      }
+      state = Mutex(initial)
+    } catch {
+      if error.errno == .wouldBlock { throw EngineError(.owned, error.path) }
+      throw EngineError(error)
+    }
+  }
+
+  private static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
+    try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
+    let path = layout.stateDirectory + "/lock"
+    let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)
+    guard try lock.lockExclusively(waiting: false) else {
+      let owner = String(decoding: try lock.readToEnd(limit: 64), as: UTF8.self)
+      throw SystemError(
+        "lock",
+        "the store \(layout.userDirectory) is in use by process \(owner); unmount it there first",
+        .wouldBlock)
+    }
+    try lock.truncate(to: 0)
+    try lock.write(Array("\(getpid())".utf8))
+    return lock
+  }
+
+  private static func replay(_ entries: [Journal.Entry], into state: inout State) {
+    for entry in entries {
+      switch entry.record {
+      case .change(let changeset):
+        state.lastTime = max(state.lastTime, changeset.time)
+        for item in changeset.items {
+          state.pending[item.location, default: []].append(
+            Pending(sequence: entry.sequence, time: changeset.time, edit: item.edit))
+        }
+      case .checkpoint(let location, let through, _):
+        state.pending[location]?.removeAll { $0.sequence <= through }
+        if state.pending[location]?.isEmpty == true { state.pending[location] = nil }
+      }
+    }
+  }
+}
+
+// MARK: - Reading
+
+extension Store {
+  /// The file system of the user's lists; zeros where its directory is not there yet.
+  public func space() -> StoreSpace {
+    do {
+      let space = try Files.space(layout.userDirectory)
+      return StoreSpace(
+        blockSize: UInt64(space.f_frsize), blocks: UInt64(space.f_blocks),
+        free: UInt64(space.f_bfree), available: UInt64(space.f_bavail))
+    } catch {
+      return StoreSpace()
+    }
+  }
+}
+
+extension Store {
+  /// A key's value, text and modification time in one location. Cost: two hash look-ups; the
+  /// first use of the location reads its list.
+  public func find(
+    _ key: Key, at location: Location
+  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+    try read(location) { snapshot in
+      snapshot[key].map { ($0, snapshot.text(of: key), snapshot.modified(key)) }
+    }
+  }
+
+  /// The location as it is now; later changes are not in it.
+  public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
+    try read(location) { $0 }
+  }
+
+  /// Looks at the location under the lock, so that no copy is made.
+  func read<Result>(
+    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+  ) throws(EngineError) -> Result {
+    while true {
+      let found: Result? = try state.withLock { state throws(EngineError) in
+        guard let domain = state.domains[location] else { return nil }
+        if let failure = domain.failure, failure.reason == .unreadable { throw failure }
+        return body(domain.snapshot)
+      }
+      if let found { return found }
+      try load(location)
+    }
+  }
+
+  /// Whether the location's domain exists. Cost: one stat(2) where its list is not loaded.
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    let known = state.withLock { state in
+      state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
+    }
+    if let known { return known }
+    if state.withLock({ $0.pending[location] != nil }) {
+      return try read(location) { $0.exists }
+    }
+    guard StoreLayout.isValid(location.domain) else { return false }
+    return try modificationTime(location) != nil
+  }
+
+  /// When the location last changed; nil where it does not exist.
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    let known = state.withLock { state in
+      state.domains[location].map { $0.snapshot.exists ? $0.snapshot.lastModified : nil }
+    }
+    if let known { return known }
+    return try modificationTime(location)
+  }
+
+  private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
+    try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      var latest: Timestamp?
+      for path in layout.paths(location) {
+        guard let status = try Files.status(path), status.st_mode & S_IFMT == S_IFREG else {
+          continue
+        }
+        latest = max(latest ?? Timestamp(status.st_mtim), Timestamp(status.st_mtim))
+      }
+      return latest
+    }
+  }
+
+  /// The domains that exist in a persistent place. Cost: a listing of its directory.
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    var found = try EngineError.wrapping { () throws(SystemError) in
+      try layout.domains(in: place)
+    }
+    let pending = state.withLock { $0.pending.keys.filter { $0.place == place } }
+    for location in pending { try load(location) }
+    state.withLock { state in
+      for (location, domain) in state.domains where location.place == place {
+        if domain.snapshot.exists {
+          found.insert(location.domain)
+        } else {
+          found.remove(location.domain)
+        }
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,96 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Where each list of a store lies (SPEC section 2, "Files").
+public struct StoreLayout: Sendable {
+  /// The user's lists: `$XDG_CONFIG_HOME`, or what `-o store=` names.
+  public let userDirectory: String
+  /// The machine's lists: `/etc/preferences`.
+  public let systemDirectory: String
+  /// The store's own journal, lock and metadata.
+  public let stateDirectory: String
+  /// This host in `ByHost` names.
+  public let hostIdentifier: String
+  /// Whose managed lists are read.
+  public let userName: String
+
+  /// A layout of absolute paths.
+  public init(
+    userDirectory: String, systemDirectory: String, stateDirectory: String,
+    hostIdentifier: String, userName: String
+  ) {
+    self.userDirectory = userDirectory
+    self.systemDirectory = systemDirectory
+    self.stateDirectory = stateDirectory
+    self.hostIdentifier = hostIdentifier
+    self.userName = userName
+  }
+
+  /// The name of the state directory of the store in the directory: a hash of its real path.
+  public static func stateName(of userDirectory: String) -> String {
+    let path = Files.realPath(userDirectory) ?? userDirectory
+    return StableHash.text(of: path.utf8)
+  }
+
+  private static let globalName = ".GlobalPreferences"
+  private static let suffix = ".plist"
+
+  private func directory(_ place: Place) -> String {
+    switch place {
+    case .host: userDirectory + "/ByHost"
+    case .anyUser: systemDirectory
+    case .managed: systemDirectory + "/managed"
+    case .user, .arguments, .registered: userDirectory
+    }
+  }
+
+  private func fileName(_ location: Location) -> String {
+    let name = location.domain == .global ? Self.globalName : location.domain.string
+    let host = location.place == .host ? ".\(hostIdentifier)" : ""
+    return name + host + Self.suffix
+  }
+
+  /// The lists of a location, the one whose keys win first; only managed ones are two.
+  func paths(_ location: Location) -> [String] {
+    let name = fileName(location)
+    guard location.place == .managed else { return [directory(location.place) + "/" + name] }
+    let machine = directory(.managed)
+    return userName.isEmpty
+      ? ["\(machine)/\(name)"] : ["\(machine)/\(userName)/\(name)", "\(machine)/\(name)"]
+  }
+
+  /// The list that changes of the location are written to.
+  func path(_ location: Location) -> String { directory(location.place) + "/" + fileName(location) }
+
+  /// What we keep beside the location's list.
+  func metadataPath(_ location: Location) -> String {
+    "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"
+  }
+
+  /// Whether a list can have the domain's name: a file name that does not mean another domain.
+  static func isValid(_ domain: DomainName) -> Bool {
+    let name = domain.string.utf8
+    return !name.isEmpty && name.count <= 200 && !name.contains(0x2F) && !name.contains(0)
+      && domain.string != globalName && domain.string != "." && domain.string != ".."
+  }
+
+  /// The domains that have a list in the place.
+  func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
+    var names = try Files.names(in: directory(place)) ?? []
+    if place == .managed, !userName.isEmpty {
+      names += try Files.names(in: "\(directory(place))/\(userName)") ?? []
+    }
+    return Set(names.compactMap { domain(ofFile: $0, in: place) })
+  }
+
+  private func domain(ofFile file: String, in place: Place) -> DomainName? {
+    let ending = Array(((place == .host ? ".\(hostIdentifier)" : "") + Self.suffix).utf8)
+    guard file.utf8.count > ending.count, file.utf8.suffix(ending.count).elementsEqual(ending),
+      let name = String(file.utf8.dropLast(ending.count))
+    else { return nil }
+    if name == Self.globalName { return .global }
+    let domain = DomainName(name)
+    return Self.isValid(domain) && domain != .global ? domain : nil
+  }
+}

@@ -1,0 +1,105 @@
+import PropertyList
+
+/// File names of keys and domains (SPEC section 4, "Names"). Pure.
+enum NameCodec {
+  /// Bytes of the longest name.
+  static let longest = 255
+
+  /// What a name stands for.
+  enum Meaning: Equatable {
+    /// This key, which has just this name.
+    case key(Key)
+    /// A key whose name is too long: the one of which `encode` gives this name.
+    case shortened
+    /// No key: not the canonical form of any.
+    case none
+    /// No key, but the pattern of a tool's temporary or backup file.
+    case scratch
+  }
+
+  /// The name of a key.
+  static func encode(_ key: Key) -> String {
+    let text = key.string
+    if text.isEmpty { return "%" }
+    var name = ""
+    let escapesFirst = isScratchPattern(text)
+    for (index, character) in text.unicodeScalars.enumerated() {
+      let isDots = (text == "." || text == "..") && character == "."
+      if mustEscape(character) || isDots || (index == 0 && escapesFirst) {
+        for byte in String(character).utf8 { name += escape(byte) }
+      } else {
+        name.unicodeScalars.append(character)
+      }
+    }
+    return name.utf8.count <= longest ? name : shorten(name, of: key)
+  }
+
+  /// What the name stands for. Cost: O(name).
+  static func decode(_ name: String) -> Meaning {
+    guard let key = unescape(name) else { return isShortened(name) ? .shortened : .none }
+    if encode(key).utf8.elementsEqual(name.utf8) { return .key(key) }
+    return isScratchPattern(name) ? .scratch : .none
+  }
+
+  /// Names that tools give to temporary and backup files, whatever stands beside them (TOOLS.md,
+  /// section 4).
+  static func isScratchPattern(_ name: String) -> Bool {
+    ["4913", "5036", "5159", "5282", "DEADJOE"].contains(name)
+      || name.hasPrefix("tmp.") || name.hasPrefix(".") || name.hasPrefix("#")
+      || name.hasSuffix("~") || name.hasSuffix(".swp") || name.hasSuffix(".swpx")
+  }
+
+  private static func mustEscape(_ character: Unicode.Scalar) -> Bool {
+    character == "/" || character == "%" || character.value < 0x20 || character.value == 0x7F
+  }
+
+  private static func escape(_ byte: UInt8) -> String {
+    let digits = Array("0123456789ABCDEF")
+    return "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+  }
+
+  /// The key whose name this may be; nil for a `%` without two upper-case digits, or bytes that
+  /// are not UTF-8.
+  private static func unescape(_ name: String) -> Key? {
+    if name == "%" { return "" }
+    var bytes: [UInt8] = []
+    var rest = Array(name.utf8)[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      guard rest.count >= 2, let high = digit(rest.removeFirst()),
+        let low = digit(rest.removeFirst())
+      else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return String(validating: bytes, as: UTF8.self).map { Key($0) }
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+
+  /// The beginning of the name, `%~`, and 16 digits of a hash of the key.
+  private static func shorten(_ name: String, of key: Key) -> String {
+    var head = ""
+    for character in name.unicodeScalars {
+      if head.utf8.count + String(character).utf8.count > longest - 18 { break }
+      head.unicodeScalars.append(character)
+    }
+    if let percent = head.utf8.suffix(2).firstIndex(of: UInt8(ascii: "%")) {
+      head = String(head[..<percent])
+    }
+    return head + "%~" + StableHash.text(of: key.string.utf8)
+  }
+
+  private static func isShortened(_ name: String) -> Bool {
+    let tail = Array(name.utf8.suffix(18))
+    return tail.count == 18 && tail[0] == UInt8(ascii: "%") && tail[1] == UInt8(ascii: "~")
+  }
+}

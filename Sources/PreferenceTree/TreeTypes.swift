@@ -1,0 +1,126 @@
+import PropertyList
+import SystemCalls
+
+/// The number of a node: C: fuse_ino_t. Never used twice in a mount.
+public struct NodeID: RawRepresentable, Hashable, Sendable {
+  /// The number.
+  public let rawValue: UInt64
+
+  /// A node by its number.
+  public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  /// The root of the mount (FUSE_ROOT_ID).
+  public static let root = NodeID(rawValue: 1)
+}
+
+/// The number of a handle of a file that its creator has open: C: fuse_file_info.fh. Other opens
+/// have none (0).
+public struct HandleID: RawRepresentable, Hashable, Sendable {
+  /// The number.
+  public let rawValue: UInt64
+
+  /// A handle by its number.
+  public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  /// No handle.
+  public static let none = HandleID(rawValue: 0)
+}
+
+/// What stat(2) shows of a node.
+public struct Attributes: Equatable, Sendable {
+  /// `st_ino`.
+  public var inode: UInt64
+  /// A directory or a regular file.
+  public var isDirectory: Bool
+  /// Permission bits.
+  public var mode: UInt32
+  /// Bytes; 0 for directories.
+  public var size: Int
+  /// When the value, or the directory's entries, last changed.
+  public var modified: Timestamp
+  /// Whether the attributes stay until the tree says otherwise; false while text is in flux.
+  public var isSettled: Bool
+}
+
+/// A node as a look-up gives it; the look-up counts until `forget`.
+public struct Entry: Equatable, Sendable {
+  /// The node.
+  public var node: NodeID
+  /// Its attributes.
+  public var attributes: Attributes
+  /// Whether the name stays until the tree says otherwise.
+  public var isRemembered = true
+}
+
+/// The answer to a look-up.
+public enum LookupResult: Equatable, Sendable {
+  /// There is one.
+  case found(Entry)
+  /// There is none; `isRemembered`: until the tree says otherwise.
+  case missing(isRemembered: Bool)
+}
+
+/// One name of a listing.
+public struct ListingItem: Equatable, Sendable {
+  /// The name.
+  public var name: String
+  /// `st_ino`.
+  public var inode: UInt64
+  /// A directory or a regular file.
+  public var isDirectory: Bool
+  /// Where a listing goes on after this item (C: d_off).
+  public var cookie: UInt64
+
+  /// A name and where it stands.
+  public init(name: String, inode: UInt64, isDirectory: Bool, cookie: UInt64) {
+    self.name = name
+    self.inode = inode
+    self.isDirectory = isDirectory
+    self.cookie = cookie
+  }
+}
+
+/// What the kernel must be told. The driver performs effects in their order: those on attributes
+/// before the reply to the request that caused them, the others after it.
+public enum Effect: Hashable, Sendable {
+  /// The cached attributes of the node are no longer true.
+  case dropAttributes(NodeID)
+  /// Nor are its cached pages.
+  case dropContents(NodeID)
+  /// What is known about the name is no longer true.
+  case dropEntry(parent: NodeID, name: String)
+}
+
+/// What chmod, chown, truncate and utimensat ask for.
+public struct AttributeChange: Sendable {
+  /// truncate(2).
+  public var size: Int?
+  /// Whether owner or group would become another than they are.
+  public var changesOwner = false
+
+  /// Nothing.
+  public init() {}
+}
+
+/// What renameat2(2) adds to a rename.
+public enum RenameMode: Sendable {
+  /// A target is replaced.
+  case replace
+  /// RENAME_NOREPLACE: a target is EEXIST.
+  case keep
+  /// RENAME_EXCHANGE: both change places.
+  case exchange
+}
+
+/// How a mount shows and takes preferences.
+public struct TreeOptions: Sendable {
+  /// `-o format=`: how arrays and dictionaries are shown.
+  public var style = ValueText.Style.automatic
+  /// `-o new=string`: every new key is a string.
+  public var createsStrings = false
+  /// `-o list=all`: listings show inherited keys too.
+  public var listsInherited = false
+
+  /// The defaults.
+  public init() {}
+}

@@ -1,0 +1,114 @@
+/// A moment: seconds since 2001-01-01T00:00:00Z, as CFAbsoluteTime; equal by bit pattern.
+public struct AbsoluteTime: Hashable, Sendable {
+  /// Seconds since 2001-01-01T00:00:00Z.
+  public let seconds: Double
+
+  /// A moment by its distance from 2001.
+  public init(seconds: Double) { self.seconds = seconds }
+
+  public static func == (left: AbsoluteTime, right: AbsoluteTime) -> Bool {
+    left.seconds.bitPattern == right.seconds.bitPattern
+  }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(seconds.bitPattern) }
+}
+
+extension AbsoluteTime {
+  /// Years that text can hold: -999999 to 999999.
+  private static let lastYear = 999_999
+
+  /// ISO 8601 in UTC, with the shortest fraction that reads back to the same moment:
+  /// `2026-11-21T07:20:00Z`. A moment that no calendar holds (not a number, infinite, beyond
+  /// the year 999999) is `@` and its seconds since 2001.
+  public var text: String {
+    let whole = seconds.rounded(.down)
+    guard whole.isFinite, abs(whole) < 3.2e13 else { return "@\(seconds)" }
+    let total = Int64(whole)
+    let (day, second) = total.quotientFlooring(by: 86400)
+    let date = CivilDate(daysSince2001: day)
+    guard abs(date.year) <= Self.lastYear else { return "@\(seconds)" }
+    let head = "\(date.text)T\(pad(second / 3600)):\(pad(second / 60 % 60)):\(pad(second % 60))"
+    guard let fraction = fraction(after: whole) else { return "@\(seconds)" }
+    return head + fraction + "Z"
+  }
+
+  /// The shortest decimal fraction, with its point, that added to `whole` gives the moment.
+  private func fraction(after whole: Double) -> String? {
+    let rest = seconds - whole
+    if rest == 0 { return seconds.sign == .minus && seconds == 0 ? nil : "" }
+    for digits in 1...17 {
+      guard let scaled = Int64(exactly: (rest * pow10(digits)).rounded()) else { continue }
+      let text = String(scaled)
+      guard text.utf8.count <= digits else { continue }
+      let padded = String(repeating: "0", count: digits - text.utf8.count) + text
+      if let value = Double("0." + padded), whole + value == seconds { return "." + padded }
+    }
+    return nil
+  }
+
+  private func pow10(_ exponent: Int) -> Double {
+    (0..<exponent).reduce(1.0) { power, _ in power * 10 }
+  }
+
+  private func pad(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+/// A day of the proleptic Gregorian calendar; years are astronomical (0 is 1 BC).
+struct CivilDate: Equatable {
+  var year: Int
+  var month: Int
+  var day: Int
+
+  /// Days from 0000-03-01 to 2001-01-01.
+  private static let epoch: Int64 = 730_791
+
+  init(year: Int, month: Int, day: Int) {
+    self.year = year
+    self.month = month
+    self.day = day
+  }
+
+  /// Counts in 400-year eras from the 1st of March, so that the leap day comes last.
+  init(daysSince2001 days: Int64) {
+    let (era, dayOfEra) = (days + Self.epoch).quotientFlooring(by: 146_097)
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shifted = (5 * dayOfYear + 2) / 153
+    day = Int(dayOfYear - (153 * shifted + 2) / 5 + 1)
+    month = Int(shifted < 10 ? shifted + 3 : shifted - 9)
+    year = Int(yearOfEra + era * 400) + (month <= 2 ? 1 : 0)
+  }
+
+  var daysSince2001: Int64 {
+    let shiftedYear = Int64(month <= 2 ? year - 1 : year)
+    let (era, yearOfEra) = shiftedYear.quotientFlooring(by: 400)
+    let shiftedMonth = Int64(month > 2 ? month - 3 : month + 9)
+    let dayOfYear = (153 * shiftedMonth + 2) / 5 + Int64(day) - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * 146_097 + dayOfEra - Self.epoch
+  }
+
+  /// Whether there is such a day.
+  var isValid: Bool {
+    (1...12).contains(month) && day >= 1
+      && CivilDate(daysSince2001: daysSince2001) == self
+  }
+
+  /// `YYYY-MM-DD`; outside 0000 to 9999 with a sign and six digits, as ISO 8601 expands it.
+  var text: String {
+    let digits = String(abs(year))
+    let wide = year < 0 || year > 9999
+    let zeros = String(repeating: "0", count: max(0, (wide ? 6 : 4) - digits.utf8.count))
+    let sign = year < 0 ? "-" : wide ? "+" : ""
+    return "\(sign)\(zeros)\(digits)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)"
+  }
+}
+
+extension Int64 {
+  /// Division that rounds down, with a remainder that is never negative.
+  func quotientFlooring(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  }
+}

@@ -1,0 +1,105 @@
+/// A resumable reader of an array's or dictionary's text in any of the formats: the first byte
+/// that is no blank tells which parsers are tried; those that fail are dropped.
+struct ContainerRecogniser: Sendable {
+  private enum Candidates {
+    case undecided
+    case text(JSONParser?, OpenStepParser?)
+    case xml(XMLParser)
+    case binary
+    case none(String)
+  }
+
+  private var candidates = Candidates.undecided
+  /// The first bytes, until they tell the format.
+  private var head: [UInt8] = []
+  private let kind: Kind
+  private static let binaryMark = Array("bplist0".utf8)
+  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+  init(kind: Kind) { self.kind = kind }
+
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
+    switch candidates {
+    case .undecided:
+      head.append(contentsOf: bytes)
+      decide()
+    case .text(var json, var openStep):
+      candidates = .undecided
+      let reason = Self.feed(&json, bytes) ?? Self.feed(&openStep, bytes) ?? ""
+      candidates = json == nil && openStep == nil ? .none(reason) : .text(json, openStep)
+    case .xml(let parser):
+      candidates = .undecided
+      var parser: XMLParser? = parser
+      let reason = Self.feed(&parser, bytes) ?? ""
+      candidates = parser.map { .xml($0) } ?? .none(reason)
+    case .binary, .none: break
+    }
+  }
+
+  /// Feeds one parser; takes it away and gives the reason when it fails.
+  private static func feed<Parser: DocumentParser>(
+    _ parser: inout Parser?, _ bytes: UnsafeBufferPointer<UInt8>
+  ) -> String? {
+    do {
+      try parser?.feed(bytes)
+      return nil
+    } catch {
+      parser = nil
+      return error.description
+    }
+  }
+
+  private mutating func decide() {
+    if Self.binaryMark.starts(with: head) || Self.byteOrderMark.starts(with: head) { return }
+    if head.starts(with: Self.binaryMark) {
+      candidates = .binary
+      return
+    }
+    let text = head.starts(with: Self.byteOrderMark) ? head.dropFirst(3) : head[...]
+    guard let first = text.first(where: { !$0.isBlank }) else { return }
+    switch first {
+    case UInt8(ascii: "{") where kind == .dictionary:
+      candidates = .text(JSONParser(), OpenStepParser())
+    case UInt8(ascii: "[") where kind == .array: candidates = .text(JSONParser(), nil)
+    case UInt8(ascii: "(") where kind == .array: candidates = .text(nil, OpenStepParser())
+    case UInt8(ascii: "/"): candidates = .text(nil, OpenStepParser())
+    case UInt8(ascii: "<"): candidates = .xml(XMLParser())
+    default:
+      candidates = .none(
+        "the text of \(kind.article) begins neither as JSON nor as a property list")
+    }
+    head = Array(text)
+    let begin = head
+    head = []
+    begin.withUnsafeBufferPointer { feed($0) }
+  }
+
+  /// What the text is so far; `text` is all of it (binary lists are read as a whole).
+  func outcome(_ text: [UInt8]) -> Result<Value?, Refusal> {
+    let value: Value?
+    switch candidates {
+    case .undecided: value = nil
+    case .none(let reason): return .failure(Refusal(reason: reason))
+    case .text(let json, let openStep): value = (try? json?.result()) ?? (try? openStep?.result())
+    case .xml(let parser): value = try? parser.result()
+    case .binary:
+      value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text) : nil
+    }
+    guard let value, value.kind != kind else { return .success(value) }
+    return .failure(Refusal(reason: "\(value.kind.article) is no \(kind.rawValue)"))
+  }
+
+  struct Refusal: Error { let reason: String }
+}
+
+extension Kind {
+  /// The name with its article.
+  var article: String {
+    switch self {
+    case .integer, .array: "an \(rawValue)"
+    case .uid: "a UID"
+    case .data: "data"
+    default: "a \(rawValue)"
+    }
+  }
+}

@@ -1,0 +1,137 @@
+/// A resumable reader of a moment's text. Accepts
+/// `2026-11-21T07:20:00[.fraction](Z|±hh[[:]mm])`, a blank in place of the `T` and one before the
+/// zone (`2026-11-21 07:20:00 +0000`, as `defaults` prints dates), years with a sign and six
+/// digits, and `@seconds` since 2001. No blanks around it. Cost: O(1) a byte.
+struct DateParser: ScalarScanner {
+  private enum State {
+    case start, year, month, day, separator, hour, minute, second, afterSecond, fraction
+    case blank, zoneHour, zoneColon, zoneMinute, end, seconds
+  }
+
+  private var state = State.start
+  private var digits = 0
+  private var number = 0
+  private var yearWidth = 4
+  private var sign = 1
+  private var date = CivilDate(year: 0, month: 1, day: 1)
+  private var hour = 0
+  private var minute = 0
+  private var second = 0
+  private var fraction = "0."
+  private var zoneSign = 1
+  private var zone = 0
+  private var plain = RealScanner()
+
+  /// Takes the next byte; false when no moment begins with what was taken.
+  mutating func take(_ byte: UInt8) -> Bool {
+    switch state {
+    case .start: return takeFirst(byte)
+    case .year:
+      return field(byte, width: yearWidth, 0...999_999, then: "-", .month) {
+        $0.date.year = $1 * $0.sign
+      }
+    case .month: return field(byte, width: 2, 1...12, then: "-", .day) { $0.date.month = $1 }
+    case .day: return field(byte, width: 2, 1...31, then: nil, .separator) { $0.date.day = $1 }
+    case .separator:
+      state = .hour
+      return date.isValid && (byte == UInt8(ascii: "T") || byte == UInt8(ascii: " "))
+    case .hour: return field(byte, width: 2, 0...23, then: ":", .minute) { $0.hour = $1 }
+    case .minute: return field(byte, width: 2, 0...59, then: ":", .second) { $0.minute = $1 }
+    case .second: return field(byte, width: 2, 0...59, then: nil, .afterSecond) { $0.second = $1 }
+    case .afterSecond where byte == UInt8(ascii: "."):
+      state = .fraction
+      return true
+    case .fraction where byte.isDigit:
+      if fraction.utf8.count < 64 { fraction.append(Character(Unicode.Scalar(byte))) }
+      return true
+    case .fraction where fraction.utf8.count == 2: return false
+    case .afterSecond, .fraction, .blank: return takeZone(byte)
+    case .zoneHour:
+      return field(byte, width: 2, 0...23, then: nil, .zoneColon) { $0.zone = $1 * 60 }
+    case .zoneColon where byte == UInt8(ascii: ":"):
+      (state, digits, number) = (.zoneMinute, 0, 0)
+      return true
+    case .zoneColon, .zoneMinute:
+      state = .zoneMinute
+      return field(byte, width: 2, 0...59, then: nil, .end) { $0.zone += $1 }
+    case .end: return false
+    case .seconds: return plain.take(byte)
+    }
+  }
+
+  /// The moment, when what was taken is the text of one.
+  var result: AbsoluteTime? {
+    switch state {
+    case .end, .zoneColon: return moment
+    case .seconds: return plain.result.map { AbsoluteTime(seconds: $0) }
+    default: return nil
+    }
+  }
+
+  private var moment: AbsoluteTime {
+    let clock = Int64(hour * 3600 + minute * 60 + second - zoneSign * zone * 60)
+    let whole = Double(date.daysSince2001 * 86400 + clock)
+    let rest = fraction.utf8.count > 2 ? Double(fraction) ?? 0 : 0
+    return AbsoluteTime(seconds: whole + rest)
+  }
+
+  private mutating func takeFirst(_ byte: UInt8) -> Bool {
+    state = .year
+    switch byte {
+    case UInt8(ascii: "@"): state = .seconds
+    case UInt8(ascii: "+"), UInt8(ascii: "-"):
+      (yearWidth, sign) = (6, byte == UInt8(ascii: "-") ? -1 : 1)
+    default: return take(byte)
+    }
+    return true
+  }
+
+  private mutating func takeZone(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: " ") where state != .blank: state = .blank
+    case UInt8(ascii: "Z"): state = .end
+    case UInt8(ascii: "+"), UInt8(ascii: "-"):
+      (state, zoneSign) = (.zoneHour, byte == UInt8(ascii: "-") ? -1 : 1)
+    default: return false
+    }
+    return true
+  }
+
+  /// One digit of a number of `width` digits, or what must follow it.
+  private mutating func field(
+    _ byte: UInt8, width: Int, _ range: ClosedRange<Int>, then follower: Unicode.Scalar?,
+    _ next: State, store: (inout DateParser, Int) -> Void
+  ) -> Bool {
+    if digits == width {
+      guard let follower, byte == UInt8(ascii: follower) else { return false }
+      (state, digits, number) = (next, 0, 0)
+      return true
+    }
+    guard byte.isDigit else { return false }
+    number = number * 10 + Int(byte & 15)
+    digits += 1
+    guard digits == width else { return true }
+    store(&self, number)
+    guard range.contains(number) else { return false }
+    if follower == nil { (state, digits, number) = (next, 0, 0) }
+    return true
+  }
+}
+
+extension UInt8 {
+  /// 0 to 9.
+  @inline(__always) var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
+
+  /// Space, tab, newline or carriage return.
+  @inline(__always) var isBlank: Bool { self == 32 || self == 10 || self == 9 || self == 13 }
+
+  /// The value of a hexadecimal digit.
+  @inline(__always) var hexValue: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/// A resumable reader of a real's text: decimal and exponent forms, `inf`, `infinity`, `nan` in
+/// any case, with an optional sign; no hexadecimal, no blanks. Cost: O(1) a byte.
+struct RealScanner: ScalarScanner {
+  private enum State {
+    case start, sign, whole, point, fraction, exponent, exponentSign, power, word
+  }
+
+  private var state = State.start
+  private var text: [UInt8] = []
+  private static let words = ["inf", "infinity", "nan"]
+
+  /// Takes the next byte; false when no real begins with what was taken.
+  mutating func take(_ byte: UInt8) -> Bool {
+    let lower = byte | 0x20
+    switch (state, byte) {
+    case (.start, UInt8(ascii: "+")), (.start, UInt8(ascii: "-")): state = .sign
+    case (.start, _) where byte.isDigit, (.sign, _) where byte.isDigit: state = .whole
+    case (.start, UInt8(ascii: ".")), (.sign, UInt8(ascii: ".")): state = .point
+    case (.whole, _) where byte.isDigit: break
+    case (.whole, UInt8(ascii: ".")): state = .fraction
+    case (.point, _) where byte.isDigit: state = .fraction
+    case (.fraction, _) where byte.isDigit: break
+    case (.whole, _) where lower == UInt8(ascii: "e"),
+      (.fraction, _) where lower == UInt8(ascii: "e"):
+      state = .exponent
+    case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): state = .exponentSign
+    case (.exponent, _) where byte.isDigit, (.exponentSign, _) where byte.isDigit: state = .power
+    case (.power, _) where byte.isDigit: break
+    case (.start, _), (.sign, _), (.word, _): return takeWord(lower)
+    default: return false
+    }
+    text.append(byte)
+    return true
+  }
+
+  private mutating func takeWord(_ byte: UInt8) -> Bool {
+    state = .word
+    text.append(byte)
+    let letters = String(
+      decoding: text.drop { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "+") }, as: UTF8.self)
+    return Self.words.contains { $0.hasPrefix(letters) }
+  }
+
+  /// Whether the number written is too large for a double: nothing but fewer digits mends that.
+  var isOutOfRange: Bool {
+    switch state {
+    case .whole, .fraction, .power: number?.isInfinite ?? false
+    default: false
+    }
+  }
+
+  private var number: Double? { Double(String(decoding: text, as: UTF8.self)) }
+
+  /// The real, when what was taken is the text of one.
+  var result: Double? {
+    switch state {
+    case .whole, .fraction, .power, .word:
+      guard let number, state == .word || number.isFinite else { return nil }
+      return number
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,146 @@
+/// What a text is for a value of one kind.
+public enum Judgement: Equatable, Sendable {
+  /// The text of a value.
+  case complete
+  /// No value's text, but more text can make it one.
+  case incomplete
+  /// Whatever follows, it never becomes a value's text; with the reason.
+  case impossible(String)
+}
+
+/// Judges a text that comes in pieces: is it, or can it become, the text of a value of the kind?
+///
+/// Writing n bytes in any number of pieces costs O(n). A copy is a state to come back to. The
+/// rules are those of SPEC section 5: blanks and newlines may stand around scalars, one newline
+/// at the end of a string is not part of it, arrays and dictionaries are JSON, XML, binary or
+/// old-style lists.
+public struct Recogniser: Sendable {
+  private enum Machine: Sendable {
+    case string(UTF8Validator)
+    case integer(Padded<IntegerScanner>)
+    case real(Padded<RealScanner>)
+    case boolean(Padded<BooleanScanner>)
+    case date(Padded<DateParser>)
+    case uid(Padded<UIDScanner>)
+    case data
+    case container(ContainerRecogniser)
+    case failed(String)
+  }
+
+  /// The kind that is asked for.
+  public let kind: Kind
+  private let template: Value?
+  private var machine: Machine
+
+  /// - Parameter template: the value whose text was shown as JSON with dates and data as
+  ///   strings; such strings become dates and data again where the template has them.
+  public init(kind: Kind, template: Value? = nil) {
+    self.kind = kind
+    self.template = template
+    switch kind {
+    case .string: machine = .string(UTF8Validator())
+    case .integer: machine = .integer(Padded(IntegerScanner()))
+    case .real: machine = .real(Padded(RealScanner()))
+    case .boolean: machine = .boolean(Padded(BooleanScanner()))
+    case .date: machine = .date(Padded(DateParser()))
+    case .uid: machine = .uid(Padded(UIDScanner()))
+    case .data: machine = .data
+    case .array, .dictionary: machine = .container(ContainerRecogniser(kind: kind))
+    }
+  }
+
+  /// Takes the next bytes. Cost: O(bytes).
+  public mutating func feed(_ bytes: ArraySlice<UInt8>) {
+    bytes.withUnsafeBufferPointer { feed($0) }
+  }
+
+  /// Each case lets go of the machine before it feeds its copy, so that nothing is copied.
+  private mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
+    switch machine {
+    case .string(var utf8):
+      let fits = utf8.feed(bytes) && !bytes.contains(0)
+      machine = fits ? .string(utf8) : .failed("a string is UTF-8 text without NUL")
+    case .integer(var scalar):
+      machine =
+        scalar.feed(bytes)
+        ? .integer(scalar) : failed("-9223372036854775808 to 18446744073709551615")
+    case .real(var scalar):
+      machine = .data
+      machine = scalar.feed(bytes) ? .real(scalar) : failed("as 1.5 or 2e-3")
+    case .boolean(var scalar):
+      machine = scalar.feed(bytes) ? .boolean(scalar) : failed("true, false, yes, no, 1 or 0")
+    case .date(var scalar):
+      machine = .data
+      machine = scalar.feed(bytes) ? .date(scalar) : failed("as 2026-11-21T07:20:00Z")
+    case .uid(var scalar): machine = scalar.feed(bytes) ? .uid(scalar) : failed("0 or more")
+    case .data, .failed: break
+    case .container(var container):
+      machine = .data
+      container.feed(bytes)
+      machine = .container(container)
+    }
+  }
+
+  private func failed(_ form: String) -> Machine {
+    .failed("the text is no \(kind.rawValue) (\(form))")
+  }
+
+  /// What the text is; `text` must be all that was fed.
+  public func judgement(of text: [UInt8]) -> Judgement {
+    if case .failed(let reason) = machine { return .impossible(reason) }
+    if case .container(let container) = machine {
+      switch container.outcome(text) {
+      case .failure(let refusal): return .impossible(refusal.reason)
+      case .success(let value): return value == nil ? .incomplete : .complete
+      }
+    }
+    return value(of: text) == nil ? .incomplete : .complete
+  }
+
+  /// The value, when the text is one's; `text` must be all that was fed. Cost: O(text) for
+  /// strings, data and binary lists, else O(1).
+  public func value(of text: [UInt8]) -> Value? {
+    switch machine {
+    case .string(let utf8):
+      guard utf8.isComplete else { return nil }
+      let line = text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...]
+      return .string(String(decoding: line, as: UTF8.self))
+    case .integer(let scalar): return scalar.value
+    case .real(let scalar): return scalar.value
+    case .boolean(let scalar): return scalar.value
+    case .date(let scalar): return scalar.value
+    case .uid(let scalar): return scalar.value
+    case .data: return .data(text)
+    case .container(let container):
+      guard case .success(let value?) = container.outcome(text) else { return nil }
+      return template.map { value.restoring($0) } ?? value
+    case .failed: return nil
+    }
+  }
+
+  /// The value of a whole text; nil where it is no text of the kind.
+  public static func value(of text: [UInt8], kind: Kind, template: Value? = nil) -> Value? {
+    var recogniser = Recogniser(kind: kind, template: template)
+    recogniser.feed(text[...])
+    return recogniser.value(of: text)
+  }
+}
+
+extension Value {
+  /// This value, with strings that stand where the template has a date or data turned back.
+  fileprivate func restoring(_ template: Value) -> Value {
+    switch (self, template) {
+    case (.string(let text), .date): Recogniser.value(of: Array(text.utf8), kind: .date) ?? self
+    case (.string(let text), .data): Base64.decode(text.utf8).map { .data($0) } ?? self
+    case (.array(let items), .array(let old)):
+      .array(items.enumerated().map { $0 < old.count ? $1.restoring(old[$0]) : $1 })
+    case (.dictionary(let items), .dictionary(let old)):
+      .dictionary(
+        Dictionary(
+          uniqueKeysWithValues: items.map { key, item in
+            (key, old[key].map { item.restoring($0) } ?? item)
+          }))
+    default: self
+    }
+  }
+}

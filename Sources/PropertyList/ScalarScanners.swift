@@ -1,0 +1,106 @@
+/// A resumable reader of a scalar's text without the blanks around it.
+protocol ScalarScanner: Sendable {
+  /// Takes the next byte; false when no value begins with what was taken (the scanner is then
+  /// as it was, or spent).
+  mutating func take(_ byte: UInt8) -> Bool
+
+  /// The value, when what was taken is the text of one.
+  var value: Value? { get }
+}
+
+/// Decimal digits with an optional sign, -2^63 to 2^64-1.
+struct IntegerScanner: ScalarScanner {
+  private var negative = false
+  private var magnitude: UInt64?
+  private var hasSign = false
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    if magnitude == nil, !hasSign, byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+") {
+      (hasSign, negative) = (true, byte == UInt8(ascii: "-"))
+      return true
+    }
+    guard let next = (magnitude ?? 0).appending(digit: byte),
+      WideInteger(negative: negative, magnitude: next) != nil
+    else { return false }
+    magnitude = next
+    return true
+  }
+
+  var value: Value? {
+    magnitude.flatMap { WideInteger(negative: negative, magnitude: $0) }.map { .integer($0) }
+  }
+}
+
+/// An integer from 0 on, as a UID is written.
+struct UIDScanner: ScalarScanner {
+  private var number: UInt64?
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    guard let next = (number ?? 0).appending(digit: byte) else { return false }
+    number = next
+    return true
+  }
+
+  var value: Value? { number.map { .uid($0) } }
+}
+
+extension RealScanner {
+  var value: Value? { result.map { .real($0) } }
+}
+
+extension DateParser {
+  var value: Value? { result.map { .date($0) } }
+}
+
+/// true, false, yes, no in any case, 1, 0.
+struct BooleanScanner: ScalarScanner {
+  private var text: [UInt8] = []
+  private static let words: [(text: [UInt8], value: Bool)] = [
+    ("true", true), ("false", false), ("yes", true), ("no", false), ("1", true), ("0", false),
+  ].map { (Array($0.0.utf8), $0.1) }
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    text.append(byte.isDigit ? byte : byte | 0x20)
+    return byte >= 0x30 && Self.words.contains { $0.text.starts(with: text) }
+  }
+
+  var value: Value? { Self.words.first { $0.text == text }.map { .boolean($0.value) } }
+}
+
+/// A scalar with blanks and newlines around it.
+struct Padded<Scanner: ScalarScanner>: Sendable {
+  private enum State { case before, inside, after, failed }
+
+  private var state = State.before
+  private var scanner: Scanner
+
+  init(_ scanner: Scanner) { self.scanner = scanner }
+
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    for byte in bytes where !take(byte) {
+      state = .failed
+      return false
+    }
+    return state != .failed
+  }
+
+  private mutating func take(_ byte: UInt8) -> Bool {
+    switch state {
+    case .before where byte.isBlank: return true
+    case .before, .inside:
+      state = .inside
+      var next = scanner
+      if next.take(byte) {
+        scanner = next
+        return true
+      }
+      guard byte.isBlank, scanner.value != nil else { return false }
+      state = .after
+      return true
+    case .after: return byte.isBlank
+    case .failed: return false
+    }
+  }
+
+  var value: Value? { state == .inside || state == .after ? scanner.value : nil }
+}

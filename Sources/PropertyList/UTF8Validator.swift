@@ -1,0 +1,53 @@
+/// A resumable check that bytes are UTF-8 as Unicode defines it (no overlong forms, no
+/// surrogates, nothing above U+10FFFF). Cost: eight ASCII bytes at a time.
+struct UTF8Validator: Sendable {
+  /// Continuation bytes that are still to come.
+  private var missing = 0
+  /// What the next continuation byte may be.
+  private var low: UInt8 = 0x80
+  private var high: UInt8 = 0xBF
+
+  /// Whether what was taken ends between two characters.
+  var isComplete: Bool { missing == 0 }
+
+  /// Takes the next bytes; false when no UTF-8 begins with what was taken.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    let raw = UnsafeRawBufferPointer(bytes)
+    var index = 0
+    while index < raw.count {
+      if missing == 0 {
+        while index + 8 <= raw.count,
+          raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+        {
+          index += 8
+        }
+        guard index < raw.count else { return true }
+      }
+      guard take(raw[index]) else { return false }
+      index += 1
+    }
+    return true
+  }
+
+  @inline(__always)
+  private mutating func take(_ byte: UInt8) -> Bool {
+    if missing > 0 {
+      guard byte >= low, byte <= high else { return false }
+      missing -= 1
+      (low, high) = (0x80, 0xBF)
+      return true
+    }
+    switch byte {
+    case 0..<0x80: return true
+    case 0xC2...0xDF: missing = 1
+    case 0xE0: (missing, low) = (2, 0xA0)
+    case 0xED: (missing, high) = (2, 0x9F)
+    case 0xE1...0xEF: missing = 2
+    case 0xF0: (missing, low) = (3, 0x90)
+    case 0xF4: (missing, high) = (3, 0x8F)
+    case 0xF1...0xF3: missing = 3
+    default: return false
+    }
+    return true
+  }
+}

@@ -1,0 +1,166 @@
+// What the tags of an XML property list mean, and the text between them.
+
+extension XMLParser {
+  private static let containers = ["plist", "dict", "array"]
+  private static let names = containers + Scalar.allCases.map(\.rawValue)
+
+  /// Whether the tag that is being read can still become one of ours.
+  var isPossibleTag: Bool {
+    guard let first = markup.first, first != UInt8(ascii: "!") else { return true }
+    let name = markup.drop { $0 == UInt8(ascii: "/") }.prefix { !$0.isBlank && $0 != 0x2F }
+    return Self.names.contains { $0.utf8.starts(with: name) }
+  }
+
+  mutating func endTag() throws(FormatError) {
+    var tag = markup[...]
+    let closes = tag.first == UInt8(ascii: "/")
+    if closes { tag = tag.dropFirst() }
+    let empty = tag.last == UInt8(ascii: "/")
+    if empty { tag = tag.dropLast() }
+    let name = String(decoding: tag.prefix { !$0.isBlank }, as: UTF8.self)
+    if closes {
+      try close(name)
+    } else {
+      try open(name)
+      if empty { try close(name) }
+    }
+    endMarkup()
+  }
+
+  private mutating func open(_ name: String) throws(FormatError) {
+    guard scalar == nil else { throw failure("an element inside of <\(scalar?.rawValue ?? "")>") }
+    guard plist != .closed else { throw failure("an element after </plist>") }
+    if name == "plist" {
+      guard plist == .absent, builder.root == nil, builder.depth == 0 else {
+        throw failure("<plist> inside of a property list")
+      }
+      plist = .open
+      return
+    }
+    if name == Scalar.key.rawValue {
+      guard builder.open == .dictionary, !builder.hasPendingKey else {
+        throw failure("<key> where a value was expected")
+      }
+    } else {
+      try expectValue(name)
+    }
+    switch name {
+    case "dict": try building { builder throws(BuilderError) in try builder.begin(.dictionary) }
+    case "array": try building { builder throws(BuilderError) in try builder.begin(.array) }
+    default:
+      guard let kind = Scalar(rawValue: name) else { throw failure("an unknown element") }
+      scalar = kind
+      text.removeAll(keepingCapacity: true)
+    }
+  }
+
+  private func expectValue(_ name: String) throws(FormatError) {
+    if builder.open == .dictionary, !builder.hasPendingKey {
+      throw failure("a value where a <key> was expected")
+    }
+    if builder.depth == 0, builder.root != nil { throw failure("an element after the value") }
+  }
+
+  private mutating func close(_ name: String) throws(FormatError) {
+    if let open = scalar {
+      guard open.rawValue == name else { throw failure("expected </\(open.rawValue)>") }
+      try endScalar(open)
+      scalar = nil
+      return
+    }
+    switch (name, builder.open) {
+    case ("dict", .dictionary):
+      guard !builder.hasPendingKey else { throw failure("</dict> where a value was expected") }
+      try building { builder throws(BuilderError) in try builder.end() }
+    case ("array", .array):
+      try building { builder throws(BuilderError) in try builder.end() }
+    case ("plist", nil) where plist == .open && builder.root != nil: plist = .closed
+    default: throw failure("an end tag that was not expected")
+    }
+  }
+
+  private mutating func building(
+    _ step: (inout ValueBuilder) throws(BuilderError) -> Void
+  ) throws(FormatError) {
+    do { try step(&builder) } catch { throw failure(error.reason) }
+  }
+
+  private mutating func endScalar(_ kind: Scalar) throws(FormatError) {
+    if kind == .key { return builder.add(key: Key(String(decoding: text, as: UTF8.self))) }
+    guard let value = value(of: kind) else {
+      throw failure("the text of <\(kind.rawValue)> is no \(kind.rawValue)")
+    }
+    try building { builder throws(BuilderError) in try builder.add(value) }
+  }
+
+  private func value(of kind: Scalar) -> Value? {
+    switch kind {
+    case .key: nil
+    case .string: .string(String(decoding: text, as: UTF8.self))
+    case .integer: integer.map { .integer($0) }
+    case .real: real.map { .real($0) }
+    case .date: Recogniser.value(of: text, kind: .date)
+    case .data: Base64.decode(text).map { .data($0) }
+    case .yes: text.allSatisfy(\.isBlank) ? .boolean(true) : nil
+    case .no: text.allSatisfy(\.isBlank) ? .boolean(false) : nil
+    }
+  }
+
+  private var trimmed: ArraySlice<UInt8> {
+    var slice = text[...]
+    while slice.first?.isBlank == true { slice.removeFirst() }
+    while slice.last?.isBlank == true { slice.removeLast() }
+    return slice
+  }
+
+  /// Decimal or, as CoreFoundation and plistlib take it, hexadecimal.
+  private var integer: WideInteger? {
+    let digits = trimmed
+    if let number = WideInteger(decimal: digits) { return number }
+    let negative = digits.first == UInt8(ascii: "-")
+    let unsigned = negative || digits.first == UInt8(ascii: "+") ? digits.dropFirst() : digits
+    guard unsigned.count > 2, unsigned.first == 0x30,
+      unsigned.dropFirst().first.map({ $0 | 0x20 }) == 0x78,
+      unsigned.dropFirst(2).first?.hexValue != nil,
+      let magnitude = UInt64(String(decoding: unsigned.dropFirst(2), as: UTF8.self), radix: 16)
+    else { return nil }
+    return WideInteger(negative: negative, magnitude: magnitude)
+  }
+
+  /// As the text of a real, but a number beyond a double is infinite, as CoreFoundation has it.
+  private var real: Double? {
+    if case .real(let number)? = Recogniser.value(of: text, kind: .real) { return number }
+    var scanner = RealScanner()
+    return trimmed.allSatisfy { scanner.take($0) } && scanner.isOutOfRange
+      ? (trimmed.first == UInt8(ascii: "-") ? -.infinity : .infinity) : nil
+  }
+
+  mutating func takeInEntity(_ byte: UInt8) throws(FormatError) {
+    guard byte == UInt8(ascii: ";") else {
+      markup.append(byte)
+      guard markup.count <= 10, byte != UInt8(ascii: "<") else {
+        throw failure("'&' without an entity")
+      }
+      return
+    }
+    let name = String(decoding: markup, as: UTF8.self)
+    guard let scalar = Self.entities[name] ?? Self.characterReference(name) else {
+      throw failure("an unknown entity")
+    }
+    text.append(contentsOf: Array(String(Character(scalar)).utf8))
+    endMarkup()
+  }
+
+  private static let entities: [String: Unicode.Scalar] = [
+    "lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'",
+  ]
+
+  private static func characterReference(_ name: String) -> Unicode.Scalar? {
+    let digits = name.utf8.dropFirst()
+    guard name.utf8.first == UInt8(ascii: "#"), let first = digits.first else { return nil }
+    let isHex = first == UInt8(ascii: "x")
+    let text = String(decoding: isHex ? digits.dropFirst() : digits, as: UTF8.self)
+    guard text.utf8.first?.hexValue != nil else { return nil }
+    return UInt32(text, radix: isHex ? 16 : 10).flatMap(Unicode.Scalar.init)
+  }
+}

@@ -1,0 +1,191 @@
+/// Reads Apple's XML property lists in pieces: `<plist>` around one value, or the value alone.
+///
+/// The five predefined entities and character references are read; a DTD is passed over, so that
+/// none can define an entity. Integers may be hexadecimal (`0x1F`), dates may have a fraction and
+/// a zone, comments may stand anywhere. Text must be UTF-8 (`Document.read` turns UTF-16 into it).
+struct XMLParser: DocumentParser {
+  enum State {
+    case content, text, entity, markup, comment, instruction, doctype, cdata, end
+  }
+
+  enum Scalar: String, CaseIterable {
+    case key, string, integer, real, date, data
+    case yes = "true"
+    case no = "false"
+  }
+
+  private(set) var state = State.content
+  var builder: ValueBuilder
+  var position = TextPosition()
+  var scalar: Scalar?
+  private var utf8 = UTF8Validator()
+  /// The text of the open scalar.
+  var text: [UInt8] = []
+  /// The bytes of the tag, comment, entity or declaration since its `<` or `&`.
+  var markup: [UInt8] = []
+  private var quote: UInt8?
+  private var doctypeDepth = 0
+  var plist = PlistElement.absent
+  private let checksEncoding: Bool
+
+  enum PlistElement { case absent, open, closed }
+
+  /// - Parameter checksEncoding: false when the text has been recoded already.
+  init(limits: Limits = .standard, checksEncoding: Bool = true) {
+    builder = ValueBuilder(limits: limits, findsUIDs: true)
+    self.checksEncoding = checksEncoding
+  }
+
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
+    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
+    var index = 0
+    while index < bytes.count {
+      if state == .text {
+        let run = bytes[index...].prefix { $0 != 0x3C && $0 != 0x26 }
+        text.append(contentsOf: run)
+        position.pass(run)
+        index += run.count
+        guard index < bytes.count else { break }
+      }
+      try take(bytes[index])
+      position.pass(bytes[index])
+      index += 1
+    }
+    if state == .markup, !isPossibleTag { throw failure("an unknown element") }
+  }
+
+  func result() throws(FormatError) -> Value {
+    guard state == .content, scalar == nil, plist != .open, let root = builder.root else {
+      throw failure("the text ends too early")
+    }
+    return root
+  }
+
+  func failure(_ reason: String) -> FormatError {
+    FormatError(.xml, offset: position.offset, line: position.line, reason)
+  }
+
+  private mutating func take(_ byte: UInt8) throws(FormatError) {
+    switch state {
+    case .content:
+      if byte == UInt8(ascii: "<") {
+        beginMarkup()
+      } else if !byte.isBlank {
+        throw failure("text outside of an element")
+      }
+    case .text:
+      if byte == UInt8(ascii: "<") { beginMarkup() } else { (state, markup) = (.entity, []) }
+    case .entity: try takeInEntity(byte)
+    case .markup: try takeInMarkup(byte)
+    case .comment: if endsMarkup(byte, "-->") { endMarkup() }
+    case .cdata:
+      if endsMarkup(byte, "]]>") {
+        text.append(contentsOf: markup.dropLast(3))
+        endMarkup()
+      }
+    case .instruction: if endsMarkup(byte, "?>") { try endInstruction() }
+    case .doctype: takeInDoctype(byte)
+    case .end: throw failure("text after the end")
+    }
+  }
+
+  private mutating func beginMarkup() {
+    markup.removeAll(keepingCapacity: true)
+    quote = nil
+    state = .markup
+  }
+
+  /// Back to what the markup stood in.
+  mutating func endMarkup() { state = scalar == nil ? .content : .text }
+
+  private mutating func takeInMarkup(_ byte: UInt8) throws(FormatError) {
+    if let open = quote {
+      if byte == open { quote = nil }
+    } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+      quote = byte
+    } else if byte == UInt8(ascii: ">") {
+      return try endTag()
+    } else if byte == UInt8(ascii: "<") {
+      throw failure("'<' inside a tag")
+    }
+    markup.append(byte)
+    guard markup.count < 4096 else { throw failure("a tag longer than 4096 bytes") }
+    switch markup.first {
+    case UInt8(ascii: "?"): (state, markup) = (.instruction, [])
+    case UInt8(ascii: "!"): try takeDeclaration()
+    default: break
+    }
+  }
+
+  private mutating func takeDeclaration() throws(FormatError) {
+    let declarations: [(StaticString, State)] =
+      scalar == nil
+      ? [("!--", .comment), ("!DOCTYPE", .doctype)]
+      : [("!--", .comment), ("![CDATA[", .cdata)]
+    for (word, next) in declarations where markup.isPrefix(of: word) {
+      if markup.count == word.utf8CodeUnitCount { (state, markup, doctypeDepth) = (next, [], 0) }
+      return
+    }
+    throw failure("an unknown declaration")
+  }
+
+  /// Whether the byte ends what is passed over; keeps it.
+  private mutating func endsMarkup(_ byte: UInt8, _ end: StaticString) -> Bool {
+    markup.append(byte)
+    let count = end.utf8CodeUnitCount
+    guard markup.count >= count, byte == UInt8(ascii: ">") else { return false }
+    return markup.suffix(count).elementsEqual(
+      UnsafeBufferPointer(start: end.utf8Start, count: count))
+  }
+
+  /// A DTD is passed over: brackets and quotes are counted, nothing in it is looked at.
+  private mutating func takeInDoctype(_ byte: UInt8) {
+    if let open = quote {
+      if byte == open { quote = nil }
+      return
+    }
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "'"): quote = byte
+    case UInt8(ascii: "["), UInt8(ascii: "<"): doctypeDepth += 1
+    case UInt8(ascii: "]"): doctypeDepth -= 1
+    case UInt8(ascii: ">") where doctypeDepth <= 0: endMarkup()
+    case UInt8(ascii: ">"): doctypeDepth -= 1
+    default: break
+    }
+  }
+
+  private mutating func endInstruction() throws(FormatError) {
+    let declaration = String(decoding: markup, as: UTF8.self)
+    endMarkup()
+    guard checksEncoding, declaration.hasPrefix("xml"),
+      let name = declaration.quoted(after: "encoding=")
+    else { return }
+    guard ["utf-8", "utf8", "us-ascii", "ascii"].contains(name.lowercased()) else {
+      throw failure("the encoding \(name) is not supported (use UTF-8 or UTF-16)")
+    }
+  }
+}
+
+extension [UInt8] {
+  fileprivate func isPrefix(of word: StaticString) -> Bool {
+    count <= word.utf8CodeUnitCount
+      && elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: count))
+  }
+}
+
+extension String {
+  /// What stands in quotes after the word.
+  fileprivate func quoted(after word: String) -> String? {
+    var rest = utf8[...]
+    let key = Array(word.utf8)
+    while !rest.isEmpty {
+      if rest.starts(with: key) {
+        let value = rest.dropFirst(key.count)
+        guard let mark = value.first, mark == 0x22 || mark == 0x27 else { return nil }
+        return String(value.dropFirst().prefix { $0 != mark })
+      }
+      rest = rest.dropFirst()
+    }
+    return nil
+  }
+}

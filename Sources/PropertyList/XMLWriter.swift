@@ -1,0 +1,116 @@
+/// Writes Apple's XML property lists, keys sorted, tabs for depth.
+struct XMLWriter {
+  /// Who is to read it.
+  enum Dialect {
+    /// Foundation, plistlib and libplist: what they cannot hold (a fraction of a second, control
+    /// characters, a dictionary that looks like a UID) is refused rather than lost.
+    case portable
+    /// `XMLParser`, which reads every value back exactly.
+    case exact
+  }
+
+  private var bytes: [UInt8] = []
+  private let dialect: Dialect
+
+  /// The document.
+  static func write(_ value: Value, _ dialect: Dialect) throws(FormatError) -> [UInt8] {
+    var writer = XMLWriter(dialect: dialect)
+    writer.append(
+      """
+      <?xml version="1.0" encoding="UTF-8"?>
+      <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
+      "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+      <plist version="1.0">
+
+      """)
+    try writer.add(value, depth: 0)
+    writer.append("</plist>\n")
+    return writer.bytes
+  }
+
+  private init(dialect: Dialect) { self.dialect = dialect }
+
+  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+  private mutating func indent(_ depth: Int) {
+    bytes.append(contentsOf: repeatElement(UInt8(ascii: "\t"), count: depth))
+  }
+
+  private mutating func add(_ value: Value, depth: Int) throws(FormatError) {
+    indent(depth)
+    switch value {
+    case .string(let text): try element("string", text)
+    case .integer(let number): append("<integer>\(number)</integer>\n")
+    case .real(let number): append("<real>\(RealText.text(number))</real>\n")
+    case .boolean(let flag): append(flag ? "<true/>\n" : "<false/>\n")
+    case .date(let time): append("<date>\(try text(time))</date>\n")
+    case .data(let data):
+      append("<data>")
+      bytes += Base64.encode(data)
+      append("</data>\n")
+    case .uid(let number): try add(["CF$UID": .integer(WideInteger(number))], depth: depth)
+    case .array(let items): try add(items, depth: depth)
+    case .dictionary(let items):
+      if items.asUID != nil {
+        throw FormatError(.xml, "a dictionary of CF$UID alone would be read as a UID")
+      }
+      try add(items, depth: depth)
+    }
+  }
+
+  private mutating func add(_ items: [Value], depth: Int) throws(FormatError) {
+    if items.isEmpty { return append("<array/>\n") }
+    append("<array>\n")
+    for item in items { try add(item, depth: depth + 1) }
+    indent(depth)
+    append("</array>\n")
+  }
+
+  private mutating func add(_ items: [Key: Value], depth: Int) throws(FormatError) {
+    if items.isEmpty { return append("<dict/>\n") }
+    append("<dict>\n")
+    for (key, item) in items.sorted(by: { $0.key < $1.key }) {
+      indent(depth + 1)
+      try element("key", key.string)
+      try add(item, depth: depth + 1)
+    }
+    indent(depth)
+    append("</dict>\n")
+  }
+
+  private mutating func element(_ name: String, _ text: String) throws(FormatError) {
+    append("<\(name)>")
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "<"): append("&lt;")
+      case UInt8(ascii: ">"): append("&gt;")
+      case UInt8(ascii: "&"): append("&amp;")
+      case 13: append("&#13;")
+      case 0..<9, 11, 12, 14..<32:
+        guard dialect == .exact else {
+          throw FormatError(.xml, "XML cannot hold the control character \(byte)")
+        }
+        append("&#\(byte);")
+      default: bytes.append(byte)
+      }
+    }
+    append("</\(name)>\n")
+  }
+
+  private func text(_ time: AbsoluteTime) throws(FormatError) -> String {
+    let text = time.text
+    guard dialect == .exact || text.utf8.count == 20 else {
+      throw FormatError(.xml, "XML dates have whole seconds and years 0000 to 9999, not \(text)")
+    }
+    return text
+  }
+}
+
+/// The text of a real.
+enum RealText {
+  /// The shortest text that reads back to the same double, with a point or an exponent:
+  /// `1.0`, `5e-324`; `inf`, `-inf`, `nan`.
+  static func text(_ number: Double) -> String {
+    number.isNaN ? "nan" : "\(number)"
+  }
+}

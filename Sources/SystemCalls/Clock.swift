@@ -1,0 +1,64 @@
+import Glibc
+
+/// A moment of the wall clock, in nanoseconds since 1970-01-01T00:00:00Z.
+public struct Timestamp: Hashable, Comparable, Sendable {
+  /// Nanoseconds since 1970; about 292 years to each side.
+  public let nanoseconds: Int64
+
+  /// A moment by its distance from 1970.
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  /// A moment as the kernel has it.
+  public init(_ time: timespec) {
+    nanoseconds = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+
+  /// The moment as the kernel has it.
+  public var timespec: Glibc.timespec {
+    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    return rest < 0
+      ? Glibc.timespec(tv_sec: Int(seconds) - 1, tv_nsec: Int(rest) + 1_000_000_000)
+      : Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
+  }
+
+  /// Now (CLOCK_REALTIME).
+  public static var now: Timestamp {
+    var time = Glibc.timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(time)
+  }
+
+  public static func < (left: Timestamp, right: Timestamp) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+}
+
+/// A moment of the monotonic clock, for time limits, in nanoseconds since some start.
+public struct Instant: Hashable, Comparable, Sendable {
+  /// Nanoseconds since the clock's start.
+  public let nanoseconds: Int64
+
+  /// A moment by its distance from the clock's start.
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  /// Now (CLOCK_MONOTONIC).
+  public static var now: Instant {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  }
+
+  /// This moment and so many milliseconds.
+  public func advanced(milliseconds: Int64) -> Instant {
+    Instant(nanoseconds: nanoseconds + milliseconds * 1_000_000)
+  }
+
+  /// Whole milliseconds from now until this moment, rounded up; 0 when it has passed.
+  public func milliseconds(after now: Instant) -> Int {
+    max(0, Int((nanoseconds - now.nanoseconds + 999_999) / 1_000_000))
+  }
+
+  public static func < (left: Instant, right: Instant) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+}

@@ -1,0 +1,115 @@
+import Glibc
+
+/// An open file descriptor with one owner: it is closed when it goes out of scope.
+///
+/// Every call is repeated on EINTR. All descriptors are opened with O_CLOEXEC.
+public struct Descriptor: ~Copyable, Sendable {
+  /// The number; valid as long as this value lives.
+  public let number: CInt
+  private let path: String
+
+  /// Takes over a number that nobody else closes. `path` is for messages.
+  public init(owning number: CInt, path: String = "") {
+    self.number = number
+    self.path = path
+  }
+
+  /// open(2).
+  public init(
+    opening path: String, _ flags: CInt, mode: mode_t = 0o600
+  ) throws(SystemError) {
+    let number = retrying { open(path, flags | O_CLOEXEC, mode) }
+    if number < 0 { throw SystemError("open", path) }
+    self.init(owning: number, path: path)
+  }
+
+  deinit { _ = close(number) }
+
+  /// Writes all bytes at the present offset, however many calls that takes.
+  public func write(_ bytes: [UInt8]) throws(SystemError) {
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        retrying { Glibc.write(number, buffer.baseAddress.map { $0 + done }, buffer.count - done) }
+      }
+      if count < 0 { throw SystemError("write", path) }
+      done += count
+    }
+  }
+
+  /// Reads from the present offset to the end of the file.
+  /// - Parameter limit: more bytes than that are EFBIG.
+  public func readToEnd(limit: Int) throws(SystemError) -> [UInt8] {
+    let expected = Int(try status().st_size)
+    if expected > limit { throw SystemError("read", path, .fileTooLarge) }
+    var bytes: [UInt8] = []
+    var filled = 0
+    while true {
+      let room = max(expected + 1 - filled, 4096)
+      var count = 0
+      let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, initialized in
+        count = retrying { read(number, buffer.baseAddress, room) }
+        initialized = max(count, 0)
+      }
+      if count < 0 { throw SystemError("read", path) }
+      if count == 0 { return bytes }
+      if bytes.isEmpty { bytes = piece } else { bytes += piece }
+      filled += count
+      if filled > limit { throw SystemError("read", path, .fileTooLarge) }
+    }
+  }
+
+  /// fstat(2).
+  public func status() throws(SystemError) -> stat {
+    var status = stat()
+    if fstat(number, &status) != 0 { throw SystemError("fstat", path) }
+    return status
+  }
+
+  /// fsync(2): contents and metadata are on the disk when it returns.
+  public func synchronize() throws(SystemError) {
+    if retrying({ fsync(number) }) != 0 { throw SystemError("fsync", path) }
+  }
+
+  /// fdatasync(2): contents and size are on the disk when it returns.
+  public func synchronizeData() throws(SystemError) {
+    if retrying({ fdatasync(number) }) != 0 { throw SystemError("fdatasync", path) }
+  }
+
+  /// ftruncate(2).
+  public func truncate(to size: Int) throws(SystemError) {
+    if retrying({ ftruncate(number, off_t(size)) }) != 0 { throw SystemError("ftruncate", path) }
+  }
+
+  /// lseek(2) from the start.
+  public func seek(to offset: Int) throws(SystemError) {
+    if lseek(number, off_t(offset), SEEK_SET) < 0 { throw SystemError("lseek", path) }
+  }
+
+  /// flock(2) with LOCK_EX; waits for the lock unless `waiting` is false.
+  /// - Returns: false when somebody else holds it and `waiting` is false.
+  public func lockExclusively(waiting: Bool) throws(SystemError) -> Bool {
+    if retrying({ flock(number, LOCK_EX | (waiting ? 0 : LOCK_NB)) }) == 0 { return true }
+    if Errno.current == .wouldBlock { return false }
+    throw SystemError("flock", path)
+  }
+
+  /// fchmod(2).
+  public func changeMode(_ mode: mode_t) throws(SystemError) {
+    if fchmod(number, mode) != 0 { throw SystemError("fchmod", path) }
+  }
+
+  /// fchown(2).
+  public func changeOwner(_ user: uid_t, _ group: gid_t) throws(SystemError) {
+    if fchown(number, user, group) != 0 { throw SystemError("fchown", path) }
+  }
+}
+
+/// Calls again as long as the call is interrupted by a signal.
+@inline(__always)
+func retrying<Result: SignedInteger>(_ call: () -> Result) -> Result {
+  while true {
+    let result = call()
+    if result != -1 || errno != EINTR { return result }
+  }
+}

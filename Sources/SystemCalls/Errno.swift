@@ -1,0 +1,87 @@
+import Glibc
+
+/// An error number of the kernel (`errno`), with the C names as members.
+public struct Errno: RawRepresentable, Hashable, Sendable, Error {
+  /// The number itself, as in errno.h.
+  public let rawValue: CInt
+
+  /// Wraps a number of errno.h.
+  public init(rawValue: CInt) { self.rawValue = rawValue }
+
+  /// The calling thread's `errno`; read it directly after the call that failed.
+  public static var current: Errno { Errno(rawValue: errno) }
+
+  /// C: EPERM.
+  public static let notPermitted = Errno(rawValue: EPERM)
+  /// C: ENOENT.
+  public static let noSuchFile = Errno(rawValue: ENOENT)
+  /// C: EINTR.
+  public static let interrupted = Errno(rawValue: EINTR)
+  /// C: EIO.
+  public static let inputOutput = Errno(rawValue: EIO)
+  /// C: EAGAIN.
+  public static let wouldBlock = Errno(rawValue: EAGAIN)
+  /// C: EACCES.
+  public static let permissionDenied = Errno(rawValue: EACCES)
+  /// C: EEXIST.
+  public static let fileExists = Errno(rawValue: EEXIST)
+  /// C: ENODEV.
+  public static let noDevice = Errno(rawValue: ENODEV)
+  /// C: ENOTDIR.
+  public static let notDirectory = Errno(rawValue: ENOTDIR)
+  /// C: EISDIR.
+  public static let isDirectory = Errno(rawValue: EISDIR)
+  /// C: EINVAL.
+  public static let invalidArgument = Errno(rawValue: EINVAL)
+  /// C: EFBIG.
+  public static let fileTooLarge = Errno(rawValue: EFBIG)
+  /// C: ENOSPC.
+  public static let noSpace = Errno(rawValue: ENOSPC)
+  /// C: EROFS.
+  public static let readOnlyFileSystem = Errno(rawValue: EROFS)
+  /// C: ERANGE.
+  public static let outOfRange = Errno(rawValue: ERANGE)
+  /// C: ENAMETOOLONG.
+  public static let nameTooLong = Errno(rawValue: ENAMETOOLONG)
+  /// C: ENOSYS.
+  public static let noFunction = Errno(rawValue: ENOSYS)
+  /// C: ENOTEMPTY.
+  public static let directoryNotEmpty = Errno(rawValue: ENOTEMPTY)
+  /// C: ENODATA.
+  public static let noData = Errno(rawValue: ENODATA)
+  /// C: EILSEQ.
+  public static let illegalByteSequence = Errno(rawValue: EILSEQ)
+  /// C: EOPNOTSUPP.
+  public static let notSupported = Errno(rawValue: EOPNOTSUPP)
+  /// C: ETIMEDOUT.
+  public static let timedOut = Errno(rawValue: ETIMEDOUT)
+  /// C: ENOTCONN; what stat(2) says of a mount point whose driver has died.
+  public static let notConnected = Errno(rawValue: ENOTCONN)
+}
+
+extension Errno: CustomStringConvertible {
+  /// The C library's sentence, e.g. "No such file or directory".
+  public var description: String { String(cString: strerror(rawValue)) }
+}
+
+/// A system call that failed: which, on what, and why.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Why it failed.
+  public let errno: Errno
+  /// The call, e.g. "rename".
+  public let call: String
+  /// The path it was made on; empty where there is none.
+  public let path: String
+
+  /// Describes a failed call; by default with the calling thread's `errno`.
+  public init(_ call: String, _ path: String, _ errno: Errno = .current) {
+    self.errno = errno
+    self.call = call
+    self.path = path
+  }
+
+  /// e.g. "open /etc/preferences: Permission denied".
+  public var description: String {
+    path.isEmpty ? "\(call): \(errno)" : "\(call) \(path): \(errno)"
+  }
+}

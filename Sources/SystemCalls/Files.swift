@@ -1,0 +1,115 @@
+import Glibc
+
+/// Calls on paths. No state; any thread.
+public enum Files {
+  /// stat(2); nil where there is nothing at the path.
+  public static func status(_ path: String) throws(SystemError) -> stat? {
+    var status = stat()
+    if stat(path, &status) == 0 { return status }
+    let reason = Errno.current
+    if reason == .noSuchFile || reason == .notDirectory { return nil }
+    throw SystemError("stat", path, reason)
+  }
+
+  /// The names in a directory, in no order, without those of directories; nil where there is no
+  /// directory.
+  public static func names(in directory: String) throws(SystemError) -> [String]? {
+    guard let stream = opendir(directory) else {
+      let reason = Errno.current
+      if reason == .noSuchFile || reason == .notDirectory { return nil }
+      throw SystemError("opendir", directory, reason)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
+      }
+      if let name, entry.pointee.d_type != UInt8(DT_DIR) { names.append(name) }
+    }
+    return names
+  }
+
+  /// realpath(3); nil where a part of the path does not exist.
+  public static func realPath(_ path: String) -> String? {
+    guard let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  /// readlink(2); nil where there is no symbolic link at the path.
+  public static func linkTarget(_ path: String) -> String? {
+    var count = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, initialized in
+      count = buffer.withMemoryRebound(to: CChar.self) { part in
+        part.baseAddress.map { readlink(path, $0, part.count) } ?? -1
+      }
+      initialized = max(count, 0)
+    }
+    return count < 0 ? nil : String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Makes the directory and those above it, as `mkdir -p`; those made get `mode`.
+  public static func makeDirectories(_ path: String, mode: mode_t) throws(SystemError) {
+    if mkdir(path, mode) == 0 { return }
+    switch Errno.current {
+    case .fileExists where isDirectory(path): return
+    case .noSuchFile:
+      try makeDirectories(parent(of: path), mode: mode)
+      if mkdir(path, mode) != 0, !isDirectory(path) { throw SystemError("mkdir", path) }
+    case let reason: throw SystemError("mkdir", path, reason)
+    }
+  }
+
+  /// Whether there is a directory at the path, links followed.
+  public static func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The path up to its last slash.
+  public static func parent(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// rename(2).
+  public static func rename(_ old: String, to new: String) throws(SystemError) {
+    if Glibc.rename(old, new) != 0 { throw SystemError("rename", new) }
+  }
+
+  /// unlink(2); something that is not there is no error.
+  public static func remove(_ path: String) throws(SystemError) {
+    if unlink(path) != 0, Errno.current != .noSuchFile { throw SystemError("unlink", path) }
+  }
+
+  /// Makes the entries of a directory durable (fsync(2) of the directory).
+  public static func synchronizeDirectory(_ path: String) throws(SystemError) {
+    try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize()
+  }
+
+  /// Whether this process may write to the file or directory (access(2), W_OK).
+  public static func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
+
+  /// The bytes left for this user on the path's file system.
+  public static func freeBytes(_ path: String) throws(SystemError) -> UInt64 {
+    let space = try self.space(path)
+    return UInt64(space.f_bavail) * UInt64(space.f_frsize)
+  }
+
+  /// statvfs(3).
+  public static func space(_ path: String) throws(SystemError) -> statvfs {
+    var space = statvfs()
+    if statvfs(path, &space) != 0 { throw SystemError("statvfs", path) }
+    return space
+  }
+
+  /// The whole of a file; nil where there is none.
+  public static func contents(_ path: String, limit: Int) throws(SystemError) -> [UInt8]? {
+    do {
+      return try Descriptor(opening: path, O_RDONLY).readToEnd(limit: limit)
+    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Glibc
+import SystemCalls
+
+/// Going into the background: the program starts itself anew and returns when the mount is ready.
+///
+/// The child gets the writing end of a pipe as descriptor 3 and says "ready" with one byte; what
+/// goes wrong before that it says on the terminal's standard error, and its exit status is passed
+/// on.
+enum Background {
+  private static let variable = "PREFSFS_READY_DESCRIPTOR"
+
+  /// Whether this process is the one in the background.
+  static var isChild: Bool { getenv(variable) != nil }
+
+  /// Starts the child and waits until its mount is ready.
+  static func start() throws(SystemError) -> ExitStatus {
+    var ends: [CInt] = [0, 0]
+    if pipe(&ends) != 0 { throw SystemError("pipe", "") }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let reading = Descriptor(owning: ends[0])
+    let child: pid_t
+    do {
+      let writing = Descriptor(owning: ends[1])
+      child = try Child.restart(
+        CommandLine.arguments, environment: "\(variable)=3", pipe: writing.number)
+    }
+    var byte: UInt8 = 0
+    while true {
+      let count = read(reading.number, &byte, 1)
+      if count == 1 { return .success }
+      if count == 0 || errno != EINTR { break }
+    }
+    return ExitStatus(rawValue: Child.wait(child)) ?? .failure
+  }
+
+  /// In the child: the mount is ready. Lets go of terminal and directory.
+  static func ready(_ log: Log) {
+    unsetenv(variable)
+    log.moveToSystemLog()
+    _ = chdir("/")
+    let null = open("/dev/null", O_RDWR)
+    for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { dup2(null, standard) }
+    if null > STDERR_FILENO { close(null) }
+    var byte: UInt8 = 1
+    _ = write(3, &byte, 1)
+    close(3)
+  }
+}

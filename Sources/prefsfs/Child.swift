@@ -1,0 +1,55 @@
+import Glibc
+import SystemCalls
+
+/// Programs that are started from here. fork(2) is not for a process with threads: posix_spawn is.
+enum Child {
+  /// Runs a program of PATH to its end; its status, 127 when it was killed.
+  static func run(_ program: String, _ arguments: [String]) throws(SystemError) -> Int32 {
+    let child = try spawn(
+      program, [program] + arguments, extra: [], actions: nil, newSession: false)
+    return wait(child)
+  }
+
+  /// Starts this program again, detached from the terminal, with the pipe's end as descriptor 3.
+  static func restart(_ arguments: [String], environment: String, pipe: CInt) throws(SystemError)
+    -> pid_t
+  {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, pipe, 3)
+    return try spawn(
+      "/proc/self/exe", arguments, extra: [environment], actions: &actions, newSession: true)
+  }
+
+  static func wait(_ child: pid_t) -> Int32 {
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    return status & 0x7F == 0 ? status >> 8 & 0xFF : 127
+  }
+
+  private static func spawn(
+    _ program: String, _ arguments: [String], extra: [String],
+    actions: UnsafePointer<posix_spawn_file_actions_t>?, newSession: Bool
+  ) throws(SystemError) -> pid_t {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    if newSession { posix_spawnattr_setflags(&attributes, 0x80) }  // POSIX_SPAWN_SETSID
+    var words = arguments.map { strdup($0) } + [nil]
+    var variables: [UnsafeMutablePointer<CChar>?] = extra.map { strdup($0) }
+    defer { for pointer in words + variables { free(pointer) } }
+    var environment = variables
+    var next = environ
+    while let variable = next.pointee {
+      environment.append(variable)
+      next += 1
+    }
+    environment.append(nil)
+    var child = pid_t()
+    let status = posix_spawnp(&child, program, actions, &attributes, &words, &environment)
+    variables = Array(variables)
+    if status != 0 { throw SystemError("posix_spawn", program, Errno(rawValue: status)) }
+    return child
+  }
+}

@@ -1,0 +1,44 @@
+import Glibc
+import SystemCalls
+
+/// The directory that is mounted on.
+enum MountPoint {
+  /// Why it cannot be.
+  struct Unusable: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// The real path of a directory that can be mounted on. A mount whose driver has died there
+  /// (ENOTCONN) is cleared first.
+  static func prepare(_ path: String) throws(Unusable) -> String {
+    if isStale(path) {
+      clear(path)
+      if isStale(path) {
+        throw Unusable(
+          description: "\(path): a stale mount; clear it with fusermount3 -u -z \(path)")
+      }
+    }
+    guard Files.isDirectory(path), let real = Files.realPath(path) else {
+      throw Unusable(description: "\(path): no such directory; make it first (mkdir -p)")
+    }
+    return real
+  }
+
+  private static func isStale(_ path: String) -> Bool {
+    do {
+      _ = try Files.status(path)
+      return false
+    } catch {
+      return error.errno == .notConnected
+    }
+  }
+
+  /// fusermount3 is set-uid root: a plain user can clear his own mounts.
+  private static func clear(_ path: String) {
+    do {
+      _ = try Child.run("fusermount3", ["-u", "-z", path])
+    } catch {
+      // The caller looks again and says so.
+    }
+  }
+}

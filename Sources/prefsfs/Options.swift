@@ -1,0 +1,156 @@
+import FUSEDriver
+import Glibc
+import PreferenceTree
+import PropertyList
+
+/// The command line of `prefsfs`, understood.
+struct Options: Equatable {
+  var source: String?
+  var mountPoint = ""
+  var isForeground = false
+  var isDebugging = false
+  var showsHelp = false
+  var showsVersion = false
+  var isReadOnly = false
+  var store: String?
+  var style = ValueText.Style.automatic
+  var createsStrings = false
+  var listsInherited = false
+  var writeback = 1.0
+  var user: uid_t?
+  var group: gid_t?
+  var mask: mode_t = 0
+  /// For libfuse and the kernel.
+  var passedOn: [String] = []
+  /// What stands behind `--`.
+  var arguments: [String] = []
+
+  /// A sentence about what is wrong with a command line.
+  struct Mistake: Error, Equatable, CustomStringConvertible {
+    let description: String
+  }
+
+  /// FUSE's options and the kernel's that are passed on.
+  private static let known: Set<String> = [
+    "allow_other", "allow_root", "auto_unmount", "fsname", "subtype", "max_read", "dev", "nodev",
+    "suid", "nosuid", "exec", "noexec", "sync", "async", "atime", "noatime", "dirsync",
+  ]
+
+  /// Options of fstab and mount(8), which mean nothing to us.
+  private static let ignored: Set<String> = [
+    "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
+    "nofail", "owner", "group", "relatime", "norelatime",
+  ]
+
+  init(_ words: [String]) throws(Mistake) {
+    var rest = words[...]
+    var positional: [String] = []
+    while let word = rest.popFirst() {
+      switch word {
+      case "--":
+        arguments = Array(rest)
+        rest = []
+      case "-h", "--help": showsHelp = true
+      case "-V", "--version": showsVersion = true
+      case "-f": isForeground = true
+      case "-d": (isForeground, isDebugging) = (true, true)
+      case "-s": break
+      case "-o":
+        guard let list = rest.popFirst() else { throw Mistake(description: "-o needs an option") }
+        try take(list: list)
+      case _ where word.hasPrefix("-o"): try take(list: String(word.dropFirst(2)))
+      case _ where word.hasPrefix("-") && word != "-":
+        throw Mistake(description: "unknown option \(word)")
+      default: positional.append(word)
+      }
+    }
+    if showsHelp || showsVersion { return }
+    try take(positional)
+  }
+
+  /// `[SOURCE] MOUNTPOINT`; a source of `none`, `-` or `prefsfs`, as fstab wants one, is none.
+  private mutating func take(_ positional: [String]) throws(Mistake) {
+    switch positional.count {
+    case 1: mountPoint = positional[0]
+    case 2:
+      mountPoint = positional[1]
+      if !["none", "-", "prefsfs"].contains(positional[0]) { source = positional[0] }
+    case 0: throw Mistake(description: "no mount point was given")
+    default:
+      throw Mistake(description: "expected [SOURCE] MOUNTPOINT, not \(positional.count) paths")
+    }
+  }
+
+  private mutating func take(list: String) throws(Mistake) {
+    for option in list.split(separator: ",") { try take(option: String(option)) }
+  }
+
+  private mutating func take(option: String) throws(Mistake) {
+    let parts = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    let value = parts.count > 1 ? String(parts[1]) : nil
+    switch name {
+    case "ro": isReadOnly = true
+    case "debug": (isForeground, isDebugging) = (true, true)
+    case "store": store = try text(value, name)
+    case "format":
+      style = try choice(value, name, ValueText.Style.allCases.map(\.rawValue)) {
+        ValueText.Style(rawValue: $0)
+      }
+    case "new": createsStrings = try choice(value, name, ["infer", "string"]) { $0 == "string" }
+    case "list": listsInherited = try choice(value, name, ["own", "all"]) { $0 == "all" }
+    case "writeback":
+      writeback = try number(value, name, "seconds, 0 to 3600") {
+        Double($0).flatMap { (0...3600).contains($0) ? $0 : nil }
+      }
+    case "uid": user = try number(value, name, "a number") { uid_t($0) }
+    case "gid": group = try number(value, name, "a number") { gid_t($0) }
+    case "umask": mask = try number(value, name, "an octal number") { mode_t($0, radix: 8) }
+    case _ where Self.known.contains(name): passedOn.append(option)
+    case _ where Self.ignored.contains(name) || name.hasPrefix("x-"): break
+    default: throw Mistake(description: "unknown option -o \(name)")
+    }
+  }
+
+  private func text(_ value: String?, _ name: String) throws(Mistake) -> String {
+    guard let value, !value.isEmpty else { throw Mistake(description: "-o \(name)= needs a value") }
+    return value
+  }
+
+  private func number<Number>(
+    _ value: String?, _ name: String, _ form: String, _ parse: (String) -> Number?
+  ) throws(Mistake) -> Number {
+    guard let number = parse(try text(value, name)) else {
+      throw Mistake(description: "-o \(name)= takes \(form)")
+    }
+    return number
+  }
+
+  private func choice<Choice>(
+    _ value: String?, _ name: String, _ words: [String], _ make: (String) -> Choice?
+  ) throws(Mistake) -> Choice {
+    let word = try text(value, name)
+    guard words.contains(word), let choice = make(word) else {
+      throw Mistake(description: "-o \(name)= takes \(words.joined(separator: ", "))")
+    }
+    return choice
+  }
+
+  /// The tree's part of the options.
+  var tree: TreeOptions {
+    var options = TreeOptions()
+    options.style = style
+    options.createsStrings = createsStrings
+    options.listsInherited = listsInherited
+    return options
+  }
+
+  /// The owner's part.
+  var owner: Owner {
+    var owner = Owner()
+    owner.user = user ?? owner.user
+    owner.group = group ?? owner.group
+    owner.mask = mask
+    return owner
+  }
+}
