@@ -43,5 +43,13 @@ let package = Package(
         "FUSEDriver", "PreferenceTree", "PreferenceEngine", "PreferenceStore", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
+
+    .target(name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
+    .testTarget(
+      name: "ConformanceTests",
+      dependencies: [
+        "Support", "prefsfs", "PreferenceTree", "PreferenceEngine", "PreferenceStore",
+        "PreferenceModel", "PropertyList", "SystemCalls",
+      ], swiftSettings: strict),
   ]
 )

@@ -5,6 +5,9 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 // prctl(2) is variadic, which Swift cannot call.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
@@ -12,5 +15,10 @@ static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, na
 // renameat2(2)'s flags, which stdio.h declares for _GNU_SOURCE only.
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;
 static const unsigned int prefsfs_rename_exchange = 1u << 1;
+
+static inline int prefsfs_renameat2(int old_directory, const char *old_path, int new_directory,
+                                    const char *new_path, unsigned int flags) {
+  return (int)syscall(SYS_renameat2, old_directory, old_path, new_directory, new_path, flags);
+}
 
 #endif

@@ -27,6 +27,7 @@ public final class Driver {
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
+  var io = SessionIO.State()
 
   /// Makes a session; nothing is mounted yet.
   /// - Parameter arguments: options for libfuse, as on a command line, without the program's name.
@@ -74,6 +75,10 @@ public final class Driver {
   public func mount(at path: String) throws(DriverError) {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
+    }
+    var io = SessionIO.table
+    guard fuse_session_custom_io(session.raw, &io, fuse_session_fd(session.raw)) == 0 else {
+      throw DriverError("\(path): no memory")
     }
   }
 

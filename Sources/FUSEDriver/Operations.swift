@@ -22,8 +22,6 @@ enum Operations {
       guard let connection else { return }
       // O_TRUNC must come as a SETATTR, because there is no OPEN.
       connection.pointee.want &= ~UInt32(FUSE_CAP_ATOMIC_O_TRUNC)
-      // Saves a getxattr of security.capability for each write.
-      connection.pointee.want |= connection.pointee.capable & UInt32(FUSE_CAP_HANDLE_KILLPRIV)
     }
     table.lookup = { request, parent, name in
       answer(request) { tree throws(TreeError) in

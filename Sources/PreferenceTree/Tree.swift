@@ -209,7 +209,7 @@ public final class Tree {
       let size = node.editor?.text.count ?? text(resolution, of: node).count
       return Attributes(
         inode: node.inode, isDirectory: false, mode: resolution.isReadOnly ? 0o400 : 0o600,
-        size: size, modified: resolution.modified, isSettled: node.editor?.deadline == nil)
+        size: size, modified: resolution.modified, isSettled: true)
     }
   }
 

@@ -38,7 +38,7 @@ public struct Attributes: Equatable, Sendable {
   public var size: Int
   /// When the value, or the directory's entries, last changed.
   public var modified: Timestamp
-  /// Whether the attributes stay until the tree says otherwise; false while text is in flux.
+  /// Whether the attributes stay until the tree says otherwise.
   public var isSettled: Bool
 }
 

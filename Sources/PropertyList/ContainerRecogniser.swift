@@ -25,8 +25,9 @@ struct ContainerRecogniser: Sendable {
       decide()
     case .text(var json, var openStep):
       candidates = .undecided
-      let reason = Self.feed(&json, bytes) ?? Self.feed(&openStep, bytes) ?? ""
-      candidates = json == nil && openStep == nil ? .none(reason) : .text(json, openStep)
+      let reasons = [Self.feed(&json, bytes), Self.feed(&openStep, bytes)].compactMap { $0 }
+      candidates =
+        json == nil && openStep == nil ? .none(reasons.first ?? "") : .text(json, openStep)
     case .xml(let parser):
       candidates = .undecided
       var parser: XMLParser? = parser

@@ -11,7 +11,7 @@ public final class Mount: @unchecked Sendable {
   public init(_ sandbox: Sandbox, _ arguments: [String] = []) throws {
     self.sandbox = sandbox
     logFile = "\(sandbox.root)/log-\(UUID().uuidString)"
-    FileManager.default.createFile(atPath: logFile, contents: nil)
+    _ = FileManager.default.createFile(atPath: logFile, contents: nil)
     process = Process()
     process.executableURL = URL(fileURLWithPath: Program.path)
     process.arguments = [sandbox.mountPoint, "-f"] + arguments

@@ -52,7 +52,7 @@ public final class Sandbox: Sendable {
       import plistlib, datetime, sys
       plistlib.dump(\(python), open(sys.argv[1], 'wb'), fmt=plistlib.FMT_\(format))
       """
-    let outcome = Program.run("/usr/bin/env", ["python3", "-c", program, file], environment: environment)
+    let outcome = Program.run("/usr/bin/python3", ["-c", program, file], environment: environment)
     precondition(outcome.status == 0, outcome.errors)
   }
 
@@ -63,7 +63,7 @@ public final class Sandbox: Sendable {
       d = plistlib.load(open(sys.argv[1], 'rb'))
       print(\(python))
       """
-    let outcome = Program.run("/usr/bin/env", ["python3", "-c", program, file], environment: environment)
+    let outcome = Program.run("/usr/bin/python3", ["-c", program, file], environment: environment)
     return outcome.status == 0 ? String(outcome.output.dropLast()) : outcome.errors
   }
 
@@ -125,7 +125,7 @@ public enum Program {
     process.environment = environment
     let files = ["out", "err"].map { "/tmp/prefsfs-run-\(UUID().uuidString).\($0)" }
     defer { for file in files { unlink(file) } }
-    for file in files { FileManager.default.createFile(atPath: file, contents: nil) }
+    for file in files { _ = FileManager.default.createFile(atPath: file, contents: nil) }
     process.standardOutput = FileHandle(forWritingAtPath: files[0])
     process.standardError = FileHandle(forWritingAtPath: files[1])
     process.standardInput = FileHandle.nullDevice

@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 
 /// A refusal of a file operation, by its number.
@@ -134,13 +135,7 @@ public final class MountedFiles: TestFiles {
   public func close(_ file: Int) { _ = Foundation.close(Int32(file)) }
 
   public func rename(_ old: String, _ new: String, flags: UInt32) throws {
-    // The C library has renameat2(2), the module does not.
-    typealias Function = @convention(c) (
-      Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
-    ) -> Int32
-    guard let symbol = dlsym(nil, "renameat2") else { throw Refusal(ENOSYS) }
-    let function = unsafeBitCast(symbol, to: Function.self)
-    _ = try checked(function(AT_FDCWD, path(old), AT_FDCWD, path(new), flags))
+    _ = try checked(prefsfs_renameat2(AT_FDCWD, path(old), AT_FDCWD, path(new), flags))
   }
 
   public func unlink(_ name: String) throws { _ = try checked(Foundation.unlink(path(name))) }

@@ -1,0 +1,57 @@
+import CFUSE
+import Glibc
+
+/// The two system calls of a session, in place of libfuse's own (fuse_session_custom_io), because
+/// libfuse 3.14 cannot ask for FUSE_HANDLE_KILLPRIV_V2: with it the kernel drops set-uid bits
+/// itself, and a write costs no GETXATTR of security.capability before it.
+///
+/// The flag is put into the answer to FUSE_INIT on its way to the kernel, if the kernel has
+/// offered it. Everything else passes as it is.
+enum SessionIO {
+  /// Layout of the kernel's protocol (linux/fuse.h): flags follow three 32-bit numbers of the
+  /// INIT messages, behind headers of 40 and 16 bytes.
+  private static let opcodeOffset = 4
+  private static let requestFlagsOffset = 40 + 12
+  private static let replyFlagsOffset = 12
+  private static let initOpcode: UInt32 = 26
+  private static let handleKillprivV2: UInt32 = 1 << 28
+
+  /// What the session has seen of its INIT. The loop's thread writes it; others only read that
+  /// it is false, because they have nothing to say before the INIT was answered.
+  struct State {
+    /// The INIT request came, and offered the flag; its reply is the next message.
+    var mustAnswerInit = false
+  }
+
+  static var table: fuse_custom_io {
+    var table = fuse_custom_io()
+    table.read = { descriptor, buffer, room, data in
+      let count = read(descriptor, buffer, room)
+      guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
+        buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self) == SessionIO.initOpcode
+      else { return count }
+      let flags = buffer.loadUnaligned(fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
+      let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+      driver.io.mustAnswerInit = flags & SessionIO.handleKillprivV2 != 0
+      return count
+    }
+    table.writev = { descriptor, vectors, count, data in
+      if let data, let vectors, count == 2 {
+        let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+        if driver.io.mustAnswerInit {
+          driver.io.mustAnswerInit = false
+          SessionIO.addFlag(vectors[1])
+        }
+      }
+      return writev(descriptor, vectors, count)
+    }
+    return table
+  }
+
+  private static func addFlag(_ vector: iovec) {
+    guard let base = vector.iov_base, vector.iov_len >= replyFlagsOffset + 4 else { return }
+    let flags = base.loadUnaligned(fromByteOffset: replyFlagsOffset, as: UInt32.self)
+    base.storeBytes(
+      of: flags | handleKillprivV2, toByteOffset: replyFlagsOffset, as: UInt32.self)
+  }
+}

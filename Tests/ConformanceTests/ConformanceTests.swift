@@ -1,0 +1,24 @@
+import Foundation
+import Support
+import Testing
+
+let allCases = ReadingCases.list + WritingCases.list + TextCases.list + NameCases.list
+
+@Suite("Behaviour of files") struct ConformanceTests {
+  @Test("on the bare tree", arguments: allCases)
+  func bareTree(_ example: Case) throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let files = try TreeFiles(sandbox)
+      defer { files.finish() }
+      try example.run(files)
+    }
+  }
+
+  @Test("on a mount", arguments: allCases)
+  func mount(_ example: Case) throws {
+    try withMount(prepare: Fixture.make) { _, mount in
+      try example.run(MountedFiles(mount.path("")))
+    }
+  }
+}

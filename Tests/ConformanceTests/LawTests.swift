@@ -1,0 +1,160 @@
+import Foundation
+import Support
+import Testing
+
+/// The laws of SPEC section 1 that need a kernel, a crash, or another program's eyes.
+@Suite("Laws on a mount") struct LawTests {
+  @Test("1: a key reads through the search list, arguments and managed lists included")
+  func searchList() throws {
+    try withMount(["--", "-Argument", "(a, b)", "-Integer", "5"], prepare: Fixture.make) { sandbox, _ in
+      #expect(sandbox.shell("cat $M/d/Argument").output == "[\n  \"a\",\n  \"b\"\n]\n")
+      #expect(sandbox.shell("cat $M/d/Integer").output == "5\n")
+      #expect(sandbox.shell("echo 6 > $M/d/Integer").status != 0)
+      #expect(sandbox.shell("cat $M/d/Forced $M/other/Languages").output == "7\n[\n  \"de\"\n]\n")
+    }
+  }
+
+  @Test("2, 4: a refused echo says so, exits 1, and the very next read is old, 1,000 times")
+  func refusedWrites() throws {
+    try withMount(prepare: Fixture.make) { sandbox, mount in
+      let outcome = sandbox.shell("echo bad > $M/d/Integer")
+      #expect(outcome.status == 1)
+      #expect(outcome.errors.contains("Invalid argument"))
+      let script = """
+        cd $M/d; for i in $(seq 1000); do echo bad > Integer; read v < Integer; [ "$v" = 42 ] || echo stale; done
+        """
+      #expect(sandbox.shell(script).output == "")
+      let line = mount.log.split(separator: "\n").first { $0.contains("d Integer") } ?? ""
+      #expect(line.contains("the text is no integer") && !line.contains("bad"))
+    }
+  }
+
+  @Test("2: a write is what the very next read returns, 1,000 times")
+  func writesAreRead() throws {
+    try withMount(prepare: Fixture.make) { sandbox, _ in
+      let script = """
+        cd $M/d; for i in $(seq 1000); do echo $i > Integer; read v < Integer; [ "$v" = $i ] || echo stale; done
+        """
+      #expect(sandbox.shell(script).output == "")
+    }
+  }
+
+  @Test("3, 9, 10: exact bytes, values and types survive unmounting; lists keep their format")
+  func remount() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let texts = [
+        "d/Boolean": "YES\n", "d/Integer": " 007", "d/Dict": "{\"z\":1}", "d/New": "<plist><dict/></plist>\n",
+        "other/Key": "no newline", "other/Fresh": "1e5\n",
+      ]
+      var mount = try Mount(sandbox)
+      let files = MountedFiles(mount.path(""))
+      for (path, text) in texts { try files.put(path, text) }
+      let times = try texts.keys.map { try files.status($0).modified }
+      mount.unmount()
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Boolean'], d['Integer'], d['Dict'], d['New'], d['Real']") == "True 7 {'z': 1} {} 1.5")
+      #expect(sandbox.evaluate(sandbox.config + "/other.plist", "d['Key'], d['Fresh']") == "no newline 1e5")
+      #expect(sandbox.shell("head -c 5 \(sandbox.config)/other.plist").output == "<?xml")
+      #expect(sandbox.shell("head -c 6 \(sandbox.config)/d.plist").output == "bplist")
+      mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      for (path, text) in texts { #expect(try files.get(path) == text) }
+      #expect(try texts.keys.map { try files.status($0).modified } == times)
+      #expect(try files.type("other/Fresh") == "string")
+    }
+  }
+
+  @Test("3: a text is shown only for the value it was written for")
+  func otherRoads() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      var mount = try Mount(sandbox)
+      let files = MountedFiles(mount.path(""))
+      try files.put("d/Boolean", "YES\n")
+      mount.unmount()
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(Boolean=False)")
+      mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      #expect(try files.get("d/Boolean") == "false\n")
+    }
+  }
+
+  @Test("10: what echo has written survives kill -9", arguments: 0..<5)
+  func crash(_ round: Int) throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      for _ in 0..<3 {
+        var mount = try Mount(sandbox)
+        let files = MountedFiles(mount.path(""))
+        let texts = (0..<20).map { "\(round) \($0) \(UInt32.random(in: 0...(.max)))" }
+        for (index, text) in texts.enumerated() { try files.put("d/Key\(index)", text) }
+        try files.put("d/Boolean", "No\n")
+        if round % 2 == 1 { usleep(UInt32(round) * 400_000) }
+        mount.crash()
+        mount = try Mount(sandbox)
+        for (index, text) in texts.enumerated() { #expect(try files.get("d/Key\(index)") == text) }
+        #expect(try files.get("d/Boolean") == "No\n")
+        mount.unmount()
+      }
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "len(d)") == "29")
+    }
+  }
+
+  @Test("9: the list is rewritten a second later, in one step")
+  func coalesced() throws {
+    try withMount(prepare: Fixture.make) { sandbox, _ in
+      let list = sandbox.config + "/d.plist"
+      let before = sandbox.shell("stat -c %i \(list)").output
+      #expect(sandbox.shell("for i in $(seq 50); do echo $i > $M/d/Integer; done").status == 0)
+      #expect(sandbox.shell("stat -c %i \(list)").output == before)
+      usleep(1_500_000)
+      #expect(sandbox.evaluate(list, "d['Integer']") == "50")
+      #expect(sandbox.shell("ls -A \(sandbox.config)").output.contains("prefsfs") == false)
+    }
+  }
+
+  @Test("9: a list that cannot be parsed is EIO, is left alone, and works when it is mended")
+  func damagedList() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let list = sandbox.config + "/d.plist"
+      sandbox.shell("cp \(list) \(sandbox.root)/whole; head -c 100 \(sandbox.root)/whole > \(list)")
+      var mount = try Mount(sandbox)
+      let files = MountedFiles(mount.path(""))
+      expectRefused(EIO) { _ = try files.get("d/Integer") }
+      expectRefused(EIO) { try files.put("d/Fresh", "1") }
+      expectRefused(EIO) { _ = try files.names("d") }
+      #expect(try files.get("other/Key") == "other\n")
+      #expect(mount.log.contains("d.plist") && mount.log.contains("offset"))
+      mount.unmount()
+      #expect(sandbox.shell("stat -c %s \(list)").output == "100\n")
+      sandbox.shell("cp \(sandbox.root)/whole \(list)")
+      mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      #expect(try files.get("d/Integer") == "42\n")
+    }
+  }
+
+  @Test("9: somebody else's change of the list is kept when ours is saved")
+  func otherWriter() throws {
+    try withMount(prepare: Fixture.make) { sandbox, mount in
+      let files = MountedFiles(mount.path(""))
+      try files.put("other/Ours", "1\n")
+      sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='other', Theirs=2)", format: "XML")
+      usleep(1_500_000)
+      #expect(sandbox.evaluate(sandbox.config + "/other.plist", "sorted(d.items())") == "[('Key', 'other'), ('Ours', 1), ('Theirs', 2)]")
+      #expect(try files.get("other/Theirs") == "2\n")
+    }
+  }
+
+  @Test("memory stays small however much is written")
+  func memory() throws {
+    try withMount(prepare: Fixture.make) { sandbox, mount in
+      #expect(sandbox.shell("truncate -s 1T $M/d/String").errors.contains("File too large"))
+      #expect(sandbox.shell("dd if=/dev/zero of=$M/d/String bs=1M count=100").status != 0)
+      #expect(sandbox.shell("dd if=/dev/zero of=$M/d/Data bs=1M count=100").errors.contains("File too large"))
+      let resident = sandbox.shell("awk '/VmRSS/ {print $2}' /proc/\(mount.pid)/status").output
+      #expect(Int(resident.dropLast()) ?? .max < 250_000)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Support
+import Testing
+
+/// Law 5 by count: libfuse prints a line for each request of the kernel.
+@Suite("Requests to the driver") struct RequestTests {
+  /// The requests that `body` makes, once the caches are warm.
+  private func requests(_ mount: Mount, _ body: () throws -> Void) throws -> [String] {
+    try body()
+    usleep(100_000)
+    let before = mount.requests.count
+    try body()
+    usleep(100_000)
+    return Array(mount.requests.dropFirst(before))
+  }
+
+  @Test("a warm read, stat, missing name or listing makes none, 1,000 times")
+  func warm() throws {
+    try withMount(["-d"], prepare: Fixture.make) { (_, mount: Mount) throws -> Void in
+      let files = MountedFiles(mount.path(""))
+      var cases: [(name: String, body: () throws -> Void)] = [
+        ("missing key", { for _ in 0..<1000 { _ = try? files.status("d/None") } }),
+        ("missing domain", { for _ in 0..<1000 { _ = try? files.status("none/None") } }),
+        ("listing", { for _ in 0..<100 { _ = try files.names("d") } }),
+      ]
+      for path in ["d/Integer", "d/Dict", "d/Inherited", "d/Forced"] {
+        cases.append(("read \(path)", { for _ in 0..<1000 { _ = try files.get(path) } }))
+        cases.append(("stat \(path)", { for _ in 0..<1000 { _ = try files.status(path) } }))
+      }
+      for example in cases {
+        let made = try requests(mount, example.body)
+        #expect(made == [], "\(example.name)")
+      }
+    }
+  }
+
+  @Test("an overwrite makes two: the truncation and the write")
+  func overwrite() throws {
+    try withMount(["-d"], prepare: Fixture.make) { sandbox, mount in
+      let files = MountedFiles(mount.path(""))
+      sandbox.shell("cat $M/d/Integer; echo 1 > $M/d/Integer; cat $M/d/Integer")
+      usleep(100_000)
+      var before = mount.requests.count
+      try files.put("d/Integer", "2\n")
+      #expect(Array(mount.requests.dropFirst(before)) == ["SETATTR", "WRITE"])
+      #expect(try files.get("d/Integer") == "2\n")
+      before = mount.requests.count
+      #expect(sandbox.shell("echo 3 > $M/d/Integer").status == 0)
+      #expect(Array(mount.requests.dropFirst(before)) == ["SETATTR", "WRITE"])
+    }
+  }
+
+  @Test("a first look reads each list once and opens nothing")
+  func firstLook() throws {
+    try withMount(["-d"], prepare: Fixture.make) { sandbox, mount in
+      sandbox.shell("cat $M/d/Integer")
+      #expect(mount.requests.filter { $0 == "OPEN" }.count == 1)
+      sandbox.shell("cat $M/d/String")
+      #expect(mount.requests.filter { $0 == "OPEN" }.count == 1)
+      #expect(!mount.requests.contains("FLUSH") || mount.requests.filter { $0 == "FLUSH" }.count == 1)
+    }
+  }
+}

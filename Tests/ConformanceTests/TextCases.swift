@@ -1,0 +1,168 @@
+import Foundation
+import Support
+import Testing
+
+/// Held text, truncation, old tail, and new keys (SPEC section 5).
+enum TextCases {
+  static let list = [
+    Case("incomplete text is held: readers see it, the value stays", incompleteTextIsHeldReadersSeeIt),
+    Case("text left incomplete is dropped after 5 s, and not written on to", textLeftIncompleteIsDroppedAfter5),
+    Case("a truncation alone empties strings and data, nothing else", aTruncationAloneEmptiesStringsAndData),
+    Case("a write long after the truncation starts from empty text", aWriteLongAfterTheTruncationStarts),
+    Case("a write after a refused one starts from empty text", aWriteAfterARefusedOneStarts),
+    Case("fsync decides a truncation at once", fsyncDecidesATruncationAtOnce),
+    Case("old tail: cut where the whole is no value", oldTailCutWhereTheWholeIs),
+    Case("old tail: kept where the whole is a value", oldTailKeptWhereTheWholeIs),
+    Case("new text over a longer one and ftruncate, as rsync --inplace", newTextOverALongerOneAnd),
+    Case("ftruncate to a length", ftruncateToALength),
+    Case("a new key takes its type from its text", aNewKeyTakesItsTypeFrom),
+    Case("the type of a new key is found anew with each write until it is closed", theTypeOfANewKeyIs),
+    Case("a file created and left empty is an empty string", aFileCreatedAndLeftEmptyIs),
+    Case("user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
+  ]
+
+  private static func incompleteTextIsHeldReadersSeeIt(_ files: any TestFiles) throws {
+    let file = try files.open("d/Dict", O_WRONLY | O_TRUNC)
+    try files.write(file, "{\"a\": ", at: 0)
+    #expect(try files.get("d/Dict") == "{\"a\": ")
+    expectRefused(EINVAL) { try files.synchronize(file) }
+    try files.write(file, "2}", at: 6)
+    #expect(try files.get("d/Dict") == "{\"a\": 2}")
+    try files.synchronize(file)
+    files.close(file)
+  }
+
+  private static func textLeftIncompleteIsDroppedAfter5(_ files: any TestFiles) throws {
+    let file = try files.open("d/Array", O_WRONLY | O_TRUNC)
+    try files.write(file, "[1, ", at: 0)
+    files.pass(milliseconds: 5100)
+    #expect(try files.get("d/Array") == "[\n  1,\n  \"a\",\n  2.5\n]\n")
+    expectRefused(EINVAL) { try files.write(file, "2]", at: 4) }
+    files.close(file)
+    try files.put("d/Array", "[2]\n")
+    #expect(try files.get("d/Array") == "[2]\n")
+  }
+
+  private static func aTruncationAloneEmptiesStringsAndData(_ files: any TestFiles) throws {
+    for key in ["String", "Data", "Integer", "Dict", "Boolean"] {
+      files.close(try files.open("d/\(key)", O_WRONLY | O_TRUNC))
+    }
+    files.pass(milliseconds: 80)
+    #expect(try files.get("d/String") == "")
+    #expect(try files.get("d/Data") == "")
+    #expect(try files.get("d/Integer") == "42\n")
+    #expect(try files.get("d/Boolean") == "true\n")
+    #expect(try files.status("d/Integer").size == 3)
+    #expect(try files.get("d/Dict").hasPrefix("{"))
+  }
+
+  private static func aWriteLongAfterTheTruncationStarts(_ files: any TestFiles) throws {
+    let file = try files.open("d/Integer", O_WRONLY | O_TRUNC)
+    files.pass(milliseconds: 300)
+    #expect(try files.get("d/Integer") == "42\n")
+    try files.write(file, "7", at: 0)
+    files.close(file)
+    #expect(try files.get("d/Integer") == "7")
+  }
+
+  private static func aWriteAfterARefusedOneStarts(_ files: any TestFiles) throws {
+    let file = try files.open("d/Integer", O_WRONLY | O_TRUNC)
+    expectRefused(EINVAL) { try files.write(file, "bad", at: 0) }
+    try files.write(file, "7", at: 0)
+    files.close(file)
+    #expect(try files.get("d/Integer") == "7")
+  }
+
+  private static func fsyncDecidesATruncationAtOnce(_ files: any TestFiles) throws {
+    let file = try files.open("d/String", O_WRONLY | O_TRUNC)
+    try files.synchronize(file)
+    files.close(file)
+    #expect(try files.get("d/String") == "")
+  }
+
+  private static func oldTailCutWhereTheWholeIs(_ files: any TestFiles) throws {
+    let file = try files.open("d/Integer", O_WRONLY)
+    try files.put("d/Integer", "12345\n")
+    try files.write(file, "7\n", at: 0)
+    files.pass(milliseconds: 80)
+    files.close(file)
+    #expect(try files.get("d/Integer") == "7\n")
+    #expect(try files.status("d/Integer").size == 2)
+  }
+
+  private static func oldTailKeptWhereTheWholeIs(_ files: any TestFiles) throws {
+    let file = try files.open("d/String", O_WRONLY)
+    try files.write(file, "J", at: 0)
+    files.pass(milliseconds: 80)
+    files.close(file)
+    #expect(try files.get("d/String") == "Jello\n")
+  }
+
+  private static func newTextOverALongerOneAnd(_ files: any TestFiles) throws {
+    let file = try files.open("d/Dict", O_WRONLY)
+    try files.write(file, "{\"a\": 2}\n", at: 0)
+    try files.truncate(file, to: 9)
+    files.close(file)
+    #expect(try files.get("d/Dict") == "{\"a\": 2}\n")
+  }
+
+  private static func ftruncateToALength(_ files: any TestFiles) throws {
+    let file = try files.open("d/String", O_WRONLY)
+    try files.truncate(file, to: 2)
+    #expect(try files.get("d/String") == "he")
+    expectRefused(EINVAL) { try files.truncate(file, to: 5) }
+    #expect(try files.get("d/String") == "he")
+    files.close(file)
+  }
+
+  private static func aNewKeyTakesItsTypeFrom(_ files: any TestFiles) throws {
+    for (text, type) in [
+      ("13\n", "integer"), ("1.5", "real"), ("true\n", "boolean"), ("007\n", "string"),
+      ("1.10\n", "string"), ("+5\n", "string"), ("NO\n", "string"), ("inf\n", "string"),
+      ("nan\n", "string"), ("{\"a\": 1}\n", "dictionary"), ("[]", "array"), ("[1\n", "string"),
+      ("{ a = 1; }\n", "string"), ("<plist><integer>5</integer></plist>\n", "integer"),
+      ("<plist><dict/></plist>", "dictionary"), ("<html>\n", "string"), ("a\0b", "data"),
+      ("18446744073709551615\n", "integer"), ("-9223372036854775809\n", "string"),
+      ("-0\n", "string"), ("1e5\n", "string"), ("yes", "string"), ("13\n\n", "string"),
+    ] {
+      try files.put("d/New", text)
+      #expect(try files.type("d/New") == type, "\(text)")
+      #expect(try files.get("d/New") == text)
+      try files.unlink("d/New")
+      files.pass(milliseconds: 1050)
+    }
+  }
+
+  private static func theTypeOfANewKeyIs(_ files: any TestFiles) throws {
+    let file = try files.open("d/New", O_WRONLY | O_CREAT)
+    #expect(try files.type("d/New") == "string")
+    try files.write(file, "1", at: 0)
+    #expect(try files.type("d/New") == "integer")
+    try files.write(file, ".5", at: 1)
+    #expect(try files.type("d/New") == "real")
+    files.close(file)
+    files.pass(milliseconds: 20)
+    expectRefused(EINVAL) { try files.put("d/New", "word\n") }
+  }
+
+  private static func aFileCreatedAndLeftEmptyIs(_ files: any TestFiles) throws {
+    files.close(try files.open("d/New", O_WRONLY | O_CREAT | O_EXCL))
+    #expect(try files.type("d/New") == "string")
+    #expect(try files.get("d/New") == "")
+    expectRefused(EEXIST) { _ = try files.open("d/New", O_WRONLY | O_CREAT | O_EXCL) }
+  }
+
+  private static func userPrefsTypeConvertsOrIsEinval(_ files: any TestFiles) throws {
+    try files.setAttribute("d/Integer", "user.prefs.type", "string")
+    #expect(try files.type("d/Integer") == "string")
+    #expect(try files.get("d/Integer") == "42\n")
+    try files.put("d/Integer", "word\n")
+    expectRefused(EINVAL) { try files.setAttribute("d/Integer", "user.prefs.type", "integer") }
+    expectRefused(EINVAL) { try files.setAttribute("d/Integer", "user.prefs.type", "nothing") }
+    try files.setAttribute("d/Boolean", "user.prefs.type", "integer")
+    #expect(try files.get("d/Boolean") == "1\n")
+    try files.setAttribute("d/Boolean", "user.prefs.source", "elsewhere")
+    #expect(try files.attribute("d/Boolean", "user.prefs.source") == "user")
+    expectRefused(EOPNOTSUPP) { try files.setAttribute("d/Boolean", "user.other", "x") }
+  }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import PreferenceEngine
+import PreferenceModel
+import PreferenceStore
+import PreferenceTree
+import Support
+import SystemCalls
+
+/// File operations on the bare tree: does what the kernel does of them (look-ups, O_TRUNC as a
+/// SETATTR, the size it believes in for O_APPEND), without one. Time is a number.
+final class TreeFiles: TestFiles {
+  private struct OpenFile {
+    var node: NodeID
+    var handle: HandleID
+    var flags: Int32
+  }
+
+  let engine: LocalEngine
+  let tree: Tree
+  private var now = SystemCalls.Instant(nanoseconds: 0)
+  private var files: [Int: OpenFile] = [:]
+  private var lastFile = 0
+
+  init(_ sandbox: Sandbox, options: TreeOptions = TreeOptions()) throws {
+    let layout = StoreLayout(
+      userDirectory: sandbox.config, systemDirectory: sandbox.system,
+      stateDirectory: sandbox.state + "/tree", hostIdentifier: "HOST", userName: "user")
+    let store = try Store(layout) { _ in }
+    engine = try LocalEngine(store: store, writeback: 3600) { _ in }
+    tree = Tree(engine: engine, options: options, author: Author(number: 1)) { _ in }
+  }
+
+  func finish() { engine.close() }
+
+  private func checked<Result>(_ body: () throws(TreeError) -> Result) throws -> Result {
+    do { return try body() } catch { throw Refusal(error.errno.rawValue) }
+  }
+
+  private func find(_ parent: NodeID, _ name: String) throws -> NodeID {
+    try checked { () throws(TreeError) in
+      switch try tree.lookup(parent, Array(name.utf8), now: now) {
+      case .found(let entry): entry.node
+      case .missing: throw .missing
+      }
+    }
+  }
+
+  private func find(_ path: String) throws -> NodeID {
+    try path.split(separator: "/").reduce(NodeID.root) { try find($0, String($1)) }
+  }
+
+  private func split(_ path: String) throws -> (parent: NodeID, name: [UInt8]) {
+    let parts = path.split(separator: "/").map(String.init)
+    return (try find(parts.dropLast().joined(separator: "/")), Array((parts.last ?? "").utf8))
+  }
+
+  func open(_ path: String, _ flags: Int32) throws -> Int {
+    var file: OpenFile
+    do {
+      file = OpenFile(node: try find(path), handle: .none, flags: flags)
+      if flags & O_CREAT != 0, flags & O_EXCL != 0 { throw Refusal(EEXIST) }
+      if flags & O_TRUNC != 0 { try setSize(file, 0) }
+    } catch let refusal as Refusal where refusal.number == ENOENT && flags & O_CREAT != 0 {
+      let (parent, name) = try split(path)
+      let (entry, handle) = try checked { () throws(TreeError) in
+        try tree.create(parent, name, exclusively: flags & O_EXCL != 0, now: now)
+      }
+      file = OpenFile(node: entry.node, handle: handle, flags: flags)
+    }
+    lastFile += 1
+    files[lastFile] = file
+    return lastFile
+  }
+
+  private func file(_ number: Int) throws -> OpenFile {
+    guard let file = files[number] else { throw Refusal(EBADF) }
+    return file
+  }
+
+  private func setSize(_ file: OpenFile, _ size: Int) throws {
+    var change = AttributeChange()
+    change.size = size
+    _ = try checked { () throws(TreeError) in
+      try tree.setAttributes(file.node, change, handle: file.handle, now: now)
+    }
+  }
+
+  func write(_ number: Int, _ text: String, at offset: Int) throws {
+    let file = try file(number)
+    let isAppend = file.flags & O_APPEND != 0
+    try checked { () throws(TreeError) in
+      let position = isAppend ? try tree.attributes(file.node).size : offset
+      try tree.write(
+        file.node, Array(text.utf8), at: position, appending: isAppend, handle: file.handle,
+        now: now)
+    }
+  }
+
+  func truncate(_ number: Int, to size: Int) throws { try setSize(try file(number), size) }
+
+  func synchronize(_ number: Int) throws {
+    let node = try file(number).node
+    try checked { () throws(TreeError) in try tree.prepareSynchronize(node, now: now) }
+    try engine.synchronize()
+  }
+
+  func read(_ number: Int) throws -> String {
+    let node = try file(number).node
+    return try checked { () throws(TreeError) in
+      String(decoding: try tree.read(node, at: 0, count: 1 << 20), as: UTF8.self)
+    }
+  }
+
+  func close(_ number: Int) {
+    guard let file = files.removeValue(forKey: number) else { return }
+    if file.handle != .none { tree.release(file.node, file.handle) }
+  }
+
+  func rename(_ old: String, _ new: String, flags: UInt32) throws {
+    let (oldParent, oldName) = try split(old)
+    let (newParent, newName) = try split(new)
+    let mode: RenameMode = flags & 2 != 0 ? .exchange : flags & 1 != 0 ? .keep : .replace
+    try checked { () throws(TreeError) in
+      try tree.rename(oldParent, oldName, to: newParent, newName, mode, now: now)
+    }
+  }
+
+  func unlink(_ path: String) throws {
+    let (parent, name) = try split(path)
+    try checked { () throws(TreeError) in try tree.unlink(parent, name, now: now) }
+  }
+
+  func makeDirectory(_ path: String) throws {
+    let (parent, name) = try split(path)
+    _ = try checked { () throws(TreeError) in try tree.makeDirectory(parent, name, now: now) }
+  }
+
+  func removeDirectory(_ path: String) throws {
+    let (parent, name) = try split(path)
+    try checked { () throws(TreeError) in try tree.removeDirectory(parent, name, now: now) }
+  }
+
+  func names(_ path: String) throws -> [String] {
+    let node = try find(path)
+    return try checked { () throws(TreeError) in try tree.list(node, after: 0).map(\.name).sorted() }
+  }
+
+  func status(_ path: String) throws -> TestStatus {
+    let node = try find(path)
+    return try checked { () throws(TreeError) in
+      let attributes = try tree.attributes(node)
+      return TestStatus(
+        inode: attributes.inode, size: attributes.size, mode: attributes.mode,
+        modified: attributes.modified.nanoseconds)
+    }
+  }
+
+  func attribute(_ path: String, _ name: String) throws -> String {
+    let node = try find(path)
+    return try checked { () throws(TreeError) in
+      String(decoding: try tree.extendedAttribute(node, name), as: UTF8.self)
+    }
+  }
+
+  func setAttribute(_ path: String, _ name: String, _ value: String) throws {
+    let node = try find(path)
+    try checked { () throws(TreeError) in
+      try tree.setExtendedAttribute(node, name, Array(value.utf8), now: now)
+    }
+  }
+
+  func pass(milliseconds: Int) {
+    now = now.advanced(milliseconds: Int64(milliseconds))
+    tree.tick(now: now)
+    _ = tree.takeEffects()
+  }
+}
