@@ -44,6 +44,8 @@ let package = Package(
         "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
 
+    .executableTarget(name: "prefsfs-bench", dependencies: ["SystemCalls"], swiftSettings: strict),
+
     .target(name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",

@@ -6,12 +6,14 @@ import SystemCalls
 /// Receives requests and has them served, one after the other.
 ///
 /// A wake-up of the thread costs more than most requests, so the loop asks the descriptor again
-/// and again for 50 us after a request before it sleeps in poll(2).
+/// and again for a while after a request before it sleeps in poll(2). Measured on two processors
+/// of a virtual machine, an overwrite took 325 us with 50 us of patience, 155 us with 150 us and no
+/// less with 400 us; beside it ext4 took 305 us.
 struct ReceiveLoop: ~Copyable {
   private let driver: Driver
   private let descriptor: CInt
   private let signals: Descriptor
-  private static let patience: Int64 = 50_000
+  private static let patience: Int64 = 150_000
 
   init(_ driver: Driver) throws(SystemError) {
     self.driver = driver

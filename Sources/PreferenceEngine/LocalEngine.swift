@@ -126,8 +126,8 @@ extension LocalEngine {
     try applying.withLock { _ throws(EngineError) in
       var items: [Changeset.Item] = []
       for intent in intents { items += try self.items(for: intent) }
-      let changeset = try store.commit(items)
-      writer.wake()
+      let (changeset, isFirstUnsaved) = try store.commit(items)
+      if isFirstUnsaved { writer.wake() }
       announce(changeset, author: author)
       return changeset
     }

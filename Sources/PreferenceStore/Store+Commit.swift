@@ -9,19 +9,20 @@ extension Store {
   /// What changes nothing is left out: no record, no rewrite. Throws, with nothing changed: a list
   /// that cannot be read or written (`.unreadable`, `.system` with EACCES or ENOSPC), a journal
   /// that cannot be appended to. Cost: O(the values), whatever the size of the domains.
-  /// - Returns: what changed.
-  public func commit(_ items: [Changeset.Item]) throws(EngineError) -> Changeset {
+  /// - Returns: what changed, and whether a list that was saved is unsaved now.
+  public func commit(
+    _ items: [Changeset.Item]
+  ) throws(EngineError) -> (changeset: Changeset, isFirstUnsaved: Bool) {
     for location in Set(items.map(\.location)) { try prepare(location) }
     return try state.withLock { state throws(EngineError) in
       let effective = state.effective(items)
-      guard !effective.isEmpty else { return Changeset() }
+      guard !effective.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
       let changeset = Changeset(effective, time: time)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(.change(changeset))
       }
-      state.publish(changeset, sequence: sequence ?? 0)
-      return changeset
+      return (changeset, state.publish(changeset, sequence: sequence ?? 0))
     }
   }
 
@@ -103,15 +104,18 @@ extension Store.State {
     }
   }
 
-  fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) {
+  fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
+    var isFirstUnsaved = false
     for item in changeset.items {
       domains[item.location]?.snapshot.apply(item.edit, sequence: sequence, time: changeset.time)
       domains[item.location]?.lastEdit = sequence
       if domains[item.location]?.unsavedSince == nil {
         domains[item.location]?.unsavedSince = .now
         domains[item.location]?.firstUnsaved = sequence
+        isFirstUnsaved = true
       }
     }
+    return isFirstUnsaved
   }
 }
