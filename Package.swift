@@ -41,12 +41,16 @@ let package = Package(
       name: "prefsfs",
       dependencies: [
         "FUSEDriver", "PreferenceTree", "PreferenceEngine", "PreferenceStore", "PreferenceModel",
-        "PropertyList", "SystemCalls",
+        "PropertyList", "SystemCalls", "CLinux",
       ], swiftSettings: strict),
 
     .executableTarget(name: "prefsfs-bench", dependencies: ["SystemCalls"], swiftSettings: strict),
 
-    .target(name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
+    .target(
+      name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
+    .testTarget(
+      name: "PropertyListTests", dependencies: ["PropertyList", "Support"], swiftSettings: strict),
+    .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [

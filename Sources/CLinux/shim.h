@@ -16,6 +16,11 @@ static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, na
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;
 static const unsigned int prefsfs_rename_exchange = 1u << 1;
 
+// close_range(2): every descriptor from the number on.
+static inline int prefsfs_close_from(unsigned int first) {
+  return (int)syscall(SYS_close_range, first, ~0u, 0);
+}
+
 static inline int prefsfs_renameat2(int old_directory, const char *old_path, int new_directory,
                                     const char *new_path, unsigned int flags) {
   return (int)syscall(SYS_renameat2, old_directory, old_path, new_directory, new_path, flags);

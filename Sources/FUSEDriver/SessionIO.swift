@@ -28,9 +28,11 @@ enum SessionIO {
     table.read = { descriptor, buffer, room, data in
       let count = read(descriptor, buffer, room)
       guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
-        buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self) == SessionIO.initOpcode
+        buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self)
+          == SessionIO.initOpcode
       else { return count }
-      let flags = buffer.loadUnaligned(fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
+      let flags = buffer.loadUnaligned(
+        fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
       let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
       driver.io.mustAnswerInit = flags & SessionIO.handleKillprivV2 != 0
       return count

@@ -66,22 +66,30 @@ struct ValueBuilder {
   /// CoreFoundation, unless `unique` is asked for.
   mutating func end(uniqueKeys unique: Bool = false) throws(BuilderError) {
     guard let frame = frames.popLast() else { return }
-    let items = values[frame.firstValue...]
+    let count = values.count - frame.firstValue
     let value: Value
     switch frame.container {
-    case .array: value = .array(Array(items))
+    case .array: value = .array(Array(values[frame.firstValue...]))
     case .dictionary:
-      var dictionary = [Key: Value](minimumCapacity: items.count)
-      for (key, item) in zip(keys[frame.firstKey...], items) {
-        if dictionary.updateValue(item, forKey: key) != nil, unique {
-          throw BuilderError("a key that stands twice")
-        }
-      }
-      keys.removeSubrange(frame.firstKey...)
+      let dictionary = try dictionary(frame, count, unique: unique)
       value = (findsUIDs ? dictionary.asUID : nil) ?? .dictionary(dictionary)
+      keys.removeLast(count)
     }
-    values.removeSubrange(frame.firstValue...)
+    values.removeLast(count)
     try add(value)
+  }
+
+  private func dictionary(
+    _ frame: Frame, _ count: Int, unique: Bool
+  ) throws(BuilderError) -> [Key: Value] {
+    var dictionary = [Key: Value](minimumCapacity: count)
+    for index in 0..<count {
+      let key = keys[frame.firstKey + index]
+      if dictionary.updateValue(values[frame.firstValue + index], forKey: key) != nil, unique {
+        throw BuilderError("a key that stands twice")
+      }
+    }
+    return dictionary
   }
 }
 

@@ -43,7 +43,9 @@ enum Bench {
   private static func report(_ measurement: Measurement, _ subject: Place, _ peers: [Place]) {
     var samples: [String: [Double]] = [:]
     for _ in 0..<rounds {
-      for place in [subject] + peers { samples[place.name, default: []].append(measurement.run(place)) }
+      for place in [subject] + peers {
+        samples[place.name, default: []].append(measurement.run(place))
+      }
     }
     let own = median(samples[subject.name] ?? [])
     var line = pad(measurement.title, 34) + pad(time(own), 10)

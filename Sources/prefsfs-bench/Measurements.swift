@@ -5,27 +5,28 @@ import SystemCalls
 enum Measurements {
   static var all: [Bench.Measurement] {
     [
-    Bench.Measurement(
-      title: "open+read+close, warm", peers: ["tmpfs"], goal: "x1.6", run: { openReadClose($0) }),
-    Bench.Measurement(title: "stat, warm", peers: ["tmpfs"], goal: "x1.2", run: { status($0, "Key") }),
-    Bench.Measurement(
-      title: "stat of a missing name, warm", peers: ["tmpfs"], goal: "x1.2",
-      run: { status($0, "Missing") }),
-    Bench.Measurement(
-      title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs"],
-      goal: "below ext4 and bindfs", run: { overwrite($0) }),
-    Bench.Measurement(
-      title: "ls -l of 5,000, cold", peers: ["tmpfs", "bindfs"], goal: "",
-      run: { cold($0, ["ls", "-l", "\($0.path)/many"]) }),
-    Bench.Measurement(
-      title: "ls -l of 5,000, warm", peers: ["tmpfs", "bindfs"], goal: "",
-      run: { warm($0, ["ls", "-l", "\($0.path)/many"]) }),
-    Bench.Measurement(
-      title: "grep -r over 1,000, cold", peers: ["tmpfs", "bindfs"], goal: "",
-      run: { cold($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
-    Bench.Measurement(
-      title: "grep -r over 1,000, warm", peers: ["tmpfs", "bindfs"], goal: "",
-      run: { warm($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+      Bench.Measurement(
+        title: "open+read+close, warm", peers: ["tmpfs"], goal: "x1.6", run: { openReadClose($0) }),
+      Bench.Measurement(
+        title: "stat, warm", peers: ["tmpfs"], goal: "x1.2", run: { status($0, "Key") }),
+      Bench.Measurement(
+        title: "stat of a missing name, warm", peers: ["tmpfs"], goal: "x1.2",
+        run: { status($0, "Missing") }),
+      Bench.Measurement(
+        title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs"],
+        goal: "below ext4 and bindfs", run: { overwrite($0) }),
+      Bench.Measurement(
+        title: "ls -l of 5,000, cold", peers: ["tmpfs", "bindfs"], goal: "",
+        run: { cold($0, ["ls", "-l", "\($0.path)/many"]) }),
+      Bench.Measurement(
+        title: "ls -l of 5,000, warm", peers: ["tmpfs", "bindfs"], goal: "",
+        run: { warm($0, ["ls", "-l", "\($0.path)/many"]) }),
+      Bench.Measurement(
+        title: "grep -r over 1,000, cold", peers: ["tmpfs", "bindfs"], goal: "",
+        run: { cold($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+      Bench.Measurement(
+        title: "grep -r over 1,000, warm", peers: ["tmpfs", "bindfs"], goal: "",
+        run: { warm($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
     ]
   }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import SystemCalls
 
@@ -11,6 +12,10 @@ enum Background {
 
   /// Whether this process is the one in the background.
   static var isChild: Bool { getenv(variable) != nil }
+
+  /// In the child, first of all: lets go of whatever the caller had open, so that nobody who
+  /// waits for the end of a pipe waits for the mount's.
+  static func closeInherited() { _ = prefsfs_close_from(4) }
 
   /// Starts the child and waits until its mount is ready.
   static func start() throws(SystemError) -> ExitStatus {

@@ -9,6 +9,7 @@ import SystemCalls
 enum Program {
   static func run(_ words: [String]) -> ExitStatus {
     let log = Log()
+    if Background.isChild { Background.closeInherited() }
     let options: Options
     do {
       options = try Options(words)

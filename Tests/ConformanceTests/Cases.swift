@@ -26,7 +26,8 @@ enum Fixture {
   static func make(_ sandbox: Sandbox) {
     sandbox.makeList(sandbox.config + "/d.plist", python)
     sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='other')", format: "XML")
-    sandbox.makeList(sandbox.config + "/.GlobalPreferences.plist", "dict(Inherited='global', Languages=['de'])")
+    sandbox.makeList(
+      sandbox.config + "/.GlobalPreferences.plist", "dict(Inherited='global', Languages=['de'])")
     sandbox.makeList(sandbox.system + "/d.plist", "dict(Integer=1, Machine='m')")
     sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(Forced=7)")
   }
@@ -44,7 +45,9 @@ enum ReadingCases {
     Case("scalars read as their text and a newline", scalarsReadAsTheirTextAndA),
     Case("containers read as JSON", containersReadAsJson),
     Case("inherited keys open by name and are not listed", inheritedKeysOpenByNameAndAre),
-    Case("a listing shows every own key, machine's and forced ones too", aListingShowsEveryOwnKeyMachine),
+    Case(
+      "a listing shows every own key, machine's and forced ones too",
+      aListingShowsEveryOwnKeyMachine),
     Case("size is what read gives", sizeIsWhatReadGives),
     Case("types and sources show as attributes", typesAndSourcesShowAsAttributes),
     Case("what is not there is ENOENT", whatIsNotThereIsEnoent),
@@ -105,7 +108,8 @@ enum ReadingCases {
 enum WritingCases {
   static let list = [
     Case("the bytes that were written are read, law 3", theBytesThatWereWrittenAreRead),
-    Case("a bad value is refused by write and the old text stands, law 4", aBadValueIsRefusedByWrite),
+    Case(
+      "a bad value is refused by write and the old text stands, law 4", aBadValueIsRefusedByWrite),
     Case("types are kept", typesAreKept),
     Case("a forced key is refused", aForcedKeyIsRefused),
     Case("O_APPEND appends at the end as it is", o_appendAppendsAtTheEndAsIt),

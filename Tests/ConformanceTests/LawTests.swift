@@ -6,7 +6,8 @@ import Testing
 @Suite("Laws on a mount") struct LawTests {
   @Test("1: a key reads through the search list, arguments and managed lists included")
   func searchList() throws {
-    try withMount(["--", "-Argument", "(a, b)", "-Integer", "5"], prepare: Fixture.make) { sandbox, _ in
+    try withMount(["--", "-Argument", "(a, b)", "-Integer", "5"], prepare: Fixture.make) {
+      sandbox, _ in
       #expect(sandbox.shell("cat $M/d/Argument").output == "[\n  \"a\",\n  \"b\"\n]\n")
       #expect(sandbox.shell("cat $M/d/Integer").output == "5\n")
       #expect(sandbox.shell("echo 6 > $M/d/Integer").status != 0)
@@ -44,7 +45,8 @@ import Testing
     try withSandbox { sandbox in
       Fixture.make(sandbox)
       let texts = [
-        "d/Boolean": "YES\n", "d/Integer": " 007", "d/Dict": "{\"z\":1}", "d/New": "<plist><dict/></plist>\n",
+        "d/Boolean": "YES\n", "d/Integer": " 007", "d/Dict": "{\"z\":1}",
+        "d/New": "<plist><dict/></plist>\n",
         "other/Key": "no newline", "other/Fresh": "1e5\n",
       ]
       var mount = try Mount(sandbox)
@@ -52,8 +54,13 @@ import Testing
       for (path, text) in texts { try files.put(path, text) }
       let times = try texts.keys.map { try files.status($0).modified }
       mount.unmount()
-      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Boolean'], d['Integer'], d['Dict'], d['New'], d['Real']") == "True 7 {'z': 1} {} 1.5")
-      #expect(sandbox.evaluate(sandbox.config + "/other.plist", "d['Key'], d['Fresh']") == "no newline 1e5")
+      #expect(
+        sandbox.evaluate(
+          sandbox.config + "/d.plist", "d['Boolean'], d['Integer'], d['Dict'], d['New'], d['Real']")
+          == "True 7 {'z': 1} {} 1.5")
+      #expect(
+        sandbox.evaluate(sandbox.config + "/other.plist", "d['Key'], d['Fresh']")
+          == "no newline 1e5")
       #expect(sandbox.shell("head -c 5 \(sandbox.config)/other.plist").output == "<?xml")
       #expect(sandbox.shell("head -c 6 \(sandbox.config)/d.plist").output == "bplist")
       mount = try Mount(sandbox)
@@ -140,9 +147,12 @@ import Testing
     try withMount(prepare: Fixture.make) { sandbox, mount in
       let files = MountedFiles(mount.path(""))
       try files.put("other/Ours", "1\n")
-      sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='other', Theirs=2)", format: "XML")
+      sandbox.makeList(
+        sandbox.config + "/other.plist", "dict(Key='other', Theirs=2)", format: "XML")
       usleep(1_500_000)
-      #expect(sandbox.evaluate(sandbox.config + "/other.plist", "sorted(d.items())") == "[('Key', 'other'), ('Ours', 1), ('Theirs', 2)]")
+      #expect(
+        sandbox.evaluate(sandbox.config + "/other.plist", "sorted(d.items())")
+          == "[('Key', 'other'), ('Ours', 1), ('Theirs', 2)]")
       #expect(try files.get("other/Theirs") == "2\n")
     }
   }
@@ -152,7 +162,9 @@ import Testing
     try withMount(prepare: Fixture.make) { sandbox, mount in
       #expect(sandbox.shell("truncate -s 1T $M/d/String").errors.contains("File too large"))
       #expect(sandbox.shell("dd if=/dev/zero of=$M/d/String bs=1M count=100").status != 0)
-      #expect(sandbox.shell("dd if=/dev/zero of=$M/d/Data bs=1M count=100").errors.contains("File too large"))
+      #expect(
+        sandbox.shell("dd if=/dev/zero of=$M/d/Data bs=1M count=100").errors.contains(
+          "File too large"))
       let resident = sandbox.shell("awk '/VmRSS/ {print $2}' /proc/\(mount.pid)/status").output
       #expect(Int(resident.dropLast()) ?? .max < 250_000)
     }

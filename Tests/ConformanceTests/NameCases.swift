@@ -120,7 +120,9 @@ enum NameCases {
   }
 
   private static func namesAreEscaped(_ files: any TestFiles) throws {
-    for name in ["%2Efoo", "a%2Fb", "100%25", "%", "%34913", "%66oo~", "e\u{301}", "\u{e9}", "%2E%2E"] {
+    for name in [
+      "%2Efoo", "a%2Fb", "100%25", "%", "%34913", "%66oo~", "e\u{301}", "\u{e9}", "%2E%2E",
+    ] {
       try files.put("other/\(name)", name + "\n")
       #expect(try files.get("other/\(name)") == name + "\n")
       #expect(try files.names("other").contains { $0.utf8.elementsEqual(name.utf8) })
@@ -130,7 +132,9 @@ enum NameCases {
     expectRefused(EINVAL) { try files.put("other/100%", "x") }
     expectRefused(EINVAL) { try files.put("other/a%2fb", "x") }
     expectRefused(EINVAL) { try files.put("other/%41", "x") }
-    expectRefused(ENAMETOOLONG) { try files.put("other/" + String(repeating: "n", count: 256), "x") }
+    expectRefused(ENAMETOOLONG) {
+      try files.put("other/" + String(repeating: "n", count: 256), "x")
+    }
   }
 
   private static func inodeNumbersAreSteady(_ files: any TestFiles) throws {

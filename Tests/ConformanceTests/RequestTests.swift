@@ -44,7 +44,8 @@ import Testing
 
   @Test("an overwrite makes two: the truncation and the write")
   func overwrite() throws {
-    try withMount(["-d"], prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+    try withMount(["-d"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
       let files = MountedFiles(mount.path(""))
       sandbox.shell("cat $M/d/Integer; echo 1 > $M/d/Integer; cat $M/d/Integer")
       usleep(100_000)
@@ -82,7 +83,8 @@ import Testing
       #expect(mount.requests.filter { $0 == "OPEN" }.count == 1)
       sandbox.shell("cat $M/d/String")
       #expect(mount.requests.filter { $0 == "OPEN" }.count == 1)
-      #expect(!mount.requests.contains("FLUSH") || mount.requests.filter { $0 == "FLUSH" }.count == 1)
+      #expect(
+        !mount.requests.contains("FLUSH") || mount.requests.filter { $0 == "FLUSH" }.count == 1)
     }
   }
 }

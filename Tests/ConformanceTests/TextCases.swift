@@ -5,10 +5,17 @@ import Testing
 /// Held text, truncation, old tail, and new keys (SPEC section 5).
 enum TextCases {
   static let list = [
-    Case("incomplete text is held: readers see it, the value stays", incompleteTextIsHeldReadersSeeIt),
-    Case("text left incomplete is dropped after 5 s, and not written on to", textLeftIncompleteIsDroppedAfter5),
-    Case("a truncation alone empties strings and data, nothing else", aTruncationAloneEmptiesStringsAndData),
-    Case("a write long after the truncation starts from empty text", aWriteLongAfterTheTruncationStarts),
+    Case(
+      "incomplete text is held: readers see it, the value stays", incompleteTextIsHeldReadersSeeIt),
+    Case(
+      "text left incomplete is dropped after 5 s, and not written on to",
+      textLeftIncompleteIsDroppedAfter5),
+    Case(
+      "a truncation alone empties strings and data, nothing else",
+      aTruncationAloneEmptiesStringsAndData),
+    Case(
+      "a write long after the truncation starts from empty text", aWriteLongAfterTheTruncationStarts
+    ),
     Case("a write after a refused one starts from empty text", aWriteAfterARefusedOneStarts),
     Case("fsync decides a truncation at once", fsyncDecidesATruncationAtOnce),
     Case("old tail: cut where the whole is no value", oldTailCutWhereTheWholeIs),
@@ -16,7 +23,8 @@ enum TextCases {
     Case("new text over a longer one and ftruncate, as rsync --inplace", newTextOverALongerOneAnd),
     Case("ftruncate to a length", ftruncateToALength),
     Case("a new key takes its type from its text", aNewKeyTakesItsTypeFrom),
-    Case("the type of a new key is found anew with each write until it is closed", theTypeOfANewKeyIs),
+    Case(
+      "the type of a new key is found anew with each write until it is closed", theTypeOfANewKeyIs),
     Case("a file created and left empty is an empty string", aFileCreatedAndLeftEmptyIs),
     Case("user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
   ]

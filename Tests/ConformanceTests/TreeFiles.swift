@@ -142,7 +142,8 @@ final class TreeFiles: TestFiles {
 
   func names(_ path: String) throws -> [String] {
     let node = try find(path)
-    return try checked { () throws(TreeError) in try tree.list(node, after: 0).map(\.name).sorted() }
+    return try checked { () throws(TreeError) in try tree.list(node, after: 0).map(\.name).sorted()
+    }
   }
 
   func status(_ path: String) throws -> TestStatus {

@@ -1,0 +1,112 @@
+import Foundation
+import Support
+import Testing
+
+/// The command as a user meets it: background, ends, exit statuses.
+@Suite("The program") struct ProgramTests {
+  private func owner(of sandbox: Sandbox) -> pid_t? {
+    pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
+  }
+
+  private func waitForEnd(_ pid: pid_t) -> Bool {
+    for _ in 0..<500 where kill(pid, 0) == 0 { usleep(10000) }
+    return kill(pid, 0) != 0
+  }
+
+  @Test("returns when the mount is ready, and goes on in the background")
+  func background() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let outcome = sandbox.shell("$PREFSFS $M && cat $M/d/Integer && echo 5 > $M/d/Integer")
+      #expect(outcome.status == 0 && outcome.output == "42\n", "\(outcome.errors)")
+      let pid = try #require(owner(of: sandbox))
+      #expect(
+        sandbox.shell("readlink /proc/\(pid)/cwd /proc/\(pid)/fd/0").output == "/\n/dev/null\n")
+      #expect(sandbox.shell("fusermount3 -u $M").status == 0)
+      #expect(waitForEnd(pid))
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer']") == "5")
+    }
+  }
+
+  @Test("ends cleanly on signals, with everything saved", arguments: [SIGTERM, SIGINT, SIGHUP])
+  func signals(_ signal: Int32) throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let mount = try Mount(sandbox)
+      try MountedFiles(mount.path("")).put("d/Integer", "6")
+      #expect(mount.end(with: signal) == 0)
+      #expect(!MountTable.isMounted(sandbox.mountPoint))
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer']") == "6")
+    }
+  }
+
+  @Test("a mount that a crash left behind is cleared")
+  func staleMount() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      #expect(sandbox.shell("$PREFSFS $M").status == 0)
+      let pid = try #require(owner(of: sandbox))
+      kill(pid, SIGKILL)
+      #expect(waitForEnd(pid))
+      #expect(sandbox.shell("ls $M").status != 0)
+      #expect(sandbox.shell("$PREFSFS $M && cat $M/d/Integer").output == "42\n")
+    }
+  }
+
+  @Test("exit statuses")
+  func statuses() throws {
+    try withSandbox { sandbox in
+      #expect(sandbox.shell("$PREFSFS -h").status == 0)
+      #expect(sandbox.shell("$PREFSFS -V").status == 0)
+      let unknown = sandbox.shell("$PREFSFS $M -o nonsense")
+      #expect(unknown.status == 2 && unknown.errors.contains("nonsense"))
+      #expect(sandbox.shell("$PREFSFS").status == 2)
+      #expect(sandbox.shell("$PREFSFS $M/none").status == 5)
+      #expect(sandbox.shell("XDG_STATE_HOME=/dev/null $PREFSFS $M").status == 4)
+      #expect(sandbox.shell("$PREFSFS $M").status == 0)
+      sandbox.shell("mkdir -p \(sandbox.root)/second")
+      let second = sandbox.shell("$PREFSFS \(sandbox.root)/second")
+      #expect(second.status == 3 && second.errors.contains("in use by process"), "\(second.errors)")
+      sandbox.shell("fusermount3 -u $M")
+    }
+  }
+
+  @Test("-o ro refuses every change with EROFS and writes nothing")
+  func readOnly() throws {
+    try withMount(["-o", "ro"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let files = MountedFiles(mount.path(""))
+      #expect(try files.get("d/Integer") == "42\n")
+      expectRefused(EROFS) { try files.put("d/Integer", "1") }
+      expectRefused(EROFS) { try files.put("d/New", "1") }
+      expectRefused(EROFS) { try files.unlink("d/Integer") }
+      expectRefused(EROFS) { try files.makeDirectory("new") }
+      expectRefused(EROFS) { try files.rename("d/Integer", "d/Other", flags: 0) }
+      #expect(sandbox.shell("ls -A \(sandbox.state)").output == "")
+    }
+  }
+
+  @Test("-o store=, SOURCE, format=, new= and list=")
+  func options() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.makeList(
+        sandbox.root + "/home/x.plist",
+        "dict(D=datetime.datetime(2026,1,1), L=[datetime.datetime(2026,1,1)])")
+      let mount = try Mount(
+        sandbox, ["-o", "store=\(sandbox.root)/home,format=json,new=string,list=all"])
+      defer { mount.unmount() }
+      let files = MountedFiles(mount.path(""))
+      #expect(try files.get("x/L") == "[\n  \"2026-01-01T00:00:00Z\"\n]\n")
+      try files.put("x/L", "[\"2027-01-01T00:00:00Z\", \"text\"]\n")
+      try files.put("x/New", "13")
+      #expect(try files.type("x/New") == "string")
+      try files.put("NSGlobalDomain/Everywhere", "1")
+      #expect(try files.names("x").contains("Everywhere"))
+      usleep(1_300_000)
+      #expect(
+        sandbox.evaluate(sandbox.root + "/home/x.plist", "d['L'][0].year, d['L'][1]") == "2027 text"
+      )
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import PropertyList
+import Testing
+
+@Suite("Readers") struct ReaderTests {
+  static let accepted: [(text: String, value: Value)] = [
+    (
+      "{\"a\": [1, -2, 1.5, 1e3, true, false, \"\\u00e9\\ud83c\\udf88\\n\"]}",
+      ["a": [1, -2, 1.5, 1000.0, true, false, "é🎈\n"]]
+    ),
+    ("  [ ]  ", []),
+    ("<plist version=\"1.0\"><dict><key>a</key><integer>0x1F</integer></dict></plist>", ["a": 31]),
+    (
+      "<?xml version=\"1.0\"?><!DOCTYPE plist [<!ENTITY x \"y\">]><!-- c --><plist><array><true/><false></false><string/></array></plist>",
+      [true, false, ""]
+    ),
+    ("<dict><key>k</key><string>a&lt;b&#x41;<![CDATA[<c>&]]>d</string></dict>", ["k": "a<bA<c>&d"]),
+    (
+      "<plist><array><real>nan</real><real>+infinity</real><real> 1.5 </real></array></plist>",
+      [.real(.nan), .real(.infinity), 1.5]
+    ),
+    ("<plist><dict><key>CF$UID</key><integer>3</integer></dict></plist>", .uid(3)),
+    (
+      "<plist><array><data> AQ ID </data><date>2001-01-01T00:00:00Z</date></array></plist>",
+      [.data([1, 2, 3]), .date(AbsoluteTime(seconds: 0))]
+    ),
+    (
+      "<plist><dict><key>a</key><string>1</string><key>a</key><string>2</string></dict></plist>",
+      ["a": "2"]
+    ),
+    (
+      "{ a = <*I5>; b = <*R1.5>; c = <*BY>; d = <*D2001-01-01 00:00:00 +0000>; }",
+      ["a": 5, "b": 1.5, "c": true, "d": .date(AbsoluteTime(seconds: 0))]
+    ),
+    ("<0fbd77>", .data([0x0F, 0xBD, 0x77])),
+    ("\u{FEFF}{\"a\": 1}", ["a": 1]),
+  ]
+
+  @Test("documents that are read", arguments: accepted.indices)
+  func accept(_ index: Int) throws {
+    let (text, value) = Self.accepted[index]
+    #expect(try Document.read(Array(text.utf8)).value == value, "\(text)")
+  }
+
+  static let rejected: [(text: String, reason: String)] = [
+    ("", "ends too early"), ("{", ""), ("{\"a\": null}", ""), ("[1,]", ""),
+    ("<plist><dict><key>a</key></dict></plist>", "value was expected"),
+    ("<plist>", "ends too early"),
+    ("<plist><integer>x</integer></plist>", "line 1"), ("<plist><foo/></plist>", "unknown element"),
+    ("<plist>\n\n<dict><string/></dict></plist>", "line 3"),
+    ("<plist><string>&x;</string></plist>", "entity"),
+    ("<plist><string/><string/></plist>", "after the value"),
+    ("<plist><data>A</data></plist>", "data"),
+    ("<?xml version=\"1.0\" encoding=\"latin1\"?><plist><string/></plist>", "encoding"),
+    ("{ a = b }", "';'"), ("( a b )", "','"), ("{ a = <0>; }", "odd"),
+    ("{ a = b; } c", "after the end"),
+    ("bplist00", "header"), (String(repeating: "[", count: 600), "nested deeper"),
+    (String(repeating: "(", count: 600), "nested deeper"),
+    (String(repeating: "<array>", count: 600), "nested deeper"),
+  ]
+
+  @Test("documents that are refused, with the reason", arguments: rejected.indices)
+  func reject(_ index: Int) {
+    let (text, reason) = Self.rejected[index]
+    do {
+      let value = try Document.read(Array(text.utf8)).value
+      Issue.record("\(text) was read as \(value)")
+    } catch {
+      #expect(reason.isEmpty || error.description.contains(reason), "\(text): \(error)")
+    }
+  }
+
+  @Test(
+    "JSON's own refusals",
+    arguments: [
+      "{\"a\": 1, \"a\": 2}", "[01]", "[1.]", "[.5]", "[+1]", "[1e]", "[1e999]",
+      "[18446744073709551616]",
+      "[\"\\ud800\"]", "[\"\\udc00\"]", "[\"\\x\"]", "[\"a\nb\"]", "[tru]", "[1] 2", "[\"a\"",
+      "{\"a\" 1}", "{1: 2}",
+    ])
+  func json(_ text: String) {
+    #expect(
+      Recogniser.value(of: Array(text.utf8), kind: text.first == "{" ? .dictionary : .array) == nil)
+  }
+
+  @Test("UTF-16 XML")
+  func utf16() throws {
+    let text = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><plist><string>é🎈</string></plist>"
+    for encoding in [String.Encoding.utf16, .utf16BigEndian, .utf16LittleEndian] {
+      let data = try #require(text.data(using: encoding))
+      #expect(try Document.read(Array(data)).value == "é🎈")
+    }
+  }
+
+  @Test("mutated lists are read or refused, never a trap", arguments: [Format.binary, .xml, .json])
+  func mutations(_ format: Format) throws {
+    let samples = (format == .json ? Samples.json : Samples.portable)
+    var generator = SystemRandomNumberGenerator()
+    for (_, value) in samples {
+      let bytes = try Document.write(value, as: format)
+      for round in 0..<300 {
+        var mutated = bytes
+        for _ in 0...(round % 4) where !mutated.isEmpty {
+          let index = Int.random(in: mutated.indices, using: &generator)
+          switch round % 3 {
+          case 0: mutated[index] = UInt8.random(in: 0...255, using: &generator)
+          case 1: mutated.remove(at: index)
+          default: mutated.insert(UInt8.random(in: 0...255, using: &generator), at: index)
+          }
+        }
+        _ = try? Document.read(mutated)
+        _ = Inference.value(of: mutated)
+      }
+      for end in 0..<min(bytes.count, 400) { _ = try? Document.read(Array(bytes[..<end])) }
+    }
+  }
+}
+
+@Suite("Hostile binary lists") struct HostileBinaryTests {
+  /// A list of these objects, one-byte offsets and references, with the first on top.
+  private func list(_ objects: [[UInt8]]) -> [UInt8] {
+    var bytes = Array("bplist00".utf8)
+    var offsets: [UInt8] = []
+    for object in objects {
+      offsets.append(UInt8(bytes.count))
+      bytes += object
+    }
+    let table = UInt8(bytes.count)
+    bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+    for number in [UInt8(objects.count), 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, number] }
+    return bytes
+  }
+
+  @Test("an array in itself") func cycle() {
+    #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 0]])) }
+    #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 1], [0xA1, 0]])) }
+  }
+
+  @Test("a bomb of shared arrays is refused by its size unfolded") func bomb() {
+    let levels = (0..<24).map { level -> [UInt8] in
+      [0xA4] + Array(repeating: UInt8(level + 1), count: 4)
+    }
+    #expect(throws: FormatError.self) { try Document.read(list(levels + [[0x09]])) }
+  }
+
+  @Test("counts, sizes and references beyond the list") func bounds() {
+    for object: [UInt8] in [
+      [0x5F, 0x13, 0x7F, 255, 255, 255, 255, 255, 255, 255], [0xAF, 0x12, 255, 255, 255, 255],
+      [0xA1, 9],
+      [0x5F, 0x10], [0x33, 0], [0x14, 1], [0x15], [0x4F, 0x09], [0xD1, 0, 0], [0x61, 0xD8],
+      [0x51, 0xFF], [0xC1, 0], [0x00],
+    ] {
+      #expect(throws: FormatError.self, "\(object)") { try Document.read(list([object])) }
+    }
+    for index in 0..<32 {
+      var bytes = list([[0xA1, 1], [0x09]])
+      bytes[bytes.count - 1 - index] = 0xFF
+      _ = try? Document.read(bytes)
+    }
+  }
+
+  @Test("16-byte integers of both signs") func wide() throws {
+    let negative: [UInt8] = [0x14] + Array(repeating: 0xFF, count: 16)
+    #expect(try Document.read(list([negative])).value == -1)
+    let large: [UInt8] = [0x14] + Array(repeating: 0, count: 8) + Array(repeating: 0xFF, count: 8)
+    #expect(try Document.read(list([large])).value == .integer(WideInteger(UInt64.max)))
+  }
+}

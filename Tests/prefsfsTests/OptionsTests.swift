@@ -1,0 +1,42 @@
+import Testing
+
+@testable import prefsfs
+
+@Suite("Command line") struct OptionsTests {
+  @Test(
+    "mount points and sources",
+    arguments: [
+      (["/m"], nil, "/m"), (["/s", "/m"], "/s", "/m"), (["none", "/m"], nil, "/m"),
+      (["prefsfs", "/m", "-o", "rw,_netdev,x-y=z"], nil, "/m"),
+      (["-f", "/m", "--", "-Key", "v"], nil, "/m"),
+    ] as [([String], String?, String)])
+  func paths(_ words: [String], _ source: String?, _ point: String) throws {
+    let options = try Options(words)
+    #expect(options.source == source)
+    #expect(options.mountPoint == point)
+  }
+
+  @Test("options")
+  func options() throws {
+    let options = try Options([
+      "/m", "-o", "ro,store=/s,format=xml,new=string",
+      "-olist=all,writeback=0.5,umask=077,uid=5,gid=6,allow_other", "--", "-A", "1",
+    ])
+    #expect(options.isReadOnly && options.store == "/s" && options.style == .xml)
+    #expect(options.createsStrings && options.listsInherited && options.writeback == 0.5)
+    #expect(options.mask == 0o077 && options.user == 5 && options.group == 6)
+    #expect(options.passedOn == ["allow_other"] && options.arguments == ["-A", "1"])
+  }
+
+  @Test(
+    "mistakes are told in a sentence",
+    arguments: [
+      [], ["/m", "-x"], ["/m", "-o"], ["/m", "-o", "nonsense"], ["/m", "-o", "format=yaml"],
+      ["/m", "-o", "new="],
+      ["/m", "-o", "writeback=-1"], ["/m", "-o", "umask=9"], ["/a", "/b", "/c"],
+      ["/m", "-o", "store"],
+    ])
+  func mistakes(_ words: [String]) {
+    #expect(throws: Options.Mistake.self) { try Options(words) }
+  }
+}
