@@ -80,12 +80,27 @@ public final class LocalEngine: Engine {
 extension LocalEngine {
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
     for location in SearchList.locations(for: domain) {
-      if let found = try sources[location.place]?.find(key, in: location.domain) {
+      if let found = try find(key, at: location, for: domain) {
         return Resolution(
           value: found.value, text: found.text, modified: found.modified, location: location)
       }
     }
     return nil
+  }
+
+  /// A list of the global domain that cannot be read (the store has logged it) is an error of the
+  /// global domain; the others go on without it.
+  private func find(
+    _ key: Key, at location: Location, for domain: DomainName
+  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+    do {
+      return try sources[location.place]?.find(key, in: location.domain)
+    } catch
+      where error.reason == .unreadable && location.domain != domain
+      && location.place != .managed
+    {
+      return nil
+    }
   }
 
   public func domains() throws(EngineError) -> Set<DomainName> {
@@ -158,18 +173,18 @@ extension LocalEngine {
   }
 
   /// Where a write of the key goes: the host's list if the key stands there, else the user's.
+  /// Only the places before them are asked, so that a damaged list elsewhere stops no write.
   private func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    let found = try resolve(key, in: domain)
-    switch found?.location.place {
-    case .managed:
+    for location in [Location(.managed, domain), Location(.managed, .global)]
+    where try sources[.managed]?.find(key, in: location.domain) != nil {
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
-    case .arguments:
+    }
+    if try sources[.arguments]?.find(key, in: .global) != nil {
       throw EngineError(
         .argument, domain: domain, key: key, "an argument of the mount (-\(key)) sets it")
-    case .host where found?.location.domain == domain: return .host
-    default: return .user
     }
+    return try sources[.host]?.find(key, in: domain) != nil ? .host : .user
   }
 
   private func refuseRemoval(_ key: Key, in domain: DomainName) throws(EngineError) -> Never {

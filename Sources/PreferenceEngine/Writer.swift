@@ -7,8 +7,8 @@ import SystemCalls
 ///
 /// A list is rewritten at most once per interval after its first unsaved change, however many
 /// changes there were; for lists that take long the interval grows to ten times what the last
-/// rewrite took. A rewrite that fails is tried again, each time after twice the time, at most a
-/// minute; the first failure of a row is logged.
+/// rewrite took. A rewrite that fails is tried again, each time after twice the time, at most
+/// 10 s; the first failure of a row is logged.
 ///
 /// Threads: `wake` from any, the rest from the owner. No lock but the stop flag's; the schedule
 /// belongs to the thread.
@@ -67,7 +67,7 @@ final class Writer: Sendable {
         let then = due <= now ? deadline(now, schedules[location]) : due
         next = min(next ?? then, then)
       }
-      if store.hasPending { next = min(next ?? now.after(interval), now.after(interval)) }
+      if store.hasPending { next = min(next ?? now.after(1), now.after(1)) }
       bell.wait(until: next)
     }
     for (location, _) in store.unsaved() {
@@ -89,7 +89,7 @@ final class Writer: Sendable {
     } catch {
       if schedule.failures == 0 { log("\(error); its changes stay in the journal") }
       schedule.failures += 1
-      let pause = min(60, max(interval, 0.1) * Double(1 << min(schedule.failures, 10)))
+      let pause = min(10, max(interval, 0.1) * Double(1 << min(schedule.failures, 10)))
       schedule.notBefore = Instant.now.after(pause)
       return Changeset()
     }

@@ -11,7 +11,8 @@ import SystemCalls
 ///
 /// What each broken state leads to: a torn tail (the last record cut off or with a wrong sum) is
 /// what a crash during a write leaves, was never acknowledged, and is passed over; a record that
-/// is damaged in the middle ends the replay of its file, with a line in the log; a file of another
+/// is damaged in the middle ends the replay of its file, which is put aside as `damaged.<n>`, with a
+/// line in the log; a file of another
 /// version is left alone and the store refuses to open. Replay is idempotent. Files are never
 /// appended to by a later owner, so that what follows a torn tail is never lost.
 ///
@@ -37,6 +38,7 @@ final class Journal {
   private static let prefix = "journal."
   /// Bytes after which records go to a new file, so that the old one can be removed.
   private static let segmentSize = 1 << 20
+  private static let largestSegment = 64 << 20
 
   /// A record as it was found.
   struct Entry {
@@ -44,10 +46,13 @@ final class Journal {
     let record: JournalRecord
   }
 
-  /// What the files of a directory hold, oldest first; changes nothing.
-  /// - Parameter report: called with a sentence for each damage.
+  /// What the files of a directory hold, oldest first.
+  /// - Parameters:
+  ///   - keepsDamaged: whether a file with records behind a damaged one is put aside, so that
+  ///     nothing removes it; the reader without the lock changes nothing.
+  ///   - report: called with a sentence for each damage.
   static func entries(
-    in directory: String, report: (String) -> Void
+    in directory: String, keepsDamaged: Bool, report: (String) -> Void
   ) throws(SystemError) -> [Entry] {
     var entries: [Entry] = []
     for number in try numbers(in: directory) {
@@ -58,14 +63,19 @@ final class Journal {
         report("\(path): a journal of another version; use the program that wrote it")
         throw SystemError("read", path, .notSupported)
       }
-      parse(bytes, path: path, into: &entries, report: report)
+      if parse(bytes, path: path, into: &entries, report: report) {
+        let kept = "\(directory)/damaged.\(number)"
+        if keepsDamaged { try Files.rename(path, to: kept) }
+        report("\(keepsDamaged ? kept : path): kept for you to look at")
+      }
     }
     return entries
   }
 
+  /// - Returns: whether there is damage with records behind it, so that the file must be kept.
   private static func parse(
     _ bytes: [UInt8], path: String, into entries: inout [Entry], report: (String) -> Void
-  ) {
+  ) -> Bool {
     var offset = headerSize
     while offset < bytes.count {
       var reader = ByteReader(bytes[offset...])
@@ -75,7 +85,7 @@ final class Journal {
       else {
         report(
           "\(path): the record at offset \(offset) is torn or damaged; what follows is left out")
-        return
+        return !isLast(bytes, at: offset)
       }
       var head = ByteReader(content.prefix(8))
       if let sequence = try? head.number(UInt64.self) {
@@ -83,6 +93,14 @@ final class Journal {
       }
       offset += 16 + Int(length)
     }
+    return false
+  }
+
+  /// Whether the record at the offset reaches to the end of the file, as a torn one does.
+  private static func isLast(_ bytes: [UInt8], at offset: Int) -> Bool {
+    var reader = ByteReader(bytes[offset...])
+    guard let length = try? reader.number(UInt32.self) else { return true }
+    return offset + 16 + Int(length) >= bytes.count
   }
 
   private static var header: [UInt8] {
@@ -134,6 +152,7 @@ final class Journal {
   /// the journal is as it was.
   /// - Returns: the record's number.
   func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
+    if let size = segments.last?.size, size > Self.largestSegment { try rotate() }
     let last = segments.count - 1
     let payload = record.encoded()
     var content = ByteWriter()

@@ -52,16 +52,19 @@ struct ListFile {
   func read() throws(ReadError) -> Contents? {
     let bytes: [UInt8]
     let status: stat
+    let isRegular: Bool
     do throws(SystemError) {
-      let descriptor = try Descriptor(opening: path, O_RDONLY)
+      // Opening a pipe must not wait for somebody who writes into it.
+      let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
       status = try descriptor.status()
-      guard status.st_mode & S_IFMT == S_IFREG else { return nil }
-      bytes = try descriptor.readToEnd(limit: Self.largest)
+      isRegular = status.st_mode & S_IFMT == S_IFREG
+      bytes = isRegular ? try descriptor.readToEnd(limit: Self.largest) : []
     } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
       return nil
     } catch {
       throw .system(error)
     }
+    guard isRegular else { throw .format("\(path): not a regular file") }
     let document: (value: Value, format: Format)
     do {
       document = try Document.read(bytes)
@@ -72,7 +75,9 @@ struct ListFile {
       throw .format(
         "\(path): the list is no dictionary but of kind \(document.value.kind.rawValue)")
     }
-    return Contents(values: values, format: document.format, identity: FileIdentity(status))
+    // "{}" is a list in both; an old-style one is what programs of this system leave.
+    let format = document.format == .json && values.isEmpty ? .openStep : document.format
+    return Contents(values: values, format: format, identity: FileIdentity(status))
   }
 
   /// Where the list really lies: links are followed, also those that lead nowhere yet.
@@ -80,6 +85,23 @@ struct ListFile {
     if let real = Files.realPath(path) { return real }
     guard let link = Files.linkTarget(path) else { return path }
     return link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link
+  }
+
+  /// Throws what a replacement would meet, as far as it can be known: a directory that cannot be
+  /// written to, a disk without room for the list.
+  func checkReplaceable(size: UInt64) throws(SystemError) {
+    let target = self.target
+    var directory = Files.parent(of: target)
+    while !Files.isDirectory(directory), directory != "/", directory != "." {
+      directory = Files.parent(of: directory)
+    }
+    try Files.checkWritable(directory)
+    if Files.isDirectory(Files.parent(of: target)), try Files.status(target) != nil {
+      try Files.checkWritable(target)
+    }
+    if let free = try Files.freeBytes(directory), free < size + 4096 {
+      throw SystemError("write", target, .noSpace)
+    }
   }
 
   /// Replaces the list, keeping mode and owner of the old one, or with `mode`.
@@ -94,8 +116,7 @@ struct ListFile {
       let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL)
       let old = try Files.status(target)
       if let old, old.st_uid != geteuid() || old.st_gid != getegid() {
-        // Only root can give a list away; somebody who may write it but does not own it keeps it.
-        do { try descriptor.changeOwner(old.st_uid, old.st_gid) } catch {}
+        try descriptor.changeOwner(old.st_uid, old.st_gid)
       }
       try descriptor.changeMode(old.map { $0.st_mode & 0o7777 } ?? mode)
       try descriptor.write(bytes)

@@ -21,6 +21,7 @@ extension Store {
     }
     guard let (domain, through) = start else { return Changeset() }
     do {
+      if domain.sharesRecord { try synchronize() }
       let written = try rewrite(domain, location)
       return state.withLock { $0.finish(written, location, through: through, log) }
     } catch {
@@ -123,6 +124,7 @@ extension Store.State {
     domain.identity = written.identity
     domain.format = written.format == .openStep ? .xml : written.format
     domain.failure = nil
+    domain.sharesRecord = domain.lastEdit > through && domain.sharesRecord
     var outside: [Changeset.Item] = []
     for edit in written.outside {
       outside.append(Changeset.Item(location, edit))

@@ -27,7 +27,7 @@ extension Store {
   }
 
   /// Loads the location and looks whether its list could be replaced: once for all changes that
-  /// one rewrite takes in.
+  /// one rewrite takes in, and each time after a rewrite failed.
   private func prepare(_ location: Location) throws(EngineError) {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
@@ -37,20 +37,13 @@ extension Store {
       let domain = state.domains[location]
       return (domain?.unsavedSince != nil, domain?.failure, domain?.identity?.size ?? 0)
     }
-    if let failure { throw failure }
-    if isDirty { return }
+    if isDirty, failure == nil { return }
+    if let failure, failure.reason == .unreadable { throw failure }
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      var directory = Files.parent(of: layout.path(location))
-      while !Files.isDirectory(directory), directory != "/" {
-        directory = Files.parent(of: directory)
-      }
-      guard Files.isWritable(directory) else {
-        throw SystemError("write", layout.path(location), .permissionDenied)
-      }
-      if try Files.freeBytes(directory) < UInt64(size) + 4096 {
-        throw SystemError("write", layout.path(location), .noSpace)
-      }
+      try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(size))
     }
+    // What made the last rewrite fail is mended.
+    if failure != nil { state.withLock { $0.domains[location]?.failure = nil } }
   }
 
   /// The locations with changes that are not in their lists, and since when; those of the replay
@@ -107,9 +100,11 @@ extension Store.State {
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
     var isFirstUnsaved = false
+    let sharesRecord = changeset.locations.count > 1
     for item in changeset.items {
       domains[item.location]?.snapshot.apply(item.edit, sequence: sequence, time: changeset.time)
       domains[item.location]?.lastEdit = sequence
+      if sharesRecord { domains[item.location]?.sharesRecord = true }
       if domains[item.location]?.unsavedSince == nil {
         domains[item.location]?.unsavedSince = .now
         domains[item.location]?.firstUnsaved = sequence

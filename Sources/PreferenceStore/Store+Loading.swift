@@ -18,12 +18,28 @@ extension Store {
     }
     do {
       let domain = try contents(location)
+      if isReadOnly { try reread(location) }
       state.withLock { $0.adopt(domain, at: location) }
     } catch {
-      state.withLock { $0.unreadable[location] = (identities, error) }
+      // A passing failure of the system is tried again by the next reader.
+      if error.reason == .unreadable {
+        state.withLock { $0.unreadable[location] = (identities, error) }
+      }
       log("\(error)")
       throw error
     }
+  }
+
+  /// Without the lock somebody else owns the journal and shortens it: what it holds for the
+  /// location is read after the list, so that nothing older than the list is put on top of it.
+  private func reread(_ location: Location) throws(EngineError) {
+    let entries = try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      try Journal.entries(in: layout.stateDirectory, keepsDamaged: false, report: log)
+    }
+    var present = State()
+    Self.replay(entries, into: &present)
+    let pending = present.pending[location]
+    state.withLock { $0.pending[location] = pending }
   }
 
   private func identities(_ location: Location) -> [FileIdentity?] {
@@ -45,15 +61,21 @@ extension Store {
     guard location.place != .managed,
       let kept = MetadataFile(path: layout.metadataPath(location)).read()
     else { return domain }
-    if kept.identity == domain.identity { domain.snapshot.modified = kept.modified }
-    domain.snapshot.metadata = kept.keys
+    let listModified = domain.snapshot.modified
+    let isSame = kept.identity == domain.identity
+    if isSame { domain.snapshot.modified = kept.modified }
+    // Which keys somebody else changed meanwhile is not known: the time moves for all of them.
+    domain.snapshot.metadata =
+      isSame
+      ? kept.keys
+      : kept.keys.mapValues { Metadata(text: $0.text, modified: max($0.modified, listModified)) }
     for (key, metadata) in kept.keys {
       guard let value = domain.snapshot.base[key] else {
         domain.snapshot.metadata[key] = nil
         continue
       }
       if let text = metadata.text, !ValueText.denotes(text, value) {
-        domain.snapshot.metadata[key] = nil
+        domain.snapshot.metadata[key]?.text = nil
       }
     }
     return domain
@@ -64,14 +86,13 @@ extension Store {
     do throws(ListFile.ReadError) {
       return try ListFile(path: path).read()
     } catch {
-      let reason =
-        switch error {
-        case .system(let error): "\(error)"
-        case .format(let sentence): sentence
-        }
-      throw EngineError(
-        .unreadable, domain: location.domain,
-        "the list cannot be read and is left alone: \(reason)")
+      switch error {
+      case .system(let error): throw EngineError(error, domain: location.domain)
+      case .format(let sentence):
+        throw EngineError(
+          .unreadable, domain: location.domain,
+          "the list cannot be read and is left alone: \(sentence)")
+      }
     }
   }
 }
@@ -85,6 +106,7 @@ extension Store.State {
     for edit in pending.removeValue(forKey: location) ?? [] {
       domain.snapshot.apply(edit.edit, sequence: edit.sequence, time: edit.time)
       domain.lastEdit = edit.sequence
+      domain.sharesRecord = true
       if domain.unsavedSince == nil {
         domain.unsavedSince = .now
         domain.firstUnsaved = edit.sequence

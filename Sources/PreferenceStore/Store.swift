@@ -30,6 +30,9 @@ public final class Store: Sendable {
     var lastEdit: UInt64 = 0
     var unsavedSince: Instant?
     var firstUnsaved: UInt64 = 0
+    /// A record holds edits of this location and of others: it must be durable before one of the
+    /// lists is, or a loss of power could keep half of a rename.
+    var sharesRecord = false
     /// Why the last rewrite failed.
     var failure: EngineError?
   }
@@ -71,7 +74,8 @@ public final class Store: Sendable {
     do throws(SystemError) {
       lock = readOnly ? nil : try Self.takeLock(layout)
       var initial = State()
-      let entries = try Journal.entries(in: layout.stateDirectory, report: log)
+      let entries = try Journal.entries(
+        in: layout.stateDirectory, keepsDamaged: !readOnly, report: log)
       Self.replay(entries, into: &initial)
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: entries)
@@ -100,7 +104,7 @@ public final class Store: Sendable {
     return lock
   }
 
-  private static func replay(_ entries: [Journal.Entry], into state: inout State) {
+  static func replay(_ entries: [Journal.Entry], into state: inout State) {
     for entry in entries {
       switch entry.record {
       case .change(let changeset):
@@ -205,7 +209,10 @@ extension Store {
       try layout.domains(in: place)
     }
     let pending = state.withLock { $0.pending.keys.filter { $0.place == place } }
-    for location in pending { try load(location) }
+    for location in pending {
+      // A list that cannot be read is an error of its own domain, not of the listing.
+      do { try load(location) } catch { found.insert(location.domain) }
+    }
     state.withLock { state in
       for (location, domain) in state.domains where location.place == place {
         if domain.snapshot.exists {

@@ -29,8 +29,7 @@ public struct StoreLayout: Sendable {
 
   /// The name of the state directory of the store in the directory: a hash of its real path.
   public static func stateName(of userDirectory: String) -> String {
-    let path = Files.realPath(userDirectory) ?? userDirectory
-    return StableHash.text(of: path.utf8)
+    StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
   }
 
   private static let globalName = ".GlobalPreferences"

@@ -185,7 +185,7 @@ extension Tree {
 
   /// How the engine keeps a text.
   func written(_ text: [UInt8], _ value: Value) -> WrittenText {
-    text == ValueText.canonical(value, style: options.style) ? .canonical : .exact(text)
+    text == ValueText.canonical(value) ? .canonical : .exact(text)
   }
 
   /// Asks the engine for a change; refusals are logged.

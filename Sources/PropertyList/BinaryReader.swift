@@ -14,6 +14,15 @@ struct BinaryReader {
   /// What was read already, and how many values it unfolds to; 0 while it is being read.
   private var values: [Value?]
   private var weights: [Int]
+  /// How many levels of containers each object that was read has.
+  private var heights: [Int]
+
+  /// How large a value is when everything that is shared is unfolded. Strings and data count by
+  /// their bytes, too, so that no small list can stand for a huge value.
+  private struct Size {
+    var weight = 1
+    var height = 0
+  }
 
   /// Reads the whole list.
   static func read(_ bytes: [UInt8], limits: Limits = .standard) throws(FormatError) -> Value {
@@ -67,6 +76,7 @@ struct BinaryReader {
     objectCount = Int(count)
     values = Array(repeating: nil, count: objectCount)
     weights = Array(repeating: -1, count: objectCount)
+    heights = Array(repeating: 0, count: objectCount)
   }
 
   private func failure(_ offset: Int, _ reason: String) -> FormatError {
@@ -82,7 +92,12 @@ struct BinaryReader {
   }
 
   private mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
-    if let value = values[reference] { return value }
+    if let value = values[reference] {
+      guard depth + heights[reference] <= limits.depth else {
+        throw failure(offsetTable, "nested deeper than \(limits.depth)")
+      }
+      return value
+    }
     let position = offsetTable + reference * offsetSize
     let start = number(at: position, size: offsetSize)
     guard start >= 8, start < UInt64(offsetTable) else {
@@ -92,15 +107,16 @@ struct BinaryReader {
     guard weights[reference] != 0 else { throw failure(offset, "an object that contains itself") }
     guard depth <= limits.depth else { throw failure(offset, "nested deeper than \(limits.depth)") }
     weights[reference] = 0
-    var weight = 1
-    let value = try decode(at: offset, depth: depth, weight: &weight)
+    var size = Size()
+    let value = try decode(at: offset, depth: depth, size: &size)
     values[reference] = value
-    weights[reference] = weight
+    weights[reference] = size.weight
+    heights[reference] = size.height
     return value
   }
 
   private mutating func decode(
-    at offset: Int, depth: Int, weight: inout Int
+    at offset: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> Value {
     let marker = bytes[offset]
     let low = Int(marker & 15)
@@ -114,9 +130,11 @@ struct BinaryReader {
       return .date(AbsoluteTime(seconds: seconds))
     case 0x4:
       let (start, count) = try extent(at: offset, unit: 1)
+      size.weight += count / 64
       return .data([UInt8](bytes[start..<start + count]))
     case 0x5, 0x7:
       let (start, count) = try extent(at: offset, unit: 1)
+      size.weight += count / 64
       return .string(try string(start, count, isASCII: marker >> 4 == 5))
     case 0x6:
       let (start, count) = try extent(at: offset, unit: 2)
@@ -126,10 +144,10 @@ struct BinaryReader {
       return .uid(number(at: offset + 1, size: low + 1))
     case 0xA:
       let (start, count) = try extent(at: offset, unit: referenceSize)
-      return .array(try array(start, count, depth: depth, weight: &weight))
+      return .array(try array(start, count, depth: depth, size: &size))
     case 0xD:
       let (start, count) = try extent(at: offset, unit: 2 * referenceSize)
-      return .dictionary(try dictionary(start, count, depth: depth, weight: &weight))
+      return .dictionary(try dictionary(start, count, depth: depth, size: &size))
     default: throw failure(offset, "unknown object type 0x\(String(marker, radix: 16))")
     }
   }
@@ -213,43 +231,44 @@ extension BinaryReader {
 
 extension BinaryReader {
   private mutating func item(
-    at position: Int, depth: Int, weight: inout Int
+    at position: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> Value {
     let reference = number(at: position, size: referenceSize)
     guard reference < UInt64(objectCount) else {
       throw failure(position, "a reference to object \(reference) of \(objectCount)")
     }
     let value = try object(Int(reference), depth: depth + 1)
-    weight += weights[Int(reference)]
-    guard weight <= limits.count else {
+    size.weight += weights[Int(reference)]
+    size.height = max(size.height, heights[Int(reference)] + 1)
+    guard size.weight <= limits.count else {
       throw failure(position, "more than \(limits.count) values")
     }
     return value
   }
 
   private mutating func array(
-    _ start: Int, _ count: Int, depth: Int, weight: inout Int
+    _ start: Int, _ count: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> [Value] {
     var items: [Value] = []
     items.reserveCapacity(count)
     for index in 0..<count {
-      items.append(try item(at: start + index * referenceSize, depth: depth, weight: &weight))
+      items.append(try item(at: start + index * referenceSize, depth: depth, size: &size))
     }
     return items
   }
 
   private mutating func dictionary(
-    _ start: Int, _ count: Int, depth: Int, weight: inout Int
+    _ start: Int, _ count: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> [Key: Value] {
     var items = [Key: Value](minimumCapacity: count)
     for index in 0..<count {
       let keyPosition = start + index * referenceSize
-      let key = try item(at: keyPosition, depth: depth, weight: &weight)
+      let key = try item(at: keyPosition, depth: depth, size: &size)
       guard case .string(let text) = key else {
         throw failure(keyPosition, "a key that is no string")
       }
       let valuePosition = start + (count + index) * referenceSize
-      items[Key(text)] = try item(at: valuePosition, depth: depth, weight: &weight)
+      items[Key(text)] = try item(at: valuePosition, depth: depth, size: &size)
     }
     return items
   }

@@ -60,11 +60,12 @@ struct ContainerRecogniser: Sendable {
     guard let first = text.first(where: { !$0.isBlank }) else { return }
     switch first {
     case UInt8(ascii: "{") where kind == .dictionary:
-      candidates = .text(JSONParser(), OpenStepParser())
-    case UInt8(ascii: "[") where kind == .array: candidates = .text(JSONParser(), nil)
-    case UInt8(ascii: "(") where kind == .array: candidates = .text(nil, OpenStepParser())
-    case UInt8(ascii: "/"): candidates = .text(nil, OpenStepParser())
-    case UInt8(ascii: "<"): candidates = .xml(XMLParser())
+      candidates = .text(JSONParser(limits: .text), OpenStepParser(limits: .text))
+    case UInt8(ascii: "[") where kind == .array: candidates = .text(JSONParser(limits: .text), nil)
+    case UInt8(ascii: "(") where kind == .array:
+      candidates = .text(nil, OpenStepParser(limits: .text))
+    case UInt8(ascii: "/"): candidates = .text(nil, OpenStepParser(limits: .text))
+    case UInt8(ascii: "<"): candidates = .xml(XMLParser(limits: .text))
     default:
       candidates = .none(
         "the text of \(kind.article) begins neither as JSON nor as a property list")
@@ -84,7 +85,7 @@ struct ContainerRecogniser: Sendable {
     case .text(let json, let openStep): value = (try? json?.result()) ?? (try? openStep?.result())
     case .xml(let parser): value = try? parser.result()
     case .binary:
-      value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text) : nil
+      value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text, limits: .text) : nil
     }
     guard let value, value.kind != kind else { return .success(value) }
     return .failure(Refusal(reason: "\(value.kind.article) is no \(kind.rawValue)"))

@@ -46,4 +46,7 @@ public struct Limits: Sendable {
 
   /// The limits above.
   public static let standard = Limits()
+
+  /// For the text of one value: a list that holds the value must stay within `standard`.
+  static let text = Limits(depth: 500, count: 5_000_000, size: 16 << 20)
 }

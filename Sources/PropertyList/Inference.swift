@@ -37,12 +37,12 @@ public struct Inference: Sendable {
   private mutating func decide() {
     let marks = ["<?xml", "<plist"].map { Array($0.utf8) }
     if marks.contains(where: { head.starts(with: $0) }) {
-      document = .xml(XMLParser())
+      document = .xml(XMLParser(limits: .text))
     } else if marks.contains(where: { $0.starts(with: head) }) {
       return
     } else if let first = head.first(where: { !$0.isBlank }) {
       let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-      document = isJSON ? .json(JSONParser()) : .none
+      document = isJSON ? .json(JSONParser(limits: .text)) : .none
     }
     feedDocument(head[...])
     if case .undecided = document { return }
@@ -74,7 +74,7 @@ public struct Inference: Sendable {
     if let scalar = Self.scalar(text) { return scalar }
     if let value = documentValue { return value }
     if text.starts(with: "bplist00".utf8), BinaryReader.hasTrailer(text),
-      let value = try? BinaryReader.read(text)
+      let value = try? BinaryReader.read(text, limits: .text)
     {
       return value
     }

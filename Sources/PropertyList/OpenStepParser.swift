@@ -18,6 +18,7 @@ struct OpenStepParser: DocumentParser {
   private var isKey = false
   private var number: UInt32 = 0
   private var digits = 0
+  private var highSurrogate: UInt32?
   /// The document is `key = value;` pairs without braces.
   private var isBare = false
   /// The first string of the document, which may yet turn out to be a key.
@@ -173,11 +174,12 @@ extension OpenStepParser {
   }
 
   private mutating func takeInQuoted(_ byte: UInt8) throws(FormatError) {
-    switch byte {
-    case quote: try endString()
-    case UInt8(ascii: "\\"): state = .escape
-    default: token.append(byte)
+    if byte == UInt8(ascii: "\\") {
+      state = .escape
+      return
     }
+    guard highSurrogate == nil else { throw failure("half of a surrogate pair") }
+    if byte == quote { try endString() } else { token.append(byte) }
   }
 
   private mutating func endString() throws(FormatError) {
@@ -227,9 +229,21 @@ extension OpenStepParser {
       digits += 1
       return
     }
-    append(Unicode.Scalar(number) ?? "\u{FFFD}")
+    try endUnicode()
     state = .quoted
     try takeInQuoted(byte)
+  }
+
+  /// A code unit of UTF-16; two of them make a character beyond U+FFFF.
+  private mutating func endUnicode() throws(FormatError) {
+    switch (highSurrogate, number) {
+    case (nil, 0xD800...0xDBFF): highSurrogate = number
+    case (let high?, 0xDC00...0xDFFF):
+      highSurrogate = nil
+      append(Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (number - 0xDC00)) ?? "\u{FFFD}")
+    case (.some, _), (nil, 0xDC00...0xDFFF): throw failure("half of a surrogate pair")
+    default: append(Unicode.Scalar(number) ?? "\u{FFFD}")
+    }
   }
 
   private mutating func append(_ scalar: Unicode.Scalar) {

@@ -7,11 +7,14 @@ struct RealScanner: ScalarScanner {
 
   private var state = State.start
   private var text: [UInt8] = []
+  /// Bytes; the longest exact decimal form of a double has 1,077.
+  private static let longest = 1100
   private static let words = ["inf", "infinity", "nan"]
 
   /// Takes the next byte; false when no real begins with what was taken.
   mutating func take(_ byte: UInt8) -> Bool {
     let lower = byte | 0x20
+    guard text.count < Self.longest else { return false }
     switch (state, byte) {
     case (.start, UInt8(ascii: "+")), (.start, UInt8(ascii: "-")): state = .sign
     case (.start, _) where byte.isDigit, (.sign, _) where byte.isDigit: state = .whole
@@ -30,7 +33,8 @@ struct RealScanner: ScalarScanner {
     default: return false
     }
     text.append(byte)
-    return true
+    // More digits of the exponent do not bring the number back.
+    return state != .power || number?.isInfinite != true
   }
 
   private mutating func takeWord(_ byte: UInt8) -> Bool {
@@ -39,14 +43,6 @@ struct RealScanner: ScalarScanner {
     let letters = String(
       decoding: text.drop { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "+") }, as: UTF8.self)
     return Self.words.contains { $0.hasPrefix(letters) }
-  }
-
-  /// Whether the number written is too large for a double: nothing but fewer digits mends that.
-  var isOutOfRange: Bool {
-    switch state {
-    case .whole, .fraction, .power: number?.isInfinite ?? false
-    default: false
-    }
   }
 
   private var number: Double? { Double(String(decoding: text, as: UTF8.self)) }

@@ -89,12 +89,14 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
     case .before where byte.isBlank: return true
     case .before, .inside:
       state = .inside
+      if !byte.isBlank { return scanner.take(byte) }
+      // A blank may stand inside of a date; a copy tells, because a scanner that refuses is spent.
       var next = scanner
       if next.take(byte) {
         scanner = next
         return true
       }
-      guard byte.isBlank, scanner.value != nil else { return false }
+      guard scanner.value != nil else { return false }
       state = .after
       return true
     case .after: return byte.isBlank

@@ -130,9 +130,9 @@ extension XMLParser {
   /// As the text of a real, but a number beyond a double is infinite, as CoreFoundation has it.
   private var real: Double? {
     if case .real(let number)? = Recogniser.value(of: text, kind: .real) { return number }
-    var scanner = RealScanner()
-    return trimmed.allSatisfy { scanner.take($0) } && scanner.isOutOfRange
-      ? (trimmed.first == UInt8(ascii: "-") ? -.infinity : .infinity) : nil
+    guard trimmed.count < 1100, trimmed.allSatisfy({ $0.isDigit || "+-.eE".utf8.contains($0) })
+    else { return nil }
+    return Double(String(decoding: trimmed, as: UTF8.self))
   }
 
   mutating func takeInEntity(_ byte: UInt8) throws(FormatError) {

@@ -79,6 +79,9 @@ struct XMLWriter {
   }
 
   private mutating func element(_ name: String, _ text: String) throws(FormatError) {
+    if dialect == .portable, text.unicodeScalars.contains(where: { $0.value & 0xFFFE == 0xFFFE }) {
+      throw FormatError(.xml, "XML cannot hold U+FFFE and U+FFFF")
+    }
     append("<\(name)>")
     for byte in text.utf8 {
       switch byte {

@@ -37,6 +37,18 @@ public enum Files {
     return String(cString: resolved)
   }
 
+  /// The path with every link followed, as far as it exists; what does not exist yet is kept.
+  public static func canonicalPath(_ path: String) -> String {
+    if let real = realPath(path) { return real }
+    var trimmed = path[...]
+    while trimmed.utf8.count > 1, trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
+    let parent = parent(of: String(trimmed))
+    let name = trimmed.split(separator: "/").last.map(String.init) ?? ""
+    if parent == String(trimmed) { return parent }
+    let head = canonicalPath(parent)
+    return name == "." || name.isEmpty ? head : head == "/" ? "/\(name)" : "\(head)/\(name)"
+  }
+
   /// readlink(2); nil where there is no symbolic link at the path.
   public static func linkTarget(_ path: String) -> String? {
     var count = 0
@@ -88,13 +100,19 @@ public enum Files {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize()
   }
 
-  /// Whether this process may write to the file or directory (access(2), W_OK).
-  public static func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
+  /// Throws where this process may not write to the file or directory (access(2), W_OK): EACCES,
+  /// or EROFS.
+  public static func checkWritable(_ path: String) throws(SystemError) {
+    if access(path, W_OK) != 0 { throw SystemError("write", path) }
+  }
 
-  /// The bytes left for this user on the path's file system.
-  public static func freeBytes(_ path: String) throws(SystemError) -> UInt64 {
+  /// The bytes left for this user on the path's file system; nil where it does not say.
+  public static func freeBytes(_ path: String) throws(SystemError) -> UInt64? {
     let space = try self.space(path)
-    return UInt64(space.f_bavail) * UInt64(space.f_frsize)
+    guard space.f_blocks > 0 else { return nil }
+    let blocks = geteuid() == 0 ? space.f_bfree : space.f_bavail
+    let (bytes, overflow) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(space.f_frsize))
+    return overflow ? .max : bytes
   }
 
   /// statvfs(3).
