@@ -50,6 +50,20 @@ let package = Package(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     .testTarget(
       name: "PropertyListTests", dependencies: ["PropertyList", "Support"], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceStoreTests",
+      dependencies: [
+        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceEngineTests",
+      dependencies: [
+        "PreferenceEngine", "PreferenceStore", "PreferenceModel", "PropertyList", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceTreeTests", dependencies: ["PreferenceTree", "PropertyList"],
+      swiftSettings: strict),
     .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",

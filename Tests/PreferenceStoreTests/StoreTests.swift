@@ -1,0 +1,354 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import Synchronization
+import Testing
+
+@testable import PreferenceStore
+
+/// A store in a sandbox, with what the tests ask of it.
+struct TestStore {
+  let sandbox: Sandbox
+  let store: Store
+  let lines = Lines()
+
+  final class Lines: Sendable {
+    private let lines = Mutex<[String]>([])
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+    var all: [String] { lines.withLock { $0 } }
+  }
+
+  init(_ sandbox: Sandbox, readOnly: Bool = false) throws {
+    self.sandbox = sandbox
+    let lines = self.lines
+    store = try Store(Self.layout(sandbox), readOnly: readOnly) { lines.add($0) }
+  }
+
+  static func layout(_ sandbox: Sandbox) -> StoreLayout {
+    StoreLayout(
+      userDirectory: sandbox.config, systemDirectory: sandbox.system,
+      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+  }
+
+  func set(_ key: Key, _ value: Value, _ location: Location = user, text: WrittenText = .canonical)
+    throws
+  {
+    _ = try store.commit([Changeset.Item(location, .set(key, value, text))])
+  }
+
+  func get(_ key: Key, _ location: Location = user) throws -> Value? {
+    try store.find(key, at: location)?.value
+  }
+
+  static let user = Location(.user, "d")
+  var list: String { sandbox.config + "/d.plist" }
+  var journalSize: Int {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: sandbox.state + "/s")) ?? []
+    return names.filter { $0.hasPrefix("journal.") }.reduce(0) { sum, name in
+      let size = try? FileManager.default.attributesOfItem(atPath: "\(sandbox.state)/s/\(name)")[
+        .size]
+      return sum + ((size as? Int) ?? 0) - 16
+    }
+  }
+}
+
+@Suite("Store") struct StoreTests {
+  @Test("each place has its list")
+  func places() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/ByHost/d.HOST.plist", "dict(K='host')")
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K='user')")
+      sandbox.makeList(sandbox.config + "/.GlobalPreferences.plist", "dict(K='global')")
+      sandbox.makeList(sandbox.system + "/d.plist", "dict(K='machine')")
+      sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(K='managed', M=1)")
+      sandbox.shell("mkdir \(sandbox.system)/managed/ada")
+      sandbox.makeList(sandbox.system + "/managed/ada/d.plist", "dict(K='ada')")
+      let test = try TestStore(sandbox)
+      for (place, domain, value) in [
+        (Place.host, DomainName("d"), Value.string("host")), (.user, "d", "user"),
+        (.user, .global, "global"),
+        (.anyUser, "d", "machine"), (.managed, "d", "ada"),
+      ] {
+        #expect(try test.get("K", Location(place, domain)) == value)
+      }
+      #expect(try test.get("M", Location(.managed, "d")) == 1)
+      #expect(try test.store.domains(in: .user) == ["d", .global])
+      #expect(try test.store.domains(in: .host) == ["d"])
+    }
+  }
+
+  @Test("a change is in the journal, not in the list, until the checkpoint empties the journal")
+  func checkpoint() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=2)")
+      let test = try TestStore(sandbox)
+      try test.set("K", 5)
+      #expect(try test.get("K") == 5)
+      #expect(test.journalSize > 0)
+      #expect(sandbox.evaluate(test.list, "d['K']") == "1")
+      _ = try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.evaluate(test.list, "d['K'], d['Other']") == "5 2")
+      #expect(test.journalSize == 0)
+    }
+  }
+
+  @Test("what changes nothing makes no record")
+  func noChange() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      try test.set("K", "v", text: .exact([0x76]))
+      let size = test.journalSize
+      try test.set("K", "v", text: .exact([0x76]))
+      try test.set("K", "v", text: .unknown)
+      _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("None"))])
+      #expect(test.journalSize == size)
+      #expect(try test.store.find("K", at: TestStore.user)?.text == [0x76])
+      try test.set("K", "other", text: .unknown)
+      #expect(try test.store.find("K", at: TestStore.user)?.text == nil)
+    }
+  }
+
+  @Test("the cost of a change does not grow with the domain: bytes of the journal")
+  func costOfAChange() throws {
+    try withSandbox { sandbox in
+      var sizes: [Int] = []
+      for count in [10, 20000] {
+        sandbox.makeList(
+          sandbox.config + "/d\(count).plist", "{f'key{i}': i for i in range(\(count))}")
+        let store = try TestStore(sandbox)
+        _ = try store.get("key1", Location(.user, DomainName("d\(count)")))
+        let before = store.journalSize
+        try store.set("key1", "x", Location(.user, DomainName("d\(count)")))
+        sizes.append(store.journalSize - before)
+      }
+      #expect(sizes[1] - sizes[0] < 10)
+    }
+  }
+
+  @Test(
+    "replay: every acknowledged change, in order, over several owners", arguments: [false, true])
+  func replay(_ checkpoints: Bool) throws {
+    try withSandbox { sandbox in
+      for round in 0..<4 {
+        let test = try TestStore(sandbox)
+        if round > 0 {
+          #expect(try test.get("K") == .integer(WideInteger(Int64(round - 1))))
+          #expect(try test.get("Gone") == nil)
+          #expect(try test.get(Key("Key\(round - 1)"), Location(.user, "e")) == "v")
+        }
+        try test.set("Gone", true)
+        try test.set("K", .integer(WideInteger(Int64(round))))
+        _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("Gone"))])
+        if checkpoints { _ = try test.store.checkpoint(TestStore.user) }
+        try test.set(Key("Key\(round)"), "v", Location(.user, "e"))
+      }
+      let test = try TestStore(sandbox)
+      for (location, _) in test.store.unsaved() { _ = try test.store.checkpoint(location) }
+      #expect(test.journalSize == 0)
+      #expect(
+        sandbox.evaluate(sandbox.config + "/e.plist", "sorted(d)")
+          == "['Key0', 'Key1', 'Key2', 'Key3']")
+    }
+  }
+
+  @Test("a torn tail is passed over, a damaged middle is put aside")
+  func tornJournal() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        for index in 0..<10 { try test.set(Key("Key\(index)"), "value") }
+      }
+      let journal = sandbox.shell("ls -S \(sandbox.state)/s/journal.* | head -1").output.dropLast()
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: String(journal)))
+      for cut in stride(from: bytes.count - 1, to: 16, by: -7) {
+        try bytes.prefix(cut).write(to: URL(fileURLWithPath: String(journal)))
+        let test = try TestStore(sandbox, readOnly: true)
+        _ = try test.get("Key0")
+        if cut > bytes.count / 2 { #expect(try test.get("Key0") == "value") }
+      }
+      var damaged = bytes
+      damaged[bytes.count / 2] ^= 0xFF
+      try damaged.write(to: URL(fileURLWithPath: String(journal)))
+      let test = try TestStore(sandbox)
+      #expect(try test.get("Key0") == "value" && test.get("Key9") == nil)
+      #expect(sandbox.shell("ls \(sandbox.state)/s").output.contains("damaged."))
+      #expect(test.lines.all.contains { $0.contains("damaged") })
+    }
+  }
+
+  @Test("formats, modes and links are kept; a new list is binary and private")
+  func formats() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/xml.plist", "dict(K=1)", format: "XML")
+      sandbox.shell(
+        """
+        cd \(sandbox.config); chmod 640 xml.plist; printf '{ K = 1; }' > old.plist; printf '{}' > empty.plist
+        mkdir ../elsewhere; mv xml.plist ../elsewhere/; ln -s ../elsewhere/xml.plist xml.plist; ln -s ../elsewhere/new.plist dangling.plist
+        """)
+      let test = try TestStore(sandbox)
+      for domain in ["xml", "old", "empty", "dangling", "fresh"] {
+        let location = Location(.user, DomainName(domain))
+        try test.set("New", "v", location)
+        _ = try test.store.checkpoint(location)
+      }
+      #expect(
+        sandbox.shell(
+          "cd \(sandbox.config); head -c5 -q xml.plist old.plist empty.plist; head -c6 -q fresh.plist dangling.plist; stat -c %a fresh.plist; stat -L -c %a xml.plist; stat -c %F xml.plist dangling.plist"
+        ).output
+          == "<?xml<?xml<?xmlbplistbplist600\n640\nsymbolic link\nsymbolic link\n")
+      #expect(sandbox.evaluate(sandbox.config + "/old.plist", "d") == "{'K': '1', 'New': 'v'}")
+    }
+  }
+
+  @Test("what XML cannot hold makes the list binary, and nothing is lost")
+  func formatChange() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)", format: "XML")
+      let test = try TestStore(sandbox)
+      try test.set("D", .date(AbsoluteTime(seconds: 0.5)))
+      _ = try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.shell("head -c6 \(test.list)").output == "bplist")
+      #expect(test.lines.all.contains { $0.contains("binary") })
+    }
+  }
+
+  @Test("somebody else's list is merged: our unsaved keys win, theirs for the rest")
+  func merge() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1, D=1)")
+      let test = try TestStore(sandbox)
+      try test.set("A", 2)
+      _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("D"))])
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=3, B=3, D=1, E=3)")
+      let outside = try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.evaluate(test.list, "sorted(d.items())") == "[('A', 2), ('B', 3), ('E', 3)]")
+      #expect(outside.items.count == 3)
+      #expect(try test.get("B") == 3 && test.get("C") == nil)
+    }
+  }
+
+  @Test("a domain made, removed and renamed in the journal alone")
+  func domains() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      do {
+        let test = try TestStore(sandbox)
+        _ = try test.store.commit([Changeset.Item(Location(.user, "empty"), .createDomain)])
+        _ = try test.store.commit([
+          Changeset.Item(Location(.user, "moved"), .createDomain),
+          Changeset.Item(Location(.user, "moved"), .set("A", 1, .canonical)),
+          Changeset.Item(TestStore.user, .removeDomain),
+        ])
+        #expect(try test.store.domains(in: .user) == ["empty", "moved"])
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.store.domains(in: .user) == ["empty", "moved"])
+      for (location, _) in test.store.unsaved() { _ = try test.store.checkpoint(location) }
+      #expect(sandbox.shell("ls \(sandbox.config)").output == "ByHost\nempty.plist\nmoved.plist\n")
+    }
+  }
+}
+
+@Suite("Store: faults") struct StoreFaultTests {
+  @Test("a second owner is told who has the store")
+  func lock() throws {
+    try withSandbox { sandbox in
+      let first = try TestStore(sandbox)
+      #expect { try TestStore(sandbox) } throws: { error in
+        (error as? EngineError)?.reason == .owned && "\(error)".contains("\(getpid())")
+      }
+      _ = first
+    }
+  }
+
+  @Test(
+    "what is no regular list is left alone, and never waited for",
+    arguments: ["mkfifo", "mkdir", "ln -s /dev/null"])
+  func noRegularFile(_ command: String) throws {
+    try withSandbox { sandbox in
+      sandbox.shell("\(command) \(sandbox.config)/d.plist")
+      let test = try TestStore(sandbox)
+      #expect(throws: EngineError.self) { try test.get("K") }
+      #expect(throws: EngineError.self) { try test.set("K", 1) }
+      #expect(sandbox.shell("test -c /dev/null").status == 0)
+    }
+  }
+
+  @Test("a list deeper than may be read back is never made")
+  func depth() throws {
+    for depth in [499, 500, 501, 512] {
+      let text = Array(
+        (String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
+      guard let value = Recogniser.value(of: text, kind: .array) else { continue }
+      #expect(
+        try Document.read(Document.binary(.dictionary(["K": value]))).value
+          == .dictionary(["K": value]))
+      #expect(depth <= 500)
+    }
+  }
+
+  @Test("disk full: ENOSPC to the writer, nothing changed, works again when there is room")
+  func diskFull() throws {
+    try withSandbox { sandbox in
+      let disk = sandbox.root + "/disk"
+      #expect(
+        sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)").status == 0)
+      defer { sandbox.shell("umount -l \(disk)") }
+      for (user, state) in [(disk + "/c", sandbox.state + "/1"), (sandbox.config, disk + "/s")] {
+        sandbox.shell("mkdir -p \(user) \(state)")
+        let layout = StoreLayout(
+          userDirectory: user, systemDirectory: sandbox.system, stateDirectory: state,
+          hostIdentifier: "H", userName: "")
+        let store = try Store(layout) { _ in }
+        let location = Location(.user, "d")
+        _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
+        _ = try store.checkpoint(location)
+        sandbox.shell("dd if=/dev/zero of=\(disk)/fill bs=4k 2>/dev/null")
+        let big = Value.string(String(repeating: "x", count: 100_000))
+        #expect {
+          try store.commit([Changeset.Item(location, .set("K", big, .canonical))])
+        } throws: { error in
+          (error as? EngineError)?.reason == .system(.noSpace)
+        }
+        #expect(try store.find("K", at: location)?.value == "old")
+        sandbox.shell("rm \(disk)/fill")
+        _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
+        _ = try store.checkpoint(location)
+        #expect(sandbox.evaluate(user + "/d.plist", "d['K']") == "new")
+      }
+    }
+  }
+
+  @Test("a rewrite that fails for lack of room keeps list and journal")
+  func rewriteFails() throws {
+    try withSandbox { sandbox in
+      let disk = sandbox.root + "/disk"
+      #expect(
+        sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)").status == 0)
+      defer { sandbox.shell("umount -l \(disk)") }
+      let layout = StoreLayout(
+        userDirectory: disk, systemDirectory: sandbox.system, stateDirectory: sandbox.state + "/s",
+        hostIdentifier: "H", userName: "")
+      let location = Location(.user, "d")
+      do {
+        let store = try Store(layout) { _ in }
+        _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
+        _ = try store.checkpoint(location)
+        _ = try store.commit([
+          Changeset.Item(
+            location, .set("K", .string(String(repeating: "x", count: 300_000)), .canonical))
+        ])
+        #expect(throws: EngineError.self) { try store.checkpoint(location) }
+        #expect(sandbox.evaluate(disk + "/d.plist", "d['K']") == "old")
+        #expect(sandbox.shell("ls -A \(disk)").output == "d.plist\n")
+      }
+      let store = try Store(layout) { _ in }
+      #expect(
+        try store.find("K", at: location)?.value == .string(String(repeating: "x", count: 300_000)))
+      sandbox.shell("mount -o remount,size=4m \(disk)")
+      for (location, _) in store.unsaved() { _ = try store.checkpoint(location) }
+      #expect(sandbox.evaluate(disk + "/d.plist", "len(d['K'])") == "300000")
+    }
+  }
+}
