@@ -42,8 +42,8 @@ public final class Driver {
     tree = Tree(engine: engine, options: options, author: author, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      notifier = try Notifier()
-      synchroniser = try Synchroniser(engine: engine, owner: owner)
+      notifier = try Notifier(ended: mailbox.bell)
+      synchroniser = try Synchroniser(engine: engine, owner: owner, ended: mailbox.bell)
     } catch {
       throw DriverError("\(error)")
     }
@@ -86,13 +86,19 @@ public final class Driver {
   /// SIGHUP, which the caller has blocked); then unmounts and waits for the workers.
   public func run() throws(DriverError) {
     do throws(SystemError) {
-      try ReceiveLoop(self).run()
+      let loop = try ReceiveLoop(self)
+      try loop.run { false }
+      // The kernel may hold the notifier in a lock of a request that is still to be answered.
+      notifier.beginStop()
+      synchroniser.beginStop()
+      try loop.run { self.notifier.hasEnded && self.synchroniser.hasEnded }
     } catch {
       log("\(error)")
     }
-    synchroniser.stop()
-    notifier.stop()
     fuse_session_unmount(session.raw)
+    tree.finish()
+    notifier.join()
+    synchroniser.join()
     fuse_session_destroy(session.raw)
   }
 

@@ -102,7 +102,8 @@ enum Operations {
       answer(request) { tree throws(TreeError) in
         let flags = info?.pointee.flags ?? 0
         let (entry, handle) = try tree.create(
-          NodeID(rawValue: parent), bytes(name), exclusively: flags & O_EXCL != 0, now: .now)
+          NodeID(rawValue: parent), bytes(name), exclusively: flags & O_EXCL != 0,
+          truncating: flags & O_TRUNC != 0, now: .now)
         return .created(entry, handle)
       }
     }

@@ -36,42 +36,51 @@ struct ReceiveLoop: ~Copyable {
     return set
   }
 
-  func run() throws(SystemError) {
+  /// Serves until the mount is gone, a signal asks for the end, or `isDone` says so.
+  func run(until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
     defer { free(buffer.mem) }
     var lastRequest = Instant.now
-    while fuse_session_exited(session) == 0 {
+    var lastLook = lastRequest
+    while fuse_session_exited(session) == 0, !isDone() {
       let result = fuse_session_receive_buf(session, &buffer)
       let now = Instant.now
-      if result > 0 {
+      switch result {
+      case 1...:
         fuse_session_process_buf(session, &buffer)
         lastRequest = now
-        if driver.tree.nextDeadline.map({ $0 <= now }) == true { driver.runTimers(now: now) }
-      } else if result == 0 || result == -ENODEV {
-        return
-      } else if result == -EAGAIN {
+        // A stream of requests must not starve signals, notices and timers.
+        guard now.nanoseconds - lastLook.nanoseconds > 1_000_000 else { continue }
+        lastLook = now
+        if look(blocking: false) { return }
+      case 0, -ENODEV: return
+      case -EAGAIN:
         guard now.nanoseconds - lastRequest.nanoseconds > Self.patience else { continue }
-        if wait() { return }
-      } else if result != -EINTR {
-        throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
+        if look(blocking: true) { return }
+      case -EINTR: continue
+      default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }
     }
   }
 
-  /// Sleeps until there is something to do.
+  /// Looks for signals, notices and timers; sleeps until there is something to do.
   /// - Returns: whether a signal asks for the end.
-  private func wait() -> Bool {
+  private func look(blocking: Bool) -> Bool {
     var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     let deadline = driver.tree.nextDeadline
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
-    _ = poll(&entries, nfds_t(entries.count), timeout)
-    if entries[2].revents != 0 { return true }
+    _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
     driver.runTimers(now: .now)
-    return false
+    return entries[2].revents != 0 && takeSignal()
+  }
+
+  private func takeSignal() -> Bool {
+    var information = signalfd_siginfo()
+    return read(signals.number, &information, MemoryLayout.size(ofValue: information)) > 0
   }
 }
 

@@ -13,14 +13,18 @@ final class Notifier: Sendable {
     var waiting: [Effect] = []
     var known: Set<Effect> = []
     var isStopping = false
+    var hasEnded = false
     var session = SessionPointer(nil)
   }
 
   private let state = Mutex(State())
   private let bell: Wakeup
+  private let ended: Wakeup
   private let thread = Mutex<WorkerThread?>(nil)
 
-  init() throws(SystemError) {
+  /// - Parameter ended: rung when the thread ends.
+  init(ended: Wakeup) throws(SystemError) {
+    self.ended = ended
     bell = try Wakeup()
     let worker = try WorkerThread(name: "prefs-notifier") { [self] in run() }
     thread.withLock { $0 = worker }
@@ -42,22 +46,28 @@ final class Notifier: Sendable {
     bell.ring()
   }
 
-  func stop() {
+  /// Asks the thread to end after the effect it is at. Requests must be answered until it has.
+  func beginStop() {
     state.withLock { $0.isStopping = true }
     bell.ring()
-    thread.withLock { $0.take() }?.join()
   }
+
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+  func join() { thread.withLock { $0.take() }?.join() }
 
   private func run() {
     while true {
-      let (effects, session, isStopping) = state.withLock { state in
+      let (effects, session) = state.withLock { state in
         defer { (state.waiting, state.known) = ([], []) }
-        return (state.waiting, state.session, state.isStopping)
+        return (state.waiting, state.session)
       }
-      if isStopping { return }
-      for effect in effects { perform(effect, session) }
+      for effect in effects where !state.withLock({ $0.isStopping }) { perform(effect, session) }
+      if state.withLock({ $0.isStopping }) { break }
       if effects.isEmpty { bell.wait(until: nil) }
     }
+    state.withLock { $0.hasEnded = true }
+    ended.ring()
   }
 
   private func perform(_ effect: Effect, _ session: SessionPointer) {
@@ -85,13 +95,22 @@ final class Synchroniser: Sendable {
     }
   }
 
+  private struct State {
+    var requests: [Waiting] = []
+    var isStopping = false
+    var hasEnded = false
+  }
+
   private let engine: any Engine
   private let owner: Owner
   private let bell: Wakeup
-  private let waiting = Mutex<(requests: [Waiting], isStopping: Bool)>(([], false))
+  private let ended: Wakeup
+  private let waiting = Mutex(State())
   private let thread = Mutex<WorkerThread?>(nil)
 
-  init(engine: any Engine, owner: Owner) throws(SystemError) {
+  /// - Parameter ended: rung when the thread ends.
+  init(engine: any Engine, owner: Owner, ended: Wakeup) throws(SystemError) {
+    self.ended = ended
     self.engine = engine
     self.owner = owner
     bell = try Wakeup()
@@ -105,27 +124,33 @@ final class Synchroniser: Sendable {
     bell.ring()
   }
 
-  func stop() {
+  /// Asks the thread to end once it has answered what waits.
+  func beginStop() {
     waiting.withLock { $0.isStopping = true }
     bell.ring()
-    thread.withLock { $0.take() }?.join()
   }
+
+  var hasEnded: Bool { waiting.withLock { $0.hasEnded } }
+
+  func join() { thread.withLock { $0.take() }?.join() }
 
   private func run() {
     while true {
       let (requests, isStopping) = waiting.withLock { state in
         defer { state.requests = [] }
-        return state
+        return (state.requests, state.isStopping)
       }
       if !requests.isEmpty {
         let answer = synchronize()
         for request in requests { request.send(answer, owner) }
       } else if isStopping {
-        return
+        break
       } else {
         bell.wait(until: nil)
       }
     }
+    waiting.withLock { $0.hasEnded = true }
+    ended.ring()
   }
 
   private func synchronize() -> Answer {

@@ -124,6 +124,14 @@ extension LocalEngine {
     return found
   }
 
+  public func inheritedKeys() throws(EngineError) -> Set<Key> {
+    var found = Set(try sources[.arguments]?.keys(of: .global) ?? [])
+    for place in SearchList.persistentPlaces {
+      if let keys = try sources[place]?.keys(of: .global) { found.formUnion(keys) }
+    }
+    return found
+  }
+
   public func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
     var latest: Timestamp?
     for place in SearchList.persistentPlaces {

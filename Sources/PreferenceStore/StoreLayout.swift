@@ -32,6 +32,9 @@ public struct StoreLayout: Sendable {
     StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
   }
 
+  /// Every directory that the store reads or writes.
+  public var directories: [String] { [userDirectory, systemDirectory, stateDirectory] }
+
   private static let globalName = ".GlobalPreferences"
   private static let suffix = ".plist"
 

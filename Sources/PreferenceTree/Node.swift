@@ -65,7 +65,11 @@ struct NodeTable {
   private var lastNumber = NodeID.root.rawValue
   /// Inode numbers of names that were renamed or made anew; all others follow from the name.
   private var inodes: [KeyPath: UInt64] = [:]
+  private var domainInodes: [DomainName: UInt64] = [:]
   private var lastInode: UInt64 = 0
+
+  /// The domains with a node.
+  var domains: [DomainName] { Array(byDomain.keys) }
 
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
@@ -102,7 +106,9 @@ struct NodeTable {
   }
 
   /// `st_ino` of a domain: the same in every mount.
-  func inode(of domain: DomainName) -> UInt64 { StableHash.of(domain.string.utf8) | 1 << 62 }
+  func inode(of domain: DomainName) -> UInt64 {
+    domainInodes[domain] ?? StableHash.of(domain.string.utf8) | 1 << 62
+  }
 
   /// `st_ino` of a key: follows from its name, but for names that were renamed or made anew.
   func inode(of path: KeyPath) -> UInt64 {
@@ -147,6 +153,9 @@ struct NodeTable {
 
   /// A domain's node, and its keys' nodes, show the domain of the new name.
   mutating func move(_ old: DomainName, to new: DomainName) {
+    domainInodes[new] = inode(of: old)
+    lastInode += 1
+    domainInodes[old] = 1 << 32 + lastInode
     if let node = byDomain.removeValue(forKey: old) {
       node.subject = .domain(new)
       byDomain[new] = node

@@ -47,8 +47,8 @@ struct TextEditor {
   struct Memory: Equatable {
     /// The next write at offset 0 starts from empty text.
     var startsEmpty = false
-    /// Text was dropped: writing on to it is refused.
-    var wasDropped = false
+    /// Where text that was dropped ended: writing on to it is refused.
+    var droppedEnd: Int?
   }
 
   /// Bytes that a value's text may have.
@@ -101,7 +101,7 @@ struct TextEditor {
     let position = appending ? text.count : offset
     let end = position + bytes.count
     guard end <= Self.largest else { return .tooLarge }
-    if memory.wasDropped, position > 0, !appending {
+    if position == memory.droppedEnd, position > 0, !appending {
       return .refuse("it goes on from text that was dropped; write the whole text again")
     }
     if startsEmpty { replaceText(with: []) }
@@ -115,7 +115,7 @@ struct TextEditor {
     fed = end
     let action = judged(now: now)
     if case .refuse = action {
-      memory.wasDropped = position > 0
+      memory.droppedEnd = position
     } else {
       memory = Memory()
     }
@@ -155,7 +155,7 @@ struct TextEditor {
       guard let value = fresh.emptyValue else { return .revert(nil) }
       return settle(value)
     case .held:
-      memory.wasDropped = true
+      memory.droppedEnd = text.count
       return .revert("text that stayed incomplete for 5 s was dropped")
     case .overlaid(let overlay):
       phase =

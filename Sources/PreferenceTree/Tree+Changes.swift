@@ -9,15 +9,17 @@ extension Tree {
   /// Notices of the tree's own changes are ignored, it knows of them.
   public func changed(_ notice: Notice) {
     guard notice.author != author else { return }
-    propagate(notice.changeset, known: [], addsEntries: true)
     for item in notice.changeset.items {
-      switch item.edit {
-      case .createDomain, .removeDomain:
-        rootChanged(at: notice.changeset.time)
-        dropEntry(NodeID.root, item.location.domain.key)
-      case .set, .remove: break
+      if case .set(let key, _, _) = item.edit {
+        removals[KeyPath(domain: item.location.domain, key: key)] = nil
+        if table[item.location.domain] != nil { continue }
+      } else if case .remove = item.edit {
+        continue
       }
+      rootChanged(at: notice.changeset.time)
+      dropEntry(NodeID.root, item.location.domain.key)
     }
+    propagate(notice.changeset, known: [], addsEntries: true)
   }
 
   /// Takes back what the kernel knows of the keys.
@@ -31,6 +33,9 @@ extension Tree {
         let own = KeyPath(domain: item.location.domain, key: key)
         if !known.contains(own) { refresh(own) }
         if addsEntries { entriesChanged(own.domain, at: changeset.time) }
+        if addsEntries, options.listsInherited, own.domain == .global {
+          for domain in table.domains { entriesChanged(domain, at: changeset.time) }
+        }
         if let node = table[own] { dropCache(node) }
         guard own.domain == .global else { continue }
         for domain in answered[key] where domain != .global {
@@ -46,10 +51,17 @@ extension Tree {
     guard let parent = table[path.domain] else { return }
     let isThere = (try? engine.resolve(path.key, in: path.domain)) != nil
     if let node = table[path] {
+      let text = node.editor?.text ?? node.cachedText?.text ?? []
       dropCache(node)
       node.editor = nil
       effects += [.dropAttributes(node.id), .dropContents(node.id)]
-      if isThere { return }
+      if isThere {
+        if !answered.note(path) { dropEntry(parent.id, path.key) }
+        return
+      }
+      // The file is gone: who has it open keeps what it showed, and a new one gets a new node.
+      table.detach(node, text: text)
+      table.renewInode(of: path)
     }
     answered.forget(path)
     dropEntry(parent.id, path.key)

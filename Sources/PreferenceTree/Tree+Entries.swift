@@ -8,12 +8,15 @@ extension Tree {
   /// open(2) with O_CREAT of a name that is not there: a key with an empty string, whose type
   /// follows from what its creator writes until he closes it.
   public func create(
-    _ parent: NodeID, _ name: [UInt8], exclusively: Bool, now: Instant
+    _ parent: NodeID, _ name: [UInt8], exclusively: Bool, truncating: Bool = false, now: Instant
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let path = try newPath(parent, name)
     if try resolve(path, now: now) != nil {
+      // It came between the look-up and now; no truncation follows a CREATE.
       if exclusively { throw .exists }
-      return (try entry(table.node(of: path)), .none)
+      let node = table.node(of: path)
+      if truncating { try truncate(node, to: 0, handle: .none, now: now) }
+      return (try entry(node), .none)
     }
     let preferred = removals[path]?.kind
     let empty: [UInt8] = []
@@ -31,7 +34,7 @@ extension Tree {
   public func release(_ id: NodeID, _ handle: HandleID) {
     guard let node = table[id], node.creation?.handle == handle else { return }
     node.creation = nil
-    node.editor = nil
+    if node.editor?.isInferred == true { node.editor = nil }
   }
 
   /// A key's path for a name that may be made.
@@ -62,6 +65,7 @@ extension Tree {
   /// unlink(2).
   public func unlink(_ parent: NodeID, _ name: [UInt8], now: Instant) throws(TreeError) {
     let name = try validated(name)
+    if engine.isReadOnly { throw .readOnly }
     if case .root = try node(parent).subject { throw .isDirectory }
     let domain = try domain(parent)
     guard let path = try path(domain, name), let resolution = try resolve(path, now: now) else {
@@ -113,6 +117,7 @@ extension Tree {
     _ parent: NodeID, _ name: [UInt8], now: Instant
   ) throws(TreeError) {
     let name = try validated(name)
+    if engine.isReadOnly { throw .readOnly }
     guard case .root = try node(parent).subject else { throw .notDirectory }
     guard let domain = try domain(named: name) else { throw .missing }
     let changeset = try apply([.removeDomain(domain)])

@@ -91,6 +91,7 @@ extension Tree {
 
   /// removexattr(2).
   public func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
+    if engine.isReadOnly { throw .readOnly }
     guard name.hasPrefix("user.") else { throw .unsupported }
     throw attributeName(name) == nil ? .noAttribute : .refused("\(name) belongs to the key")
   }

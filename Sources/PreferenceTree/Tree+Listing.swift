@@ -43,7 +43,7 @@ extension Tree {
     do throws(EngineError) {
       var keys = try engine.keys(of: domain)
       if options.listsInherited {
-        keys.formUnion(try engine.keys(of: .global))
+        for key in try engine.inheritedKeys() { keys.insert(key) }
       }
       return keys.filter { removals[KeyPath(domain: domain, key: $0)] == nil }
     } catch {

@@ -46,13 +46,14 @@ extension Tree {
     if mode == .keep, target != nil { throw .exists }
     let text = sourceText(source)
     let kind = target?.value.kind ?? removals[new]?.kind
-    let value = try self.value(source, text, as: kind, isRequired: target != nil, new)
+    let value = try self.value(source, text, as: kind, over: target?.value, new)
     let targetNode = table[new]
     let targetText = try targetNode.map { node throws(TreeError) in try shownText(node) }
     let changeset = try apply([
       .set(new.key, new.domain, value, written(text, value)), .remove(old.key, old.domain),
     ])
     if let targetNode {
+      targetNode.modified = target?.modified ?? .now
       dropCache(targetNode)
       table.detach(targetNode, text: targetText ?? [])
     }
@@ -61,6 +62,7 @@ extension Tree {
     if let node {
       dropCache(node)
       node.editor = nil
+      if target != nil { node.creation = nil }
       table.move(node, to: new)
     }
     removed(old, nil, [], kind: source.value.kind, now: now)
@@ -70,7 +72,13 @@ extension Tree {
 
   /// The source as it is once text that waits for a decision got it.
   private func settled(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
-    if let node = table[path] { try prepareSynchronize(node.id, now: now) }
+    do {
+      if let node = table[path] { try prepareSynchronize(node.id, now: now) }
+    } catch {
+      // Never EINVAL: programs then move the key aside, try again, and delete both.
+      if case .notAValue(let sentence) = error { throw .refused(sentence) }
+      throw error
+    }
     return try resolve(path, now: now)
   }
 
@@ -79,11 +87,13 @@ extension Tree {
   }
 
   private func value(
-    _ source: Resolution, _ text: [UInt8], as kind: Kind?, isRequired: Bool, _ new: KeyPath
+    _ source: Resolution, _ text: [UInt8], as kind: Kind?, over old: Value?, _ new: KeyPath
   ) throws(TreeError) -> Value {
-    guard let kind, kind != source.value.kind else { return source.value }
-    if let value = Recogniser.value(of: text, kind: kind) { return value }
-    guard isRequired else { return source.value }
+    // As JSON with dates and data as strings, the target tells what was a date.
+    let template = options.style == .json ? old : nil
+    guard let kind, kind != source.value.kind || template != nil else { return source.value }
+    if let value = Recogniser.value(of: text, kind: kind, template: template) { return value }
+    guard old != nil else { return source.value }
     throw refused(
       .refused("\(new.domain) \(new.key): the renamed file's text is no \(kind.rawValue)"))
   }
@@ -121,6 +131,10 @@ extension Tree {
     let changeset = try apply([.renameDomain(old, to: new)])
     table.remove(new)
     table.move(old, to: new)
+    for key in answered.forget(old) + removals.keys.filter({ $0.domain == old }).map(\.key) {
+      removals[KeyPath(domain: old, key: key)] = nil
+      if let node = table[new] { dropEntry(node.id, key) }
+    }
     rootChanged(at: changeset.time)
     entriesChanged(new, at: changeset.time)
     for item in changeset.items {

@@ -97,6 +97,7 @@ extension Tree {
     if offset > text.count { text += repeatElement(0, count: offset - text.count) }
     text.replaceSubrange(offset..<min(end, text.count), with: bytes)
     node.subject = .detached(text)
+    node.modified = .now
   }
 
   private func tooLarge(_ node: Node) -> TreeError {
@@ -144,6 +145,7 @@ extension Tree {
   private func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ node: Node, now: Instant
   ) throws(TreeError) {
+    let memory = node.editorMemory
     node.editor = editor
     node.editorMemory = editor.memory
     let end = now.advanced(milliseconds: 5000)
@@ -157,6 +159,7 @@ extension Tree {
       do throws(TreeError) {
         try commit(value, text, node)
       } catch {
+        node.editorMemory = memory
         revert(node)
         throw error
       }
@@ -222,6 +225,18 @@ extension Tree {
     nextDeadline = (editors + removals.values.map(\.until)).min()
   }
 
+  /// The mount ends: text that waits for a decision gets it; what is held is lost, and logged.
+  public func finish() {
+    for id in edited.keys {
+      guard let node = table[id], let editor = node.editor, editor.deadline != nil else { continue }
+      do {
+        try expire(node, now: editor.deadline ?? .now)
+      } catch {
+        // It has been logged, and there is nobody left to tell.
+      }
+    }
+  }
+
   private func expire(_ node: Node, now: Instant) throws(TreeError) {
     guard var editor = node.editor else { return }
     let action = editor.expire(now: now)
@@ -232,9 +247,8 @@ extension Tree {
   private func endRemoval(_ path: KeyPath) {
     removals[path] = nil
     guard let parent = table[path.domain] else { return }
-    if let found = try? engine.resolve(path.key, in: path.domain) {
-      effects.append(.dropEntry(parent: parent.id, name: NameCodec.encode(path.key)))
-      if found.location.domain == path.domain { entriesChanged(path.domain, at: .now) }
-    }
+    guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
+    dropEntry(parent.id, path.key)
+    entriesChanged(path.domain, at: .now)
   }
 }

@@ -148,11 +148,17 @@ public final class Tree {
     }
     let node = table.node(of: path)
     var entry = try entry(node)
-    if !isOwn(resolution, path), !answered.note(path) {
+    if !standsBeforeGlobal(resolution, path), !answered.note(path) {
       entry.isRemembered = false
       entry.attributes.isSettled = false
     }
     return .found(entry)
+  }
+
+  /// Whether nothing that happens in the global domain can change the answer.
+  private func standsBeforeGlobal(_ resolution: Resolution, _ path: KeyPath) -> Bool {
+    resolution.location.domain == path.domain
+      && [.managed, .host, .user].contains(resolution.location.place)
   }
 
   /// Whether the value is the domain's own, not inherited: what listings show.
@@ -256,6 +262,13 @@ struct AnsweredNames {
 
   /// The domains in which the key was answered.
   subscript(key: Key) -> Set<DomainName> { domains[key] ?? [] }
+
+  /// The domain is gone; the keys that were answered in it.
+  mutating func forget(_ domain: DomainName) -> [Key] {
+    let keys = domains.filter { $0.value.contains(domain) }.map(\.key)
+    for key in keys { forget(KeyPath(domain: domain, key: key)) }
+    return keys
+  }
 
   /// The answer was taken back.
   mutating func forget(_ path: KeyPath) {

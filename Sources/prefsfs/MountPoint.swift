@@ -24,6 +24,18 @@ enum MountPoint {
     return real
   }
 
+  /// Throws where a mount would hide the lists from the driver, who would then ask himself.
+  static func check(_ point: String, holds directories: [String]) throws(Unusable) {
+    for directory in directories {
+      let path = Files.canonicalPath(directory)
+      guard path != point, !path.hasPrefix(point == "/" ? "/" : point + "/") else {
+        throw Unusable(
+          description: "\(point): a mount there would hide \(path), which it shows; mount elsewhere"
+        )
+      }
+    }
+  }
+
   private static func isStale(_ path: String) -> Bool {
     do {
       _ = try Files.status(path)

@@ -34,7 +34,9 @@ enum Program {
     blockEndingSignals()
     do {
       let point = try MountPoint.prepare(options.mountPoint)
-      return try serve(options, at: point, log)
+      let layout = Surroundings.layout(store: options.store ?? options.source)
+      try MountPoint.check(point, holds: layout.directories)
+      return try serve(options, layout, at: point, log)
     } catch let error as EngineError {
       log("\(error)")
       return error.reason == .owned ? .storeInUse : .storeUnusable
@@ -45,9 +47,8 @@ enum Program {
   }
 
   private static func serve(
-    _ options: Options, at point: String, _ log: Log
+    _ options: Options, _ layout: StoreLayout, at point: String, _ log: Log
   ) throws -> ExitStatus {
-    let layout = Surroundings.layout(store: options.store ?? options.source)
     let store = try Store(layout, readOnly: options.isReadOnly) { log($0) }
     let engine = try LocalEngine(
       store: store, arguments: ArgumentDomain.parse(options.arguments),

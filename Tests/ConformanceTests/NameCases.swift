@@ -4,6 +4,28 @@ import Testing
 
 /// Removing, renaming, domains, and names (SPEC section 4).
 enum NameCases {
+  private static func globalOverMachine(_ files: any TestFiles) throws {
+    #expect(try files.get("d/Machine") == "m\n")
+    try files.put("NSGlobalDomain/Machine", "global\n")
+    files.pass(milliseconds: 20)
+    #expect(try files.get("d/Machine") == "global\n")
+  }
+
+  private static func renamedNames(_ files: any TestFiles) throws {
+    expectRefused(ENOENT) { _ = try files.get("other/Foo") }
+    #expect(try files.get("other/Inherited") == "global\n")
+    let inode = try files.status("other").inode
+    try files.rename("other", "moved", flags: 0)
+    try files.makeDirectory("other")
+    #expect(try files.status("moved").inode == inode)
+    #expect(try files.status("other").inode != inode)
+    try files.put("NSGlobalDomain/Foo", "1\n")
+    try files.put("NSGlobalDomain/Inherited", "new\n")
+    files.pass(milliseconds: 20)
+    #expect(try files.get("moved/Foo") == "1\n")
+    #expect(try files.get("moved/Inherited") == "new\n")
+  }
+
   static let list = [
     Case("a removed name is gone for a second, then another place shows", aRemovedNameIsGoneForA),
     Case("a key made again within the second keeps its type", aKeyMadeAgainWithinTheSecond),
@@ -16,6 +38,8 @@ enum NameCases {
     Case("domains: made, kept, renamed, removed", domainsMadeKeptRenamedRemoved),
     Case("the tree has no other places", theTreeHasNoOtherPlaces),
     Case("names are escaped", namesAreEscaped),
+    Case("a global value shows over a machine's one", globalOverMachine),
+    Case("names known to be missing stay true when a domain is renamed", renamedNames),
     Case("inode numbers are steady", inodeNumbersAreSteady),
   ]
 

@@ -40,6 +40,41 @@ import Testing
     }
   }
 
+  @Test("a truncation just before the end is saved")
+  func truncationAtEnd() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let mount = try Mount(sandbox)
+      sandbox.shell(": > $M/d/String")
+      mount.unmount()
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "repr(d['String'])") == "''")
+    }
+  }
+
+  @Test("SIGTERM ends a mount that is written to all the time")
+  func busyEnd() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let mount = try Mount(sandbox)
+      let load = """
+        cd $M/d && for i in $(seq 3000); do echo bad > Integer; cat Integer; echo $i > String; done >/dev/null 2>&1 & \
+        sleep 0.4; kill -TERM \(mount.pid); for i in $(seq 100); do kill -0 \(mount.pid) 2>/dev/null || break; sleep 0.05; done
+        kill $!; wait
+        """
+      sandbox.shell(load)
+      #expect(kill(mount.pid, 0) != 0 || mount.end(with: 0) == 0)
+      #expect(!MountTable.isMounted(sandbox.mountPoint))
+    }
+  }
+
+  @Test("mounting over the own store is refused")
+  func overOwnStore() throws {
+    try withSandbox { sandbox in
+      #expect(sandbox.shell("$PREFSFS $XDG_CONFIG_HOME").status == 5)
+      #expect(sandbox.shell("$PREFSFS \(sandbox.root)").status == 5)
+    }
+  }
+
   @Test("a mount that a crash left behind is cleared")
   func staleMount() throws {
     try withSandbox { sandbox in

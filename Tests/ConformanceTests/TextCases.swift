@@ -4,6 +4,22 @@ import Testing
 
 /// Held text, truncation, old tail, and new keys (SPEC section 5).
 enum TextCases {
+  private static func creatorCloses(_ files: any TestFiles) throws {
+    let creator = try files.open("d/New", O_WRONLY | O_CREAT)
+    try files.write(creator, "hello\n", at: 0)
+    files.close(try files.open("d/New", O_WRONLY | O_TRUNC))
+    files.close(creator)
+    files.pass(milliseconds: 80)
+    #expect(try files.get("d/New") == "")
+  }
+
+  private static func renameHeldText(_ files: any TestFiles) throws {
+    let file = try files.open("d/Dict", O_WRONLY | O_TRUNC)
+    try files.write(file, "{\"a\": ", at: 0)
+    expectRefused(EPERM) { try files.rename("d/Dict", "d/Other", flags: 0) }
+    files.close(file)
+  }
+
   static let list = [
     Case(
       "incomplete text is held: readers see it, the value stays", incompleteTextIsHeldReadersSeeIt),
@@ -26,6 +42,8 @@ enum TextCases {
     Case(
       "the type of a new key is found anew with each write until it is closed", theTypeOfANewKeyIs),
     Case("a file created and left empty is an empty string", aFileCreatedAndLeftEmptyIs),
+    Case("the creator's close keeps what others have begun", creatorCloses),
+    Case("a rename of incomplete text is EPERM, not EINVAL", renameHeldText),
     Case("user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
   ]
 
