@@ -44,7 +44,8 @@ let package = Package(
         "PropertyList", "SystemCalls", "CLinux",
       ], swiftSettings: strict),
 
-    .executableTarget(name: "prefsfs-bench", dependencies: ["SystemCalls"], swiftSettings: strict),
+    .executableTarget(
+      name: "prefsfs-bench", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
 
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),

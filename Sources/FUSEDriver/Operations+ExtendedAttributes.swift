@@ -30,7 +30,6 @@ extension Operations {
       }
     }
   }
-
 }
 
 private func text(_ name: UnsafePointer<CChar>?) -> String {

@@ -13,12 +13,12 @@ import SystemCalls
 /// intent's place is still right when it is committed), the store's, `observers`. Observers are
 /// called under `applying`, so that all see the changes in one order.
 public final class LocalEngine: Engine {
-  private let store: Store
-  private let sources: [Place: any PlaceSource]
-  private let registered = RegisteredPlace()
-  private let applying = Mutex(())
-  private let observers = Mutex<[@Sendable (Notice) -> Void]>([])
-  private let writer: Writer
+  let store: Store
+  let sources: [Place: any PlaceSource]
+  let registered = RegisteredPlace()
+  let applying = Mutex(())
+  let observers = Mutex<[@Sendable (Notice) -> Void]>([])
+  let writer: Writer
 
   /// An engine over a store, which nobody else uses from now on.
   /// - Parameters:
@@ -68,7 +68,7 @@ public final class LocalEngine: Engine {
     announce(Changeset(items, time: .now), author: nil)
   }
 
-  private func announce(_ changeset: Changeset, author: Author?) {
+  func announce(_ changeset: Changeset, author: Author?) {
     guard !changeset.isEmpty else { return }
     let notice = Notice(changeset: changeset, author: author)
     for observer in observers.withLock({ $0 }) { observer(notice) }
@@ -90,7 +90,7 @@ extension LocalEngine {
 
   /// A list of the global domain that cannot be read (the store has logged it) is an error of the
   /// global domain; the others go on without it.
-  private func find(
+  func find(
     _ key: Key, at location: Location, for domain: DomainName
   ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
     do {
@@ -139,111 +139,5 @@ extension LocalEngine {
       latest = max(latest ?? time, time)
     }
     return latest
-  }
-}
-
-// MARK: - Changing
-
-extension LocalEngine {
-  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try applying.withLock { _ throws(EngineError) in
-      var items: [Changeset.Item] = []
-      for intent in intents { items += try self.items(for: intent) }
-      let (changeset, isFirstUnsaved) = try store.commit(items)
-      if isFirstUnsaved { writer.wake() }
-      announce(changeset, author: author)
-      return changeset
-    }
-  }
-
-  private func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
-    switch intent {
-    case .set(let key, let domain, let value, let text):
-      let place = try writePlace(of: key, in: domain)
-      return [Changeset.Item(Location(place, domain), .set(key, value, text))]
-    case .remove(let key, let domain):
-      let place = try writePlace(of: key, in: domain)
-      let location = Location(place, domain)
-      if try store.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
-      return [Changeset.Item(location, .remove(key))]
-    case .createDomain(let domain):
-      guard try !hasDomain(domain) else {
-        throw EngineError(.domainExists, domain: domain, "there is such a domain")
-      }
-      return [Changeset.Item(Location(.user, domain), .createDomain)]
-    case .removeDomain(let domain):
-      guard try keys(of: domain).isEmpty else {
-        throw EngineError(.domainNotEmpty, domain: domain, "remove its keys first")
-      }
-      return try ownItems(of: domain).map { Changeset.Item($0, .removeDomain) }
-    case .renameDomain(let old, let new): return try rename(old, to: new)
-    }
-  }
-
-  /// Where a write of the key goes: the host's list if the key stands there, else the user's.
-  /// Only the places before them are asked, so that a damaged list elsewhere stops no write.
-  private func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    for location in [Location(.managed, domain), Location(.managed, .global)]
-    where try sources[.managed]?.find(key, in: location.domain) != nil {
-      throw EngineError(
-        .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
-    }
-    if try sources[.arguments]?.find(key, in: .global) != nil {
-      throw EngineError(
-        .argument, domain: domain, key: key, "an argument of the mount (-\(key)) sets it")
-    }
-    return try sources[.host]?.find(key, in: domain) != nil ? .host : .user
-  }
-
-  private func refuseRemoval(_ key: Key, in domain: DomainName) throws(EngineError) -> Never {
-    guard let found = try resolve(key, in: domain) else {
-      throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
-    }
-    throw EngineError(
-      .heldElsewhere, domain: domain, key: key,
-      "it comes from \(found.location.source(seenFrom: domain)), which a removal does not reach")
-  }
-
-  /// The user's own locations of a domain that has no others.
-  private func ownItems(of domain: DomainName) throws(EngineError) -> [Location] {
-    guard domain != .global else {
-      throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
-    }
-    for place in [Place.managed, .anyUser] where try store.exists(Location(place, domain)) {
-      throw EngineError(
-        .heldElsewhere, domain: domain, "the place \(place.rawValue) has the domain too")
-    }
-    var own: [Location] = []
-    for place in [Place.user, .host] where try store.exists(Location(place, domain)) {
-      own.append(Location(place, domain))
-    }
-    guard !own.isEmpty else {
-      throw EngineError(.noSuchDomain, domain: domain, "there is no such domain")
-    }
-    return own
-  }
-
-  private func rename(
-    _ old: DomainName, to new: DomainName
-  ) throws(EngineError) -> [Changeset.Item] {
-    if try hasDomain(new) {
-      guard try keys(of: new).isEmpty else {
-        throw EngineError(.domainNotEmpty, domain: new, "it has keys; remove them first")
-      }
-      _ = try ownItems(of: new)
-    }
-    var items: [Changeset.Item] = []
-    for location in try ownItems(of: old) {
-      let target = Location(location.place, new)
-      let snapshot = try store.snapshot(of: location)
-      items.append(Changeset.Item(target, .createDomain))
-      for key in snapshot.keys {
-        guard let value = snapshot[key] else { continue }
-        let text: WrittenText = snapshot.text(of: key).map { .exact($0) } ?? .canonical
-        items.append(Changeset.Item(target, .set(key, value, text)))
-      }
-      items.append(Changeset.Item(location, .removeDomain))
-    }
-    return items
   }
 }

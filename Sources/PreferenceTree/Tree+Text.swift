@@ -142,7 +142,7 @@ extension Tree {
       text: text(resolution, of: node), judge: judge, memory: node.editorMemory)
   }
 
-  private func perform(
+  func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ node: Node, now: Instant
   ) throws(TreeError) {
     let memory = node.editorMemory
@@ -198,57 +198,5 @@ extension Tree {
     } catch {
       throw refused(TreeError(error))
     }
-  }
-
-  // MARK: - Time
-
-  /// Makes sure that `tick` is called at the moment.
-  func wake(at moment: Instant) { nextDeadline = min(nextDeadline ?? moment, moment) }
-
-  /// Carries out what has become due: truncations, old tails, held texts, removed names.
-  public func tick(now: Instant) {
-    for (id, end) in edited {
-      guard let node = table[id], let editor = node.editor else {
-        edited[id] = nil
-        continue
-      }
-      // A refusal has been logged, and the file shows its value again: there is nobody to tell.
-      if let deadline = editor.deadline, deadline <= now {
-        do { try expire(node, now: now) } catch {}
-      } else if editor.deadline == nil, end <= now {
-        node.editor = nil
-      }
-      if node.lookups == 0, node.editor?.deadline == nil { forget(node.id, 0) }
-    }
-    for (path, removal) in removals where removal.until <= now { endRemoval(path) }
-    let editors = edited.map { id, end in table[id]?.editor?.deadline ?? end }
-    nextDeadline = (editors + removals.values.map(\.until)).min()
-  }
-
-  /// The mount ends: text that waits for a decision gets it; what is held is lost, and logged.
-  public func finish() {
-    for id in edited.keys {
-      guard let node = table[id], let editor = node.editor, editor.deadline != nil else { continue }
-      do {
-        try expire(node, now: editor.deadline ?? .now)
-      } catch {
-        // It has been logged, and there is nobody left to tell.
-      }
-    }
-  }
-
-  private func expire(_ node: Node, now: Instant) throws(TreeError) {
-    guard var editor = node.editor else { return }
-    let action = editor.expire(now: now)
-    try perform(action, editor, node, now: now)
-    effects.append(.dropAttributes(node.id))
-  }
-
-  private func endRemoval(_ path: KeyPath) {
-    removals[path] = nil
-    guard let parent = table[path.domain] else { return }
-    guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
-    dropEntry(parent.id, path.key)
-    entriesChanged(path.domain, at: .now)
   }
 }

@@ -24,6 +24,10 @@ enum Bench {
   static let rounds = 7
 
   static func run(_ words: [String]) -> Int32 {
+    if words == ["codecs"] {
+      CodecBench.run()
+      return 0
+    }
     let places = words.compactMap { word -> Place? in
       let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
       return parts.count == 2 ? Place(name: parts[0], path: parts[1]) : nil
@@ -61,7 +65,7 @@ enum Bench {
     return sorted.isEmpty ? .nan : sorted[sorted.count / 2]
   }
 
-  private static func pad(_ text: String, _ width: Int) -> String {
+  static func pad(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(1, width - text.count))
   }
 
@@ -69,7 +73,7 @@ enum Bench {
     nanoseconds < 1e6 ? "\(tenths(nanoseconds / 1e3)) us" : "\(tenths(nanoseconds / 1e6)) ms"
   }
 
-  private static func ratio(_ value: Double) -> String { "x\((value * 100).rounded() / 100)" }
+  static func ratio(_ value: Double) -> String { "x\((value * 100).rounded() / 100)" }
 
   private static func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 

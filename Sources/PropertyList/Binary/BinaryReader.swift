@@ -4,22 +4,22 @@
 /// themselves, offsets outside of the list, and lists that would unfold to more than
 /// `Limits.count` values are refused. Cost: O(size).
 struct BinaryReader {
-  private let bytes: UnsafeRawBufferPointer
-  private let limits: Limits
-  private let offsetSize: Int
-  private let referenceSize: Int
-  private let offsetTable: Int
-  private let objectCount: Int
-  private let top: Int
+  let bytes: UnsafeRawBufferPointer
+  let limits: Limits
+  let offsetSize: Int
+  let referenceSize: Int
+  let offsetTable: Int
+  let objectCount: Int
+  let top: Int
   /// What was read already, and how many values it unfolds to; 0 while it is being read.
-  private var values: [Value?]
-  private var weights: [Int]
+  var values: [Value?]
+  var weights: [Int]
   /// How many levels of containers each object that was read has.
-  private var heights: [Int]
+  var heights: [Int]
 
   /// How large a value is when everything that is shared is unfolded. Strings and data count by
   /// their bytes, too, so that no small list can stand for a huge value.
-  private struct Size {
+  struct Size {
     var weight = 1
     var height = 0
   }
@@ -46,7 +46,7 @@ struct BinaryReader {
     }
   }
 
-  private init(_ bytes: UnsafeRawBufferPointer, limits: Limits) throws(FormatError) {
+  init(_ bytes: UnsafeRawBufferPointer, limits: Limits) throws(FormatError) {
     func failure(_ offset: Int, _ reason: String) -> FormatError {
       FormatError(.binary, offset: offset, reason)
     }
@@ -79,19 +79,19 @@ struct BinaryReader {
     heights = Array(repeating: 0, count: objectCount)
   }
 
-  private func failure(_ offset: Int, _ reason: String) -> FormatError {
+  func failure(_ offset: Int, _ reason: String) -> FormatError {
     FormatError(.binary, offset: offset, reason)
   }
 
   /// A big-endian number that lies inside of the list.
   @inline(__always)
-  private func number(at offset: Int, size: Int) -> UInt64 {
+  func number(at offset: Int, size: Int) -> UInt64 {
     var result: UInt64 = 0
     for index in offset..<offset + size { result = result << 8 | UInt64(bytes[index]) }
     return result
   }
 
-  private mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
+  mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
     if let value = values[reference] {
       guard depth + heights[reference] <= limits.depth else {
         throw failure(offsetTable, "nested deeper than \(limits.depth)")
@@ -115,7 +115,7 @@ struct BinaryReader {
     return value
   }
 
-  private mutating func decode(
+  mutating func decode(
     at offset: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> Value {
     let marker = bytes[offset]
@@ -152,12 +152,12 @@ struct BinaryReader {
     }
   }
 
-  private func require(_ offset: Int, _ size: Int) throws(FormatError) {
+  func require(_ offset: Int, _ size: Int) throws(FormatError) {
     guard size <= offsetTable - offset else { throw failure(offset, "the object does not fit") }
   }
 
   /// Where the object's contents begin, and how many units there are; checked against the list.
-  private func extent(at offset: Int, unit: Int) throws(FormatError) -> (start: Int, count: Int) {
+  func extent(at offset: Int, unit: Int) throws(FormatError) -> (start: Int, count: Int) {
     var start = offset + 1
     var count = UInt64(bytes[offset] & 15)
     if count == 15 {
@@ -173,103 +173,5 @@ struct BinaryReader {
       throw failure(offset, "an object of \(count) items does not fit")
     }
     return (start, Int(count))
-  }
-}
-
-// MARK: - Scalars
-
-extension BinaryReader {
-  private func integer(at offset: Int, exponent: Int) throws(FormatError) -> Value {
-    guard exponent <= 4 else { throw failure(offset, "an integer of \(1 << exponent) bytes") }
-    try require(offset, 1 + 1 << exponent)
-    switch exponent {
-    case 3: return .integer(WideInteger(Int64(bitPattern: number(at: offset + 1, size: 8))))
-    case 4:
-      let (high, low) = (number(at: offset + 1, size: 8), number(at: offset + 9, size: 8))
-      if high == 0 { return .integer(WideInteger(low)) }
-      guard high == .max, low >> 63 == 1 else {
-        throw failure(offset, "an integer beyond 64 bits")
-      }
-      return .integer(WideInteger(Int64(bitPattern: low)))
-    default: return .integer(WideInteger(number(at: offset + 1, size: 1 << exponent)))
-    }
-  }
-
-  private func real(at offset: Int, exponent: Int) throws(FormatError) -> Value {
-    guard exponent == 2 || exponent == 3 else {
-      throw failure(offset, "a real of \(1 << exponent) bytes")
-    }
-    try require(offset, 1 + 1 << exponent)
-    let bits = number(at: offset + 1, size: 1 << exponent)
-    return exponent == 3
-      ? .real(Double(bitPattern: bits)) : .real(Double(Float(bitPattern: UInt32(bits))))
-  }
-
-  private func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {
-    let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
-    if isASCII, slice.contains(where: { $0 >= 0x80 }) {
-      throw failure(start, "an ASCII string with other bytes")
-    }
-    guard let text = String(validating: slice, as: UTF8.self) else {
-      throw failure(start, "a string that is not UTF-8")
-    }
-    return text
-  }
-
-  private func utf16(_ start: Int, _ count: Int) throws(FormatError) -> String {
-    let units = (0..<count).lazy.map { index in
-      UInt16(bytes[start + 2 * index]) << 8 | UInt16(bytes[start + 2 * index + 1])
-    }
-    guard let text = String(validating: units, as: UTF16.self) else {
-      throw failure(start, "a string that is not UTF-16")
-    }
-    return text
-  }
-}
-
-// MARK: - Containers
-
-extension BinaryReader {
-  private mutating func item(
-    at position: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
-    let reference = number(at: position, size: referenceSize)
-    guard reference < UInt64(objectCount) else {
-      throw failure(position, "a reference to object \(reference) of \(objectCount)")
-    }
-    let value = try object(Int(reference), depth: depth + 1)
-    size.weight += weights[Int(reference)]
-    size.height = max(size.height, heights[Int(reference)] + 1)
-    guard size.weight <= limits.count else {
-      throw failure(position, "more than \(limits.count) values")
-    }
-    return value
-  }
-
-  private mutating func array(
-    _ start: Int, _ count: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> [Value] {
-    var items: [Value] = []
-    items.reserveCapacity(count)
-    for index in 0..<count {
-      items.append(try item(at: start + index * referenceSize, depth: depth, size: &size))
-    }
-    return items
-  }
-
-  private mutating func dictionary(
-    _ start: Int, _ count: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> [Key: Value] {
-    var items = [Key: Value](minimumCapacity: count)
-    for index in 0..<count {
-      let keyPosition = start + index * referenceSize
-      let key = try item(at: keyPosition, depth: depth, size: &size)
-      guard case .string(let text) = key else {
-        throw failure(keyPosition, "a key that is no string")
-      }
-      let valuePosition = start + (count + index) * referenceSize
-      items[Key(text)] = try item(at: valuePosition, depth: depth, size: &size)
-    }
-    return items
   }
 }

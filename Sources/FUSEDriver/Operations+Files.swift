@@ -1,0 +1,86 @@
+import CFUSE
+import Glibc
+import PreferenceTree
+import SystemCalls
+
+extension Operations {
+  static func addAttributes(_ table: inout fuse_lowlevel_ops) {
+    table.getattr = { request, node, _ in
+      answer(request) { tree throws(TreeError) in
+        .attributes(try tree.attributes(NodeID(rawValue: node)))
+      }
+    }
+    table.setattr = { request, node, status, which, info in
+      serve(request) { driver, reply in
+        driver.answer(reply) { () throws(TreeError) in
+          let change = change(which, status, owner: driver.owner)
+          let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
+          return .attributes(
+            try driver.tree.setAttributes(
+              NodeID(rawValue: node), change, handle: handle, now: .now))
+        }
+      }
+    }
+    table.statfs = { request, _ in
+      serve(request) { driver, reply in driver.answer(reply) { .space(driver.engine.space()) } }
+    }
+  }
+
+  /// Opening and closing: see "no open" in `Driver`.
+  static func addHandles(_ table: inout fuse_lowlevel_ops) {
+    table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
+    table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
+    table.create = { request, parent, name, _, info in
+      answer(request) { tree throws(TreeError) in
+        let flags = info?.pointee.flags ?? 0
+        let (entry, handle) = try tree.create(
+          NodeID(rawValue: parent), bytes(name), exclusively: flags & O_EXCL != 0,
+          truncating: flags & O_TRUNC != 0, now: .now)
+        return .created(entry, handle)
+      }
+    }
+    table.release = { request, node, info in
+      answer(request) { tree in
+        tree.release(NodeID(rawValue: node), HandleID(rawValue: info?.pointee.fh ?? 0))
+        return .done
+      }
+    }
+  }
+
+  static func addContents(_ table: inout fuse_lowlevel_ops) {
+    table.read = { request, node, count, offset, _ in
+      answer(request) { tree throws(TreeError) in
+        .bytes(try tree.read(NodeID(rawValue: node), at: Int(offset), count: count))
+      }
+    }
+    table.write = { request, node, data, count, offset, info in
+      answer(request) { tree throws(TreeError) in
+        let bytes = Array(UnsafeRawBufferPointer(start: data, count: count))
+        let isAppend = (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
+        try tree.write(
+          NodeID(rawValue: node), bytes, at: Int(offset), appending: isAppend,
+          handle: HandleID(rawValue: info?.pointee.fh ?? 0), now: .now)
+        return .written(count)
+      }
+    }
+    table.fsync = { request, node, _, _ in
+      serve(request) { driver, reply in
+        driver.synchronize(reply) { () throws(TreeError) in
+          try driver.tree.prepareSynchronize(NodeID(rawValue: node), now: .now)
+        }
+      }
+    }
+  }
+}
+
+private func change(
+  _ which: CInt, _ status: UnsafeMutablePointer<stat>?, owner: Owner
+) -> AttributeChange {
+  var change = AttributeChange()
+  guard let status = status?.pointee else { return change }
+  if which & FUSE_SET_ATTR_SIZE != 0 { change.size = Int(status.st_size) }
+  change.changesOwner =
+    which & FUSE_SET_ATTR_UID != 0 && status.st_uid != owner.user
+    || which & FUSE_SET_ATTR_GID != 0 && status.st_gid != owner.group
+  return change
+}

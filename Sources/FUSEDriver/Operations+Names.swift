@@ -1,0 +1,78 @@
+import CFUSE
+import CLinux
+import Glibc
+import PreferenceTree
+import SystemCalls
+
+extension Operations {
+  /// What is agreed with the kernel at the start.
+  static func addSession(_ table: inout fuse_lowlevel_ops) {
+    table.`init` = { _, connection in
+      guard let connection else { return }
+      // O_TRUNC must come as a SETATTR, because there is no OPEN.
+      connection.pointee.want &= ~UInt32(FUSE_CAP_ATOMIC_O_TRUNC)
+    }
+  }
+
+  /// Names become nodes, and nodes are forgotten.
+  static func addNames(_ table: inout fuse_lowlevel_ops) {
+    table.lookup = { request, parent, name in
+      answer(request) { tree throws(TreeError) in
+        switch try tree.lookup(NodeID(rawValue: parent), bytes(name), now: .now) {
+        case .found(let entry): .entry(entry)
+        case .missing(let isRemembered): .missing(isRemembered: isRemembered)
+        }
+      }
+    }
+    table.forget = { request, node, count in
+      answer(request) { tree in
+        tree.forget(NodeID(rawValue: node), count)
+        return .none
+      }
+    }
+    table.forget_multi = { request, count, items in
+      answer(request) { tree in
+        for item in UnsafeBufferPointer(start: items, count: count) {
+          tree.forget(NodeID(rawValue: item.ino), item.nlookup)
+        }
+        return .none
+      }
+    }
+  }
+
+  /// Names go, move, or have no place in the tree.
+  static func addChangesOfNames(_ table: inout fuse_lowlevel_ops) {
+    table.unlink = { request, parent, name in
+      answer(request) { tree throws(TreeError) in
+        try tree.unlink(NodeID(rawValue: parent), bytes(name), now: .now)
+        return .done
+      }
+    }
+    table.rename = { request, oldParent, oldName, newParent, newName, flags in
+      answer(request) { tree throws(TreeError) in
+        guard flags & ~(prefsfs_rename_noreplace | prefsfs_rename_exchange) == 0 else {
+          throw .invalid("rename with unknown flags")
+        }
+        let mode: RenameMode =
+          flags & prefsfs_rename_exchange != 0
+          ? .exchange : flags & prefsfs_rename_noreplace != 0 ? .keep : .replace
+        try tree.rename(
+          NodeID(rawValue: oldParent), bytes(oldName), to: NodeID(rawValue: newParent),
+          bytes(newName), mode, now: .now)
+        return .done
+      }
+    }
+    // Hard links, symbolic links and device nodes have no place in the tree (SPEC section 4).
+    table.link = { request, _, _, _ in answer(request) { _ in .error(.notPermitted) } }
+    table.symlink = { request, _, _, _ in answer(request) { _ in .error(.notSupported) } }
+    table.mknod = { request, parent, name, mode, _ in
+      answer(request) { tree throws(TreeError) in
+        guard mode & S_IFMT == S_IFREG else { return .error(.notPermitted) }
+        let (entry, handle) = try tree.create(
+          NodeID(rawValue: parent), bytes(name), exclusively: true, now: .now)
+        tree.release(entry.node, handle)
+        return .entry(entry)
+      }
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+extension Store {
+  /// The file system of the user's lists; zeros where its directory is not there yet.
+  public func space() -> StoreSpace {
+    do {
+      let space = try Files.space(layout.userDirectory)
+      return StoreSpace(
+        blockSize: UInt64(space.f_frsize), blocks: UInt64(space.f_blocks),
+        free: UInt64(space.f_bfree), available: UInt64(space.f_bavail))
+    } catch {
+      return StoreSpace()
+    }
+  }
+}
+
+extension Store {
+  /// A key's value, text and modification time in one location. Cost: two hash look-ups; the
+  /// first use of the location reads its list.
+  public func find(
+    _ key: Key, at location: Location
+  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+    try read(location) { snapshot in
+      snapshot[key].map { ($0, snapshot.text(of: key), snapshot.modified(key)) }
+    }
+  }
+
+  /// The location as it is now; later changes are not in it.
+  public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
+    try read(location) { $0 }
+  }
+
+  /// Looks at the location under the lock, so that no copy is made.
+  func read<Result>(
+    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+  ) throws(EngineError) -> Result {
+    while true {
+      let found: Result? = try state.withLock { state throws(EngineError) in
+        guard let domain = state.domains[location] else { return nil }
+        if let failure = domain.failure, failure.reason == .unreadable { throw failure }
+        return body(domain.snapshot)
+      }
+      if let found { return found }
+      try load(location)
+    }
+  }
+
+  /// Whether the location's domain exists. Cost: one stat(2) where its list is not loaded.
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    let known = state.withLock { state in
+      state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
+    }
+    if let known { return known }
+    if state.withLock({ $0.pending[location] != nil }) {
+      return try read(location) { $0.exists }
+    }
+    guard StoreLayout.isValid(location.domain) else { return false }
+    return try modificationTime(location) != nil
+  }
+
+  /// When the location last changed; nil where it does not exist.
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    let known = state.withLock { state in
+      state.domains[location].map { $0.snapshot.exists ? $0.snapshot.lastModified : nil }
+    }
+    if let known { return known }
+    return try modificationTime(location)
+  }
+
+  private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
+    try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      var latest: Timestamp?
+      for path in layout.paths(location) {
+        guard let status = try Files.status(path), status.st_mode & S_IFMT == S_IFREG else {
+          continue
+        }
+        latest = max(latest ?? Timestamp(status.st_mtim), Timestamp(status.st_mtim))
+      }
+      return latest
+    }
+  }
+
+  /// The domains that exist in a persistent place. Cost: a listing of its directory.
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    var found = try EngineError.wrapping { () throws(SystemError) in
+      try layout.domains(in: place)
+    }
+    let pending = state.withLock { $0.pending.keys.filter { $0.place == place } }
+    for location in pending {
+      // A list that cannot be read is an error of its own domain, not of the listing.
+      do { try load(location) } catch { found.insert(location.domain) }
+    }
+    state.withLock { state in
+      for (location, domain) in state.domains where location.place == place {
+        if domain.snapshot.exists {
+          found.insert(location.domain)
+        } else {
+          found.remove(location.domain)
+        }
+      }
+    }
+    return found
+  }
+}

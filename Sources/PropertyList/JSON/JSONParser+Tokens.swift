@@ -1,0 +1,126 @@
+// Strings, numbers and literals of JSON.
+
+extension JSONParser {
+  mutating func beginString(isKey: Bool) {
+    token.removeAll(keepingCapacity: true)
+    tokenIsKey = isKey
+    state = .string
+  }
+
+  mutating func takeInString(_ byte: UInt8) throws(FormatError) {
+    if byte == UInt8(ascii: "\\") {
+      state = .escape
+      return
+    }
+    try endSurrogate()
+    guard byte == UInt8(ascii: "\"") else { throw failure("a control character inside a string") }
+    let text = String(decoding: token, as: UTF8.self)
+    if tokenIsKey {
+      builder.add(key: Key(text))
+      state = .colon
+    } else {
+      try add(.string(text))
+    }
+  }
+
+  mutating func takeEscape(_ byte: UInt8) throws(FormatError) {
+    if byte == UInt8(ascii: "u") {
+      (state, hexDigits, codeUnit) = (.unicode, 0, 0)
+      return
+    }
+    try endSurrogate()
+    guard let character = Self.escapes[byte] else { throw failure("an unknown escape") }
+    token.append(character)
+    state = .string
+  }
+
+  static let escapes: [UInt8: UInt8] = [
+    UInt8(ascii: "\""): 0x22, UInt8(ascii: "\\"): 0x5C, UInt8(ascii: "/"): 0x2F,
+    UInt8(ascii: "b"): 8, UInt8(ascii: "f"): 12, UInt8(ascii: "n"): 10, UInt8(ascii: "r"): 13,
+    UInt8(ascii: "t"): 9,
+  ]
+
+  mutating func takeHexDigit(_ byte: UInt8) throws(FormatError) {
+    guard let digit = byte.hexValue else { throw failure("expected four hexadecimal digits") }
+    codeUnit = codeUnit << 4 | UInt16(digit)
+    hexDigits += 1
+    guard hexDigits == 4 else { return }
+    state = .string
+    switch (highSurrogate, codeUnit) {
+    case (nil, 0xD800...0xDBFF): highSurrogate = codeUnit
+    case (let high?, 0xDC00...0xDFFF):
+      highSurrogate = nil
+      append(scalar: 0x10000 + UInt32(high - 0xD800) << 10 + UInt32(codeUnit - 0xDC00))
+    case (.some, _), (nil, 0xDC00...0xDFFF): throw failure("half of a surrogate pair")
+    default: append(scalar: UInt32(codeUnit))
+    }
+  }
+
+  mutating func append(scalar number: UInt32) {
+    guard let scalar = Unicode.Scalar(number) else { return }
+    token.append(contentsOf: Array(String(Character(scalar)).utf8))
+  }
+
+  func endSurrogate() throws(FormatError) {
+    if highSurrogate != nil { throw failure("half of a surrogate pair") }
+  }
+}
+
+extension JSONParser {
+  mutating func takeInLiteral(_ byte: UInt8) throws(FormatError) {
+    token.append(byte)
+    let word: StaticString = token.first == UInt8(ascii: "t") ? "true" : "false"
+    guard token.count <= word.utf8CodeUnitCount, byte == word.utf8Start[token.count - 1] else {
+      throw failure("expected \(word)")
+    }
+    if token.count == word.utf8CodeUnitCount { try add(.boolean(token.count == 4)) }
+  }
+
+  mutating func takeInNumber(_ byte: UInt8) throws(FormatError) {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+      UInt8(ascii: "+"), UInt8(ascii: "e"), UInt8(ascii: "E"):
+      guard token.count < Self.longestNumber, Self.follows(byte, token) else {
+        throw failure("expected a number")
+      }
+      token.append(byte)
+    default:
+      try add(try number())
+      try take(byte)
+    }
+  }
+
+  /// Bytes; the longest exact decimal form of a double has 1,077.
+  static var longestNumber: Int { 1100 }
+
+  /// Whether the byte may follow in RFC 8259's number.
+  static func follows(_ byte: UInt8, _ token: [UInt8]) -> Bool {
+    let hasExponent = token.contains { $0 | 0x20 == UInt8(ascii: "e") }
+    let isLeadingZero = token == [48] || token == [45, 48]
+    switch (token.last, byte) {
+    case (nil, UInt8(ascii: "-")): return true
+    case (_, _) where byte.isDigit: return !isLeadingZero
+    case (let last?, UInt8(ascii: ".")):
+      return last.isDigit && !hasExponent && !token.contains(UInt8(ascii: "."))
+    case (let last?, UInt8(ascii: "e")), (let last?, UInt8(ascii: "E")):
+      return last.isDigit && !hasExponent
+    case (let last?, UInt8(ascii: "+")), (let last?, UInt8(ascii: "-")):
+      return last | 0x20 == UInt8(ascii: "e")
+    default: return false
+    }
+  }
+
+  func number() throws(FormatError) -> Value {
+    guard token.last?.isDigit == true else { throw failure("expected a digit") }
+    if token.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: "-") }) {
+      guard let integer = WideInteger(decimal: token) else {
+        throw failure("an integer beyond 64 bits")
+      }
+      return .integer(integer)
+    }
+    guard let real = Double(String(decoding: token, as: UTF8.self)), real.isFinite else {
+      throw failure("a number beyond the range of a real")
+    }
+    return .real(real)
+  }
+}

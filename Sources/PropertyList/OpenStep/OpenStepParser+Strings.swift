@@ -1,0 +1,141 @@
+// Strings, data and typed values of old-style lists.
+
+extension OpenStepParser {
+  mutating func beginString(_ byte: UInt8, isKey: Bool) throws(FormatError) {
+    self.isKey = isKey
+    if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+      (state, token, quote) = (.quoted, [], byte)
+    } else if byte.isPlain {
+      (state, token) = (.plain, [byte])
+    } else {
+      throw failure(isKey ? "expected a key or '}'" : "expected a value")
+    }
+  }
+
+  mutating func takeInPlain(_ byte: UInt8) throws(FormatError) {
+    if byte.isPlain { return token.append(byte) }
+    try endString()
+    try take(byte)
+  }
+
+  mutating func takeInQuoted(_ byte: UInt8) throws(FormatError) {
+    if byte == UInt8(ascii: "\\") {
+      state = .escape
+      return
+    }
+    guard highSurrogate == nil else { throw failure("half of a surrogate pair") }
+    if byte == quote { try endString() } else { token.append(byte) }
+  }
+
+  mutating func endString() throws(FormatError) {
+    let text = String(decoding: token, as: UTF8.self)
+    if isKey {
+      builder.add(key: Key(text))
+      state = .equals
+    } else if builder.depth == 0 {
+      firstString = text
+      state = .separator
+    } else {
+      try add(.string(text))
+    }
+  }
+
+  mutating func takeEscape(_ byte: UInt8) throws(FormatError) {
+    state = .quoted
+    switch byte {
+    case UInt8(ascii: "a"): token.append(7)
+    case UInt8(ascii: "b"): token.append(8)
+    case UInt8(ascii: "f"): token.append(12)
+    case UInt8(ascii: "n"): token.append(10)
+    case UInt8(ascii: "r"): token.append(13)
+    case UInt8(ascii: "t"): token.append(9)
+    case UInt8(ascii: "v"): token.append(11)
+    case UInt8(ascii: "U"), UInt8(ascii: "u"): (state, number, digits) = (.unicode, 0, 0)
+    case UInt8(ascii: "0")...UInt8(ascii: "7"):
+      (state, number, digits) = (.octal, UInt32(byte & 7), 1)
+    default: token.append(byte)
+    }
+  }
+
+  mutating func takeOctal(_ byte: UInt8) throws(FormatError) {
+    if digits < 3, (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(byte) {
+      number = number << 3 | UInt32(byte & 7)
+      digits += 1
+      return
+    }
+    append(NeXTSTEPEncoding.scalar(UInt8(truncatingIfNeeded: number)))
+    state = .quoted
+    try takeInQuoted(byte)
+  }
+
+  mutating func takeUnicode(_ byte: UInt8) throws(FormatError) {
+    if digits < 4, let digit = byte.hexValue {
+      number = number << 4 | UInt32(digit)
+      digits += 1
+      return
+    }
+    try endUnicode()
+    state = .quoted
+    try takeInQuoted(byte)
+  }
+
+  /// A code unit of UTF-16; two of them make a character beyond U+FFFF.
+  mutating func endUnicode() throws(FormatError) {
+    switch (highSurrogate, number) {
+    case (nil, 0xD800...0xDBFF): highSurrogate = number
+    case (let high?, 0xDC00...0xDFFF):
+      highSurrogate = nil
+      append(Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (number - 0xDC00)) ?? "\u{FFFD}")
+    case (.some, _), (nil, 0xDC00...0xDFFF): throw failure("half of a surrogate pair")
+    default: append(Unicode.Scalar(number) ?? "\u{FFFD}")
+    }
+  }
+
+  mutating func append(_ scalar: Unicode.Scalar) {
+    token.append(contentsOf: Array(String(Character(scalar)).utf8))
+  }
+
+  mutating func takeInData(_ byte: UInt8) throws(FormatError) {
+    guard byte == UInt8(ascii: ">") else {
+      let isTyped = token.first == UInt8(ascii: "*")
+      guard
+        isTyped || byte.hexValue != nil || byte.isBlank
+          || (token.isEmpty && byte == UInt8(ascii: "*"))
+      else { throw failure("expected hexadecimal digits or '>'") }
+      guard isTyped || !byte.isBlank else { return }
+      return token.append(byte)
+    }
+    if token.first == UInt8(ascii: "*") { return try add(try typedValue()) }
+    guard token.count % 2 == 0 else { throw failure("an odd number of hexadecimal digits") }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(token.count / 2)
+    for index in stride(from: 0, to: token.count, by: 2) {
+      bytes.append((token[index].hexValue ?? 0) << 4 | (token[index + 1].hexValue ?? 0))
+    }
+    try add(.data(bytes))
+  }
+
+  /// GNUstep: `*I5`, `*R1.5`, `*BY`, `*BN`, `*D2001-01-01 00:00:00 +0000`.
+  func typedValue() throws(FormatError) -> Value {
+    let text = Array(token.dropFirst(2))
+    let kinds: [UInt8: Kind] = [0x49: .integer, 0x52: .real, 0x42: .boolean, 0x44: .date]
+    let spelled = text == [0x59] ? Array("yes".utf8) : text == [0x4E] ? Array("no".utf8) : text
+    guard token.count > 2, let kind = kinds[token[1]],
+      let value = Recogniser.value(of: spelled, kind: kind)
+    else { throw failure("a typed value <*...> that cannot be read") }
+    return value
+  }
+}
+
+extension UInt8 {
+  /// What a string without quotes may hold: letters, digits and `_ $ / : . -`.
+  var isPlain: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"),
+      UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "."), UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,154 @@
+/// Reads old-style (OpenStep) lists in pieces: `{ key = value; }`, `( a, b )`, `"quoted"` and
+/// plain strings, `<0fbd77>` data, comments; `key = value;` pairs without braces (.strings
+/// files); and GNUstep's typed values `<*I5>`, `<*R1.5>`, `<*BY>`, `<*D2001-01-01 ...>`.
+struct OpenStepParser: DocumentParser {
+  enum State {
+    case key, value, equals, pairEnd, separator, element
+    case plain, quoted, escape, octal, unicode, data
+    case slash, lineComment, blockComment, blockCommentStar
+  }
+
+  var state: State
+  var afterComment: State
+  var builder: ValueBuilder
+  var position = TextPosition()
+  var utf8 = UTF8Validator()
+  var token: [UInt8] = []
+  var quote: UInt8 = 0
+  var isKey = false
+  var number: UInt32 = 0
+  var digits = 0
+  var highSurrogate: UInt32?
+  /// The document is `key = value;` pairs without braces.
+  var isBare = false
+  /// The first string of the document, which may yet turn out to be a key.
+  var firstString: String?
+
+  init(limits: Limits = .standard) {
+    builder = ValueBuilder(limits: limits)
+    (state, afterComment) = (.value, .value)
+  }
+
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
+    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
+    for byte in bytes {
+      try take(byte)
+      position.pass(byte)
+    }
+  }
+
+  func result() throws(FormatError) -> Value {
+    var copy = self
+    if copy.state == .lineComment { copy.state = copy.afterComment }
+    if copy.state == .plain { try copy.endString() }
+    if copy.state == .key, copy.isBare, copy.builder.depth == 1 {
+      try copy.end()
+    } else if let firstString = copy.firstString {
+      return .string(firstString)
+    }
+    guard copy.state == .separator, let root = copy.builder.root else {
+      throw failure("the text ends too early")
+    }
+    return root
+  }
+
+  func failure(_ reason: String) -> FormatError {
+    FormatError(.openStep, offset: position.offset, line: position.line, reason)
+  }
+
+  mutating func take(_ byte: UInt8) throws(FormatError) {
+    switch state {
+    case .plain: try takeInPlain(byte)
+    case .quoted: try takeInQuoted(byte)
+    case .escape: try takeEscape(byte)
+    case .octal: try takeOctal(byte)
+    case .unicode: try takeUnicode(byte)
+    case .data: try takeInData(byte)
+    case .slash: try takeAfterSlash(byte)
+    case .lineComment: if byte == UInt8(ascii: "\n") { state = afterComment }
+    case .blockComment: if byte == UInt8(ascii: "*") { state = .blockCommentStar }
+    case .blockCommentStar:
+      if byte == UInt8(ascii: "/") {
+        state = afterComment
+      } else if byte != UInt8(ascii: "*") {
+        state = .blockComment
+      }
+    case _ where byte.isBlank || byte == 11 || byte == 12: break
+    case _ where byte == UInt8(ascii: "/"): (afterComment, state) = (state, .slash)
+    default: try takeStructure(byte)
+    }
+  }
+
+  mutating func takeStructure(_ byte: UInt8) throws(FormatError) {
+    switch (state, byte) {
+    case (.key, UInt8(ascii: "}")) where !isBare || builder.depth > 1: try end()
+    case (.key, _): try beginString(byte, isKey: true)
+    case (.equals, UInt8(ascii: "=")): state = .value
+    case (.equals, UInt8(ascii: ";")):
+      try building { builder throws(BuilderError) in try builder.repeatKeyAsValue() }
+      state = .key
+    case (.pairEnd, UInt8(ascii: ";")): state = .key
+    case (.element, UInt8(ascii: ")")): try end()
+    case (.separator, UInt8(ascii: ")")) where builder.open == .array: try end()
+    case (.separator, UInt8(ascii: ",")) where builder.open == .array: state = .element
+    case (.separator, UInt8(ascii: "=")) where firstString != nil: try beginBare()
+    case (.value, UInt8(ascii: "{")), (.element, UInt8(ascii: "{")): try begin(.dictionary)
+    case (.value, UInt8(ascii: "(")), (.element, UInt8(ascii: "(")): try begin(.array)
+    case (.value, UInt8(ascii: "<")), (.element, UInt8(ascii: "<")): (state, token) = (.data, [])
+    case (.value, _), (.element, _): try beginString(byte, isKey: false)
+    case (.equals, _): throw failure("expected '=' or ';' after a key")
+    case (.pairEnd, _): throw failure("expected ';' after a value")
+    case (.separator, _) where builder.open == .array: throw failure("expected ',' or ')'")
+    default: throw failure("text after the end of the value")
+    }
+  }
+
+  mutating func begin(_ container: ValueBuilder.Container) throws(FormatError) {
+    try building { builder throws(BuilderError) in try builder.begin(container) }
+    state = container == .array ? .element : .key
+  }
+
+  /// The first string was a key after all: `key = value;` pairs follow.
+  mutating func beginBare() throws(FormatError) {
+    guard let key = firstString else { return }
+    firstString = nil
+    isBare = true
+    try begin(.dictionary)
+    builder.add(key: Key(key))
+    state = .value
+  }
+
+  mutating func end() throws(FormatError) {
+    try building { builder throws(BuilderError) in try builder.end() }
+    endValue()
+  }
+
+  mutating func endValue() {
+    state = builder.open == .dictionary ? .pairEnd : .separator
+  }
+
+  mutating func building(
+    _ step: (inout ValueBuilder) throws(BuilderError) -> Void
+  ) throws(FormatError) {
+    do { try step(&builder) } catch { throw failure(error.reason) }
+  }
+
+  mutating func add(_ value: Value) throws(FormatError) {
+    try building { builder throws(BuilderError) in try builder.add(value) }
+    endValue()
+  }
+
+  mutating func takeAfterSlash(_ byte: UInt8) throws(FormatError) {
+    switch byte {
+    case UInt8(ascii: "/"): state = .lineComment
+    case UInt8(ascii: "*"): state = .blockComment
+    default:
+      state = afterComment
+      guard state == .key || state == .value || state == .element else {
+        throw failure("expected a comment after '/'")
+      }
+      try beginString(UInt8(ascii: "/"), isKey: state == .key)
+      try take(byte)
+    }
+  }
+}
