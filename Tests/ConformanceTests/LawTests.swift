@@ -157,6 +157,39 @@ import Testing
     }
   }
 
+  @Test("a mapping writes the value; a bad one shows its error at msync and the value stands")
+  func mapping() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let program = """
+        import mmap, sys
+        for name, text in (('String', b'J'), ('Integer', b'x')):
+            with open(sys.argv[1] + '/d/' + name, 'r+b') as f:
+                m = mmap.mmap(f.fileno(), 0)
+                m[0:1] = text
+                try:
+                    m.flush()
+                    print(name, 'written')
+                except OSError as e:
+                    print(name, e.strerror)
+        """
+      let outcome = Program.run(
+        "/usr/bin/python3", ["-c", program, sandbox.mountPoint], environment: sandbox.environment)
+      #expect(outcome.output == "String written\nInteger Invalid argument\n", "\(outcome.errors)")
+      let files = MountedFiles(mount.path(""))
+      #expect(try files.get("d/String") == "Jello\n")
+      #expect(try files.get("d/Integer") == "42\n")
+    }
+  }
+
+  @Test("fsync of files and directories, statfs")
+  func synchronize() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _) throws -> Void in
+      #expect(
+        sandbox.shell("cd $M && echo 5 > d/Integer && sync d/Integer d . && stat -f -c %l .").output
+          == "255\n")
+    }
+  }
+
   @Test("memory stays small however much is written")
   func memory() throws {
     try withMount(prepare: Fixture.make) { sandbox, mount in
