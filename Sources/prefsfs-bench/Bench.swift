@@ -28,6 +28,10 @@ enum Bench {
       CodecBench.run()
       return 0
     }
+    if words.count == 3, words[0] == "repeat" {
+      CodecBench.repeatStep(words[1], words[2])
+      return 0
+    }
     let places = words.compactMap { word -> Place? in
       let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
       return parts.count == 2 ? Place(name: parts[0], path: parts[1]) : nil

@@ -37,6 +37,21 @@ enum CodecBench {
     }
   }
 
+  /// Does nothing but one step, over and over, for a profiler: `read` or `write` and a format.
+  static func repeatStep(_ step: String, _ format: String) {
+    guard let format = PropertyList.Format(rawValue: format) else { return }
+    let value = format == .json ? jsonSample(10_000) : sample(10_000)
+    let bytes =
+      format == .openStep ? openStep(10_000) : (try? Document.write(value, as: format)) ?? []
+    for _ in 0..<200 {
+      if step == "read" {
+        _ = try? Document.read(bytes)
+      } else {
+        _ = try? Document.write(value, as: format)
+      }
+    }
+  }
+
   private static func report(
     _ title: String, _ count: Int, ours: () -> Void, theirs: () -> Void
   ) {

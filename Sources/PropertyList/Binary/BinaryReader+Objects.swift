@@ -29,19 +29,18 @@ extension BinaryReader {
 
   func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {
     let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
-    if isASCII, slice.contains(where: { $0 >= 0x80 }) {
-      throw failure(start, "an ASCII string with other bytes")
-    }
-    guard let text = String(validating: slice, as: UTF8.self) else {
+    let utf8 = slice.assumingMemoryBound(to: UInt8.self)
+    if UTF8Validator.isASCII(utf8) { return String(decoding: utf8, as: UTF8.self) }
+    if isASCII { throw failure(start, "an ASCII string with other bytes") }
+    var validator = UTF8Validator()
+    guard validator.feed(utf8), validator.isComplete else {
       throw failure(start, "a string that is not UTF-8")
     }
-    return text
+    return String(decoding: utf8, as: UTF8.self)
   }
 
   func utf16(_ start: Int, _ count: Int) throws(FormatError) -> String {
-    let units = (0..<count).lazy.map { index in
-      UInt16(bytes[start + 2 * index]) << 8 | UInt16(bytes[start + 2 * index + 1])
-    }
+    let units = (0..<count).map { UInt16(number(at: start + 2 * $0, size: 2)) }
     guard let text = String(validating: units, as: UTF16.self) else {
       throw failure(start, "a string that is not UTF-16")
     }

@@ -86,9 +86,15 @@ struct BinaryReader {
   /// A big-endian number that lies inside of the list.
   @inline(__always)
   func number(at offset: Int, size: Int) -> UInt64 {
-    var result: UInt64 = 0
-    for index in offset..<offset + size { result = result << 8 | UInt64(bytes[index]) }
-    return result
+    switch size {
+    case 1: return UInt64(bytes[offset])
+    case 2:
+      return UInt64(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
+    case 4:
+      return UInt64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    case 8: return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    default: return bytes[offset..<offset + size].reduce(0) { $0 << 8 | UInt64($1) }
+    }
   }
 
   mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {

@@ -91,11 +91,13 @@ struct BinaryWriter {
     if let known = strings[string] { return known }
     let index = begin()
     strings[string] = index
-    let utf8 = string.string.utf8
-    if string.string.withBytes({ $0.allSatisfy { $0 < 0x80 } }) {
+    let isASCII = string.string.withBytes { utf8 in
+      guard UTF8Validator.isASCII(utf8) else { return false }
       addHead(0x50, count: utf8.count)
       bytes.append(contentsOf: utf8)
-    } else {
+      return true
+    }
+    if !isASCII {
       let units = Array(string.string.utf16)
       addHead(0x60, count: units.count)
       for unit in units { append(UInt64(unit), size: 2) }
@@ -115,7 +117,7 @@ struct BinaryWriter {
     let index = begin()
     addHead(0xD0, count: items.count)
     let references = reserve(2 * items.count)
-    for (position, item) in items.sorted(by: { $0.key < $1.key }).enumerated() {
+    for (position, item) in items.sortedItems.enumerated() {
       set(references, position, add(item.key))
       set(references, items.count + position, add(item.value))
     }
@@ -142,9 +144,8 @@ struct BinaryWriter {
   }
 
   private mutating func append(_ number: UInt64, size: Int) {
-    for step in (0..<size).reversed() {
-      bytes.append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(step))))
-    }
+    let shifted = number << UInt64(64 - 8 * size)
+    withUnsafeBytes(of: shifted.bigEndian) { bytes.append(contentsOf: $0.prefix(size)) }
   }
 
   private mutating func finish(top: Int) {

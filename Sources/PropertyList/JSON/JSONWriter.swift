@@ -36,7 +36,7 @@ struct JSONWriter {
         try writer.add(item, depth: depth + 1)
       }
     case .dictionary(let items):
-      let sorted = items.sorted { $0.key < $1.key }
+      let sorted = items.sortedItems
       try addItems(sorted, depth: depth, "{", "}") { writer, item throws(FormatError) in
         writer.add(item.key.string)
         writer.append(": ")

@@ -10,6 +10,19 @@ struct UTF8Validator: Sendable {
   /// Whether what was taken ends between two characters.
   var isComplete: Bool { missing == 0 }
 
+  /// Whether every byte is below 0x80.
+  static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    let raw = UnsafeRawBufferPointer(bytes)
+    var index = 0
+    while index + 8 <= raw.count {
+      if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
+        return false
+      }
+      index += 8
+    }
+    return raw[index...].allSatisfy { $0 < 0x80 }
+  }
+
   /// Takes the next bytes; false when no UTF-8 begins with what was taken.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     let raw = UnsafeRawBufferPointer(bytes)

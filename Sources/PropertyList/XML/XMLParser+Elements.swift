@@ -1,80 +1,87 @@
 // What the tags of an XML property list mean, and the text between them.
 
 extension XMLParser {
-  private static let containers = ["plist", "dict", "array"]
-  private static let names = containers + Scalar.allCases.map(\.rawValue)
+  private static let elements: [(name: [UInt8], element: Element)] = {
+    let containers: [(String, Element)] = [
+      ("dict", .dictionary), ("array", .array), ("plist", .plist),
+    ]
+    let scalars = Scalar.allCases.map { ($0.rawValue, Element.scalar($0)) }
+    return (scalars + containers).map { (Array($0.0.utf8), $0.1) }
+  }()
 
   /// Whether the tag that is being read can still become one of ours.
   var isPossibleTag: Bool {
     guard let first = markup.first, first != UInt8(ascii: "!") else { return true }
     let name = markup.drop { $0 == UInt8(ascii: "/") }.prefix { !$0.isBlank && $0 != 0x2F }
-    return Self.names.contains { $0.utf8.starts(with: name) }
+    return Self.elements.contains { $0.name.starts(with: name) }
   }
 
   mutating func endTag() throws(FormatError) {
-    var tag = markup[...]
-    let closes = tag.first == UInt8(ascii: "/")
-    if closes { tag = tag.dropFirst() }
-    let empty = tag.last == UInt8(ascii: "/")
-    if empty { tag = tag.dropLast() }
-    let name = String(decoding: tag.prefix { !$0.isBlank }, as: UTF8.self)
+    let closes = markup.first == UInt8(ascii: "/")
+    let empty = !closes && markup.last == UInt8(ascii: "/")
+    let tag = markup[(closes ? 1 : 0)..<(empty ? markup.count - 1 : markup.count)]
+    let name = tag.prefix { !$0.isBlank }
+    guard let element = Self.elements.first(where: { $0.name.elementsEqual(name) })?.element else {
+      throw failure("an unknown element")
+    }
     if closes {
-      try close(name)
+      try close(element)
     } else {
-      try open(name)
-      if empty { try close(name) }
+      try open(element)
+      if empty { try close(element) }
     }
     endMarkup()
   }
 
-  private mutating func open(_ name: String) throws(FormatError) {
+  private mutating func open(_ element: Element) throws(FormatError) {
     guard scalar == nil else { throw failure("an element inside of <\(scalar?.rawValue ?? "")>") }
     guard plist != .closed else { throw failure("an element after </plist>") }
-    if name == "plist" {
+    switch element {
+    case .plist:
       guard plist == .absent, builder.root == nil, builder.depth == 0 else {
         throw failure("<plist> inside of a property list")
       }
       plist = .open
-      return
-    }
-    if name == Scalar.key.rawValue {
-      guard builder.open == .dictionary, !builder.hasPendingKey else {
-        throw failure("<key> where a value was expected")
-      }
-    } else {
-      try expectValue(name)
-    }
-    switch name {
-    case "dict": try building { builder throws(BuilderError) in try builder.begin(.dictionary) }
-    case "array": try building { builder throws(BuilderError) in try builder.begin(.array) }
-    default:
-      guard let kind = Scalar(rawValue: name) else { throw failure("an unknown element") }
+    case .dictionary:
+      try expectValue()
+      try building { builder throws(BuilderError) in try builder.begin(.dictionary) }
+    case .array:
+      try expectValue()
+      try building { builder throws(BuilderError) in try builder.begin(.array) }
+    case .scalar(let kind):
+      if kind == .key { try expectKey() } else { try expectValue() }
       scalar = kind
       text.removeAll(keepingCapacity: true)
     }
   }
 
-  private func expectValue(_ name: String) throws(FormatError) {
+  private func expectKey() throws(FormatError) {
+    guard builder.open == .dictionary, !builder.hasPendingKey else {
+      throw failure("<key> where a value was expected")
+    }
+  }
+
+  private func expectValue() throws(FormatError) {
     if builder.open == .dictionary, !builder.hasPendingKey {
       throw failure("a value where a <key> was expected")
     }
     if builder.depth == 0, builder.root != nil { throw failure("an element after the value") }
   }
 
-  private mutating func close(_ name: String) throws(FormatError) {
+  private mutating func close(_ element: Element) throws(FormatError) {
     if let open = scalar {
-      guard open.rawValue == name else { throw failure("expected </\(open.rawValue)>") }
+      guard element == .scalar(open) else { throw failure("expected </\(open.rawValue)>") }
       try endScalar(open)
       scalar = nil
       return
     }
-    switch (name, builder.open) {
-    case ("dict", .dictionary):
+    switch (element, builder.open) {
+    case (.dictionary, .dictionary):
       guard !builder.hasPendingKey else { throw failure("</dict> where a value was expected") }
       try building { builder throws(BuilderError) in try builder.end() }
-    case ("array", .array):
+    case (.array, .array):
       try building { builder throws(BuilderError) in try builder.end() }
-    case ("plist", nil) where plist == .open && builder.root != nil: plist = .closed
+    case (.plist, nil) where plist == .open && builder.root != nil: plist = .closed
     default: throw failure("an end tag that was not expected")
     }
   }

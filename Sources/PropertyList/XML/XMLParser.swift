@@ -8,10 +8,17 @@ struct XMLParser: DocumentParser {
     case content, text, entity, markup, comment, instruction, doctype, cdata, end
   }
 
+  /// The elements that hold text.
   enum Scalar: String, CaseIterable {
     case key, string, integer, real, date, data
     case yes = "true"
     case no = "false"
+  }
+
+  /// Every element.
+  enum Element: Equatable {
+    case plist, dictionary, array
+    case scalar(Scalar)
   }
 
   private(set) var state = State.content
@@ -39,19 +46,45 @@ struct XMLParser: DocumentParser {
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
     var index = 0
-    while index < bytes.count {
-      if state == .text {
-        let run = bytes[index...].prefix { $0 != 0x3C && $0 != 0x26 }
-        text.append(contentsOf: run)
-        position.pass(run)
-        index += run.count
-        guard index < bytes.count else { break }
+    do throws(FormatError) {
+      while index < bytes.count {
+        let end = endOfRun(bytes, from: index)
+        if end > index {
+          keep(UnsafeBufferPointer(rebasing: bytes[index..<end]))
+          index = end
+        } else {
+          try take(bytes[index])
+          index += 1
+        }
       }
-      try take(bytes[index])
-      position.pass(bytes[index])
-      index += 1
+      if state == .markup, !isPossibleTag { throw failure("an unknown element") }
+    } catch {
+      position.pass(bytes, upTo: index)
+      throw failure(error.reason)
     }
-    if state == .markup, !isPossibleTag { throw failure("an unknown element") }
+    position.pass(bytes, upTo: bytes.count)
+  }
+
+  /// The end of the bytes from here on that mean nothing by themselves: text up to a tag or an
+  /// entity, blanks between elements, a tag's name.
+  private func endOfRun(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+    var index = start
+    switch state {
+    case .text: while index < bytes.count, bytes[index] != 0x3C, bytes[index] != 0x26 { index += 1 }
+    case .content: while index < bytes.count, bytes[index].isBlank { index += 1 }
+    case .markup where quote == nil && !markup.isEmpty && markup.first != 0x21 && markup.count < 64:
+      while index < bytes.count, bytes[index].isLetter { index += 1 }
+    default: break
+    }
+    return index
+  }
+
+  private mutating func keep(_ run: UnsafeBufferPointer<UInt8>) {
+    switch state {
+    case .text: text.append(contentsOf: run)
+    case .markup: markup.append(contentsOf: run)
+    default: break
+    }
   }
 
   func result() throws(FormatError) -> Value {
@@ -110,6 +143,9 @@ struct XMLParser: DocumentParser {
     }
     markup.append(byte)
     guard markup.count < 4096 else { throw failure("a tag longer than 4096 bytes") }
+    guard markup.first.map({ $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "!") }) == true else {
+      return
+    }
     switch markup.first {
     case UInt8(ascii: "?"): (state, markup) = (.instruction, [])
     case UInt8(ascii: "!"): try takeDeclaration()
@@ -164,6 +200,11 @@ struct XMLParser: DocumentParser {
       throw failure("the encoding \(name) is not supported (use UTF-8 or UTF-16)")
     }
   }
+}
+
+extension UInt8 {
+  /// a to z, A to Z.
+  @inline(__always) fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }
 
 extension [UInt8] {

@@ -24,13 +24,18 @@ struct XMLWriter {
 
       """)
     try writer.add(value, depth: 0)
-    writer.append("</plist>\n")
+    writer.append("</plist>\n" as StaticString)
     return writer.bytes
   }
 
   private init(dialect: Dialect) { self.dialect = dialect }
 
   private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+  private mutating func append(_ text: StaticString) {
+    bytes.append(
+      contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
 
   private mutating func indent(_ depth: Int) {
     bytes.append(contentsOf: repeatElement(UInt8(ascii: "\t"), count: depth))
@@ -39,15 +44,15 @@ struct XMLWriter {
   private mutating func add(_ value: Value, depth: Int) throws(FormatError) {
     indent(depth)
     switch value {
-    case .string(let text): try element("string", text)
+    case .string(let text): try element("<string>", text, "</string>\n")
     case .integer(let number): append("<integer>\(number)</integer>\n")
     case .real(let number): append("<real>\(RealText.text(number))</real>\n")
-    case .boolean(let flag): append(flag ? "<true/>\n" : "<false/>\n")
+    case .boolean(let flag): append(flag ? "<true/>\n" : "<false/>\n" as StaticString)
     case .date(let time): append("<date>\(try text(time))</date>\n")
     case .data(let data):
-      append("<data>")
+      append("<data>" as StaticString)
       bytes += Base64.encode(data)
-      append("</data>\n")
+      append("</data>\n" as StaticString)
     case .uid(let number): try add(["CF$UID": .integer(WideInteger(number))], depth: depth)
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items):
@@ -59,36 +64,53 @@ struct XMLWriter {
   }
 
   private mutating func add(_ items: [Value], depth: Int) throws(FormatError) {
-    if items.isEmpty { return append("<array/>\n") }
-    append("<array>\n")
+    if items.isEmpty { return append("<array/>\n" as StaticString) }
+    append("<array>\n" as StaticString)
     for item in items { try add(item, depth: depth + 1) }
     indent(depth)
-    append("</array>\n")
+    append("</array>\n" as StaticString)
   }
 
   private mutating func add(_ items: [Key: Value], depth: Int) throws(FormatError) {
-    if items.isEmpty { return append("<dict/>\n") }
-    append("<dict>\n")
-    for (key, item) in items.sorted(by: { $0.key < $1.key }) {
+    if items.isEmpty { return append("<dict/>\n" as StaticString) }
+    append("<dict>\n" as StaticString)
+    for (key, item) in items.sortedItems {
       indent(depth + 1)
-      try element("key", key.string)
+      try element("<key>", key.string, "</key>\n")
       try add(item, depth: depth + 1)
     }
     indent(depth)
-    append("</dict>\n")
+    append("</dict>\n" as StaticString)
   }
 
-  private mutating func element(_ name: String, _ text: String) throws(FormatError) {
+  private mutating func element(
+    _ open: StaticString, _ text: String, _ close: StaticString
+  ) throws(FormatError) {
+    append(open)
+    let isPlain = text.withBytes { utf8 in
+      guard utf8.allSatisfy(Self.isPlain) else { return false }
+      bytes.append(contentsOf: utf8)
+      return true
+    }
+    if !isPlain { try escape(text) }
+    append(close)
+  }
+
+  /// Bytes that stand for themselves in every text; 0xEF may begin a character that XML lacks.
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    byte >= 0x20 && byte != 0x3C && byte != 0x3E && byte != 0x26 && byte != 0xEF
+  }
+
+  private mutating func escape(_ text: String) throws(FormatError) {
     if dialect == .portable, text.unicodeScalars.contains(where: { $0.value & 0xFFFE == 0xFFFE }) {
       throw FormatError(.xml, "XML cannot hold U+FFFE and U+FFFF")
     }
-    append("<\(name)>")
     for byte in text.utf8 {
       switch byte {
-      case UInt8(ascii: "<"): append("&lt;")
-      case UInt8(ascii: ">"): append("&gt;")
-      case UInt8(ascii: "&"): append("&amp;")
-      case 13: append("&#13;")
+      case UInt8(ascii: "<"): append("&lt;" as StaticString)
+      case UInt8(ascii: ">"): append("&gt;" as StaticString)
+      case UInt8(ascii: "&"): append("&amp;" as StaticString)
+      case 13: append("&#13;" as StaticString)
       case 0..<9, 11, 12, 14..<32:
         guard dialect == .exact else {
           throw FormatError(.xml, "XML cannot hold the control character \(byte)")
@@ -97,7 +119,6 @@ struct XMLWriter {
       default: bytes.append(byte)
       }
     }
-    append("</\(name)>\n")
   }
 
   private func text(_ time: AbsoluteTime) throws(FormatError) -> String {
