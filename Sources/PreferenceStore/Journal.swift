@@ -160,7 +160,7 @@ final class Journal {
     var bytes = ByteWriter()
     bytes.append(UInt32(payload.count))
     let body = content.bytes + payload
-    bytes.append(Checksum.crc32c(body))
+    bytes.append(Checksum.crc32c(body[...]))
     do {
       try active.write(bytes.bytes + body)
     } catch {

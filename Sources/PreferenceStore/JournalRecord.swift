@@ -6,6 +6,8 @@ import SystemCalls
 enum JournalRecord: Equatable {
   /// A changeset that was acknowledged.
   case change(Changeset)
+  /// A changeset of one item, which made a string or data longer.
+  case growth(Growth)
   /// The location's list contains every record up to the number.
   case checkpoint(Location, through: UInt64, FileIdentity?)
 }
@@ -14,6 +16,7 @@ enum JournalRecord: Equatable {
 /// and the bytes.
 ///
 ///     record     := 1 time:i64 count:u32 item*   |   2 location through:u64 identity
+///                 | 3 time:i64 location key:counted base:u32 bare:u8 suffix:counted
 ///     item       := location edit
 ///     location   := place:counted domain:counted
 ///     edit       := 1 key:counted text value:counted(binary list)
@@ -32,6 +35,14 @@ extension JournalRecord {
         writer.append(item.location)
         writer.append(item.edit)
       }
+    case .growth(let growth):
+      writer.append(3 as UInt8)
+      writer.append(growth.time.nanoseconds)
+      writer.append(growth.location)
+      writer.append(counted: growth.key.string.utf8)
+      writer.append(UInt32(growth.base))
+      writer.append(growth.isBare ? 1 : 0 as UInt8)
+      writer.append(counted: growth.suffix)
     case .checkpoint(let location, let through, let identity):
       writer.append(2 as UInt8)
       writer.append(location)
@@ -93,6 +104,14 @@ extension ByteReader {
       for _ in 0..<count { items.append(Changeset.Item(try location(), try edit())) }
       return .change(Changeset(items, time: time))
     case 2: return .checkpoint(try location(), through: try number(), try identity())
+    case 3:
+      let time = Timestamp(nanoseconds: try number())
+      let (location, key) = (try location(), Key(try string()))
+      let base = Int(try number(UInt32.self))
+      let isBare = try number(UInt8.self) == 1
+      let suffix = Array(try counted())
+      return .growth(
+        Growth(location, key, time: time, base: base, suffix: suffix, isBare: isBare))
     default: throw Unknown()
     }
   }

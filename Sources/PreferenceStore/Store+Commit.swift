@@ -19,8 +19,9 @@ extension Store {
       guard !effective.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
       let changeset = Changeset(effective, time: time)
+      let record = state.record(changeset)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
-        () throws(SystemError) in try state.journal?.append(.change(changeset))
+        () throws(SystemError) in try state.journal?.append(record)
       }
       return (changeset, state.publish(changeset, sequence: sequence ?? 0))
     }
@@ -95,6 +96,18 @@ extension Store.State {
       }
       return isFirst ? nil : item
     }
+  }
+
+  /// How the journal keeps the changeset.
+  fileprivate func record(_ changeset: Changeset) -> JournalRecord {
+    if changeset.items.count == 1, let item = changeset.items.first,
+      case .set(let key, _, _) = item.edit,
+      let growth = Growth(
+        item, of: domains[item.location]?.snapshot[key], time: changeset.time)
+    {
+      return .growth(growth)
+    }
+    return .change(changeset)
   }
 
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {

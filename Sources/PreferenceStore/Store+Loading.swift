@@ -104,7 +104,13 @@ extension Store.State {
     guard domains[location] == nil else { return }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
-      domain.snapshot.apply(edit.edit, sequence: edit.sequence, time: edit.time)
+      let change: Edit?
+      switch edit.change {
+      case .edit(let known): change = known
+      case .growth(let growth): change = growth.edit(of: domain.snapshot[growth.key])
+      }
+      guard let change else { continue }
+      domain.snapshot.apply(change, sequence: edit.sequence, time: edit.time)
       domain.lastEdit = edit.sequence
       domain.sharesRecord = true
       if domain.unsavedSince == nil {

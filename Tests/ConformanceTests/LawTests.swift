@@ -107,6 +107,29 @@ import Testing
     }
   }
 
+  @Test("10: long texts that were written in pieces survive kill -9")
+  func crashAfterPieces() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell(
+        "head -c 300000 /dev/urandom > \(sandbox.root)/bytes; base64 \(sandbox.root)/bytes > \(sandbox.root)/text"
+      )
+      var mount = try Mount(sandbox, ["-o", "writeback=60"])
+      let copies = [
+        "dd bs=4k if=bytes of=$M/d/Data", "dd bs=5000 if=text of=$M/d/String",
+        "dd bs=7k if=bytes of=$M/d/New",
+      ]
+      for copy in copies { #expect(sandbox.shell("cd \(sandbox.root) && \(copy)").status == 0) }
+      #expect(sandbox.shell("du -s \(sandbox.state) | cut -f1").output.dropLast().count < 5)
+      mount.crash()
+      mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let compared = sandbox.shell(
+        "cd \(sandbox.root) && cmp bytes $M/d/Data && cmp text $M/d/String && cmp bytes $M/d/New")
+      #expect(compared.status == 0, "\(compared.output)")
+    }
+  }
+
   @Test("9: the list is rewritten a second later, in one step")
   func coalesced() throws {
     try withMount(prepare: Fixture.make) { sandbox, _ in

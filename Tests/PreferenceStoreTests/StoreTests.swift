@@ -250,6 +250,68 @@ struct TestStore {
   }
 }
 
+@Suite("Journal") struct JournalTests {
+  @Test("CRC-32C as RFC 3720 has it")
+  func checksum() {
+    #expect(Checksum.crc32c(Array("123456789".utf8)[...]) == 0xE306_9283)
+    #expect(Checksum.crc32c([UInt8](repeating: 0, count: 32)[...]) == 0x8A91_36AA)
+    #expect(Checksum.crc32c(Array((0..<32).map { UInt8($0) })[...]) == 0x46DD_794E)
+    #expect(Checksum.crc32c([]) == 0)
+  }
+
+  @Test(
+    "a long text in pieces costs the journal its bytes, and is replayed", arguments: [true, false])
+  func growth(_ isString: Bool) throws {
+    try withSandbox { sandbox in
+      let piece = [UInt8](repeating: 0x61, count: 1000)
+      var bytes: [UInt8] = []
+      func value() -> Value {
+        isString ? .string(String(decoding: bytes, as: UTF8.self)) : .data(bytes)
+      }
+      do {
+        let test = try TestStore(sandbox)
+        for _ in 0..<200 {
+          bytes += piece
+          try test.set("K", value(), text: isString ? .exact(bytes) : .canonical)
+        }
+        #expect(test.journalSize < 300_000)
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == value())
+      let text = try test.store.find("K", at: TestStore.user)?.text
+      #expect(text == (isString ? bytes : nil))
+      _ = try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.evaluate(test.list, "len(d['K'])") == "200000")
+    }
+  }
+
+  @Test("every record reads back as it was")
+  func records() {
+    let location = Location(.user, "d")
+    let records: [JournalRecord] = [
+      .change(
+        Changeset(
+          [
+            Changeset.Item(location, .set("K", ["a": [1, .data([2])]], .exact([1, 2]))),
+            Changeset.Item(location, .remove("K")),
+            Changeset.Item(location, .createDomain),
+            Changeset.Item(Location(.anyUser, .global), .removeDomain),
+          ], time: .init(nanoseconds: -5))),
+      .growth(
+        Growth(
+          location, "K", time: .init(nanoseconds: 7), base: 5000, suffix: [1, 2, 3], isBare: true)),
+      .checkpoint(location, through: 9, nil),
+      .checkpoint(
+        location, through: 9, FileIdentity(size: 1, modified: .init(nanoseconds: 2), inode: 3)),
+    ]
+    for record in records {
+      let payload = record.encoded()
+      #expect(JournalRecord(decoding: payload[...]) == record)
+      for end in payload.indices { #expect(JournalRecord(decoding: payload[..<end]) == nil) }
+    }
+  }
+}
+
 @Suite("Store: faults") struct StoreFaultTests {
   @Test("a second owner is told who has the store")
   func lock() throws {

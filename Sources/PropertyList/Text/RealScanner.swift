@@ -33,8 +33,14 @@ struct RealScanner: ScalarScanner {
     default: return false
     }
     text.append(byte)
-    // More digits of the exponent do not bring the number back.
-    return state != .power || number?.isInfinite != true
+    // More digits of a positive exponent do not bring the number back.
+    return state != .power || shrinks || number?.isInfinite != true
+  }
+
+  /// Whether the exponent is negative.
+  private var shrinks: Bool {
+    text.lastIndex { $0 | 0x20 == UInt8(ascii: "e") }.map { text[$0 + 1] == UInt8(ascii: "-") }
+      ?? false
   }
 
   private mutating func takeWord(_ byte: UInt8) -> Bool {
