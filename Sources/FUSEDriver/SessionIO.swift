@@ -3,7 +3,8 @@ import Glibc
 
 /// The two system calls of a session, in place of libfuse's own (fuse_session_custom_io), because
 /// libfuse 3.14 cannot ask for FUSE_HANDLE_KILLPRIV_V2: with it the kernel drops set-uid bits
-/// itself, and a write costs no GETXATTR of security.capability before it.
+/// itself, and asks for security.capability before the first write of a file whose attributes it
+/// has just learnt, no longer before each.
 ///
 /// The flag is put into the answer to FUSE_INIT on its way to the kernel, if the kernel has
 /// offered it. Everything else passes as it is.

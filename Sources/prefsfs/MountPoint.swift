@@ -36,9 +36,11 @@ enum MountPoint {
     }
   }
 
+  /// Asks with statvfs(3), which the kernel answers from no cache: stat(2) of a dead mount's root
+  /// still succeeds while its attributes are cached.
   private static func isStale(_ path: String) -> Bool {
     do {
-      _ = try Files.status(path)
+      _ = try Files.space(path)
       return false
     } catch {
       return error.errno == .notConnected

@@ -79,12 +79,17 @@ import Testing
   func staleMount() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
-      #expect(sandbox.shell("$PREFSFS $M").status == 0)
-      let pid = try #require(owner(of: sandbox))
-      kill(pid, SIGKILL)
-      #expect(waitForEnd(pid))
-      #expect(sandbox.shell("ls $M").status != 0)
-      #expect(sandbox.shell("$PREFSFS $M && cat $M/d/Integer").output == "42\n")
+      // With and without what the kernel has cached of the dead mount's root.
+      for look in ["ls $M; stat $M", "true"] {
+        #expect(sandbox.shell("$PREFSFS $M; \(look)").status == 0)
+        let pid = try #require(owner(of: sandbox))
+        kill(pid, SIGKILL)
+        #expect(waitForEnd(pid))
+        #expect(sandbox.shell("stat -f $M").status != 0)
+        #expect(sandbox.shell("$PREFSFS $M && cat $M/d/Integer").output == "42\n")
+        #expect(sandbox.shell("fusermount3 -u $M").status == 0)
+        #expect(!MountTable.isMounted(sandbox.mountPoint))
+      }
     }
   }
 

@@ -4,28 +4,17 @@ import Support
 import Testing
 
 @Suite("Round trips") struct RoundTripTests {
-  @Test("binary holds every value", arguments: Samples.exact.indices)
-  func binary(_ index: Int) throws {
-    let value = Samples.exact[index].value
-    let (read, format) = try Document.read(Document.binary(value))
-    #expect(read == value, "\(Samples.exact[index].name)")
-    #expect(format == .binary)
-  }
-
-  @Test("XML", arguments: Samples.portable.indices)
-  func xml(_ index: Int) throws {
-    let value = Samples.portable[index].value
-    let (read, format) = try Document.read(Document.write(value, as: .xml))
-    #expect(read == value, "\(Samples.portable[index].name)")
-    #expect(format == .xml)
-  }
-
-  @Test("JSON", arguments: Samples.json.indices)
-  func json(_ index: Int) throws {
-    let value = Samples.json[index].value
-    let (read, format) = try Document.read(Document.write(value, as: .json))
-    #expect(read == value, "\(Samples.json[index].name)")
-    #expect(format == .json)
+  @Test(
+    "each format, with the values that it holds",
+    arguments: [
+      (Format.binary, Samples.exact), (.xml, Samples.portable), (.json, Samples.json),
+    ])
+  func format(_ format: Format, _ samples: [(name: String, value: Value)]) throws {
+    for (name, value) in samples {
+      let (read, found) = try Document.read(Document.write(value, as: format))
+      #expect(read == value, "\(name)")
+      #expect(found == format, "\(name)")
+    }
   }
 
   @Test("the text of every value denotes it, in every style", arguments: Samples.exact.indices)
