@@ -120,7 +120,6 @@ private let author = Author(number: 1)
   @Test("observers are told what changed and by whom, and nothing of what did not")
   func observers() throws {
     try withEngine { (_, engine: LocalEngine) throws -> Void in
-      let notices = Mutex<[Notice]>([])
       let box = Box()
       engine.observe { box.add($0) }
       _ = try engine.apply([.set("A", "d", 1, .unknown)], by: author)
@@ -130,7 +129,6 @@ private let author = Author(number: 1)
         box.all[0].changeset.items == [
           Changeset.Item(Location(.user, "d"), .set("A", 1, .canonical))
         ])
-      _ = notices
     }
   }
 
