@@ -20,8 +20,8 @@ struct Growth: Equatable, Sendable {
   /// nil where the edit is no growth of the old value, or its text is of neither form.
   init?(_ item: Changeset.Item, of old: Value?, time: Timestamp) {
     guard case .set(let key, let value, let written) = item.edit, let old,
-      old.kind == value.kind, let before = old.bytes, before.count >= Self.smallest,
-      let after = value.bytes, after.starts(with: before)
+      old.kind == value.kind, let count = old.byteCount, count >= Self.smallest,
+      let before = old.bytes, let after = value.bytes, after.starts(with: before)
     else { return nil }
     switch written {
     case .canonical: isBare = false
@@ -59,6 +59,15 @@ struct Growth: Equatable, Sendable {
 }
 
 extension Value {
+  /// How many bytes a string or data has. Cost: O(1).
+  fileprivate var byteCount: Int? {
+    switch self {
+    case .string(let text): text.utf8.count
+    case .data(let data): data.count
+    default: nil
+    }
+  }
+
   /// The bytes of a string or of data.
   fileprivate var bytes: ArraySlice<UInt8>? {
     switch self {

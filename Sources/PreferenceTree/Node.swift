@@ -36,6 +36,8 @@ final class Node {
   var editor: TextEditor?
   var editorMemory = TextEditor.Memory()
   var creation: Creation?
+  /// Whether the value that the editor began with was the domain's own, not inherited.
+  var editsOwnValue = false
   /// A directory's own modification time.
   var modified = Timestamp(nanoseconds: 0)
   /// A directory's entries in the order of their cookies, until one changes.

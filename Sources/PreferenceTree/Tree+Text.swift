@@ -127,6 +127,7 @@ extension Tree {
         resolution.isForced ? "the administrator has set it" : "an argument of the mount sets it"
       throw refused(.refused("\(subjectText(node)): \(why)"))
     }
+    node.editsOwnValue = isOwn(resolution, path)
     if let editor = node.editor, !editor.isInferred || handle == node.creation?.handle {
       // The node lets go of it, so that it changes in place.
       node.editor = nil
@@ -181,9 +182,8 @@ extension Tree {
 
   private func commit(_ value: Value, _ text: [UInt8], _ node: Node) throws(TreeError) {
     guard case .key(let path) = node.subject else { return }
-    let wasOwn = try resolve(path).map { isOwn($0, path) } ?? false
     let changeset = try apply([.set(path.key, path.domain, value, written(text, value))])
-    propagate(changeset, known: [path], addsEntries: !wasOwn)
+    propagate(changeset, known: [path], addsEntries: !node.editsOwnValue)
   }
 
   /// How the engine keeps a text.

@@ -81,11 +81,6 @@ public struct Descriptor: ~Copyable, Sendable {
     if retrying({ ftruncate(number, off_t(size)) }) != 0 { throw SystemError("ftruncate", path) }
   }
 
-  /// lseek(2) from the start.
-  public func seek(to offset: Int) throws(SystemError) {
-    if lseek(number, off_t(offset), SEEK_SET) < 0 { throw SystemError("lseek", path) }
-  }
-
   /// flock(2) with LOCK_EX; waits for the lock unless `waiting` is false.
   /// - Returns: false when somebody else holds it and `waiting` is false.
   public func lockExclusively(waiting: Bool) throws(SystemError) -> Bool {

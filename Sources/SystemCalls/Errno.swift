@@ -21,12 +21,8 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let inputOutput = Errno(rawValue: EIO)
   /// C: EAGAIN.
   public static let wouldBlock = Errno(rawValue: EAGAIN)
-  /// C: EACCES.
-  public static let permissionDenied = Errno(rawValue: EACCES)
   /// C: EEXIST.
   public static let fileExists = Errno(rawValue: EEXIST)
-  /// C: ENODEV.
-  public static let noDevice = Errno(rawValue: ENODEV)
   /// C: ENOTDIR.
   public static let notDirectory = Errno(rawValue: ENOTDIR)
   /// C: EISDIR.
@@ -39,8 +35,6 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let noSpace = Errno(rawValue: ENOSPC)
   /// C: EROFS.
   public static let readOnlyFileSystem = Errno(rawValue: EROFS)
-  /// C: ERANGE.
-  public static let outOfRange = Errno(rawValue: ERANGE)
   /// C: ENAMETOOLONG.
   public static let nameTooLong = Errno(rawValue: ENAMETOOLONG)
   /// C: ENOSYS.
@@ -53,8 +47,6 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let illegalByteSequence = Errno(rawValue: EILSEQ)
   /// C: EOPNOTSUPP.
   public static let notSupported = Errno(rawValue: EOPNOTSUPP)
-  /// C: ETIMEDOUT.
-  public static let timedOut = Errno(rawValue: ETIMEDOUT)
   /// C: ENOTCONN; what stat(2) says of a mount point whose driver has died.
   public static let notConnected = Errno(rawValue: ENOTCONN)
 }

@@ -350,13 +350,20 @@ struct TestStore {
     }
   }
 
-  @Test("disk full: ENOSPC to the writer, nothing changed, works again when there is room")
-  func diskFull() throws {
+  /// Runs a test with a disk of 256 KiB.
+  private func withSmallDisk(_ body: (Sandbox, String) throws -> Void) throws {
     try withSandbox { sandbox in
       let disk = sandbox.root + "/disk"
-      #expect(
-        sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)").status == 0)
+      let made = sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)")
+      try #require(made.status == 0, "\(made.errors)")
       defer { sandbox.shell("umount -l \(disk)") }
+      try body(sandbox, disk)
+    }
+  }
+
+  @Test("disk full: ENOSPC to the writer, nothing changed, works again when there is room")
+  func diskFull() throws {
+    try withSmallDisk { sandbox, disk in
       for (user, state) in [(disk + "/c", sandbox.state + "/1"), (sandbox.config, disk + "/s")] {
         sandbox.shell("mkdir -p \(user) \(state)")
         let layout = StoreLayout(
@@ -384,11 +391,7 @@ struct TestStore {
 
   @Test("a rewrite that fails for lack of room keeps list and journal")
   func rewriteFails() throws {
-    try withSandbox { sandbox in
-      let disk = sandbox.root + "/disk"
-      #expect(
-        sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)").status == 0)
-      defer { sandbox.shell("umount -l \(disk)") }
+    try withSmallDisk { sandbox, disk in
       let layout = StoreLayout(
         userDirectory: disk, systemDirectory: sandbox.system, stateDirectory: sandbox.state + "/s",
         hostIdentifier: "H", userName: "")
