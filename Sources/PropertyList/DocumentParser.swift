@@ -11,24 +11,51 @@ protocol DocumentParser: Sendable {
   func result() throws(FormatError) -> Value
 }
 
+/// A parser of text: a state machine that takes a byte at a time, and whole runs of plain bytes
+/// where its state allows it. The lines are counted a piece at a time, which costs nearly nothing.
+protocol TextParser: DocumentParser {
+  /// Where the present piece begins, and where the parser is once it has failed.
+  var position: TextPosition { get set }
+  var utf8: UTF8Validator { get set }
+
+  /// Takes one byte or more at the index, which is one of the piece's.
+  /// - Returns: the index of the next.
+  mutating func step(
+    _ piece: UnsafeBufferPointer<UInt8>, at index: Int
+  ) throws(FormatError) -> Int
+
+  /// Throws what can be said only at the end of a piece.
+  func endPiece() throws(FormatError)
+
+  /// An error at the present position.
+  func failure(_ reason: String) -> FormatError
+}
+
+extension TextParser {
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
+    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
+    var index = 0
+    do throws(FormatError) {
+      while index < bytes.count { index = try step(bytes, at: index) }
+      try endPiece()
+    } catch {
+      position.pass(bytes, upTo: index)
+      throw failure(error.reason)
+    }
+    position.pass(bytes, upTo: bytes.count)
+  }
+
+  func endPiece() throws(FormatError) {}
+}
+
 /// Where in a text document a parser is.
 struct TextPosition: Sendable {
   var offset = 0
   var line = 1
 
-  /// Moves over the byte.
-  @inline(__always)
-  mutating func pass(_ byte: UInt8) {
-    offset &+= 1
-    if byte == UInt8(ascii: "\n") { line &+= 1 }
-  }
-
-  /// Moves over all bytes, or those before the index. Counting the lines of a piece at its end,
-  /// not byte by byte, costs nearly nothing.
+  /// Moves over the bytes before the index.
   mutating func pass(_ bytes: UnsafeBufferPointer<UInt8>, upTo end: Int) {
-    var lines = 0
-    for index in 0..<end { lines &+= bytes[index] == UInt8(ascii: "\n") ? 1 : 0 }
     offset += end
-    line += lines
+    line += bytes.newlines(before: end)
   }
 }

@@ -49,23 +49,35 @@ extension BinaryReader {
 }
 
 extension BinaryReader {
-  mutating func item(
+  mutating func container(
+    at offset: Int, depth: Int, size: inout Size
+  ) throws(FormatError) -> Value {
+    if bytes[offset] >> 4 == 0xA {
+      let (start, count) = try extent(at: offset, unit: referenceSize)
+      return .array(try array(start, count, depth: depth, size: &size))
+    }
+    let (start, count) = try extent(at: offset, unit: 2 * referenceSize)
+    return .dictionary(try dictionary(start, count, depth: depth, size: &size))
+  }
+
+  private mutating func item(
     at position: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> Value {
     let reference = number(at: position, size: referenceSize)
     guard reference < UInt64(objectCount) else {
       throw failure(position, "a reference to object \(reference) of \(objectCount)")
     }
-    let value = try object(Int(reference), depth: depth + 1)
-    size.weight += weights[Int(reference)]
-    size.height = max(size.height, heights[Int(reference)] + 1)
+    var own = Size()
+    let value = try object(Int(reference), depth: depth + 1, size: &own)
+    size.weight += own.weight
+    size.height = max(size.height, own.height + 1)
     guard size.weight <= limits.count else {
       throw failure(position, "more than \(limits.count) values")
     }
     return value
   }
 
-  mutating func array(
+  private mutating func array(
     _ start: Int, _ count: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> [Value] {
     var items: [Value] = []
@@ -76,7 +88,7 @@ extension BinaryReader {
     return items
   }
 
-  mutating func dictionary(
+  private mutating func dictionary(
     _ start: Int, _ count: Int, depth: Int, size: inout Size
   ) throws(FormatError) -> [Key: Value] {
     var items = [Key: Value](minimumCapacity: count)

@@ -11,11 +11,8 @@ struct BinaryReader {
   let offsetTable: Int
   let objectCount: Int
   let top: Int
-  /// What was read already, and how many values it unfolds to; 0 while it is being read.
-  var values: [Value?]
-  var weights: [Int]
-  /// How many levels of containers each object that was read has.
-  var heights: [Int]
+  /// What was read already, except scalars.
+  var known: [Known]
 
   /// How large a value is when everything that is shared is unfolded. Strings and data count by
   /// their bytes, too, so that no small list can stand for a huge value.
@@ -24,13 +21,24 @@ struct BinaryReader {
     var height = 0
   }
 
+  /// An object that was read, or is being read.
+  struct Known {
+    var value: Value?
+    /// How many values it unfolds to.
+    var weight: UInt32 = 0
+    /// How many levels of containers it has.
+    var height: UInt16 = 0
+    var isBeingRead = false
+  }
+
   /// Reads the whole list.
   static func read(_ bytes: [UInt8], limits: Limits = .standard) throws(FormatError) -> Value {
     var outcome: Result<Value, FormatError>?
     bytes.withUnsafeBytes { buffer in
       do throws(FormatError) {
         var reader = try BinaryReader(buffer, limits: limits)
-        outcome = .success(try reader.object(reader.top, depth: 0))
+        var size = Size()
+        outcome = .success(try reader.object(reader.top, depth: 0, size: &size))
       } catch {
         outcome = .failure(error)
       }
@@ -74,9 +82,7 @@ struct BinaryReader {
     self.top = Int(top)
     offsetTable = Int(table)
     objectCount = Int(count)
-    values = Array(repeating: nil, count: objectCount)
-    weights = Array(repeating: -1, count: objectCount)
-    heights = Array(repeating: 0, count: objectCount)
+    known = Array(repeating: Known(), count: objectCount)
   }
 
   func failure(_ offset: Int, _ reason: String) -> FormatError {
@@ -97,9 +103,13 @@ struct BinaryReader {
     }
   }
 
-  mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
-    if let value = values[reference] {
-      guard depth + heights[reference] <= limits.depth else {
+  /// The object with the number, and its size.
+  mutating func object(
+    _ reference: Int, depth: Int, size: inout Size
+  ) throws(FormatError) -> Value {
+    if let value = known[reference].value {
+      (size.weight, size.height) = (Int(known[reference].weight), Int(known[reference].height))
+      guard depth + size.height <= limits.depth else {
         throw failure(offsetTable, "nested deeper than \(limits.depth)")
       }
       return value
@@ -110,20 +120,19 @@ struct BinaryReader {
       throw failure(position, "object \(reference) lies outside of the list")
     }
     let offset = Int(start)
-    guard weights[reference] != 0 else { throw failure(offset, "an object that contains itself") }
-    guard depth <= limits.depth else { throw failure(offset, "nested deeper than \(limits.depth)") }
-    weights[reference] = 0
-    var size = Size()
+    // To read a scalar again is cheaper than to remember it.
+    if bytes[offset] < 0x40 { return try scalar(at: offset) }
+    guard !known[reference].isBeingRead else {
+      throw failure(offset, "an object that contains itself")
+    }
+    known[reference].isBeingRead = true
     let value = try decode(at: offset, depth: depth, size: &size)
-    values[reference] = value
-    weights[reference] = size.weight
-    heights[reference] = size.height
+    known[reference] = Known(
+      value: value, weight: UInt32(clamping: size.weight), height: UInt16(clamping: size.height))
     return value
   }
 
-  mutating func decode(
-    at offset: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
+  private func scalar(at offset: Int) throws(FormatError) -> Value {
     let marker = bytes[offset]
     let low = Int(marker & 15)
     switch marker >> 4 {
@@ -134,6 +143,16 @@ struct BinaryReader {
       try require(offset, 9)
       let seconds = Double(bitPattern: number(at: offset + 1, size: 8))
       return .date(AbsoluteTime(seconds: seconds))
+    default: throw unknown(offset)
+    }
+  }
+
+  private mutating func decode(
+    at offset: Int, depth: Int, size: inout Size
+  ) throws(FormatError) -> Value {
+    let marker = bytes[offset]
+    let low = Int(marker & 15)
+    switch marker >> 4 {
     case 0x4:
       let (start, count) = try extent(at: offset, unit: 1)
       size.weight += count / 64
@@ -148,14 +167,18 @@ struct BinaryReader {
     case 0x8 where low < 8:
       try require(offset, low + 2)
       return .uid(number(at: offset + 1, size: low + 1))
-    case 0xA:
-      let (start, count) = try extent(at: offset, unit: referenceSize)
-      return .array(try array(start, count, depth: depth, size: &size))
-    case 0xD:
-      let (start, count) = try extent(at: offset, unit: 2 * referenceSize)
-      return .dictionary(try dictionary(start, count, depth: depth, size: &size))
-    default: throw failure(offset, "unknown object type 0x\(String(marker, radix: 16))")
+    case 0xA, 0xD:
+      guard depth < limits.depth else {
+        throw failure(offset, "nested deeper than \(limits.depth)")
+      }
+      size.height = 1
+      return try container(at: offset, depth: depth, size: &size)
+    default: throw unknown(offset)
     }
+  }
+
+  private func unknown(_ offset: Int) -> FormatError {
+    failure(offset, "unknown object type 0x\(String(bytes[offset], radix: 16))")
   }
 
   func require(_ offset: Int, _ size: Int) throws(FormatError) {

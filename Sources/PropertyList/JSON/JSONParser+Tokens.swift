@@ -14,7 +14,10 @@ extension JSONParser {
     }
     try endSurrogate()
     guard byte == UInt8(ascii: "\"") else { throw failure("a control character inside a string") }
-    let text = String(decoding: token, as: UTF8.self)
+    try endString(String(decoding: token, as: UTF8.self))
+  }
+
+  mutating func endString(_ text: String) throws(FormatError) {
     if tokenIsKey {
       builder.add(key: Key(text))
       state = .colon
@@ -80,7 +83,7 @@ extension JSONParser {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
       UInt8(ascii: "+"), UInt8(ascii: "e"), UInt8(ascii: "E"):
-      guard token.count < Self.longestNumber, Self.follows(byte, token) else {
+      guard token.count < Self.longestNumber, numberState.take(byte) else {
         throw failure("expected a number")
       }
       token.append(byte)
@@ -93,26 +96,9 @@ extension JSONParser {
   /// Bytes; the longest exact decimal form of a double has 1,077.
   static var longestNumber: Int { 1100 }
 
-  /// Whether the byte may follow in RFC 8259's number.
-  static func follows(_ byte: UInt8, _ token: [UInt8]) -> Bool {
-    let hasExponent = token.contains { $0 | 0x20 == UInt8(ascii: "e") }
-    let isLeadingZero = token == [48] || token == [45, 48]
-    switch (token.last, byte) {
-    case (nil, UInt8(ascii: "-")): return true
-    case (_, _) where byte.isDigit: return !isLeadingZero
-    case (let last?, UInt8(ascii: ".")):
-      return last.isDigit && !hasExponent && !token.contains(UInt8(ascii: "."))
-    case (let last?, UInt8(ascii: "e")), (let last?, UInt8(ascii: "E")):
-      return last.isDigit && !hasExponent
-    case (let last?, UInt8(ascii: "+")), (let last?, UInt8(ascii: "-")):
-      return last | 0x20 == UInt8(ascii: "e")
-    default: return false
-    }
-  }
-
   func number() throws(FormatError) -> Value {
     guard token.last?.isDigit == true else { throw failure("expected a digit") }
-    if token.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: "-") }) {
+    if numberState == .zero || numberState == .whole {
       guard let integer = WideInteger(decimal: token) else {
         throw failure("an integer beyond 64 bits")
       }
@@ -122,5 +108,58 @@ extension JSONParser {
       throw failure("a number beyond the range of a real")
     }
     return .real(real)
+  }
+}
+
+/// Where in a number of RFC 8259 a parser is.
+enum NumberState {
+  case start, minus, zero, whole, point, fraction, exponent, exponentSign, power
+
+  /// Takes the next byte; false where it cannot follow.
+  mutating func take(_ byte: UInt8) -> Bool {
+    switch (self, byte) {
+    case (.start, UInt8(ascii: "-")): self = .minus
+    case (.start, UInt8(ascii: "0")), (.minus, UInt8(ascii: "0")): self = .zero
+    case (.start, _) where byte.isDigit, (.minus, _) where byte.isDigit: self = .whole
+    case (.zero, UInt8(ascii: ".")), (.whole, UInt8(ascii: ".")): self = .point
+    case (.point, _) where byte.isDigit: self = .fraction
+    case (.exponent, _) where byte.isDigit, (.exponentSign, _) where byte.isDigit: self = .power
+    case (.whole, _) where byte.isDigit, (.fraction, _) where byte.isDigit,
+      (.power, _) where byte.isDigit:
+      break
+    case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): self = .exponentSign
+    case (.zero, _) where byte | 0x20 == 0x65, (.whole, _) where byte | 0x20 == 0x65,
+      (.fraction, _) where byte | 0x20 == 0x65:
+      self = .exponent
+    default: return false
+    }
+    return true
+  }
+}
+
+extension JSONParser {
+  /// The integer of at most 18 digits that stands at the index and ends within the piece; with
+  /// the index behind it.
+  func plainInteger(
+    _ piece: UnsafeBufferPointer<UInt8>, at start: Int
+  ) -> (WideInteger, end: Int)? {
+    let negative = piece[start] == UInt8(ascii: "-")
+    let first = start + (negative ? 1 : 0)
+    var index = first
+    var magnitude: Int64 = 0
+    while index < piece.count, piece[index].isDigit, index - first < 18 {
+      magnitude = magnitude * 10 + Int64(piece[index] & 15)
+      index += 1
+    }
+    guard index > first, index < piece.count, piece[index].endsJSONNumber,
+      piece[first] != UInt8(ascii: "0") || index == first + 1
+    else { return nil }
+    return (WideInteger(negative ? -magnitude : magnitude), index)
+  }
+}
+
+extension UInt8 {
+  fileprivate var endsJSONNumber: Bool {
+    isBlank || self == UInt8(ascii: ",") || self == UInt8(ascii: "]") || self == UInt8(ascii: "}")
   }
 }

@@ -3,7 +3,7 @@
 /// A number with a point or an exponent is a real, every other an integer; integers beyond
 /// -2^63...2^64-1 and reals beyond a double are refused rather than rounded. So are `null`,
 /// which no property list holds, keys that stand twice, and text after the value.
-struct JSONParser: DocumentParser {
+struct JSONParser: TextParser {
   enum State {
     case value, firstElement, firstKey, key, colon, separator
     case string, escape, unicode, number, literal
@@ -19,28 +19,37 @@ struct JSONParser: DocumentParser {
   var codeUnit: UInt16 = 0
   var hexDigits = 0
   var highSurrogate: UInt16?
+  var numberState = NumberState.start
 
   init(limits: Limits = .standard) { builder = ValueBuilder(limits: limits) }
 
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
-    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
-    var index = 0
-    while index < bytes.count {
-      if state == .string {
-        let end =
-          bytes[index...].firstIndex { $0 == 0x22 || $0 == 0x5C || $0 < 0x20 } ?? bytes.count
-        if end > index {
-          try endSurrogate()
-          token.append(contentsOf: bytes[index..<end])
-          position.offset += end - index
-          index = end
-          continue
-        }
+  mutating func step(
+    _ piece: UnsafeBufferPointer<UInt8>, at index: Int
+  ) throws(FormatError) -> Int {
+    let byte = piece[index]
+    switch state {
+    case .string:
+      let end = piece.endOfRun(from: index, without: 0x22, 0x5C, controls: false)
+      let run = UnsafeBufferPointer(rebasing: piece[index..<end])
+      if end < piece.count, piece[end] == 0x22, token.isEmpty, highSurrogate == nil {
+        try endString(String(decoding: run, as: UTF8.self))
+        return end + 1
       }
-      try take(bytes[index])
-      position.pass(bytes[index])
-      index += 1
+      guard end > index else { break }
+      try endSurrogate()
+      token.append(contentsOf: run)
+      return end
+    case .escape, .unicode, .number, .literal: break
+    case _ where byte.isBlank: return piece.endOfBlanks(from: index)
+    case .value, .firstElement:
+      if let (integer, end) = plainInteger(piece, at: index) {
+        try add(.integer(integer))
+        return end
+      }
+    default: break
     }
+    try take(byte)
+    return index + 1
   }
 
   func result() throws(FormatError) -> Value {
@@ -96,7 +105,9 @@ struct JSONParser: DocumentParser {
     case UInt8(ascii: "\""): beginString(isKey: false)
     case UInt8(ascii: "t"), UInt8(ascii: "f"): (state, token) = (.literal, [byte])
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-      (state, token) = (.number, [])
+      state = .number
+      token.removeAll(keepingCapacity: true)
+      numberState = .start
       try takeInNumber(byte)
     case UInt8(ascii: "n"): throw failure("null is no property list value")
     default: throw failure("expected a value")

@@ -4,12 +4,19 @@ extension OpenStepParser {
   mutating func beginString(_ byte: UInt8, isKey: Bool) throws(FormatError) {
     self.isKey = isKey
     if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-      (state, token, quote) = (.quoted, [], byte)
+      quote = byte
+      beginToken(.quoted)
     } else if byte.isPlain {
-      (state, token) = (.plain, [byte])
+      beginToken(.plain)
+      token.append(byte)
     } else {
       throw failure(isKey ? "expected a key or '}'" : "expected a value")
     }
+  }
+
+  mutating func beginToken(_ next: State) {
+    state = next
+    token.removeAll(keepingCapacity: true)
   }
 
   mutating func takeInPlain(_ byte: UInt8) throws(FormatError) {
@@ -28,7 +35,10 @@ extension OpenStepParser {
   }
 
   mutating func endString() throws(FormatError) {
-    let text = String(decoding: token, as: UTF8.self)
+    try endString(String(decoding: token, as: UTF8.self))
+  }
+
+  mutating func endString(_ text: String) throws(FormatError) {
     if isKey {
       builder.add(key: Key(text))
       state = .equals
@@ -124,6 +134,15 @@ extension OpenStepParser {
       let value = Recogniser.value(of: spelled, kind: kind)
     else { throw failure("a typed value <*...> that cannot be read") }
     return value
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// The end of the string without quotes that goes on at `start`.
+  func endOfPlain(from start: Int) -> Int {
+    var index = start
+    while index < count, self[index].isPlain { index += 1 }
+    return index
   }
 }
 

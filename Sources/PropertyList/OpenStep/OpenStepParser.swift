@@ -1,7 +1,7 @@
 /// Reads old-style (OpenStep) lists in pieces: `{ key = value; }`, `( a, b )`, `"quoted"` and
 /// plain strings, `<0fbd77>` data, comments; `key = value;` pairs without braces (.strings
 /// files); and GNUstep's typed values `<*I5>`, `<*R1.5>`, `<*BY>`, `<*D2001-01-01 ...>`.
-struct OpenStepParser: DocumentParser {
+struct OpenStepParser: TextParser {
   enum State {
     case key, value, equals, pairEnd, separator, element
     case plain, quoted, escape, octal, unicode, data
@@ -29,12 +29,32 @@ struct OpenStepParser: DocumentParser {
     (state, afterComment) = (.value, .value)
   }
 
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
-    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
-    for byte in bytes {
-      try take(byte)
-      position.pass(byte)
+  mutating func step(
+    _ piece: UnsafeBufferPointer<UInt8>, at index: Int
+  ) throws(FormatError) -> Int {
+    let end: Int
+    switch state {
+    case .key, .value, .equals, .pairEnd, .separator, .element:
+      if piece[index].isBlank { return piece.endOfBlanks(from: index) }
+      end = index
+    case .quoted where highSurrogate == nil:
+      end = piece.endOfRun(from: index, without: quote, UInt8(ascii: "\\"), controls: true)
+    case .plain: end = piece.endOfPlain(from: index)
+    default: end = index
     }
+    let run = UnsafeBufferPointer(rebasing: piece[index..<end])
+    if state == .quoted, token.isEmpty, end < piece.count, piece[end] == quote,
+      highSurrogate == nil
+    {
+      try endString(String(decoding: run, as: UTF8.self))
+      return end + 1
+    }
+    guard run.isEmpty else {
+      token.append(contentsOf: run)
+      return end
+    }
+    try take(piece[index])
+    return index + 1
   }
 
   func result() throws(FormatError) -> Value {
@@ -94,7 +114,7 @@ struct OpenStepParser: DocumentParser {
     case (.separator, UInt8(ascii: "=")) where firstString != nil: try beginBare()
     case (.value, UInt8(ascii: "{")), (.element, UInt8(ascii: "{")): try begin(.dictionary)
     case (.value, UInt8(ascii: "(")), (.element, UInt8(ascii: "(")): try begin(.array)
-    case (.value, UInt8(ascii: "<")), (.element, UInt8(ascii: "<")): (state, token) = (.data, [])
+    case (.value, UInt8(ascii: "<")), (.element, UInt8(ascii: "<")): beginToken(.data)
     case (.value, _), (.element, _): try beginString(byte, isKey: false)
     case (.equals, _): throw failure("expected '=' or ';' after a key")
     case (.pairEnd, _): throw failure("expected ';' after a value")

@@ -105,4 +105,10 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
   }
 
   var value: Value? { state == .inside || state == .after ? scanner.value : nil }
+
+  /// The value of a whole text.
+  static func value(of text: UnsafeBufferPointer<UInt8>, _ scanner: Scanner) -> Value? {
+    var padded = Padded(scanner)
+    return padded.feed(text) ? padded.value : nil
+  }
 }

@@ -66,28 +66,28 @@ struct ValueBuilder {
   /// CoreFoundation, unless `unique` is asked for.
   mutating func end(uniqueKeys unique: Bool = false) throws(BuilderError) {
     guard let frame = frames.popLast() else { return }
-    let count = values.count - frame.firstValue
-    let value: Value
     switch frame.container {
-    case .array: value = .array(Array(values[frame.firstValue...]))
+    case .array:
+      let items = Array(values[frame.firstValue...])
+      values.removeLast(items.count)
+      try add(.array(items))
     case .dictionary:
-      let dictionary = try dictionary(frame, count, unique: unique)
-      value = (findsUIDs ? dictionary.asUID : nil) ?? .dictionary(dictionary)
-      keys.removeLast(count)
+      let dictionary = try dictionary(values.count - frame.firstValue, unique: unique)
+      try add((findsUIDs ? dictionary.asUID : nil) ?? .dictionary(dictionary))
     }
-    values.removeLast(count)
-    try add(value)
   }
 
-  private func dictionary(
-    _ frame: Frame, _ count: Int, unique: Bool
+  /// Moves the last pairs off the stacks, from the end: nothing is retained, and the first value
+  /// that is met of a key is the one that counts.
+  private mutating func dictionary(
+    _ count: Int, unique: Bool
   ) throws(BuilderError) -> [Key: Value] {
     var dictionary = [Key: Value](minimumCapacity: count)
-    for index in 0..<count {
-      let key = keys[frame.firstKey + index]
-      if dictionary.updateValue(values[frame.firstValue + index], forKey: key) != nil, unique {
-        throw BuilderError("a key that stands twice")
-      }
+    for _ in 0..<count {
+      let key = keys.removeLast()
+      guard let later = dictionary.updateValue(values.removeLast(), forKey: key) else { continue }
+      if unique { throw BuilderError("a key that stands twice") }
+      dictionary[key] = later
     }
     return dictionary
   }

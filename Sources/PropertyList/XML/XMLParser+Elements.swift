@@ -33,7 +33,7 @@ extension XMLParser {
     endMarkup()
   }
 
-  private mutating func open(_ element: Element) throws(FormatError) {
+  mutating func open(_ element: Element) throws(FormatError) {
     guard scalar == nil else { throw failure("an element inside of <\(scalar?.rawValue ?? "")>") }
     guard plist != .closed else { throw failure("an element after </plist>") }
     switch element {
@@ -68,12 +68,10 @@ extension XMLParser {
     if builder.depth == 0, builder.root != nil { throw failure("an element after the value") }
   }
 
-  private mutating func close(_ element: Element) throws(FormatError) {
+  mutating func close(_ element: Element) throws(FormatError) {
     if let open = scalar {
       guard element == .scalar(open) else { throw failure("expected </\(open.rawValue)>") }
-      try endScalar(open)
-      scalar = nil
-      return
+      return try endScalar(open)
     }
     switch (element, builder.open) {
     case (.dictionary, .dictionary):
@@ -93,36 +91,41 @@ extension XMLParser {
   }
 
   private mutating func endScalar(_ kind: Scalar) throws(FormatError) {
+    let text = self.text
+    var failure: FormatError?
+    text.withUnsafeBufferPointer { text in
+      do throws(FormatError) { try endScalar(kind, text) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// The element with this text is complete.
+  mutating func endScalar(
+    _ kind: Scalar, _ text: UnsafeBufferPointer<UInt8>
+  ) throws(FormatError) {
+    scalar = nil
     if kind == .key { return builder.add(key: Key(String(decoding: text, as: UTF8.self))) }
-    guard let value = value(of: kind) else {
+    guard let value = value(of: kind, text) else {
       throw failure("the text of <\(kind.rawValue)> is no \(kind.rawValue)")
     }
     try building { builder throws(BuilderError) in try builder.add(value) }
   }
 
-  private func value(of kind: Scalar) -> Value? {
+  private func value(of kind: Scalar, _ text: UnsafeBufferPointer<UInt8>) -> Value? {
     switch kind {
     case .key: nil
     case .string: .string(String(decoding: text, as: UTF8.self))
-    case .integer: integer.map { .integer($0) }
-    case .real: real.map { .real($0) }
-    case .date: Recogniser.value(of: text, kind: .date)
+    case .integer: integer(text.trimmed).map { .integer($0) }
+    case .real: real(text).map { .real($0) }
+    case .date: Padded.value(of: text, DateParser())
     case .data: Base64.decode(text).map { .data($0) }
     case .yes: text.allSatisfy(\.isBlank) ? .boolean(true) : nil
     case .no: text.allSatisfy(\.isBlank) ? .boolean(false) : nil
     }
   }
 
-  private var trimmed: ArraySlice<UInt8> {
-    var slice = text[...]
-    while slice.first?.isBlank == true { slice.removeFirst() }
-    while slice.last?.isBlank == true { slice.removeLast() }
-    return slice
-  }
-
   /// Decimal or, as CoreFoundation and plistlib take it, hexadecimal.
-  private var integer: WideInteger? {
-    let digits = trimmed
+  private func integer(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> WideInteger? {
     if let number = WideInteger(decimal: digits) { return number }
     let negative = digits.first == UInt8(ascii: "-")
     let unsigned = negative || digits.first == UInt8(ascii: "+") ? digits.dropFirst() : digits
@@ -135,11 +138,12 @@ extension XMLParser {
   }
 
   /// As the text of a real, but a number beyond a double is infinite, as CoreFoundation has it.
-  private var real: Double? {
-    if case .real(let number)? = Recogniser.value(of: text, kind: .real) { return number }
-    guard trimmed.count < 1100, trimmed.allSatisfy({ $0.isDigit || "+-.eE".utf8.contains($0) })
+  private func real(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
+    if case .real(let number)? = Padded.value(of: text, RealScanner()) { return number }
+    let digits = text.trimmed
+    guard digits.count < 1100, digits.allSatisfy({ $0.isDigit || "+-.eE".utf8.contains($0) })
     else { return nil }
-    return Double(String(decoding: trimmed, as: UTF8.self))
+    return Double(String(decoding: digits, as: UTF8.self))
   }
 
   mutating func takeInEntity(_ byte: UInt8) throws(FormatError) {
@@ -169,5 +173,15 @@ extension XMLParser {
     let text = String(decoding: isHex ? digits.dropFirst() : digits, as: UTF8.self)
     guard text.utf8.first?.hexValue != nil else { return nil }
     return UInt32(text, radix: isHex ? 16 : 10).flatMap(Unicode.Scalar.init)
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// Without the blanks at both ends.
+  fileprivate var trimmed: Slice<Self> {
+    var slice = self[...]
+    while slice.first?.isBlank == true { slice.removeFirst() }
+    while slice.last?.isBlank == true { slice.removeLast() }
+    return slice
   }
 }

@@ -3,7 +3,7 @@
 /// The five predefined entities and character references are read; a DTD is passed over, so that
 /// none can define an entity. Integers may be hexadecimal (`0x1F`), dates may have a fraction and
 /// a zone, comments may stand anywhere. Text must be UTF-8 (`Document.read` turns UTF-16 into it).
-struct XMLParser: DocumentParser {
+struct XMLParser: TextParser {
   enum State {
     case content, text, entity, markup, comment, instruction, doctype, cdata, end
   }
@@ -25,7 +25,7 @@ struct XMLParser: DocumentParser {
   var builder: ValueBuilder
   var position = TextPosition()
   var scalar: Scalar?
-  private var utf8 = UTF8Validator()
+  var utf8 = UTF8Validator()
   /// The text of the open scalar.
   var text: [UInt8] = []
   /// The bytes of the tag, comment, entity or declaration since its `<` or `&`.
@@ -43,26 +43,21 @@ struct XMLParser: DocumentParser {
     self.checksEncoding = checksEncoding
   }
 
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
-    guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
-    var index = 0
-    do throws(FormatError) {
-      while index < bytes.count {
-        let end = endOfRun(bytes, from: index)
-        if end > index {
-          keep(UnsafeBufferPointer(rebasing: bytes[index..<end]))
-          index = end
-        } else {
-          try take(bytes[index])
-          index += 1
-        }
-      }
-      if state == .markup, !isPossibleTag { throw failure("an unknown element") }
-    } catch {
-      position.pass(bytes, upTo: index)
-      throw failure(error.reason)
+  mutating func step(
+    _ piece: UnsafeBufferPointer<UInt8>, at index: Int
+  ) throws(FormatError) -> Int {
+    if state == .content, let end = try takePlainElement(piece, at: index) { return end }
+    let end = endOfRun(piece, from: index)
+    if end > index {
+      keep(UnsafeBufferPointer(rebasing: piece[index..<end]))
+      return end
     }
-    position.pass(bytes, upTo: bytes.count)
+    try take(piece[index])
+    return index + 1
+  }
+
+  func endPiece() throws(FormatError) {
+    if state == .markup, !isPossibleTag { throw failure("an unknown element") }
   }
 
   /// The end of the bytes from here on that mean nothing by themselves: text up to a tag or an
@@ -70,8 +65,8 @@ struct XMLParser: DocumentParser {
   private func endOfRun(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
     var index = start
     switch state {
-    case .text: while index < bytes.count, bytes[index] != 0x3C, bytes[index] != 0x26 { index += 1 }
-    case .content: while index < bytes.count, bytes[index].isBlank { index += 1 }
+    case .text: index = bytes.endOfRun(from: start, without: 0x3C, 0x26, controls: true)
+    case .content: index = bytes.endOfBlanks(from: start)
     case .markup where quote == nil && !markup.isEmpty && markup.first != 0x21 && markup.count < 64:
       while index < bytes.count, bytes[index].isLetter { index += 1 }
     default: break
