@@ -23,12 +23,17 @@ final class Journal {
     var size: Int
     var lastSequence: UInt64
     var isSynchronized: Bool
+    /// An fdatasync(2) failed: the kernel may have dropped what it could not write, and will not
+    /// say so again.
+    var isDoubtful = false
   }
 
   private let directory: String
   private var segments: [Segment]
-  private var active: Descriptor
+  private var active: SharedDescriptor
   private var number: Int
+  /// Files whose records have been written to others.
+  private var obsolete: [String] = []
   /// The number of the last record.
   private(set) var lastSequence: UInt64
 
@@ -69,7 +74,16 @@ final class Journal {
         report("\(keepsDamaged ? kept : path): kept for you to look at")
       }
     }
-    return entries
+    return ordered(entries)
+  }
+
+  /// By number, each once: a file that was doubtful may be there beside the one that replaced it.
+  private static func ordered(_ entries: [Entry]) -> [Entry] {
+    var last: UInt64 = 0
+    return entries.sorted { $0.sequence < $1.sequence }.filter { entry in
+      defer { last = entry.sequence }
+      return entry.sequence != last
+    }
   }
 
   /// - Returns: whether there is damage with records behind it, so that the file must be kept.
@@ -129,30 +143,39 @@ final class Journal {
       )
     }
     number = (numbers.last ?? 0) + 1
-    active = try Self.create(directory, number)
-    appendSegment()
+    let fresh = try Fresh(directory, number)
+    active = fresh.descriptor
+    append(fresh.path)
   }
 
-  private static func create(_ directory: String, _ number: Int) throws(SystemError) -> Descriptor {
-    let descriptor = try Descriptor(
-      opening: "\(directory)/\(prefix)\(number)", O_WRONLY | O_CREAT | O_EXCL | O_APPEND)
-    try descriptor.write(header)
-    try Files.synchronizeDirectory(directory)
-    return descriptor
+  /// A new file with nothing but its header; made without the owner's lock.
+  struct Fresh {
+    let path: String
+    fileprivate let descriptor: SharedDescriptor
+
+    init(_ directory: String, _ number: Int) throws(SystemError) {
+      path = "\(directory)/\(prefix)\(number)"
+      descriptor = SharedDescriptor(
+        try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND))
+      try descriptor.value.write(header)
+      try Files.synchronizeDirectory(directory)
+    }
   }
 
-  private func appendSegment() {
+  private func append(_ path: String) {
     segments.append(
       Segment(
-        path: "\(directory)/\(Self.prefix)\(number)", size: Self.headerSize,
-        lastSequence: lastSequence, isSynchronized: true))
+        path: path, size: Self.headerSize, lastSequence: lastSequence, isSynchronized: true))
   }
 
   /// Appends a record; it survives every process when this returns. On an error (a full disk)
   /// the journal is as it was.
   /// - Returns: the record's number.
   func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
-    if let size = segments.last?.size, size > Self.largestSegment { try rotate() }
+    if let size = segments.last?.size, size > Self.largestSegment {
+      number += 1
+      begin(try Fresh(directory, number))
+    }
     let last = segments.count - 1
     let payload = record.encoded()
     var content = ByteWriter()
@@ -162,9 +185,9 @@ final class Journal {
     let body = content.bytes + payload
     bytes.append(Checksum.crc32c(body[...]))
     do {
-      try active.write(bytes.bytes + body)
+      try active.value.write(bytes.bytes + body)
     } catch {
-      do { try active.truncate(to: segments[last].size) } catch {}
+      do { try active.value.truncate(to: segments[last].size) } catch {}
       throw error
     }
     lastSequence += 1
@@ -174,31 +197,55 @@ final class Journal {
     return lastSequence
   }
 
-  /// Whether the present file is large enough that the next rewrites should free it.
-  var isLarge: Bool { segments.last.map { $0.size > Self.segmentSize } ?? false }
-
-  /// Starts a new file.
-  func rotate() throws(SystemError) {
+  /// The number of a new file, where the present one is large enough that the next rewrites
+  /// should free it.
+  func reserveSegment() -> Int? {
+    guard let size = segments.last?.size, size > Self.segmentSize else { return nil }
     number += 1
-    active = try Self.create(directory, number)
-    appendSegment()
+    return number
   }
 
-  /// Every record up to the number is in the lists: files that hold no other are removed, and the
-  /// present one is emptied when that is all it holds.
-  func release(through sequence: UInt64) throws(SystemError) {
-    while segments.count > 1, let first = segments.first, first.lastSequence <= sequence {
-      try Files.remove(first.path)
-      segments.removeFirst()
-    }
-    if segments.count == 1, sequence >= lastSequence, segments[0].size > Self.headerSize {
-      try active.truncate(to: Self.headerSize)
+  /// Records go to the new file from now on.
+  func begin(_ fresh: Fresh) {
+    active = fresh.descriptor
+    append(fresh.path)
+  }
+
+  /// Every record up to the number is in the lists. Files that hold no other are to be removed by
+  /// the caller, in this order, who then calls `forget`; where there are none, and the present file
+  /// holds no other record, it is emptied. It never is before the older ones are gone: they would
+  /// come back without what followed them.
+  func release(through sequence: UInt64) throws(SystemError) -> [String] {
+    let released = segments.dropLast().prefix { $0.lastSequence <= sequence }.map(\.path)
+    guard released.isEmpty, segments.count == 1 else { return released + obsolete }
+    if sequence >= lastSequence, segments[0].size > Self.headerSize {
+      try active.value.truncate(to: Self.headerSize)
       segments[0].size = Self.headerSize
     }
+    return obsolete
   }
 
-  /// The files whose contents are not durable yet.
-  var unsynchronizedPaths: [String] { segments.filter { !$0.isSynchronized }.map(\.path) }
+  /// The file has been removed.
+  func forget(_ path: String) {
+    segments.removeAll { $0.path == path }
+    obsolete.removeAll { $0 == path }
+  }
+
+  /// The files whose contents are not durable yet. What a doubtful one holds is written once more,
+  /// to a new file, which takes its place; the old one stays until `forget`.
+  func unsynchronizedPaths() throws(SystemError) -> [String] {
+    for index in segments.indices where segments[index].isDoubtful {
+      number += 1
+      let fresh = try Fresh(directory, number)
+      let bytes = try Files.contents(segments[index].path, limit: 1 << 32) ?? []
+      try fresh.descriptor.value.write(Array(bytes.dropFirst(Self.headerSize)))
+      obsolete.append(segments[index].path)
+      segments[index].path = fresh.path
+      segments[index].isDoubtful = false
+      if index == segments.count - 1 { active = fresh.descriptor }
+    }
+    return segments.filter { !$0.isSynchronized }.map(\.path)
+  }
 
   /// Notes that the files were made durable up to the record.
   func noteSynchronized(_ paths: [String], through sequence: UInt64) {
@@ -207,4 +254,17 @@ final class Journal {
       segments[index].isSynchronized = true
     }
   }
+
+  /// Notes that the file could not be made durable.
+  func noteFailure(_ path: String) {
+    for index in segments.indices where segments[index].path == path {
+      segments[index].isDoubtful = true
+    }
+  }
+}
+
+/// A descriptor that can be handed over in a copyable value.
+private final class SharedDescriptor: Sendable {
+  let value: Descriptor
+  init(_ value: consuming Descriptor) { self.value = value }
 }

@@ -41,7 +41,8 @@ struct ListFile {
     case format(String)
   }
 
-  private static let largest = 1 << 30
+  /// Bytes of a list.
+  static let largest = 1 << 30
 
   /// The file's present identity; nil where there is none.
   func identity() throws(SystemError) -> FileIdentity? {

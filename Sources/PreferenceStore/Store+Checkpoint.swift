@@ -12,27 +12,73 @@ extension Store {
   /// location get that error until a rewrite succeeds. One thread at a time.
   /// - Returns: what somebody else had changed.
   public func checkpoint(_ location: Location) throws(EngineError) -> Changeset {
-    let start = state.withLock { state -> (Domain, UInt64)? in
-      if state.journal?.isLarge == true {
-        do { try state.journal?.rotate() } catch {}
-      }
-      guard let domain = state.domains[location], domain.unsavedSince != nil else { return nil }
-      return (domain, state.journal?.lastSequence ?? 0)
+    startSegment()
+    let start = state.withLock { state -> Start? in
+      guard state.domains[location]?.unsavedSince != nil,
+        let layers = state.domains[location]?.snapshot.freeze(),
+        let domain = state.domains[location]
+      else { return nil }
+      return Start(domain: domain, layers: layers, through: state.journal?.lastSequence ?? 0)
     }
-    guard let (domain, through) = start else { return Changeset() }
+    guard let start else { return Changeset() }
     do {
-      if domain.sharesRecord { try synchronize() }
-      let written = try rewrite(domain, location)
-      return state.withLock { $0.finish(written, location, through: through, log) }
+      if start.domain.sharesRecord { try synchronize() }
+      let written = try rewrite(start.domain, location)
+      let (changeset, released) = state.withLock { $0.finish(written, start, location, log) }
+      remove(released)
+      return changeset
     } catch {
-      state.withLock { $0.domains[location]?.failure = error }
+      let layer = start.layers > 1 ? start.domain.snapshot.collapsed() : nil
+      state.withLock { state in
+        state.domains[location]?.failure = error
+        if let layer {
+          state.domains[location]?.snapshot.replaceLayers(start.layers, with: layer)
+        }
+      }
       throw error
+    }
+  }
+
+  /// Removes files of the journal, and empties the present one if that leaves nothing in it. What
+  /// fails is tried again with the next rewrite.
+  func remove(_ paths: [String]) {
+    guard !paths.isEmpty else { return }
+    do throws(SystemError) {
+      for path in paths {
+        try Files.remove(path)
+        state.withLock { $0.journal?.forget(path) }
+      }
+      _ = try state.withLock { state throws(SystemError) in try state.releaseJournal() }
+    } catch {
+      log("the journal could not be shortened: \(error)")
+    }
+  }
+
+  /// What a rewrite began with; held until its end, so that what it replaces is freed outside of
+  /// the lock.
+  struct Start {
+    /// With frozen layers, and an empty one on top.
+    var domain: Domain
+    var layers: Int
+    /// The last record that the layers have.
+    var through: UInt64
+  }
+
+  /// A journal file that has grown large is followed by a new one, so that it can be removed when
+  /// the lists have what it holds. The file is made outside of the lock.
+  private func startSegment() {
+    guard let number = state.withLock({ $0.journal?.reserveSegment() }) else { return }
+    do throws(SystemError) {
+      let segment = try Journal.Fresh(layout.stateDirectory, number)
+      state.withLock { $0.journal?.begin(segment) }
+    } catch {
+      log("the journal goes on in its large file: \(error)")
     }
   }
 
   /// A list after its rewrite.
   struct Written {
-    var values: [Key: Value]
+    var base: DomainSnapshot.Base
     var identity: FileIdentity?
     var format: Format
     var outside: [Edit]
@@ -51,8 +97,8 @@ extension Store {
     }
     var written = try merge(domain, location)
     written.identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      if domain.snapshot.exists || !written.values.isEmpty {
-        return try replace(written, domain.snapshot, location)
+      if domain.snapshot.exists || !written.base.values.isEmpty {
+        return try replace(written, location)
       }
       try ListFile(path: path).remove()
       try MetadataFile(path: layout.metadataPath(location)).remove()
@@ -66,29 +112,23 @@ extension Store {
     let path = layout.path(location)
     let snapshot = domain.snapshot
     var written = Written(
-      values: [:], identity: domain.identity, format: domain.format, outside: [],
-      outsideTime: snapshot.modified)
+      base: snapshot.base, identity: domain.identity, format: domain.format, outside: [],
+      outsideTime: snapshot.base.modified)
     let identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: path).identity()
     }
-    guard identity != domain.identity else {
-      written.values = snapshot.merged(onto: snapshot.base)
-      return written
+    if identity != domain.identity {
+      let theirs = try read(path, location)
+      written.format = theirs?.format ?? domain.format
+      written.outsideTime = theirs?.identity.modified ?? .now
+      written.take(theirs?.values ?? [:], unless: snapshot)
     }
-    let theirs = try read(path, location)
-    let base = theirs?.values ?? [:]
-    written.format = theirs?.format ?? domain.format
-    written.outsideTime = theirs?.identity.modified ?? .now
-    for key in Set(base.keys).union(snapshot.base.keys) where snapshot.overlay[key] == nil {
-      guard base[key] != snapshot.base[key] else { continue }
-      written.outside.append(base[key].map { .set(key, $0, .unknown) } ?? .remove(key))
-    }
-    written.values = snapshot.merged(onto: base)
+    written.base = snapshot.merged(onto: written.base)
     return written
   }
 
   private func replace(
-    _ written: Written, _ snapshot: DomainSnapshot, _ location: Location
+    _ written: Written, _ location: Location
   ) throws(SystemError) -> FileIdentity {
     let file = ListFile(path: layout.path(location))
     let metadata = MetadataFile(path: layout.metadataPath(location))
@@ -97,65 +137,90 @@ extension Store {
       identity throws(SystemError) in
       try metadata.write(
         MetadataFile.Contents(
-          identity: identity, modified: snapshot.modified, keys: snapshot.metadata))
+          identity: identity, modified: written.base.modified, keys: written.base.metadata))
     }
   }
 
-  /// The list in its format; old-style becomes XML, and what the format cannot hold binary.
+  /// The list in its format; old-style becomes XML, and what the format cannot hold, or not in a
+  /// list that can be read again, binary.
   private func encode(_ written: Written, _ location: Location) -> [UInt8] {
-    let value = Value.dictionary(written.values)
+    let value = Value.dictionary(written.base.values)
     do throws(FormatError) {
-      return try Document.write(value, as: written.format == .openStep ? .xml : written.format)
+      let bytes = try Document.write(
+        value, as: written.format == .openStep ? .xml : written.format)
+      if bytes.count <= ListFile.largest { return bytes }
+      log("\(location.domain): the list is now a binary one, because it is larger than 1 GiB")
     } catch {
       log("\(location.domain): the list is now a binary one, because \(error)")
-      return Document.binary(value)
     }
+    return Document.binary(value)
+  }
+}
+
+extension Store.Written {
+  /// Takes somebody else's values into the base, and notes how they differ; of keys that we have
+  /// changed ours will win.
+  fileprivate mutating func take(_ theirs: [Key: Value], unless snapshot: DomainSnapshot) {
+    for key in Set(theirs.keys).union(base.values.keys) {
+      guard theirs[key] != base.values[key] else { continue }
+      base.metadata[key] = theirs[key].map { _ in Metadata(text: nil, modified: outsideTime) }
+      guard snapshot.change(of: key) == nil else { continue }
+      outside.append(theirs[key].map { .set(key, $0, .unknown) } ?? .remove(key))
+    }
+    base.values = theirs
   }
 }
 
 extension Store.State {
-  /// Takes in a rewritten list: what it contains leaves the overlay and the journal.
+  /// Takes in a rewritten list: what it contains leaves the layers and the journal. Cost: O(what
+  /// somebody else changed).
+  /// - Returns: what somebody else changed, and the journal's files that are to be removed.
   fileprivate mutating func finish(
-    _ written: Store.Written, _ location: Location, through: UInt64, _ log: (String) -> Void
-  ) -> Changeset {
-    guard var domain = domains.removeValue(forKey: location) else { return Changeset() }
-    domain.snapshot.base = written.values
-    domain.snapshot.overlay = domain.snapshot.overlay.filter { $0.value.sequence > through }
+    _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
+  ) -> (Changeset, released: [String]) {
+    guard var domain = domains.removeValue(forKey: location) else { return (Changeset(), []) }
+    domain.snapshot.finishRewrite(written.base, layers: start.layers)
     domain.identity = written.identity
+    domain.size = Int(written.identity?.size ?? 0)
     domain.format = written.format == .openStep ? .xml : written.format
     domain.failure = nil
-    domain.sharesRecord = domain.lastEdit > through && domain.sharesRecord
-    var outside: [Changeset.Item] = []
-    for edit in written.outside {
-      outside.append(Changeset.Item(location, edit))
-      if case .set(let key, _, _) = edit, domain.snapshot.overlay[key] == nil {
-        domain.snapshot.metadata[key] = Metadata(text: nil, modified: written.outsideTime)
-      }
-    }
-    let isSaved = domain.lastEdit <= through
-    if isSaved, !written.values.isEmpty { domain.snapshot.exists = true }
+    domain.sharesRecord = domain.lastEdit > start.through && domain.sharesRecord
+    let isSaved = domain.lastEdit <= start.through
+    if isSaved, !written.base.values.isEmpty { domain.snapshot.exists = true }
     domain.unsavedSince = isSaved ? nil : .now
-    domain.firstUnsaved = through + 1
+    domain.firstUnsaved = start.through + 1
     domains[location] = domain
-    release(location, through: through, written.identity, log)
-    return Changeset(outside, time: written.outsideTime)
+    let outside = written.outside.map { Changeset.Item(location, $0) }
+    return (
+      Changeset(outside, time: written.outsideTime),
+      release(location, through: start.through, written.identity, log)
+    )
   }
 
   private mutating func release(
     _ location: Location, through: UInt64, _ identity: FileIdentity?, _ log: (String) -> Void
-  ) {
-    let unsaved = domains.values.filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
-    let pending = pending.values.compactMap { $0.first?.sequence }
+  ) -> [String] {
     do throws(SystemError) {
-      guard let oldest = (unsaved + pending).min() else {
-        try journal?.release(through: .max)
-        return
+      if oldestUnsaved != nil {
+        _ = try journal?.append(.checkpoint(location, through: through, identity))
       }
-      _ = try journal?.append(.checkpoint(location, through: through, identity))
-      try journal?.release(through: oldest - 1)
+      return try releaseJournal()
     } catch {
       // The records stay; replaying them again changes nothing.
       log("the journal could not be shortened: \(error)")
+      return []
     }
+  }
+
+  /// The first record that is not in a list.
+  private var oldestUnsaved: UInt64? {
+    let unsaved = domains.values.filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
+    return (unsaved + pending.values.compactMap { $0.first?.sequence }).min()
+  }
+
+  /// Lets go of the records that the lists have.
+  /// - Returns: the journal's files that are to be removed.
+  mutating func releaseJournal() throws(SystemError) -> [String] {
+    try journal?.release(through: oldestUnsaved.map { $0 - 1 } ?? .max) ?? []
   }
 }

@@ -17,6 +17,7 @@ extension Store {
     return try state.withLock { state throws(EngineError) in
       let effective = state.effective(items)
       guard !effective.isEmpty else { return (Changeset(), false) }
+      try state.grow(by: effective)
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
       let changeset = Changeset(effective, time: time)
       let record = state.record(changeset)
@@ -68,16 +69,19 @@ extension Store {
   /// Returns when every change that was committed before is on the disk. Blocks for one
   /// fdatasync(2) of the journal; needs no list to be rewritten.
   public func synchronize() throws(EngineError) {
-    let (paths, sequence) = state.withLock { state in
-      (state.journal?.unsynchronizedPaths ?? [], state.journal?.lastSequence ?? 0)
+    let (paths, sequence) = try state.withLock { state throws(EngineError) in
+      try EngineError.wrapping { () throws(SystemError) in
+        (try state.journal?.unsynchronizedPaths() ?? [], state.journal?.lastSequence ?? 0)
+      }
     }
-    try EngineError.wrapping { () throws(SystemError) in
-      for path in paths {
-        do throws(SystemError) {
-          try Descriptor(opening: path, O_WRONLY).synchronizeData()
-        } catch  where error.errno == .noSuchFile {
-          // Released meanwhile: its records are in lists that were made durable.
-        }
+    for path in paths {
+      do throws(SystemError) {
+        try Descriptor(opening: path, O_WRONLY).synchronizeData()
+      } catch  where error.errno == .noSuchFile {
+        // Released meanwhile: its records are in lists that were made durable.
+      } catch {
+        state.withLock { $0.journal?.noteFailure(path) }
+        throw EngineError(error)
       }
     }
     state.withLock { $0.journal?.noteSynchronized(paths, through: sequence) }
@@ -98,6 +102,23 @@ extension Store.State {
     }
   }
 
+  /// Refuses what would make a list larger than can be read again. What a set replaces is taken
+  /// off, what is removed is not: the next rewrite tells the true size.
+  fileprivate mutating func grow(by items: [Changeset.Item]) throws(EngineError) {
+    for item in items {
+      guard case .set(let key, let value, _) = item.edit, let domain = domains[item.location] else {
+        continue
+      }
+      let size = domain.size + value.byteCount - (domain.snapshot[key]?.byteCount ?? 0)
+      guard size <= ListFile.largest else {
+        throw EngineError(
+          .system(.fileTooLarge), domain: item.location.domain, key: key,
+          "the list of the domain would be larger than 1 GiB; remove large values first")
+      }
+      domains[item.location]?.size = size
+    }
+  }
+
   /// How the journal keeps the changeset.
   fileprivate func record(_ changeset: Changeset) -> JournalRecord {
     if changeset.items.count == 1, let item = changeset.items.first,
@@ -115,7 +136,7 @@ extension Store.State {
     var isFirstUnsaved = false
     let sharesRecord = changeset.locations.count > 1
     for item in changeset.items {
-      domains[item.location]?.snapshot.apply(item.edit, sequence: sequence, time: changeset.time)
+      domains[item.location]?.snapshot.apply(item.edit, time: changeset.time)
       domains[item.location]?.lastEdit = sequence
       if sharesRecord { domains[item.location]?.sharesRecord = true }
       if domains[item.location]?.unsavedSince == nil {
@@ -125,5 +146,19 @@ extension Store.State {
       }
     }
     return isFirstUnsaved
+  }
+}
+
+extension Value {
+  /// About how many bytes it takes in a binary list. Cost: O(values).
+  fileprivate var byteCount: Int {
+    switch self {
+    case .string(let text): text.utf8.count + 5
+    case .data(let data): data.count + 5
+    case .array(let items): items.reduce(9) { $0 + $1.byteCount + 4 }
+    case .dictionary(let items):
+      items.reduce(9) { $0 + $1.key.string.utf8.count + $1.value.byteCount + 13 }
+    default: 9
+    }
   }
 }

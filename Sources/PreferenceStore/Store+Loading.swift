@@ -50,34 +50,22 @@ extension Store {
 
   private func contents(_ location: Location) throws(EngineError) -> Domain {
     var domain = Domain()
+    var base = DomainSnapshot.Base()
     for path in layout.paths(location).reversed() {
       guard let list = try read(path, location) else { continue }
-      domain.snapshot.base.merge(list.values) { $1 }
+      base.values.merge(list.values) { $1 }
+      base.modified = max(base.modified, list.identity.modified)
       domain.snapshot.exists = true
-      domain.snapshot.modified = max(domain.snapshot.modified, list.identity.modified)
       domain.format = list.format
       domain.identity = list.identity
+      domain.size += Int(list.identity.size)
     }
-    guard location.place != .managed,
+    if location.place != .managed,
       let kept = MetadataFile(path: layout.metadataPath(location)).read()
-    else { return domain }
-    let listModified = domain.snapshot.modified
-    let isSame = kept.identity == domain.identity
-    if isSame { domain.snapshot.modified = kept.modified }
-    // Which keys somebody else changed meanwhile is not known: the time moves for all of them.
-    domain.snapshot.metadata =
-      isSame
-      ? kept.keys
-      : kept.keys.mapValues { Metadata(text: $0.text, modified: max($0.modified, listModified)) }
-    for (key, metadata) in kept.keys {
-      guard let value = domain.snapshot.base[key] else {
-        domain.snapshot.metadata[key] = nil
-        continue
-      }
-      if let text = metadata.text, !ValueText.denotes(text, value) {
-        domain.snapshot.metadata[key]?.text = nil
-      }
+    {
+      base.take(kept, isSameList: kept.identity == domain.identity)
     }
+    domain.snapshot.adopt(base)
     return domain
   }
 
@@ -97,6 +85,22 @@ extension Store {
   }
 }
 
+extension DomainSnapshot.Base {
+  /// Takes in what was kept beside a list, as far as it still speaks of the list's values.
+  fileprivate mutating func take(_ kept: MetadataFile.Contents, isSameList: Bool) {
+    let listModified = modified
+    if isSameList { modified = kept.modified }
+    for (key, known) in kept.keys {
+      guard let value = values[key] else { continue }
+      var known = known
+      // Which keys somebody else changed meanwhile is not known: the time moves for all of them.
+      if !isSameList { known.modified = max(known.modified, listModified) }
+      if let text = known.text, !ValueText.denotes(text, value) { known.text = nil }
+      metadata[key] = known
+    }
+  }
+}
+
 extension Store.State {
   /// Takes in what was read, with the replayed edits on top.
   fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) {
@@ -110,7 +114,7 @@ extension Store.State {
       case .growth(let growth): change = growth.edit(of: domain.snapshot[growth.key])
       }
       guard let change else { continue }
-      domain.snapshot.apply(change, sequence: edit.sequence, time: edit.time)
+      domain.snapshot.apply(change, time: edit.time)
       domain.lastEdit = edit.sequence
       domain.sharesRecord = true
       if domain.unsavedSince == nil {

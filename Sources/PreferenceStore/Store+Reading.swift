@@ -24,9 +24,7 @@ extension Store {
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
-    try read(location) { snapshot in
-      snapshot[key].map { ($0, snapshot.text(of: key), snapshot.modified(key)) }
-    }
+    try read(location) { $0.entry(key) }
   }
 
   /// The location as it is now; later changes are not in it.

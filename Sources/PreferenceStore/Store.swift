@@ -33,10 +33,13 @@ public final class Store: Sendable {
     /// A record holds edits of this location and of others: it must be durable before one of the
     /// lists is, or a loss of power could keep half of a rename.
     var sharesRecord = false
+    /// About how many bytes the list has, with the changes that are not in it.
+    var size = 0
     /// Why the last rewrite failed.
     var failure: EngineError?
   }
 
+  /// A replayed record of a location that is not loaded yet.
   struct Pending: Sendable {
     var sequence: UInt64
     var time: Timestamp
@@ -84,13 +87,21 @@ public final class Store: Sendable {
       Self.replay(entries, into: &initial)
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: entries)
-        if initial.pending.isEmpty { try initial.journal?.release(through: .max) }
       }
       state = Mutex(initial)
     } catch {
       if error.errno == .wouldBlock { throw EngineError(.owned, error.path) }
       throw EngineError(error)
     }
+    if !isReadOnly { releaseReplayed() }
+  }
+
+  /// After a start that found nothing to do, the files of earlier owners go.
+  private func releaseReplayed() {
+    remove(
+      state.withLock { state in
+        do { return try state.releaseJournal() } catch { return [] }
+      })
   }
 
   private static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {

@@ -18,7 +18,7 @@ public struct Descriptor: ~Copyable, Sendable {
   public init(
     opening path: String, _ flags: CInt, mode: mode_t = 0o600
   ) throws(SystemError) {
-    let number = retrying { open(path, flags | O_CLOEXEC, mode) }
+    let number = systemCall("open", path) { open(path, flags | O_CLOEXEC, mode) }
     if number < 0 { throw SystemError("open", path) }
     self.init(owning: number, path: path)
   }
@@ -30,7 +30,10 @@ public struct Descriptor: ~Copyable, Sendable {
     var done = 0
     while done < bytes.count {
       let count = bytes.withUnsafeBytes { buffer in
-        retrying { Glibc.write(number, buffer.baseAddress.map { $0 + done }, buffer.count - done) }
+        systemCall("write", path) { most in
+          Glibc.write(
+            number, buffer.baseAddress.map { $0 + done }, min(buffer.count - done, most))
+        }
       }
       if count < 0 { throw SystemError("write", path) }
       done += count
@@ -48,7 +51,7 @@ public struct Descriptor: ~Copyable, Sendable {
       let room = max(expected + 1 - filled, 4096)
       var count = 0
       let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, initialized in
-        count = retrying { read(number, buffer.baseAddress, room) }
+        count = systemCall("read", path) { read(number, buffer.baseAddress, room) }
         initialized = max(count, 0)
       }
       if count < 0 { throw SystemError("read", path) }
@@ -62,49 +65,51 @@ public struct Descriptor: ~Copyable, Sendable {
   /// fstat(2).
   public func status() throws(SystemError) -> stat {
     var status = stat()
-    if fstat(number, &status) != 0 { throw SystemError("fstat", path) }
+    if systemCall("fstat", path, { fstat(number, &status) }) != 0 {
+      throw SystemError("fstat", path)
+    }
     return status
   }
 
   /// fsync(2): contents and metadata are on the disk when it returns.
   public func synchronize() throws(SystemError) {
-    if retrying({ fsync(number) }) != 0 { throw SystemError("fsync", path) }
+    if systemCall("fsync", path, { fsync(number) }) != 0 { throw SystemError("fsync", path) }
   }
 
   /// fdatasync(2): contents and size are on the disk when it returns.
   public func synchronizeData() throws(SystemError) {
-    if retrying({ fdatasync(number) }) != 0 { throw SystemError("fdatasync", path) }
+    if systemCall("fdatasync", path, { fdatasync(number) }) != 0 {
+      throw SystemError("fdatasync", path)
+    }
   }
 
   /// ftruncate(2).
   public func truncate(to size: Int) throws(SystemError) {
-    if retrying({ ftruncate(number, off_t(size)) }) != 0 { throw SystemError("ftruncate", path) }
+    if systemCall("ftruncate", path, { ftruncate(number, off_t(size)) }) != 0 {
+      throw SystemError("ftruncate", path)
+    }
   }
 
   /// flock(2) with LOCK_EX; waits for the lock unless `waiting` is false.
   /// - Returns: false when somebody else holds it and `waiting` is false.
   public func lockExclusively(waiting: Bool) throws(SystemError) -> Bool {
-    if retrying({ flock(number, LOCK_EX | (waiting ? 0 : LOCK_NB)) }) == 0 { return true }
+    let operation = LOCK_EX | (waiting ? 0 : LOCK_NB)
+    if systemCall("flock", path, { flock(number, operation) }) == 0 { return true }
     if Errno.current == .wouldBlock { return false }
     throw SystemError("flock", path)
   }
 
   /// fchmod(2).
   public func changeMode(_ mode: mode_t) throws(SystemError) {
-    if fchmod(number, mode) != 0 { throw SystemError("fchmod", path) }
+    if systemCall("fchmod", path, { fchmod(number, mode) }) != 0 {
+      throw SystemError("fchmod", path)
+    }
   }
 
   /// fchown(2).
   public func changeOwner(_ user: uid_t, _ group: gid_t) throws(SystemError) {
-    if fchown(number, user, group) != 0 { throw SystemError("fchown", path) }
-  }
-}
-
-/// Calls again as long as the call is interrupted by a signal.
-@inline(__always)
-func retrying<Result: SignedInteger>(_ call: () -> Result) -> Result {
-  while true {
-    let result = call()
-    if result != -1 || errno != EINTR { return result }
+    if systemCall("fchown", path, { fchown(number, user, group) }) != 0 {
+      throw SystemError("fchown", path)
+    }
   }
 }

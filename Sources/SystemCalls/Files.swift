@@ -5,7 +5,7 @@ public enum Files {
   /// stat(2); nil where there is nothing at the path.
   public static func status(_ path: String) throws(SystemError) -> stat? {
     var status = stat()
-    if stat(path, &status) == 0 { return status }
+    if systemCall("stat", path, { stat(path, &status) }) == 0 { return status }
     let reason = Errno.current
     if reason == .noSuchFile || reason == .notDirectory { return nil }
     throw SystemError("stat", path, reason)
@@ -63,12 +63,14 @@ public enum Files {
 
   /// Makes the directory and those above it, as `mkdir -p`; those made get `mode`.
   public static func makeDirectories(_ path: String, mode: mode_t) throws(SystemError) {
-    if mkdir(path, mode) == 0 { return }
+    if systemCall("mkdir", path, { mkdir(path, mode) }) == 0 { return }
     switch Errno.current {
     case .fileExists where isDirectory(path): return
     case .noSuchFile:
       try makeDirectories(parent(of: path), mode: mode)
-      if mkdir(path, mode) != 0, !isDirectory(path) { throw SystemError("mkdir", path) }
+      if systemCall("mkdir", path, { mkdir(path, mode) }) != 0, !isDirectory(path) {
+        throw SystemError("mkdir", path)
+      }
     case let reason: throw SystemError("mkdir", path, reason)
     }
   }
@@ -87,12 +89,16 @@ public enum Files {
 
   /// rename(2).
   public static func rename(_ old: String, to new: String) throws(SystemError) {
-    if Glibc.rename(old, new) != 0 { throw SystemError("rename", new) }
+    if systemCall("rename", new, { Glibc.rename(old, new) }) != 0 {
+      throw SystemError("rename", new)
+    }
   }
 
   /// unlink(2); something that is not there is no error.
   public static func remove(_ path: String) throws(SystemError) {
-    if unlink(path) != 0, Errno.current != .noSuchFile { throw SystemError("unlink", path) }
+    if systemCall("unlink", path, { unlink(path) }) != 0, Errno.current != .noSuchFile {
+      throw SystemError("unlink", path)
+    }
   }
 
   /// Makes the entries of a directory durable (fsync(2) of the directory).
@@ -103,7 +109,7 @@ public enum Files {
   /// Throws where this process may not write to the file or directory (access(2), W_OK): EACCES,
   /// or EROFS.
   public static func checkWritable(_ path: String) throws(SystemError) {
-    if access(path, W_OK) != 0 { throw SystemError("write", path) }
+    if systemCall("access", path, { access(path, W_OK) }) != 0 { throw SystemError("write", path) }
   }
 
   /// The bytes left for this user on the path's file system; nil where it does not say.
@@ -118,7 +124,9 @@ public enum Files {
   /// statvfs(3).
   public static func space(_ path: String) throws(SystemError) -> statvfs {
     var space = statvfs()
-    if statvfs(path, &space) != 0 { throw SystemError("statvfs", path) }
+    if systemCall("statvfs", path, { statvfs(path, &space) }) != 0 {
+      throw SystemError("statvfs", path)
+    }
     return space
   }
 

@@ -1,0 +1,128 @@
+import PropertyList
+
+/// A dictionary whose copies share their contents: a change costs O(log n) while somebody holds a
+/// copy, and happens in place where nobody does.
+///
+/// A hash array mapped trie: nodes of up to 32 slots, five bits of the key's hash a level. Below
+/// the last bits, keys whose hashes are equal lie in one node in no order.
+struct PersistentMap<Element: Sendable>: Sendable {
+  fileprivate final class Leaf: Sendable {
+    let key: Key
+    let hash: UInt
+    let element: Element
+
+    init(_ key: Key, _ hash: UInt, _ element: Element) {
+      self.key = key
+      self.hash = hash
+      self.element = element
+    }
+  }
+
+  fileprivate enum Slot: Sendable {
+    case leaf(Leaf)
+    case node(Node)
+  }
+
+  fileprivate struct Node: Sendable {
+    /// Which of the 32 slots are there; nothing below the last level.
+    var bitmap: UInt32 = 0
+    var slots: [Slot] = []
+  }
+
+  private var root = Node()
+
+  /// The number of keys.
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+
+  /// The element of a key.
+  subscript(key: Key) -> Element? {
+    isEmpty ? nil : find(key, hash: UInt(bitPattern: key.hashValue))
+  }
+
+  /// Gives the key the element. Cost: O(log n).
+  mutating func set(_ element: Element, for key: Key) {
+    set(element, for: key, hash: UInt(bitPattern: key.hashValue))
+  }
+
+  /// The element of a key whose hash is known.
+  func find(_ key: Key, hash: UInt) -> Element? { root.find(key, hash: hash) }
+
+  /// Gives a key whose hash is known the element.
+  mutating func set(_ element: Element, for key: Key, hash: UInt) {
+    if root.insert(Leaf(key, hash, element), level: 0) { count += 1 }
+  }
+
+  /// Every key and its element, in no order.
+  func forEach(_ body: (Key, Element) -> Void) { root.forEach(body) }
+}
+
+extension PersistentMap.Node {
+  private static var bits: UInt { 5 }
+  private static var lastLevel: UInt { UInt(UInt.bitWidth) / bits }
+
+  /// The slot's bit, and its index among those that are there.
+  private func place(of hash: UInt, level: UInt) -> (bit: UInt32, index: Int) {
+    let bit = UInt32(1) << UInt32(truncatingIfNeeded: hash >> (level * Self.bits) & 31)
+    return (bit, (bitmap & (bit - 1)).nonzeroBitCount)
+  }
+
+  fileprivate func find(_ key: Key, hash: UInt) -> Element? {
+    var node = self
+    for level in 0...Self.lastLevel {
+      let (bit, index) = node.place(of: hash, level: level)
+      guard node.bitmap & bit != 0 else { return nil }
+      switch node.slots[index] {
+      case .leaf(let leaf): return leaf.hash == hash && leaf.key == key ? leaf.element : nil
+      case .node(let next): node = next
+      }
+    }
+    for case .leaf(let leaf) in node.slots where leaf.key == key { return leaf.element }
+    return nil
+  }
+
+  /// - Returns: whether the key is new.
+  fileprivate mutating func insert(_ leaf: PersistentMap.Leaf, level: UInt) -> Bool {
+    guard level <= Self.lastLevel else { return insertLast(leaf) }
+    let (bit, index) = place(of: leaf.hash, level: level)
+    guard bitmap & bit != 0 else {
+      bitmap |= bit
+      slots.insert(.leaf(leaf), at: index)
+      return true
+    }
+    switch slots[index] {
+    case .leaf(let old) where old.key == leaf.key:
+      slots[index] = .leaf(leaf)
+      return false
+    case .leaf(let old):
+      var node = PersistentMap.Node()
+      _ = node.insert(old, level: level + 1)
+      _ = node.insert(leaf, level: level + 1)
+      slots[index] = .node(node)
+      return true
+    case .node(var node):
+      // The slot lets go of the node, so that it is changed in place.
+      slots[index] = .leaf(leaf)
+      defer { slots[index] = .node(node) }
+      return node.insert(leaf, level: level + 1)
+    }
+  }
+
+  private mutating func insertLast(_ leaf: PersistentMap.Leaf) -> Bool {
+    let index = slots.firstIndex { slot in
+      if case .leaf(let old) = slot { old.key == leaf.key } else { false }
+    }
+    if let index { slots[index] = .leaf(leaf) } else { slots.append(.leaf(leaf)) }
+    return index == nil
+  }
+
+  fileprivate func forEach(_ body: (Key, Element) -> Void) {
+    for slot in slots {
+      switch slot {
+      case .leaf(let leaf): body(leaf.key, leaf.element)
+      case .node(let node): node.forEach(body)
+      }
+    }
+  }
+}
