@@ -56,7 +56,7 @@ let package = Package(
       dependencies: [
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
       ],
-      swiftSettings: strict),
+      exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
       name: "PreferenceEngineTests",
       dependencies: [

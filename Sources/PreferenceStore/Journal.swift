@@ -4,17 +4,8 @@ import SystemCalls
 
 /// The journal: what was acknowledged and may not be in the lists yet.
 ///
-/// Files `journal.<n>` in the state directory, the highest being appended to:
-///
-///     header  := "PREFJRNL" version:u32 0:u32
-///     record  := length:u32 crc32c:u32 sequence:u64 payload      (the sum covers sequence, payload)
-///
-/// What each broken state leads to: a torn tail (the last record cut off or with a wrong sum) is
-/// what a crash during a write leaves, was never acknowledged, and is passed over; a record that
-/// is damaged in the middle ends the replay of its file, which is put aside as `damaged.<n>`, with a
-/// line in the log; a file of another
-/// version is left alone and the store refuses to open. Replay is idempotent. Files are never
-/// appended to by a later owner, so that what follows a torn tail is never lost.
+/// `PreferenceStore.docc/JournalFormat.md` has the layout of the files, what each broken state leads
+/// to, and the order in which they are made, emptied and removed.
 ///
 /// Threads: the owner calls everything but `synchronize` under its own lock.
 final class Journal {

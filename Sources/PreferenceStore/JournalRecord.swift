@@ -12,17 +12,8 @@ enum JournalRecord: Equatable {
   case checkpoint(Location, through: UInt64, FileIdentity?)
 }
 
-/// The payload of a record, version 1. Numbers are little-endian; "counted" is a 32-bit length
-/// and the bytes.
-///
-///     record     := 1 time:i64 count:u32 item*   |   2 location through:u64 identity
-///                 | 3 time:i64 location key:counted base:u32 bare:u8 suffix:counted
-///     item       := location edit
-///     location   := place:counted domain:counted
-///     edit       := 1 key:counted text value:counted(binary list)
-///                 | 2 key:counted | 3 (create domain) | 4 (remove domain)
-///     text       := 0 (canonical) | 1 bytes:counted
-///     identity   := 0 (no list) | 1 size:i64 modified:i64 inode:u64
+// The payload of a record, version 1, as PreferenceStore.docc/JournalFormat.md has it.
+
 extension JournalRecord {
   func encoded() -> [UInt8] {
     var writer = ByteWriter()

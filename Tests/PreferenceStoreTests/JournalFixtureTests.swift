@@ -1,0 +1,90 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import SystemCalls
+import Testing
+
+@testable import PreferenceStore
+
+/// Journals as programs of each version wrote them. They must be read for ever: a test that
+/// fails here means users who lose settings, never a fixture to be made anew.
+@Suite("Journal: kept fixtures") struct JournalFixtureTests {
+  private func open(
+    _ fixture: String, in sandbox: Sandbox, _ body: (TestStore, String) throws -> Void
+  ) throws {
+    let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("Fixtures/\(fixture)")
+    let directory = sandbox.state + "/s"
+    try Files.makeDirectories(directory, mode: 0o700)
+    try FileManager.default.copyItem(atPath: source.path, toPath: directory + "/journal.4")
+    sandbox.makeList(sandbox.config + "/checked.plist", "dict(K='list')")
+    sandbox.makeList(sandbox.config + "/grown.plist", "dict(K='x' * 5000)")
+    try body(try TestStore(sandbox), directory)
+  }
+
+  private static let user = Location(.user, "d")
+
+  @Test("version 1: every kind of record, edit and value")
+  func version1() throws {
+    try withSandbox { sandbox in
+      try open("journal-v1", in: sandbox) { (test: TestStore, _: String) throws -> Void in
+        let values: [Key: Value] = [
+          "string": "text", "integer": -5, "large": .integer(WideInteger(UInt64.max)), "real": 1.5,
+          "yes": true, "date": .date(AbsoluteTime(seconds: 0.25)), "data": .data([0, 255]),
+          "array": ["a", 1], "dictionary": ["k": ["n": false]], "ключ": "значение",
+        ]
+        for (key, value) in values { #expect(try test.get(key, Self.user) == value, "\(key)") }
+        #expect(try test.store.find("integer", at: Self.user)?.text == Array(" -5\n".utf8))
+        #expect(
+          try test.store.find("integer", at: Self.user)?.modified.nanoseconds
+            == 1_700_000_000_000_000_000)
+        #expect(try test.get("removed", Self.user) == nil)
+        #expect(try test.get("K", Location(.host, "moved")) == 1)
+        #expect(try test.get("K", Location(.user, "checked")) == "list")
+        #expect(
+          try test.get("K", Location(.user, "grown"))
+            == .string(String(repeating: "x", count: 5000) + "and more"))
+        #expect(try test.store.exists(Location(.user, "empty")))
+        #expect(try !test.store.exists(Location(.user, "gone")))
+        #expect(test.lines.all.isEmpty, "\(test.lines.all)")
+      }
+    }
+  }
+
+  @Test("version 1, torn: what was whole is there")
+  func torn() throws {
+    try withSandbox { sandbox in
+      try open("journal-v1-torn", in: sandbox) {
+        (test: TestStore, directory: String) throws -> Void in
+        #expect(try test.get("string", Self.user) == "text")
+        #expect(test.lines.all.contains { $0.contains("torn or damaged") })
+        #expect(!FileManager.default.fileExists(atPath: directory + "/damaged.4"))
+      }
+    }
+  }
+
+  @Test("version 1, damaged in the middle: put aside, what stands before it is there")
+  func damaged() throws {
+    try withSandbox { sandbox in
+      try open("journal-v1-damaged", in: sandbox) {
+        (test: TestStore, directory: String) throws -> Void in
+        #expect(try test.get("string", Self.user) == "text")
+        #expect(try test.get("K", Location(.host, "moved")) == nil)
+        #expect(FileManager.default.fileExists(atPath: directory + "/damaged.4"))
+      }
+    }
+  }
+
+  @Test("a version to come: the store does not open, and the file stays")
+  func future() throws {
+    try withSandbox { sandbox in
+      do {
+        try open("journal-v2-header", in: sandbox) { _, _ in Issue.record("the store opened") }
+      } catch let error as EngineError {
+        #expect(error.reason == .system(.notSupported))
+      }
+      #expect(FileManager.default.fileExists(atPath: sandbox.state + "/s/journal.4"))
+    }
+  }
+}
