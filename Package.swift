@@ -25,7 +25,9 @@ let package = Package(
     // 3: search list, lookup, observers, writer
     .target(
       name: "PreferenceEngine",
-      dependencies: ["PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls"],
+      dependencies: [
+        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
+      ],
       swiftSettings: strict),
     // 5: preferences as nodes, names and bytes
     .target(
@@ -45,10 +47,19 @@ let package = Package(
       ], swiftSettings: strict),
 
     .executableTarget(
-      name: "prefsfs-bench", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
+      name: "prefsfs-bench",
+      dependencies: [
+        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
+      ],
+      swiftSettings: strict),
 
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
+    // What the fuzzers call; scripts/fuzz links it with libFuzzer.
+    .target(
+      name: "Fuzzing", dependencies: ["PreferenceStore", "PropertyList"], path: "Tests/Fuzzing",
+      exclude: ["Corpus"], swiftSettings: strict),
+    .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: strict),
     .testTarget(
       name: "PropertyListTests", dependencies: ["PropertyList", "Support"], swiftSettings: strict),
     .testTarget(

@@ -2,6 +2,7 @@
 #ifndef PREFSFS_CLINUX_SHIM_H
 #define PREFSFS_CLINUX_SHIM_H
 
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>

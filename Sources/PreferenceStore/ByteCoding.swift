@@ -10,6 +10,13 @@ struct ByteWriter {
     withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
+  /// Puts a number over what stands at the offset.
+  mutating func overwrite<Number: FixedWidthInteger>(at offset: Int, with number: Number) {
+    withUnsafeBytes(of: number.littleEndian) {
+      bytes.replaceSubrange(offset..<offset + $0.count, with: $0)
+    }
+  }
+
   /// A length of 32 bits, and the bytes.
   mutating func append(counted content: some Collection<UInt8>) {
     append(UInt32(content.count))

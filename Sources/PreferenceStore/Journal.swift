@@ -68,6 +68,13 @@ final class Journal {
     return ordered(entries)
   }
 
+  /// What one file's bytes hold.
+  static func entries(ofFile bytes: [UInt8]) -> [Entry] {
+    var entries: [Entry] = []
+    _ = parse(bytes, path: "", into: &entries) { _ in }
+    return ordered(entries)
+  }
+
   /// By number, each once: a file that was doubtful may be there beside the one that replaced it.
   private static func ordered(_ entries: [Entry]) -> [Entry] {
     var last: UInt64 = 0
@@ -168,21 +175,20 @@ final class Journal {
       begin(try Fresh(directory, number))
     }
     let last = segments.count - 1
-    let payload = record.encoded()
-    var content = ByteWriter()
-    content.append(lastSequence + 1)
-    var bytes = ByteWriter()
-    bytes.append(UInt32(payload.count))
-    let body = content.bytes + payload
-    bytes.append(Checksum.crc32c(body[...]))
+    var writer = ByteWriter()
+    writer.append(0 as UInt64)
+    writer.append(lastSequence + 1)
+    record.encode(into: &writer)
+    writer.overwrite(at: 0, with: UInt32(writer.bytes.count - 16))
+    writer.overwrite(at: 4, with: Checksum.crc32c(writer.bytes[8...]))
     do {
-      try active.value.write(bytes.bytes + body)
+      try active.value.write(writer.bytes)
     } catch {
       do { try active.value.truncate(to: segments[last].size) } catch {}
       throw error
     }
     lastSequence += 1
-    segments[last].size += bytes.bytes.count + body.count
+    segments[last].size += writer.bytes.count
     segments[last].lastSequence = lastSequence
     segments[last].isSynchronized = false
     return lastSequence

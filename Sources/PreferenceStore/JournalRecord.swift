@@ -17,6 +17,11 @@ enum JournalRecord: Equatable {
 extension JournalRecord {
   func encoded() -> [UInt8] {
     var writer = ByteWriter()
+    encode(into: &writer)
+    return writer.bytes
+  }
+
+  func encode(into writer: inout ByteWriter) {
     switch self {
     case .change(let changeset):
       writer.append(1 as UInt8)
@@ -45,7 +50,6 @@ extension JournalRecord {
         writer.append(identity.inode)
       }
     }
-    return writer.bytes
   }
 
   /// nil where the payload is none of this version.

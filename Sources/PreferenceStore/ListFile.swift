@@ -112,7 +112,8 @@ struct ListFile {
   ) throws(SystemError) -> FileIdentity {
     let target = self.target
     let directory = Files.parent(of: target)
-    let temporary = "\(directory)/.prefsfs-\(getpid())-\(UInt32.random(in: 0...(.max)))"
+    let name = "\(Self.temporaryPrefix)\(getpid())-\(UInt32.random(in: 0...(.max)))"
+    let temporary = "\(directory)/\(name)"
     do throws(SystemError) {
       let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL)
       let old = try Files.status(target)
@@ -130,6 +131,16 @@ struct ListFile {
     } catch {
       do { try Files.remove(temporary) } catch {}
       throw error
+    }
+  }
+
+  private static let temporaryPrefix = ".prefsfs-"
+
+  /// Removes what crashed rewrites have left in a directory; the caller holds its lock, so that
+  /// nobody is writing there.
+  static func removeLeftovers(in directory: String) throws(SystemError) {
+    for name in try Files.names(in: directory) ?? [] where name.hasPrefix(temporaryPrefix) {
+      try Files.remove("\(directory)/\(name)")
     }
   }
 

@@ -22,18 +22,38 @@ struct MetadataFile {
   func read() -> Contents? {
     guard let bytes = try? Files.contents(path, limit: 1 << 30),
       case .dictionary(let root)? = try? Document.read(bytes).value,
-      let modified = root["modified"]?.timestamp, case .dictionary(let keys)? = root["keys"]
+      let modified = root["modified"]?.timestamp, case .array(let keys)? = root["keys"],
+      case .data(let times)? = root["times"], case .dictionary(let texts)? = root["texts"],
+      times.count == keys.count * 8
     else { return nil }
-    return Contents(
+    var contents = Contents(
       identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified,
-      keys: keys.compactMapValues { Metadata($0) })
+      keys: [Key: Metadata](minimumCapacity: keys.count))
+    var reader = ByteReader(times[...])
+    for key in keys {
+      guard case .string(let name) = key, let time = try? reader.number(Int64.self) else {
+        return nil
+      }
+      contents.keys[Key(name)] = Metadata(text: nil, modified: Timestamp(nanoseconds: time))
+    }
+    for case (let key, .data(let text)) in texts { contents.keys[key]?.text = text }
+    return contents
   }
 
-  /// Replaces the file.
+  /// Replaces the file: the keys, their times in the same order as 64-bit numbers, and the texts
+  /// of those that have one.
   func write(_ contents: Contents) throws(SystemError) {
+    var times = ByteWriter()
+    var keys: [Value] = []
+    var texts: [Key: Value] = [:]
+    for (key, metadata) in contents.keys {
+      keys.append(.string(key.string))
+      times.append(metadata.modified.nanoseconds)
+      if let text = metadata.text { texts[key] = .data(text) }
+    }
     var root: [Key: Value] = [
-      "modified": contents.modified.value,
-      "keys": .dictionary(contents.keys.mapValues(\.value)),
+      "modified": contents.modified.value, "keys": .array(keys), "times": .data(times.bytes),
+      "texts": .dictionary(texts),
     ]
     root["identity"] = contents.identity?.value
     try Files.makeDirectories(Files.parent(of: path), mode: 0o700)
@@ -55,18 +75,6 @@ extension Value {
   fileprivate var signed: Int64? {
     guard case .integer(let number) = self else { return nil }
     return number.signed
-  }
-}
-
-extension Metadata {
-  fileprivate var value: Value {
-    text.map { .array([modified.value, .data($0)]) } ?? .array([modified.value])
-  }
-
-  fileprivate init?(_ value: Value) {
-    guard case .array(let items) = value, let modified = items.first?.timestamp else { return nil }
-    self.modified = modified
-    if items.count > 1, case .data(let bytes) = items[1] { text = bytes }
   }
 }
 

@@ -95,6 +95,7 @@ extension Store {
     _ = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try lock.lockExclusively(waiting: true)
     }
+    tidy([directory, Files.parent(of: layout.metadataPath(location))])
     var written = try merge(domain, location)
     written.identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       if domain.snapshot.exists || !written.base.values.isEmpty {
@@ -105,6 +106,18 @@ extension Store {
       return nil
     }
     return written
+  }
+
+  /// Once for each directory: what a crash left there goes.
+  private func tidy(_ directories: [String]) {
+    for directory in directories
+    where state.withLock({ $0.tidied.insert(directory).inserted }) {
+      do throws(SystemError) {
+        try ListFile.removeLeftovers(in: directory)
+      } catch {
+        log("a leftover of a crash stays: \(error)")
+      }
+    }
   }
 
   /// The present list, if it is another than we know, with our unsaved changes on top.

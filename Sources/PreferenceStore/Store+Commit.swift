@@ -13,7 +13,11 @@ extension Store {
   public func commit(
     _ items: [Changeset.Item]
   ) throws(EngineError) -> (changeset: Changeset, isFirstUnsaved: Bool) {
-    for location in Set(items.map(\.location)) { try prepare(location) }
+    if items.count == 1 {
+      try prepare(items[0].location)
+    } else {
+      for location in Set(items.map(\.location)) { try prepare(location) }
+    }
     return try state.withLock { state throws(EngineError) in
       let effective = state.effective(items)
       guard !effective.isEmpty else { return (Changeset(), false) }
@@ -34,12 +38,11 @@ extension Store {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
+    if state.withLock({ $0.domains[location]?.isUnsavedAndWell }) == true { return }
     _ = try read(location) { _ in }
-    let (isDirty, failure, size) = state.withLock { state in
-      let domain = state.domains[location]
-      return (domain?.unsavedSince != nil, domain?.failure, domain?.identity?.size ?? 0)
+    let (failure, size) = state.withLock { state in
+      (state.domains[location]?.failure, state.domains[location]?.identity?.size ?? 0)
     }
-    if isDirty, failure == nil { return }
     if let failure, failure.reason == .unreadable { throw failure }
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(size))
@@ -131,21 +134,36 @@ extension Store.State {
     return .change(changeset)
   }
 
+  /// - Returns: whether a list that was saved is unsaved now.
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
     var isFirstUnsaved = false
-    let sharesRecord = changeset.locations.count > 1
+    let sharesRecord = changeset.items.count > 1 && changeset.locations.count > 1
     for item in changeset.items {
-      domains[item.location]?.snapshot.apply(item.edit, time: changeset.time)
-      domains[item.location]?.lastEdit = sequence
-      if sharesRecord { domains[item.location]?.sharesRecord = true }
-      if domains[item.location]?.unsavedSince == nil {
-        domains[item.location]?.unsavedSince = .now
-        domains[item.location]?.firstUnsaved = sequence
-        isFirstUnsaved = true
-      }
+      let isFirst = domains[item.location]?.take(
+        item.edit, sequence: sequence, time: changeset.time, sharesRecord: sharesRecord)
+      if isFirst == true { isFirstUnsaved = true }
     }
     return isFirstUnsaved
+  }
+}
+
+extension Store.Domain {
+  /// Whether changes wait for a rewrite, and none has failed.
+  fileprivate var isUnsavedAndWell: Bool { unsavedSince != nil && failure == nil }
+
+  /// Takes in an edit that was recorded.
+  /// - Returns: whether the list had every change before.
+  mutating func take(
+    _ edit: Edit, sequence: UInt64, time: Timestamp, sharesRecord shared: Bool
+  ) -> Bool {
+    snapshot.apply(edit, time: time)
+    lastEdit = sequence
+    if shared { sharesRecord = true }
+    guard unsavedSince == nil else { return false }
+    unsavedSince = .now
+    firstUnsaved = sequence
+    return true
   }
 }
 

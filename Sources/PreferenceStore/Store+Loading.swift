@@ -114,13 +114,7 @@ extension Store.State {
       case .growth(let growth): change = growth.edit(of: domain.snapshot[growth.key])
       }
       guard let change else { continue }
-      domain.snapshot.apply(change, time: edit.time)
-      domain.lastEdit = edit.sequence
-      domain.sharesRecord = true
-      if domain.unsavedSince == nil {
-        domain.unsavedSince = .now
-        domain.firstUnsaved = edit.sequence
-      }
+      _ = domain.take(change, sequence: edit.sequence, time: edit.time, sharesRecord: true)
     }
     domains[location] = domain
   }

@@ -57,6 +57,8 @@ public final class Store: Sendable {
     var pending: [Location: [Pending]] = [:]
     /// Lists that could not be read, and their state then.
     var unreadable: [Location: (identity: [FileIdentity?], error: EngineError)] = [:]
+    /// Directories in which what crashes left was looked for.
+    var tidied: Set<String> = []
     var journal: Journal?
     var lastTime = Timestamp(nanoseconds: 0)
   }

@@ -1,39 +1,52 @@
 import Foundation
 import PropertyList
 
-/// Reading and writing lists of realistic keys and values, beside Foundation's
-/// PropertyListSerialization in the same run.
+/// Reading and writing lists of realistic keys and values, in nanoseconds a key, beside
+/// Foundation's PropertyListSerialization and libplist in the same run; and the memory it takes.
 enum CodecBench {
   static func run() {
-    print("microseconds a key; ratio: Foundation's time by ours, higher is better\n")
+    let report = Report()
     for count in [100, 10_000, 100_000] {
-      let value = sample(count)
-      for (format, theirs) in [
-        (PropertyList.Format.binary, PropertyListSerialization.PropertyListFormat.binary),
-        (.xml, .xml),
-      ] {
-        guard let bytes = try? Document.write(value, as: format) else { continue }
-        let data = Data(bytes)
-        guard let object = try? PropertyListSerialization.propertyList(from: data, format: nil)
-        else { continue }
-        report("read \(format.rawValue)", count, ours: { _ = try? Document.read(bytes) }) {
-          _ = try? PropertyListSerialization.propertyList(from: data, format: nil)
-        }
-        report(
-          "write \(format.rawValue)", count, ours: { _ = try? Document.write(value, as: format) }
-        ) {
+      binaryAndXML(count, report)
+      let json = (try? Document.write(jsonSample(count), as: .json)) ?? []
+      compare(
+        "read json", count, report, ours: { _ = try? Document.read(json) },
+        theirs: { _ = try? JSONSerialization.jsonObject(with: Data(json)) })
+      let old = openStep(count)
+      compare(
+        "read old-style", count, report, ours: { _ = try? Document.read(old) },
+        theirs: { _ = try? PropertyListSerialization.propertyList(from: Data(old), format: nil) })
+    }
+    MemoryBench.run(sample(100_000), report)
+  }
+
+  private static func binaryAndXML(_ count: Int, _ report: Report) {
+    let value = sample(count)
+    for (format, theirs) in [
+      (PropertyList.Format.binary, PropertyListSerialization.PropertyListFormat.binary),
+      (.xml, .xml),
+    ] {
+      guard let bytes = try? Document.write(value, as: format),
+        let object = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+      else { continue }
+      let peer = LibPlist.shared
+      compare(
+        "read \(format.rawValue)", count, report, ours: { _ = try? Document.read(bytes) },
+        theirs: {
+          _ = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+        },
+        libplist: peer.map { peer in { peer.read(bytes, isBinary: format == .binary) } })
+      compare(
+        "write \(format.rawValue)", count, report,
+        ours: { _ = try? Document.write(value, as: format) },
+        theirs: {
           _ = try? PropertyListSerialization.data(
             fromPropertyList: object, format: theirs, options: 0)
-        }
-      }
-      let json = (try? Document.write(jsonSample(count), as: .json)) ?? []
-      report("read json", count, ours: { _ = try? Document.read(json) }) {
-        _ = try? JSONSerialization.jsonObject(with: Data(json))
-      }
-      let old = openStep(count)
-      report("read old-style", count, ours: { _ = try? Document.read(old) }) {
-        _ = try? PropertyListSerialization.propertyList(from: Data(old), format: nil)
-      }
+        },
+        libplist: peer.map { peer in
+          let node = peer.parse(bytes, isBinary: format == .binary)
+          return { peer.write(node, isBinary: format == .binary) }
+        })
     }
   }
 
@@ -52,28 +65,21 @@ enum CodecBench {
     }
   }
 
-  private static func report(
-    _ title: String, _ count: Int, ours: () -> Void, theirs: () -> Void
+  private static func compare(
+    _ title: String, _ count: Int, _ report: Report, ours: @escaping () -> Void,
+    theirs: @escaping () -> Void, libplist: (() -> Void)? = nil
   ) {
-    let repetitions = max(1, 10_000 / count)
-    let own = median { Bench.time(repetitions) { _ in ours() } } / Double(count)
-    let other = median { Bench.time(1) { _ in theirs() } } / Double(count)
-    print(
-      Bench.pad(title, 16) + Bench.pad("\(count) keys", 13)
-        + Bench.pad("\(thousandths(own)) us", 10)
-        + "Foundation " + Bench.pad("\(thousandths(other)) us", 10) + Bench.ratio(other / own))
-  }
-
-  private static func thousandths(_ nanoseconds: Double) -> Double {
-    nanoseconds.rounded() / 1000
-  }
-
-  private static func median(_ sample: () -> Double) -> Double {
-    (0..<5).map { _ in sample() }.sorted()[2]
+    func perKey(_ body: @escaping () -> Void) -> () -> Double {
+      let repetitions = max(1, 10_000 / count)
+      return { Bench.time(repetitions) { _ in body() } / Double(count) }
+    }
+    var subjects = [("prefsfs", perKey(ours)), ("Foundation", perKey(theirs))]
+    if let libplist { subjects.append(("libplist", perKey(libplist))) }
+    report.add("\(title), \(count) keys", .nanoseconds, Bench.samples(subjects, rounds: 5))
   }
 
   /// Keys and values as preferences have them.
-  private static func sample(_ count: Int) -> Value {
+  static func sample(_ count: Int) -> Value {
     var values: [Key: Value] = [:]
     for index in 0..<count { values[Key("NSWindow Frame Setting \(index)")] = item(index) }
     return .dictionary(values)

@@ -141,6 +141,8 @@ private final class Plan: Sendable {
     _ = try store.commit([Life.set("After", 1)])
     _ = try store.checkpoint(Life.first)
     #expect(sandbox.evaluate(sandbox.config + "/first.plist", "d['After']") == "1", "\(title)")
+    let files = try FileManager.default.contentsOfDirectory(atPath: sandbox.config)
+    #expect(!files.contains { $0.hasPrefix(".prefsfs-") }, "\(title): \(files)")
   }
 
   private func sandboxLists(_ sandbox: Sandbox) throws -> [String] {

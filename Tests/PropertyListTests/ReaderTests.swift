@@ -91,29 +91,6 @@ import Testing
       #expect(try Document.read(Array(data)).value == "é🎈")
     }
   }
-
-  @Test("mutated lists are read or refused, never a trap", arguments: [Format.binary, .xml, .json])
-  func mutations(_ format: Format) throws {
-    let samples = (format == .json ? Samples.json : Samples.portable)
-    var generator = SystemRandomNumberGenerator()
-    for (_, value) in samples {
-      let bytes = try Document.write(value, as: format)
-      for round in 0..<300 {
-        var mutated = bytes
-        for _ in 0...(round % 4) where !mutated.isEmpty {
-          let index = Int.random(in: mutated.indices, using: &generator)
-          switch round % 3 {
-          case 0: mutated[index] = UInt8.random(in: 0...255, using: &generator)
-          case 1: mutated.remove(at: index)
-          default: mutated.insert(UInt8.random(in: 0...255, using: &generator), at: index)
-          }
-        }
-        _ = try? Document.read(mutated)
-        _ = Inference.value(of: mutated)
-      }
-      for end in 0..<min(bytes.count, 400) { _ = try? Document.read(Array(bytes[..<end])) }
-    }
-  }
 }
 
 @Suite("Hostile binary lists") struct HostileBinaryTests {

@@ -1,5 +1,6 @@
 /// A resumable reader of a real's text: decimal and exponent forms, `inf`, `infinity`, `nan` in
-/// any case, with an optional sign; no hexadecimal, no blanks. Cost: O(1) a byte.
+/// any case, with an optional sign, and `nan(0x...)` with all bits of the number; no other
+/// hexadecimal, no blanks. Cost: O(1) a byte.
 struct RealScanner: ScalarScanner {
   private enum State {
     case start, sign, whole, point, fraction, exponent, exponentSign, power, word
@@ -48,10 +49,31 @@ struct RealScanner: ScalarScanner {
     text.append(byte)
     let letters = String(
       decoding: text.drop { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "+") }, as: UTF8.self)
-    return Self.words.contains { $0.hasPrefix(letters) }
+    return Self.words.contains { $0.hasPrefix(letters) } || isBitsPrefix
   }
 
-  private var number: Double? { Double(String(decoding: text, as: UTF8.self)) }
+  private static let bitsMark = Array("nan(0x".utf8)
+
+  /// Whether the text is the beginning of `nan(0x` and 1 to 16 digits with a parenthesis.
+  private var isBitsPrefix: Bool {
+    guard text.starts(with: Self.bitsMark) else { return Self.bitsMark.starts(with: text) }
+    let digits = text.dropFirst(Self.bitsMark.count)
+    let isClosed = digits.last == UInt8(ascii: ")")
+    let body = isClosed ? digits.dropLast() : digits
+    return body.count <= 16 && body.allSatisfy { $0.hexValue != nil }
+      && (!isClosed || bits?.isNaN == true)
+  }
+
+  /// The number whose bits are given.
+  private var bits: Double? {
+    guard text.count > Self.bitsMark.count, text.last == UInt8(ascii: ")") else { return nil }
+    let digits = text.dropFirst(Self.bitsMark.count).dropLast()
+    return UInt64(String(decoding: digits, as: UTF8.self), radix: 16).map {
+      Double(bitPattern: $0)
+    }
+  }
+
+  private var number: Double? { bits ?? Double(String(decoding: text, as: UTF8.self)) }
 
   /// The real, when what was taken is the text of one.
   var result: Double? {

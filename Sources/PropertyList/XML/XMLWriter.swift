@@ -46,7 +46,7 @@ struct XMLWriter {
     switch value {
     case .string(let text): try element("<string>", text, "</string>\n")
     case .integer(let number): append("<integer>\(number)</integer>\n")
-    case .real(let number): append("<real>\(RealText.text(number))</real>\n")
+    case .real(let number): append("<real>\(try realText(number))</real>\n")
     case .boolean(let flag): append(flag ? "<true/>\n" : "<false/>\n" as StaticString)
     case .date(let time): append("<date>\(try text(time))</date>\n")
     case .data(let data):
@@ -128,13 +128,23 @@ struct XMLWriter {
     }
     return text
   }
+
+  /// Other readers know one NaN.
+  private func realText(_ number: Double) throws(FormatError) -> String {
+    guard dialect == .exact || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
+      throw FormatError(.xml, "XML holds no NaN with a sign or payload")
+    }
+    return RealText.text(number)
+  }
 }
 
 /// The text of a real.
 enum RealText {
   /// The shortest text that reads back to the same double, with a point or an exponent:
-  /// `1.0`, `5e-324`; `inf`, `-inf`, `nan`.
+  /// `1.0`, `5e-324`; `inf`, `-inf`, `nan`; a NaN with another sign or payload
+  /// with its bits, `nan(0x7ff8000000000001)`.
   static func text(_ number: Double) -> String {
-    number.isNaN ? "nan" : "\(number)"
+    guard number.isNaN, number.bitPattern != Double.nan.bitPattern else { return "\(number)" }
+    return "nan(0x\(String(number.bitPattern, radix: 16)))"
   }
 }

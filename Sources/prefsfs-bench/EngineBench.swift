@@ -1,0 +1,184 @@
+import Glibc
+import PreferenceModel
+import PreferenceStore
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The store in this process: what a change costs in small and large domains, and what a rewrite
+/// does to those who read meanwhile.
+enum EngineBench {
+  /// - Parameter directory: where lists and journal are made, empty.
+  static func run(_ directory: String) -> Int32 {
+    do {
+      let store = try Store(layout(directory)) { print($0) }
+      let report = Report()
+      for count in [10, 1000, 100_000] { try fill(location(count), count, store) }
+      try changes(store, directory, report)
+      try reads(store, report)
+      try delays(store, report)
+      try loading(store, directory, report)
+      return 0
+    } catch {
+      print("prefsfs-bench: \(error)")
+      return 1
+    }
+  }
+
+  private static func layout(_ directory: String) -> StoreLayout {
+    StoreLayout(
+      userDirectory: directory + "/lists", systemDirectory: directory + "/system",
+      stateDirectory: directory + "/state", hostIdentifier: "HOST", userName: "bench")
+  }
+
+  private static func location(_ count: Int) -> Location {
+    Location(.user, DomainName("keys\(count)"))
+  }
+
+  private static func key(_ index: Int) -> Key { Key("NSWindow Frame Setting \(index)") }
+
+  private static func fill(_ location: Location, _ count: Int, _ store: Store) throws {
+    guard case .dictionary(let values) = CodecBench.sample(count) else { return }
+    let items = values.map { Changeset.Item(location, .set($0.key, $0.value, .canonical)) }
+    _ = try store.commit(items)
+    _ = try store.checkpoint(location)
+  }
+
+  /// One set of one of 10 keys, so that only the size of the domain differs.
+  private static func set(_ index: Int, _ location: Location, _ store: Store) throws {
+    let value = Value.integer(WideInteger(Instant.now.nanoseconds))
+    _ = try store.commit([Changeset.Item(location, .set(key(index % 10), value, .canonical))])
+  }
+
+  private static func changes(
+    _ store: Store, _ directory: String, _ report: Report
+  ) throws {
+    for isHeld in [false, true] {
+      let subjects = [100_000, 1000, 10].map { count in
+        (
+          name: "\(count) keys",
+          run: { () -> Double in
+            var held: DomainSnapshot?
+            defer { _ = held }
+            return Bench.time(5000) { index in
+              if isHeld { held = try? store.snapshot(of: location(count)) }
+              try? set(index, location(count), store)
+            }
+          }
+        )
+      }
+      let title = isHeld ? "set, a snapshot held" : "set"
+      report.add(title, .nanoseconds, Bench.samples(subjects), goal: "x1.5")
+    }
+    for count in [10, 1000, 100_000] { _ = try store.checkpoint(location(count)) }
+    try manySets(store, directory, report)
+  }
+
+  /// Beside one write(2) of the record's size to a file of the same directory.
+  private static func manySets(
+    _ store: Store, _ directory: String, _ report: Report
+  ) throws {
+    let peer = try Descriptor(
+      opening: directory + "/peer", O_WRONLY | O_CREAT | O_APPEND)
+    let record = [UInt8](repeating: 7, count: 130)
+    let many = Bench.samples([
+      (
+        "prefsfs",
+        {
+          1e9
+            / Bench.time(20_000) { index in
+              let value = Value.integer(WideInteger(Instant.now.nanoseconds))
+              let edit = Edit.set(key(index), value, .canonical)
+              _ = try? store.commit([Changeset.Item(location(100_000), edit)])
+            }
+        }
+      ), ("write(2)", { 1e9 / Bench.time(20_000) { _ in try? peer.write(record) } }),
+    ])
+    report.add("sets of 20,000 keys", .perSecond, many, goal: "100 k/s")
+  }
+
+  private static func reads(_ store: Store, _ report: Report) throws {
+    let place = location(1000)
+    let table = Mutex(try table(store, place))
+    for (title, key) in [("find, hit", key(7)), ("find, miss", Key("no such key"))] {
+      report.add(
+        title, .nanoseconds,
+        Bench.samples([
+          ("prefsfs", { Bench.time(100_000) { _ in _ = try? store.find(key, at: place) } }),
+          ("dictionary", { Bench.time(100_000) { _ in _ = table.withLock { $0[key] } } }),
+        ]))
+    }
+  }
+
+  private static func table(_ store: Store, _ place: Location) throws -> [Key: Value] {
+    let snapshot = try store.snapshot(of: place)
+    return snapshot.keys.reduce(into: [:]) { $0[$1] = snapshot[$1] }
+  }
+
+  private final class Flag: Sendable { let value = Atomic<Bool>(false) }
+
+  /// Single reads, while a list of 100,000 keys is rewritten again and again, and while nothing is.
+  private static func delays(_ store: Store, _ report: Report) throws {
+    let (place, quiet) = (location(100_000), location(10))
+    let isOver = Flag()
+    var late: [String: [Double]] = [:]
+    for _ in 0..<3 {
+      late["quiet", default: []].append(slowest(quiet, store))
+      isOver.value.store(false, ordering: .relaxed)
+      let writer = try WorkerThread(name: "rewrites") {
+        while !isOver.value.load(ordering: .relaxed) {
+          try? set(1, place, store)
+          _ = try? store.checkpoint(place)
+        }
+      }
+      late["rewriting", default: []].append(slowest(place, store))
+      isOver.value.store(true, ordering: .relaxed)
+      writer.join()
+    }
+    report.add(
+      "slowest of 99.99 % of reads, rewriting", .nanoseconds,
+      [
+        Report.Samples(subject: "rewriting", values: late["rewriting"] ?? []),
+        Report.Samples(subject: "quiet", values: late["quiet"] ?? []),
+      ], goal: "below 1 ms")
+  }
+
+  private static func slowest(_ place: Location, _ store: Store) -> Double {
+    var times: [Double] = []
+    let end = Instant.now.advanced(milliseconds: 2000)
+    while Instant.now < end {
+      times.append(Bench.time(1) { _ in _ = try? store.find(key(3), at: place) })
+    }
+    times.sort()
+    return times[Int(Double(times.count - 1) * 0.9999)]
+  }
+
+  /// The first read of a key, which reads the list; and a rewrite.
+  private static func loading(_ store: Store, _ directory: String, _ report: Report) throws {
+    let place = location(100_000)
+    let samples = Bench.samples(
+      [
+        (
+          "prefsfs",
+          {
+            try? set(1, place, store)
+            return Bench.time(1) { _ in _ = try? store.checkpoint(place) }
+          }
+        )
+      ], rounds: 5)
+    report.add("rewrite of 100,000 keys", .nanoseconds, samples)
+    let reader = Bench.samples(
+      [
+        (
+          "prefsfs",
+          {
+            guard let fresh = try? Store(layout(directory), readOnly: true, log: { _ in }) else {
+              return .nan
+            }
+            return Bench.time(1) { _ in _ = try? fresh.find(key(3), at: place) }
+          }
+        )
+      ], rounds: 5)
+    report.add("first read in 100,000 keys", .nanoseconds, reader)
+  }
+}

@@ -1,0 +1,118 @@
+import Glibc
+import SystemCalls
+
+/// File operations on several directories; the first is the one that is measured, the others are
+/// its peers. Each holds `one` (a file `Key`), `many` (5,000 files) and `some` (1,000 files).
+enum FileBench {
+  struct Place {
+    var name: String
+    var path: String
+  }
+
+  private struct Measurement {
+    var title: String
+    var peers: [String]
+    var goal: String
+    /// Nanoseconds of one operation.
+    var run: (Place) -> Double
+  }
+
+  static func run(_ words: [String]) -> Int32 {
+    let places = words.compactMap { word -> Place? in
+      let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+      return parts.count == 2 ? Place(name: parts[0], path: parts[1]) : nil
+    }
+    guard let own = places.first, places.count == words.count else { return 2 }
+    let report = Report()
+    for measurement in all {
+      let peers = places.dropFirst().filter { measurement.peers.contains($0.name) }
+      let subjects = ([own] + peers).map { place in
+        (name: place.name, run: { measurement.run(place) })
+      }
+      report.add(
+        measurement.title, .nanoseconds, Bench.samples(subjects), goal: measurement.goal)
+    }
+    return 0
+  }
+
+  private static var all: [Measurement] {
+    [
+      Measurement(
+        title: "open, read, close; warm", peers: ["tmpfs", "before"], goal: "x1.6",
+        run: { openReadClose($0) }),
+      Measurement(
+        title: "stat; warm", peers: ["tmpfs", "before"], goal: "x1.2", run: { status($0, "Key") }),
+      Measurement(
+        title: "stat of a missing name; warm", peers: ["tmpfs", "before"], goal: "x1.2",
+        run: { status($0, "Missing") }),
+      Measurement(
+        title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs", "before"],
+        goal: "below ext4 and bindfs", run: { overwrite($0) }),
+      Measurement(
+        title: "ls -l of 5,000; cold", peers: ["tmpfs", "bindfs", "before"], goal: "",
+        run: { cold($0, ["ls", "-l", "\($0.path)/many"]) }),
+      Measurement(
+        title: "ls -l of 5,000; warm", peers: ["tmpfs", "bindfs", "before"], goal: "",
+        run: { warm($0, ["ls", "-l", "\($0.path)/many"]) }),
+      Measurement(
+        title: "grep -r over 1,000; cold", peers: ["tmpfs", "bindfs", "before"], goal: "",
+        run: { cold($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+      Measurement(
+        title: "grep -r over 1,000; warm", peers: ["tmpfs", "bindfs", "before"], goal: "",
+        run: { warm($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+    ]
+  }
+
+  private static func openReadClose(_ place: Place) -> Double {
+    let path = place.path + "/one/Key"
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    return Bench.time(20000) { _ in
+      let descriptor = open(path, O_RDONLY)
+      _ = read(descriptor, &buffer, buffer.count)
+      close(descriptor)
+    }
+  }
+
+  private static func status(_ place: Place, _ name: String) -> Double {
+    let path = "\(place.path)/one/\(name)"
+    var status = stat()
+    return Bench.time(50000) { _ in _ = stat(path, &status) }
+  }
+
+  private static func overwrite(_ place: Place) -> Double {
+    let path = place.path + "/one/Key"
+    return Bench.time(2000) { index in
+      let text = "value \(index)\n"
+      let descriptor = open(path, O_WRONLY | O_TRUNC)
+      _ = write(descriptor, text, text.utf8.count)
+      close(descriptor)
+    }
+  }
+
+  private static func warm(_ place: Place, _ words: [String]) -> Double {
+    spawn(words)
+    return Bench.time(3) { _ in spawn(words) }
+  }
+
+  /// After the kernel has dropped what it can of its caches.
+  private static func cold(_ place: Place, _ words: [String]) -> Double {
+    sync()
+    if let caches = try? Descriptor(opening: "/proc/sys/vm/drop_caches", O_WRONLY) {
+      try? caches.write(Array("3".utf8))
+    }
+    return Bench.time(1) { _ in spawn(words) }
+  }
+
+  private static func spawn(_ words: [String]) {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+    var arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var child = pid_t()
+    guard posix_spawnp(&child, words[0], &actions, nil, &arguments, environ) == 0 else { return }
+    var status: Int32 = 0
+    waitpid(child, &status, 0)
+  }
+}

@@ -1,0 +1,88 @@
+import Glibc
+import SystemCalls
+
+/// Collects figures: prints each beside its peers, and keeps it as a line where
+/// PREFSFS_BENCH_FIGURES names a file.
+final class Report {
+  enum Unit: String {
+    case nanoseconds = "ns"
+    case perSecond = "1/s"
+    case bytes = "bytes"
+    case times = "times"
+  }
+
+  /// What was measured of one subject.
+  struct Samples {
+    var subject: String
+    var values: [Double]
+  }
+
+  private let kept: Descriptor?
+
+  init() {
+    let path = getenv("PREFSFS_BENCH_FIGURES").map { String(cString: $0) }
+    kept = path.flatMap { try? Descriptor(opening: $0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o644) }
+  }
+
+  /// The first samples are ours, the others those of the peers.
+  func add(_ title: String, _ unit: Unit, _ samples: [Samples], goal: String = "") {
+    guard let own = samples.first else { return }
+    let spread = Spread(own.values)
+    var line =
+      pad(title, 40) + pad(text(spread.median, unit), 11)
+      + pad("(\(text(spread.low, unit)) to \(text(spread.high, unit)))", 26)
+    for peer in samples.dropFirst() {
+      let other = Spread(peer.values).median
+      line +=
+        "| \(peer.subject) \(pad(text(other, unit), 10))\(pad(ratio(spread.median / other), 7))"
+    }
+    print(line + (goal.isEmpty ? "" : "  goal: \(goal)"))
+    for sample in samples { keep(title, unit, sample) }
+  }
+
+  private func keep(_ title: String, _ unit: Unit, _ samples: Samples) {
+    let spread = Spread(samples.values)
+    let fields = [title, samples.subject, unit.rawValue] + spread.all.map { "\($0)" }
+    let line = fields.joined(separator: "\t") + "\n"
+    do { try kept?.write(Array(line.utf8)) } catch {
+      print("the figure could not be kept: \(error)")
+    }
+  }
+
+  private func text(_ value: Double, _ unit: Unit) -> String {
+    switch unit {
+    case .nanoseconds:
+      value < 1e3
+        ? "\(Int(value)) ns"
+        : value < 1e6 ? "\(tenths(value / 1e3)) us" : "\(tenths(value / 1e6)) ms"
+    case .perSecond: value < 1e6 ? "\(Int(value / 1e3)) k/s" : "\(tenths(value / 1e6)) M/s"
+    case .bytes: "\(Int(value)) B"
+    case .times: "\(tenths(value))"
+    }
+  }
+
+  private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
+  private func ratio(_ value: Double) -> String { "x\((value * 100).rounded() / 100)" }
+
+  private func pad(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(1, width - text.count))
+  }
+}
+
+/// The middle of some samples, and the quarters of them on both sides.
+struct Spread {
+  let low: Double
+  let median: Double
+  let high: Double
+
+  init(_ values: [Double]) {
+    let sorted = values.sorted()
+    func at(_ part: Double) -> Double {
+      sorted.isEmpty ? .nan : sorted[Int((Double(sorted.count - 1) * part).rounded())]
+    }
+    (low, median, high) = (at(0.25), at(0.5), at(0.75))
+  }
+
+  /// Median, low, high: as they are kept.
+  var all: [Double] { [median, low, high] }
+}

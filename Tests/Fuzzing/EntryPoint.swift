@@ -1,0 +1,16 @@
+import Glibc
+
+/// libFuzzer's entry: the target that PREFSFS_FUZZ names.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+  if let fault = chosen.fault(Array(UnsafeBufferPointer(start: bytes, count: count))) {
+    fatalError(fault)
+  }
+  return 0
+}
+
+private let chosen: FuzzTarget = {
+  let name = getenv("PREFSFS_FUZZ").map { String(cString: $0) } ?? ""
+  guard let target = FuzzTarget(rawValue: name) else { fatalError("no such target: \(name)") }
+  return target
+}()
