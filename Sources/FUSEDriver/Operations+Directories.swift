@@ -43,7 +43,7 @@ private func list(
       let items = try driver.tree.list(NodeID(rawValue: node), after: UInt64(offset))
       var buffer = ListingBuffer(request: request, room: room)
       let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
-        ListingItem(name: name, inode: node, isDirectory: true, cookie: cookie)
+        ListingItem(name: name, inode: node, type: .directory, cookie: cookie)
       }
       for item in dots + items where !add(&buffer, driver, item) { break }
       return .bytes(buffer.bytes[...])
@@ -66,7 +66,7 @@ struct ListingBuffer {
   private func status(_ item: ListingItem) -> stat {
     var status = stat()
     status.st_ino = UInt(item.inode)
-    status.st_mode = item.isDirectory ? S_IFDIR : S_IFREG
+    status.st_mode = Owner.type(item.type)
     return status
   }
 

@@ -30,12 +30,16 @@ extension Operations {
   static func addHandles(_ table: inout fuse_lowlevel_ops) {
     table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
     table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
-    table.create = { request, parent, name, _, info in
+    table.create = { request, parent, name, mode, info in
       answer(request) { tree throws(TreeError) in
         let flags = info?.pointee.flags ?? 0
+        var how = CreationFlags()
+        how.exclusively = flags & O_EXCL != 0
+        how.truncating = flags & O_TRUNC != 0
+        how.readsToo = flags & O_ACCMODE == O_RDWR
+        how.mode = mode & 0o7777
         let (entry, handle) = try tree.create(
-          NodeID(rawValue: parent), bytes(name), exclusively: flags & O_EXCL != 0,
-          truncating: flags & O_TRUNC != 0, now: .now)
+          NodeID(rawValue: parent), bytes(name), how, now: .now)
         return .created(entry, handle)
       }
     }
@@ -82,5 +86,11 @@ private func change(
   change.changesOwner =
     which & FUSE_SET_ATTR_UID != 0 && status.st_uid != owner.user
     || which & FUSE_SET_ATTR_GID != 0 && status.st_gid != owner.group
+  if which & FUSE_SET_ATTR_MODE != 0 { change.mode = status.st_mode & 0o7777 }
+  if which & FUSE_SET_ATTR_MTIME_NOW != 0 {
+    change.modified = .now
+  } else if which & FUSE_SET_ATTR_MTIME != 0 {
+    change.modified = Timestamp(status.st_mtim)
+  }
   return change
 }

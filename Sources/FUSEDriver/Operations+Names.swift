@@ -62,14 +62,32 @@ extension Operations {
         return .done
       }
     }
-    // Hard links, symbolic links and device nodes have no place in the tree (SPEC section 4).
-    table.link = { request, _, _, _ in answer(request) { _ in .error(.notPermitted) } }
-    table.symlink = { request, _, _, _ in answer(request) { _ in .error(.notSupported) } }
+    table.link = { request, node, parent, name in
+      answer(request) { tree throws(TreeError) in
+        .entry(
+          try tree.link(
+            NodeID(rawValue: node), NodeID(rawValue: parent), bytes(name), now: .now))
+      }
+    }
+    table.symlink = { request, target, parent, name in
+      answer(request) { tree throws(TreeError) in
+        .entry(
+          try tree.makeLink(
+            NodeID(rawValue: parent), bytes(name), to: bytes(target), now: .now))
+      }
+    }
+    table.readlink = { request, node in
+      answer(request) { tree throws(TreeError) in
+        .link(try tree.readLink(NodeID(rawValue: node)))
+      }
+    }
     table.mknod = { request, parent, name, mode, _ in
       answer(request) { tree throws(TreeError) in
         guard mode & S_IFMT == S_IFREG else { return .error(.notPermitted) }
+        var how = CreationFlags()
+        how.exclusively = true
         let (entry, handle) = try tree.create(
-          NodeID(rawValue: parent), bytes(name), exclusively: true, now: .now)
+          NodeID(rawValue: parent), bytes(name), how, now: .now)
         tree.release(entry.node, handle)
         return .entry(entry)
       }

@@ -14,6 +14,8 @@ enum Answer {
   case created(Entry, HandleID)
   case bytes(ArraySlice<UInt8>)
   case written(Int)
+  /// readlink(2).
+  case link([UInt8])
   case space(StoreSpace)
   /// getxattr(2), listxattr(2): the bytes, or their number when `room` is 0.
   case attribute([UInt8], room: Int)
@@ -57,6 +59,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
       fuse_reply_create(request, &parameters, &info)
     case .written(let count): fuse_reply_write(request, count)
     case .bytes(let bytes): Self.send(bytes, request)
+    case .link(let target): fuse_reply_readlink(request, String(decoding: target, as: UTF8.self))
     case .attribute(let bytes, let room): Self.send(bytes, room: room, request)
     case .space(let space):
       var numbers = statvfs(space)
@@ -97,11 +100,19 @@ public struct Owner: Sendable {
   /// Seconds that entries and attributes are good for: what changes is taken back explicitly.
   static let forever: Double = 86400 * 365
 
+  /// C: S_IFREG and its kin.
+  static func type(_ type: FileType) -> mode_t {
+    switch type {
+    case .file: S_IFREG
+    case .directory: S_IFDIR
+    case .link: S_IFLNK
+    }
+  }
+
   func status(_ attributes: Attributes) -> stat {
     var status = stat()
-    let type: mode_t = attributes.isDirectory ? S_IFDIR : S_IFREG
     status.st_ino = UInt(attributes.inode)
-    status.st_mode = type | (mode_t(attributes.mode) & ~mask)
+    status.st_mode = Self.type(attributes.type) | (mode_t(attributes.mode) & ~mask)
     // 1 says of a directory that its links do not count subdirectories, as btrfs has it.
     status.st_nlink = 1
     status.st_uid = user

@@ -23,6 +23,9 @@ extension LocalEngine {
     case .set(let key, let domain, let value, let text):
       let place = try writePlace(of: key, in: domain)
       return [Changeset.Item(Location(place, domain), .set(key, value, text))]
+    case .describe(let key, let domain, let description):
+      let location = Location(try writePlace(of: key, in: domain), domain)
+      return [Changeset.Item(location, .describe(key, description))]
     case .remove(let key, let domain):
       let place = try writePlace(of: key, in: domain)
       let location = Location(place, domain)
@@ -100,9 +103,12 @@ extension LocalEngine {
       let snapshot = try store.snapshot(of: location)
       items.append(Changeset.Item(target, .createDomain))
       for key in snapshot.keys {
-        guard let value = snapshot[key] else { continue }
-        let text: WrittenText = snapshot.text(of: key).map { .exact($0) } ?? .canonical
-        items.append(Changeset.Item(target, .set(key, value, text)))
+        guard let entry = snapshot.entry(key) else { continue }
+        let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
+        items.append(Changeset.Item(target, .set(key, entry.value, text)))
+        if let mode = entry.metadata.mode {
+          items.append(Changeset.Item(target, .describe(key, Description(mode: mode))))
+        }
       }
       items.append(Changeset.Item(location, .removeDomain))
     }

@@ -81,8 +81,7 @@ extension LocalEngine {
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
     for location in SearchList.locations(for: domain) {
       if let found = try find(key, at: location, for: domain) {
-        return Resolution(
-          value: found.value, text: found.text, modified: found.modified, location: location)
+        return Resolution(found, location: location)
       }
     }
     return nil
@@ -92,7 +91,7 @@ extension LocalEngine {
   /// global domain; the others go on without it.
   func find(
     _ key: Key, at location: Location, for domain: DomainName
-  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+  ) throws(EngineError) -> StoredValue? {
     do {
       return try sources[location.place]?.find(key, in: location.domain)
     } catch

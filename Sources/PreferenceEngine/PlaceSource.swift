@@ -9,7 +9,7 @@ protocol PlaceSource: Sendable {
   /// The key's value here.
   func find(
     _ key: Key, in domain: DomainName
-  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)?
+  ) throws(EngineError) -> StoredValue?
 
   /// The keys of the domain here.
   func keys(of domain: DomainName) throws(EngineError) -> [Key]
@@ -22,7 +22,7 @@ struct StoredPlace: PlaceSource {
 
   func find(
     _ key: Key, in domain: DomainName
-  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+  ) throws(EngineError) -> StoredValue? {
     try store.find(key, at: Location(place, domain))
   }
 
@@ -38,8 +38,8 @@ struct ArgumentPlace: PlaceSource {
 
   func find(
     _ key: Key, in domain: DomainName
-  ) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
-    values[key].map { ($0, nil, since) }
+  ) -> StoredValue? {
+    values[key].map { StoredValue($0, Metadata(text: nil, modified: since)) }
   }
 
   func keys(of domain: DomainName) -> [Key] { Array(values.keys) }
@@ -69,8 +69,12 @@ final class RegisteredPlace: PlaceSource {
 
   func find(
     _ key: Key, in domain: DomainName
-  ) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
-    tables.withLock { $0[domain]?[key].map { ($0.value, nil, $0.modified) } }
+  ) -> StoredValue? {
+    tables.withLock { tables in
+      tables[domain]?[key].map {
+        StoredValue($0.value, Metadata(text: nil, modified: $0.modified))
+      }
+    }
   }
 
   func keys(of domain: DomainName) -> [Key] {

@@ -16,6 +16,8 @@ public enum WrittenText: Hashable, Sendable {
 public enum Edit: Equatable, Sendable {
   /// The key gets the value.
   case set(Key, Value, WrittenText)
+  /// What is kept beside the key's value changes.
+  case describe(Key, Description)
   /// The key goes.
   case remove(Key)
   /// The domain exists, if only as an empty list.

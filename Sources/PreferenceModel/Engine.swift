@@ -3,22 +3,25 @@ import SystemCalls
 
 /// A key's value as the search list resolves it.
 public struct Resolution: Equatable, Sendable {
-  /// The value.
-  public let value: Value
-  /// The bytes last written for the value, where they are not its canonical text.
-  public let text: [UInt8]?
-  /// When the value last changed.
-  public let modified: Timestamp
+  /// The value, and what is kept beside it.
+  public let stored: StoredValue
   /// Which list, or volatile table, answered.
   public let location: Location
 
   /// A value and where it was found.
-  public init(value: Value, text: [UInt8]?, modified: Timestamp, location: Location) {
-    self.value = value
-    self.text = text
-    self.modified = modified
+  public init(_ stored: StoredValue, location: Location) {
+    self.stored = stored
     self.location = location
   }
+
+  /// The value.
+  public var value: Value { stored.value }
+  /// The bytes last written for the value, where they are not its canonical text.
+  public var text: [UInt8]? { stored.metadata.text }
+  /// When the value last changed.
+  public var modified: Timestamp { stored.metadata.modified }
+  /// The permission bits that it was given.
+  public var mode: UInt32? { stored.metadata.mode }
 
   /// Whether nobody but the administrator can change it ("forced").
   public var isForced: Bool { location.place == .managed }
@@ -31,6 +34,9 @@ public struct Resolution: Equatable, Sendable {
 public enum Intent: Equatable, Sendable {
   /// Sets a key: in the host's list if it stands there, else in the user's.
   case set(Key, DomainName, Value, WrittenText)
+  /// Changes what is kept beside a key's value, where the key stands in a place that a write would
+  /// go to; elsewhere nothing.
+  case describe(Key, DomainName, Description)
   /// Removes a key from the place that a write would go to.
   case remove(Key, DomainName)
   /// Makes an empty domain in the user's place.

@@ -2,14 +2,6 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What is kept with a key beside its value.
-public struct Metadata: Equatable, Sendable {
-  /// The bytes last written for the value; nil where they are its canonical text.
-  public var text: [UInt8]?
-  /// When the value, or its text, last changed.
-  public var modified: Timestamp
-}
-
 /// A domain in one place at one moment: the list as it is on the disk (the base) and layers of
 /// changes that are not in it yet.
 ///
@@ -24,7 +16,11 @@ public struct DomainSnapshot: Sendable {
     case removed
   }
 
-  typealias Layer = PersistentMap<Change>
+  /// Changes, and whether any of them changes the list, not only what is kept beside it.
+  struct Layer: Sendable {
+    var changes = PersistentMap<Change>()
+    var changesList = false
+  }
 
   /// The list on the disk, and what is kept beside it.
   struct Base: Sendable {
@@ -46,7 +42,7 @@ public struct DomainSnapshot: Sendable {
 
   /// The last thing that happened to the key since the list was written.
   func change(of key: Key) -> Change? {
-    for layer in layers.reversed() { if let change = layer[key] { return change } }
+    for layer in layers.reversed() { if let change = layer.changes[key] { return change } }
     return nil
   }
 
@@ -59,24 +55,22 @@ public struct DomainSnapshot: Sendable {
     }
   }
 
-  /// A key's value, text and modification time.
-  func entry(_ key: Key) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+  /// A key's value and what is kept beside it.
+  public func entry(_ key: Key) -> StoredValue? {
     switch change(of: key) {
-    case .set(let value, let metadata): return (value, metadata.text, metadata.modified)
+    case .set(let value, let metadata): return StoredValue(value, metadata)
     case .removed: return nil
     case nil:
-      guard let value = base.values[key] else { return nil }
-      let metadata = base.metadata[key]
-      return (value, metadata?.text, metadata?.modified ?? base.modified)
+      return base.values[key].map { value in
+        StoredValue(value, base.metadata[key] ?? Metadata(text: nil, modified: base.modified))
+      }
     }
   }
 
-  /// The text that was written for the key's value, where it is not the canonical one.
-  public func text(of key: Key) -> [UInt8]? { entry(key)?.text }
-
   /// The keys of the domain, in no order. Cost: O(keys).
   public var keys: [Key] {
-    layers.allSatisfy(\.isEmpty) ? Array(base.values.keys) : Array(merged(onto: base).values.keys)
+    layers.allSatisfy(\.changes.isEmpty)
+      ? Array(base.values.keys) : Array(merged(onto: base).values.keys)
   }
 
   /// Whether there is no key. Cost: O(keys).
@@ -88,23 +82,32 @@ public struct DomainSnapshot: Sendable {
 extension DomainSnapshot {
   /// Takes in one edit. Cost: O(log changes), a domain's removal O(keys).
   mutating func apply(_ edit: Edit, time: Timestamp) {
+    if case .describe(let key, let description) = edit { return describe(key, description) }
     lastModified = max(lastModified, time)
+    layers[layers.count - 1].changesList = true
     switch edit {
     case .set(let key, let value, let written):
       let old = entry(key)
       let text = written.text(keeping: old?.value == value ? old?.text : nil)
-      add(.set(value, Metadata(text: text, modified: time)), for: key)
+      let metadata = Metadata(text: text, modified: time, mode: old?.metadata.mode)
+      add(.set(value, metadata), for: key)
       exists = true
     case .remove(let key): add(.removed, for: key)
     case .createDomain: exists = true
     case .removeDomain:
       for key in keys { add(.removed, for: key) }
       exists = false
+    case .describe: break
     }
   }
 
+  private mutating func describe(_ key: Key, _ description: Description) {
+    guard let old = entry(key) else { return }
+    add(.set(old.value, old.metadata.changed(by: description)), for: key)
+  }
+
   private mutating func add(_ change: Change, for key: Key) {
-    layers[layers.count - 1].set(change, for: key)
+    layers[layers.count - 1].changes.set(change, for: key)
   }
 
   /// The edit as it is recorded, with its text resolved; nil where it would change nothing.
@@ -116,6 +119,9 @@ extension DomainSnapshot {
       let text = written.text(keeping: same ? old?.text : nil)
       if same, text == old?.text { return nil }
       return .set(key, value, text.map { .exact($0) } ?? .canonical)
+    case .describe(let key, let description):
+      guard let old = entry(key)?.metadata else { return nil }
+      return old.changed(by: description) == old ? nil : edit
     case .remove(let key): return self[key] == nil ? nil : edit
     case .createDomain: return exists ? nil : edit
     case .removeDomain: return exists ? edit : nil
@@ -129,7 +135,7 @@ extension DomainSnapshot {
   /// From now on changes go to a new layer.
   /// - Returns: how many layers stay as they are.
   mutating func freeze() -> Int {
-    if layers.last?.isEmpty == false { layers.append(Layer()) }
+    if layers.last?.isUntouched == false { layers.append(Layer()) }
     return layers.count - 1
   }
 
@@ -137,7 +143,7 @@ extension DomainSnapshot {
   func merged(onto base: Base) -> Base {
     var result = base
     for layer in layers {
-      layer.forEach { key, change in
+      layer.changes.forEach { key, change in
         switch change {
         case .set(let value, let metadata):
           result.values[key] = value
@@ -158,10 +164,16 @@ extension DomainSnapshot {
     lastModified = max(lastModified, base.modified)
   }
 
+  /// Whether the changes touch the list, not only what is kept beside it.
+  var changesList: Bool { layers.contains(where: \.changesList) }
+
   /// One layer for all, to be put in their place by `replaceLayers`. Cost: O(changes).
   func collapsed() -> Layer {
     var result = Layer()
-    for layer in layers { layer.forEach { result.set($1, for: $0) } }
+    for layer in layers {
+      layer.changes.forEach { result.changes.set($1, for: $0) }
+      if layer.changesList { result.changesList = true }
+    }
     return result
   }
 
@@ -174,6 +186,17 @@ extension DomainSnapshot {
   mutating func adopt(_ base: Base) {
     self.base = base
     lastModified = base.metadata.values.reduce(base.modified) { max($0, $1.modified) }
+  }
+}
+
+extension DomainSnapshot.Layer {
+  fileprivate var isUntouched: Bool { changes.isEmpty && !changesList }
+}
+
+extension Metadata {
+  fileprivate func changed(by description: Description) -> Metadata {
+    Metadata(
+      text: text, modified: description.modified ?? modified, mode: description.mode ?? mode)
   }
 }
 

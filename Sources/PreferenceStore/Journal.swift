@@ -29,7 +29,9 @@ final class Journal {
   private(set) var lastSequence: UInt64
 
   private static let magic = Array("PREFJRNL".utf8)
-  private static let version: UInt32 = 1
+  private static let version: UInt32 = 2
+  /// Versions that are read; a later one only adds to an earlier one.
+  private static let knownVersions: ClosedRange<UInt8> = 1...2
   private static let headerSize = 16
   private static let prefix = "journal."
   /// Bytes after which records go to a new file, so that the old one can be removed.
@@ -55,7 +57,7 @@ final class Journal {
       let path = "\(directory)/\(prefix)\(number)"
       let bytes = try Files.contents(path, limit: 1 << 32) ?? []
       if bytes.count < headerSize { continue }
-      guard bytes.prefix(12).elementsEqual(header.prefix(12)) else {
+      guard isKnown(bytes) else {
         report("\(path): a journal of another version; use the program that wrote it")
         throw SystemError("read", path, .notSupported)
       }
@@ -113,6 +115,12 @@ final class Journal {
     var reader = ByteReader(bytes[offset...])
     guard let length = try? reader.number(UInt32.self) else { return true }
     return offset + 16 + Int(length) >= bytes.count
+  }
+
+  /// Whether the header is of a version that is read.
+  private static func isKnown(_ bytes: [UInt8]) -> Bool {
+    bytes.starts(with: magic) && knownVersions.contains(bytes[8])
+      && bytes[9..<12].allSatisfy { $0 == 0 }
   }
 
   private static var header: [UInt8] {

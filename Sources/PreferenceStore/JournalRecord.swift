@@ -81,6 +81,12 @@ extension ByteWriter {
     case .remove(let key):
       append(2 as UInt8)
       append(counted: key.string.utf8)
+    case .describe(let key, let description):
+      append(5 as UInt8)
+      append(counted: key.string.utf8)
+      append((description.mode == nil ? 0 : 1) | (description.modified == nil ? 0 : 2) as UInt8)
+      append(description.mode ?? 0)
+      append(description.modified?.nanoseconds ?? 0)
     case .createDomain: append(3 as UInt8)
     case .removeDomain: append(4 as UInt8)
     }
@@ -131,6 +137,14 @@ extension ByteReader {
     case 2: return .remove(Key(try string()))
     case 3: return .createDomain
     case 4: return .removeDomain
+    case 5:
+      let key = Key(try string())
+      let (has, mode, modified) = (
+        try number(UInt8.self), try number(UInt32.self), Timestamp(nanoseconds: try number())
+      )
+      return .describe(
+        key,
+        Description(mode: has & 1 == 0 ? nil : mode, modified: has & 2 == 0 ? nil : modified))
     default: throw Unknown()
     }
   }

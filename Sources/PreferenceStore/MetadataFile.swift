@@ -1,9 +1,10 @@
 import Glibc
+import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What is kept about the keys of one list beside the list: the exact bytes last written and the
-/// modification times. A binary list of our own in the state directory, replaced as a whole.
+/// What is kept about the keys of one list beside the list: the exact bytes last written, the
+/// modification times and modes. A binary list of our own in the state directory, replaced as a whole.
 ///
 /// It is never the truth about a value: a text is used only while reading it gives the value that
 /// the list holds, so that a lost or stale file costs spelling and times, nothing else.
@@ -37,23 +38,30 @@ struct MetadataFile {
       contents.keys[Key(name)] = Metadata(text: nil, modified: Timestamp(nanoseconds: time))
     }
     for case (let key, .data(let text)) in texts { contents.keys[key]?.text = text }
+    if case .dictionary(let modes)? = root["modes"] {
+      for case (let key, .integer(let mode)) in modes {
+        contents.keys[key]?.mode = mode.unsigned.map { UInt32(truncatingIfNeeded: $0) }
+      }
+    }
     return contents
   }
 
   /// Replaces the file: the keys, their times in the same order as 64-bit numbers, and the texts
-  /// of those that have one.
+  /// and modes of those that have one.
   func write(_ contents: Contents) throws(SystemError) {
     var times = ByteWriter()
     var keys: [Value] = []
     var texts: [Key: Value] = [:]
+    var modes: [Key: Value] = [:]
     for (key, metadata) in contents.keys {
       keys.append(.string(key.string))
       times.append(metadata.modified.nanoseconds)
       if let text = metadata.text { texts[key] = .data(text) }
+      if let mode = metadata.mode { modes[key] = .integer(WideInteger(UInt64(mode))) }
     }
     var root: [Key: Value] = [
       "modified": contents.modified.value, "keys": .array(keys), "times": .data(times.bytes),
-      "texts": .dictionary(texts),
+      "texts": .dictionary(texts), "modes": .dictionary(modes),
     ]
     root["identity"] = contents.identity?.value
     try Files.makeDirectories(Files.parent(of: path), mode: 0o700)

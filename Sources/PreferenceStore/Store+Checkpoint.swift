@@ -83,6 +83,8 @@ extension Store {
     var format: Format
     var outside: [Edit]
     var outsideTime: Timestamp
+    /// Whether the list is as we last read or wrote it.
+    var isUntouched = true
   }
 
   private func rewrite(_ domain: Domain, _ location: Location) throws(EngineError) -> Written {
@@ -97,7 +99,12 @@ extension Store {
     }
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
     var written = try merge(domain, location)
+    let isSameList = !domain.snapshot.changesList && written.identity != nil
     written.identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      if isSameList, written.isUntouched {
+        try write(written.base, identity: written.identity, location)
+        return written.identity
+      }
       if domain.snapshot.exists || !written.base.values.isEmpty {
         return try replace(written, location)
       }
@@ -135,6 +142,7 @@ extension Store {
       written.format = theirs?.format ?? domain.format
       written.outsideTime = theirs?.identity.modified ?? .now
       written.take(theirs?.values ?? [:], unless: snapshot)
+      written.isUntouched = false
     }
     written.base = snapshot.merged(onto: written.base)
     return written
@@ -144,14 +152,19 @@ extension Store {
     _ written: Written, _ location: Location
   ) throws(SystemError) -> FileIdentity {
     let file = ListFile(path: layout.path(location))
-    let metadata = MetadataFile(path: layout.metadataPath(location))
     let mode: mode_t = location.place == .anyUser || location.place == .managed ? 0o644 : 0o600
     return try file.replace(with: encode(written, location), mode: mode) {
       identity throws(SystemError) in
-      try metadata.write(
-        MetadataFile.Contents(
-          identity: identity, modified: written.base.modified, keys: written.base.metadata))
+      try write(written.base, identity: identity, location)
     }
+  }
+
+  /// Writes what is kept beside the list.
+  private func write(
+    _ base: DomainSnapshot.Base, identity: FileIdentity?, _ location: Location
+  ) throws(SystemError) {
+    try MetadataFile(path: layout.metadataPath(location)).write(
+      MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
   }
 
   /// The list in its format; old-style becomes XML, and what the format cannot hold, or not in a
@@ -176,7 +189,9 @@ extension Store.Written {
   fileprivate mutating func take(_ theirs: [Key: Value], unless snapshot: DomainSnapshot) {
     for key in Set(theirs.keys).union(base.values.keys) {
       guard theirs[key] != base.values[key] else { continue }
-      base.metadata[key] = theirs[key].map { _ in Metadata(text: nil, modified: outsideTime) }
+      base.metadata[key] = theirs[key].map { _ in
+        Metadata(text: nil, modified: outsideTime, mode: base.metadata[key]?.mode)
+      }
       guard snapshot.change(of: key) == nil else { continue }
       outside.append(theirs[key].map { .set(key, $0, .unknown) } ?? .remove(key))
     }

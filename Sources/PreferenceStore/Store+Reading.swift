@@ -23,7 +23,7 @@ extension Store {
   /// first use of the location reads its list.
   public func find(
     _ key: Key, at location: Location
-  ) throws(EngineError) -> (value: Value, text: [UInt8]?, modified: Timestamp)? {
+  ) throws(EngineError) -> StoredValue? {
     try read(location) { $0.entry(key) }
   }
 

@@ -18,6 +18,8 @@ final class Node {
     case key(KeyPath)
     /// A file whose name is gone or is another file's now: a private copy of its last text.
     case detached([UInt8])
+    /// A tool's temporary file; the node holds its contents, and stays while the name does.
+    case scratch(ScratchPath)
   }
 
   /// A new key that its creator has not closed yet.
@@ -34,6 +36,8 @@ final class Node {
   var lookups: UInt64 = 0
   /// Text that is being written, or was a moment ago.
   var editor: TextEditor?
+  /// What a scratch node holds.
+  var scratch: Scratch?
   var editorMemory = TextEditor.Memory()
   var creation: Creation?
   /// Whether the value that the editor began with was the domain's own, not inherited.
@@ -51,12 +55,6 @@ final class Node {
     self.subject = subject
   }
 
-  var isDirectory: Bool {
-    switch subject {
-    case .root, .domain: true
-    case .key, .detached: false
-    }
-  }
 }
 
 /// The nodes by number and by what they show, and the inode numbers.
@@ -64,6 +62,9 @@ struct NodeTable {
   private(set) var nodes: [NodeID: Node] = [:]
   private var byDomain: [DomainName: Node] = [:]
   private var byKey: [KeyPath: Node] = [:]
+  private var byScratch: [ScratchPath: Node] = [:]
+  /// Bytes that all scratch files count for.
+  private(set) var scratchBytes = 0
   private var lastNumber = NodeID.root.rawValue
   /// Inode numbers of names that were renamed or made anew; all others follow from the name.
   private var inodes: [KeyPath: UInt64] = [:]
@@ -76,6 +77,7 @@ struct NodeTable {
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
   subscript(path: KeyPath) -> Node? { byKey[path] }
+  subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
   /// The root, made once.
   mutating func addRoot() -> Node {
@@ -128,9 +130,11 @@ struct NodeTable {
   /// The node keeps a private copy and its name is free.
   mutating func detach(_ node: Node, text: [UInt8]) {
     if case .key(let path) = node.subject { byKey[path] = nil }
+    if case .scratch(let path) = node.subject { byScratch[path] = nil }
     node.subject = .detached(text)
     node.editor = nil
     node.creation = nil
+    setScratch(nil, of: node)
   }
 
   /// The node shows another key from now on, and takes its inode number along.
@@ -165,6 +169,9 @@ struct NodeTable {
     for (path, node) in byKey where path.domain == old {
       move(node, to: KeyPath(domain: new, key: path.key))
     }
+    for (path, node) in byScratch where path.parent == .domain(old) {
+      move(node, to: ScratchPath(parent: .domain(new), name: path.name))
+    }
   }
 
   /// A domain is gone.
@@ -174,13 +181,64 @@ struct NodeTable {
   mutating func forget(_ id: NodeID, _ count: UInt64) -> Bool {
     guard let node = nodes[id], id != .root else { return false }
     node.lookups = node.lookups > count ? node.lookups - count : 0
-    guard node.lookups == 0, node.editor?.deadline == nil else { return false }
+    guard node.lookups == 0, node.editor?.deadline == nil, node.scratch == nil else {
+      return false
+    }
     nodes[id] = nil
     switch node.subject {
     case .domain(let domain): if byDomain[domain] === node { byDomain[domain] = nil }
     case .key(let path): if byKey[path] === node { byKey[path] = nil }
-    case .root, .detached: break
+    case .root, .detached, .scratch: break
     }
     return true
+  }
+}
+
+// MARK: - Scratch files
+
+extension NodeTable {
+  /// The scratch files of a directory.
+  func scratchNodes(in parent: ScratchPath.Parent) -> [(name: String, node: Node)] {
+    byScratch.filter { $0.key.parent == parent }.map { ($0.key.name, $0.value) }
+  }
+
+  /// All of them.
+  var scratchPaths: [ScratchPath] { Array(byScratch.keys) }
+
+  /// A new scratch file.
+  mutating func addScratch(_ path: ScratchPath, _ scratch: Scratch) -> Node {
+    lastInode += 1
+    let node = add(inode: 1 << 32 + lastInode, .scratch(path))
+    setScratch(scratch, of: node)
+    byScratch[path] = node
+    return node
+  }
+
+  /// What a scratch node holds is another now.
+  mutating func setScratch(_ scratch: Scratch?, of node: Node) {
+    scratchBytes += (scratch?.size ?? 0) - (node.scratch?.size ?? 0)
+    node.scratch = scratch
+  }
+
+  /// The node, a scratch file's or a key's, is a scratch file of that name from now on.
+  mutating func move(_ node: Node, to path: ScratchPath) {
+    switch node.subject {
+    case .scratch(let old): byScratch[old] = nil
+    case .key(let old):
+      byKey[old] = nil
+      renewInode(of: old)
+    case .root, .domain, .detached: return
+    }
+    node.subject = .scratch(path)
+    byScratch[path] = node
+  }
+
+  /// The scratch file is a key from now on, and keeps its inode number.
+  mutating func become(_ node: Node, _ path: KeyPath) {
+    if case .scratch(let old) = node.subject { byScratch[old] = nil }
+    setScratch(nil, of: node)
+    node.subject = .key(path)
+    byKey[path] = node
+    inodes[path] = node.inode
   }
 }

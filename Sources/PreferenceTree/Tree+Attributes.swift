@@ -14,22 +14,31 @@ extension Tree {
     switch node.subject {
     case .root, .domain:
       return Attributes(
-        inode: node.inode, isDirectory: true, mode: 0o700, size: 0, modified: node.modified,
+        inode: node.inode, type: .directory, mode: 0o700, size: 0, modified: node.modified,
         isSettled: true)
     case .detached(let text):
       return Attributes(
-        inode: node.inode, isDirectory: false, mode: 0o600, size: text.count,
+        inode: node.inode, type: .file, mode: 0o600, size: text.count,
+        modified: node.modified, isSettled: true)
+    case .scratch:
+      let size: Int =
+        switch node.scratch?.content {
+        case .file(let bytes), .link(let bytes): bytes.count
+        case .directory, nil: 0
+        }
+      return Attributes(
+        inode: node.inode, type: node.type, mode: node.scratch?.mode ?? 0o600, size: size,
         modified: node.modified, isSettled: true)
     case .key(let path):
       guard let resolution = try resolve(path) else { throw .missing }
       let size = node.editor?.text.count ?? text(resolution, of: node).count
       return Attributes(
-        inode: node.inode, isDirectory: false, mode: resolution.isReadOnly ? 0o400 : 0o600,
+        inode: node.inode, type: .file, mode: mode(resolution),
         size: size, modified: resolution.modified, isSettled: true)
     }
   }
 
-  /// chmod(2), chown(2), truncate(2), utimensat(2). Times and modes are accepted and not kept.
+  /// chmod(2), chown(2), truncate(2), utimensat(2). Times and modes are kept with the key.
   public func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID = .none, now: Instant
   ) throws(TreeError) -> Attributes {
@@ -39,7 +48,36 @@ extension Tree {
       throw refused(.refused("\(subjectText(node)): a preference belongs to the user of the mount"))
     }
     if let size = change.size { try truncate(node, to: size, handle: handle, now: now) }
+    try describe(node, change)
     return try attributes(node)
+  }
+
+  /// What a key's file shows as its permission bits: never the owner's right to write where a
+  /// write would be refused.
+  private func mode(_ resolution: Resolution) -> UInt32 {
+    let mode = resolution.mode ?? 0o600
+    return resolution.isReadOnly ? mode & 0o444 : mode
+  }
+
+  /// Mode and time are kept with the key (law 3 speaks of a remount too); those of a key that
+  /// comes from elsewhere are nobody's to change, and the call succeeds.
+  private func describe(_ node: Node, _ change: AttributeChange) throws(TreeError) {
+    let description = Description(mode: change.mode, modified: change.modified)
+    if description.isEmpty { return }
+    if case .key(let path) = node.subject, let found = try resolve(path), !found.isReadOnly,
+      isOwn(found, path)
+    {
+      let changeset = try apply([.describe(path.key, path.domain, description)])
+      propagate(changeset, known: [path], addsEntries: false)
+    } else if node.scratch != nil {
+      if let mode = change.mode { node.scratch?.mode = mode }
+      if let modified = change.modified {
+        node.scratch?.hasOwnTime = true
+        node.modified = modified
+      }
+    } else if case .detached = node.subject, let modified = change.modified {
+      node.modified = modified
+    }
   }
 
   /// The node for people.
@@ -49,6 +87,8 @@ extension Tree {
     case .domain(let domain): domain.string
     case .key(let path): "\(path.domain) \(path.key)"
     case .detached: "a removed file"
+    case .scratch(let path):
+      if case .domain(let domain) = path.parent { "\(domain) \(path.name)" } else { path.name }
     }
   }
 }

@@ -11,9 +11,13 @@ extension Tree {
     guard notice.author != author else { return }
     for item in notice.changeset.items {
       if case .set(let key, _, _) = item.edit {
-        removals[KeyPath(domain: item.location.domain, key: key)] = nil
+        endHold(KeyPath(domain: item.location.domain, key: key))
         if table[item.location.domain] != nil { continue }
-      } else if case .remove = item.edit {
+      } else if case .remove(let key) = item.edit {
+        let path = KeyPath(domain: item.location.domain, key: key)
+        if removals[path]?.holder != nil { endHold(path) }
+        continue
+      } else if case .describe = item.edit {
         continue
       }
       rootChanged(at: notice.changeset.time)
@@ -40,6 +44,11 @@ extension Tree {
         guard own.domain == .global else { continue }
         for domain in answered[key] where domain != .global {
           refresh(KeyPath(domain: domain, key: key))
+        }
+      case .describe(let key, _):
+        let path = KeyPath(domain: item.location.domain, key: key)
+        if !known.contains(path), let node = table[path] {
+          effects.append(.dropAttributes(node.id))
         }
       case .createDomain, .removeDomain: break
       }

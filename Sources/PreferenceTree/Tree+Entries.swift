@@ -5,22 +5,53 @@ import SystemCalls
 // Making and removing keys and domains.
 
 extension Tree {
-  /// open(2) with O_CREAT of a name that is not there: a key with an empty string, whose type
-  /// follows from what its creator writes until he closes it.
+  /// open(2) with O_CREAT of a name that is not there: a scratch file where the name is a tool's, a
+  /// key that was moved away a moment ago as if it had been truncated, else a key with an empty
+  /// string, whose type follows from what its creator writes until he closes it.
   public func create(
-    _ parent: NodeID, _ name: [UInt8], exclusively: Bool, truncating: Bool = false, now: Instant
+    _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Instant
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
-    let path = try newPath(parent, name)
-    if try resolve(path, now: now) != nil {
-      // It came between the look-up and now; no truncation follows a CREATE.
-      if exclusively { throw .exists }
-      let node = table.node(of: path)
-      if truncating { try truncate(node, to: 0, handle: .none, now: now) }
-      return (try entry(node), .none)
+    let text = try validated(name)
+    if engine.isReadOnly { throw .readOnly }
+    let directory = try scratchParent(parent)
+    switch try find(parent, text, now: now) {
+    case .nothing: break
+    case _ where flags.exclusively: throw .exists
+    case .key(let path, _): return (try reopen(table.node(of: path), flags, now: now), .none)
+    case .scratch(let node): return (try reopen(node, flags, now: now), .none)
     }
+    if case .domain(let domain) = directory, let path = try path(domain, text),
+      removals[path]?.holder != nil
+    {
+      return (try remake(path, now: now), .none)
+    }
+    let making = ScratchName.Making.file(
+      exclusively: flags.exclusively, readsToo: flags.readsToo)
+    if isScratchName(text, in: directory, making, now: now) {
+      let path = ScratchPath(parent: directory, name: text)
+      return (try entry(try addScratch(path, .file([]), mode: nil)), .none)
+    }
+    return try createKey(try newPath(parent, name), now: now)
+  }
+
+  /// A file that came between the look-up and now; no truncation follows a CREATE.
+  private func reopen(
+    _ node: Node, _ flags: CreationFlags, now: Instant
+  ) throws(TreeError) -> Entry {
+    if flags.truncating { try truncate(node, to: 0, handle: .none, now: now) }
+    return try entry(node)
+  }
+
+  private func createKey(
+    _ path: KeyPath, now: Instant
+  ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let preferred = removals[path]?.kind
     let empty: [UInt8] = []
-    let changeset = try apply([.set(path.key, path.domain, .string(""), .exact(empty))])
+    var intents = [Intent.set(path.key, path.domain, .string(""), .exact(empty))]
+    if let mode = removals[path]?.mode {
+      intents.append(.describe(path.key, path.domain, Description(mode: mode)))
+    }
+    let changeset = try apply(intents)
     removals[path] = nil
     table.renewInode(of: path)
     let node = table.node(of: path)
@@ -50,7 +81,7 @@ extension Tree {
     return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
   }
 
-  private func newKey(_ name: String, _ subject: String) throws(TreeError) -> Key {
+  func newKey(_ name: String, _ subject: String) throws(TreeError) -> Key {
     switch NameCodec.decode(name) {
     case .key(let key): return key
     case .scratch:
@@ -67,15 +98,29 @@ extension Tree {
     let name = try validated(name)
     if engine.isReadOnly { throw .readOnly }
     if case .root = try node(parent).subject { throw .isDirectory }
-    let domain = try domain(parent)
-    guard let path = try path(domain, name), let resolution = try resolve(path, now: now) else {
-      throw .missing
+    let (path, resolution): (KeyPath, Resolution)
+    switch try find(parent, name, now: now) {
+    case .nothing: throw .missing
+    case .scratch(let node): return try unlinkScratch(node, now: now)
+    case .key(let found, let value): (path, resolution) = (found, value)
     }
     let node = table[path]
     let text = try node.map { node throws(TreeError) in try shownText(node) }
     let changeset = try apply([.remove(path.key, path.domain)])
     removed(path, node, text ?? [], kind: resolution.value.kind, now: now)
+    removals[path]?.mode = resolution.mode
     propagate(changeset, known: [path], addsEntries: true)
+  }
+
+  /// With a key that was moved away to it, the key goes.
+  private func unlinkScratch(_ node: Node, now: Instant) throws(TreeError) {
+    if node.type == .directory { throw .isDirectory }
+    if let moved = node.scratch?.movedFrom, let kind = removals[moved]?.kind {
+      let changeset = try apply([.remove(moved.key, moved.domain)])
+      removed(moved, nil, [], kind: kind, now: now)
+      propagate(changeset, known: [moved], addsEntries: true)
+    }
+    removeScratch(node)
   }
 
   /// A name is gone for a second, and its file keeps a private copy.
@@ -95,7 +140,13 @@ extension Tree {
   public func makeDirectory(
     _ parent: NodeID, _ name: [UInt8], now: Instant
   ) throws(TreeError) -> Entry {
-    let domain = try newDomain(parent, name)
+    switch try node(parent).subject {
+    case .root: break
+    default:
+      if engine.isReadOnly { throw .readOnly }
+      return try makeScratchDirectory(parent, try validated(name), now: now)
+    }
+    let domain = try newDomain(name)
     let changeset = try apply([.createDomain(domain)])
     rootChanged(at: changeset.time)
     let node = table.node(of: domain)
@@ -103,11 +154,8 @@ extension Tree {
     return try entry(node)
   }
 
-  private func newDomain(_ parent: NodeID, _ name: [UInt8]) throws(TreeError) -> DomainName {
+  private func newDomain(_ name: [UInt8]) throws(TreeError) -> DomainName {
     let name = try validated(name)
-    guard case .root = try node(parent).subject else {
-      throw refused(.refused("\(subjectText(try node(parent))): a domain has no directories"))
-    }
     if engine.isReadOnly { throw .readOnly }
     return DomainName(try newKey(name, name).string)
   }
@@ -118,8 +166,13 @@ extension Tree {
   ) throws(TreeError) {
     let name = try validated(name)
     if engine.isReadOnly { throw .readOnly }
-    guard case .root = try node(parent).subject else { throw .notDirectory }
+    guard case .root = try node(parent).subject else {
+      return try removeScratchDirectory(parent, name, now: now)
+    }
     guard let domain = try domain(named: name) else { throw .missing }
+    guard table.scratchNodes(in: .domain(domain)).isEmpty else {
+      throw .notEmpty("\(domain): it has temporary files")
+    }
     let changeset = try apply([.removeDomain(domain)])
     table.remove(domain)
     rootChanged(at: changeset.time)

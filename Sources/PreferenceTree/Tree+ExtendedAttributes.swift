@@ -16,6 +16,7 @@ extension Tree {
     let names: [Name] =
       switch try node(id).subject {
       case .root, .detached: []
+      case .scratch: [.type]
       case .domain: [.domain]
       case .key: Name.allCases
       }
@@ -29,6 +30,9 @@ extension Tree {
     guard let attribute = attributeName(name) else { throw .noAttribute }
     switch try node(id).subject {
     case .root, .detached: throw .noAttribute
+    case .scratch:
+      guard attribute == .type else { throw .noAttribute }
+      return Array("scratch".utf8)
     case .domain(let domain):
       guard attribute == .domain else { throw .noAttribute }
       return Array(domain.string.utf8)

@@ -27,15 +27,22 @@ extension Tree {
       let domains = try asTreeError { () throws(EngineError) in try engine.domains() }
       return sorted(
         domains.map { domain in
-          item(NameCodec.encode(domain.key), inode: table.inode(of: domain), isDirectory: true)
+          item(NameCodec.encode(domain.key), inode: table.inode(of: domain), type: .directory)
         })
     case .domain(let domain):
       return sorted(
         try listedKeys(domain).map { key in
           let path = KeyPath(domain: domain, key: key)
-          return item(NameCodec.encode(key), inode: table.inode(of: path), isDirectory: false)
-        })
+          return item(NameCodec.encode(key), inode: table.inode(of: path), type: .file)
+        } + scratchItems(.domain(domain)))
+    case .scratch: return sorted(scratchItems(try scratchParent(node.id)))
     case .key, .detached: throw .notDirectory
+    }
+  }
+
+  private func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {
+    table.scratchNodes(in: parent).map { name, node in
+      item(name, inode: node.inode, type: node.type)
     }
   }
 
@@ -51,10 +58,10 @@ extension Tree {
     }
   }
 
-  private func item(_ name: String, inode: UInt64, isDirectory: Bool) -> ListingItem {
+  private func item(_ name: String, inode: UInt64, type: FileType) -> ListingItem {
     // 1 and 2 are the cookies of "." and ".."; the kernel's offsets are signed.
     let cookie = max(3, StableHash.of(name.utf8) >> 1)
-    return ListingItem(name: name, inode: inode, isDirectory: isDirectory, cookie: cookie)
+    return ListingItem(name: name, inode: inode, type: type, cookie: cookie)
   }
 
   private func sorted(_ items: [ListingItem]) -> [ListingItem] {

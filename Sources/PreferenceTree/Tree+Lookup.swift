@@ -13,10 +13,20 @@ extension Tree {
     switch try node(parent).subject {
     case .root: return try lookupDomain(name)
     case .domain(let domain):
-      guard let path = try path(domain, name) else { return .missing(isRemembered: true) }
-      return try lookup(path, now: now)
+      let path = try path(domain, name)
+      let found = try path.map { path throws(TreeError) in try lookup(path, now: now) }
+      if case .found? = found { return found ?? .missing(isRemembered: true) }
+      return try lookupScratch(ScratchPath(parent: .domain(domain), name: name))
+        ?? found ?? .missing(isRemembered: true)
+    case .scratch:
+      let path = ScratchPath(parent: try scratchParent(parent), name: name)
+      return try lookupScratch(path) ?? .missing(isRemembered: true)
     case .key, .detached: throw .notDirectory
     }
+  }
+
+  private func lookupScratch(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
+    try table[path].map { node throws(TreeError) in .found(try entry(node)) }
   }
 
   func validated(_ name: [UInt8]) throws(TreeError) -> String {
@@ -89,7 +99,7 @@ extension Tree {
 
   /// The key's value, unless its name was removed a moment ago.
   func resolve(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
-    if let removal = removals[path], now < removal.until { return nil }
+    if let removal = removals[path], removal.holder != nil || now < removal.until { return nil }
     return try resolve(path)
   }
 

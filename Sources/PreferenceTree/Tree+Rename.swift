@@ -14,28 +14,46 @@ extension Tree {
     _ mode: RenameMode, now: Instant
   ) throws(TreeError) {
     if engine.isReadOnly { throw .readOnly }
+    let (oldText, newText) = (try validated(oldName), try validated(newName))
     switch (try node(oldParent).subject, try node(newParent).subject) {
-    case (.root, .root):
-      try renameDomain(try validated(oldName), to: try validated(newName), mode)
-    case (.domain(let domain), .domain):
-      guard let old = try path(domain, try validated(oldName)) else { throw .missing }
-      let new = try targetPath(newParent, newName)
-      if old == new { return }
-      if mode == .exchange {
-        try exchange(old, new, now: now)
-      } else {
-        try rename(old, to: new, mode, now: now)
-      }
-    case (.root, .domain), (.domain, .root):
+    case (.root, .root): return try renameDomain(oldText, to: newText, mode)
+    case (.root, _), (_, .root):
       throw refused(.refused("a key stays a key in a domain, and a domain a directory at the root"))
-    default: throw .notDirectory
+    default: break
+    }
+    switch try find(oldParent, oldText, now: now) {
+    case .nothing: throw .missing
+    case .scratch(let node):
+      try renameScratch(node, to: newParent, newText, mode, now: now)
+    case .key(let old, _):
+      let directory = try scratchParent(newParent)
+      let target = try find(newParent, newText, now: now)
+      if case .key(let new, _) = target {
+        if old != new { try replace(old, new, mode, now: now) }
+      } else if isMoveAway(newText, in: directory, target, now: now) {
+        let path = ScratchPath(parent: directory, name: newText)
+        try moveAway(old, to: path, mode, now: now)
+      } else {
+        try replace(old, try newPath(newParent, newName), mode, now: now)
+      }
     }
   }
 
-  private func targetPath(_ parent: NodeID, _ name: [UInt8]) throws(TreeError) -> KeyPath {
-    let domain = try domain(parent)
-    if let path = try path(domain, try validated(name)) { return path }
-    return try newPath(parent, name)
+  private func isMoveAway(
+    _ name: String, in parent: ScratchPath.Parent, _ target: Found, now: Instant
+  ) -> Bool {
+    if case .scratch = target { return true }
+    return isScratchName(name, in: parent, .rename, now: now)
+  }
+
+  private func replace(
+    _ old: KeyPath, _ new: KeyPath, _ mode: RenameMode, now: Instant
+  ) throws(TreeError) {
+    if mode == .exchange {
+      try exchange(old, new, now: now)
+    } else {
+      try rename(old, to: new, mode, now: now)
+    }
   }
 
   private func rename(
@@ -50,14 +68,17 @@ extension Tree {
     let targetNode = table[new]
     let targetText = try targetNode.map { node throws(TreeError) in try shownText(node) }
     let changeset = try apply([
-      .set(new.key, new.domain, value, written(text, value)), .remove(old.key, old.domain),
+      .set(new.key, new.domain, value, written(text, value)),
+      .describe(
+        new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
+      .remove(old.key, old.domain),
     ])
     if let targetNode {
       targetNode.modified = target?.modified ?? .now
       dropCache(targetNode)
       table.detach(targetNode, text: targetText ?? [])
     }
-    removals[new] = nil
+    endHold(new)
     let node = table[old]
     if let node {
       dropCache(node)
@@ -71,7 +92,7 @@ extension Tree {
   }
 
   /// The source as it is once text that waits for a decision got it.
-  private func settled(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
+  func settled(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
     do {
       if let node = table[path] { try prepareSynchronize(node.id, now: now) }
     } catch {
@@ -128,6 +149,10 @@ extension Tree {
     if mode == .exchange { throw refused(.invalid("\(old): domains cannot be exchanged")) }
     let isThere = try asTreeError { () throws(EngineError) in try engine.hasDomain(new) }
     if mode == .keep, isThere { throw .exists }
+    for (path, removal) in removals where path.domain == old && removal.holder != nil {
+      removals[path]?.until = Instant(nanoseconds: 0)
+      tick(now: Instant(nanoseconds: 1))
+    }
     let changeset = try apply([.renameDomain(old, to: new)])
     table.remove(new)
     table.move(old, to: new)

@@ -19,6 +19,9 @@ extension Tree {
     switch node.subject {
     case .root, .domain: throw .isDirectory
     case .detached(let text): return text
+    case .scratch:
+      guard let text = node.scratch?.text else { throw .isDirectory }
+      return text
     case .key(let path):
       if let editor = node.editor { return editor.text }
       guard let resolution = try resolve(path) else { throw .missing }
@@ -67,6 +70,9 @@ extension Tree {
     if case .detached(let text) = node.subject {
       return try writeDetached(node, text, bytes, at: appending ? text.count : offset)
     }
+    if node.scratch != nil {
+      return try writeScratch(node, bytes, at: offset, appending: appending)
+    }
     var editor = try editor(node, handle: handle)
     let before = editor.text.count
     let action = editor.write(bytes, at: offset, appending: appending, now: now)
@@ -83,6 +89,7 @@ extension Tree {
         Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
       return
     }
+    if node.scratch != nil { return try truncateScratch(node, to: size) }
     var editor = try editor(node, handle: handle)
     let action = editor.truncate(to: size, now: now)
     try perform(action, editor, node, now: now)

@@ -23,13 +23,24 @@ extension Tree {
       }
       if node.lookups == 0, node.editor?.deadline == nil { forget(node.id, 0) }
     }
-    for (path, removal) in removals where removal.until <= now { endRemoval(path) }
+    for (path, removal) in removals where removal.until <= now { end(removal, of: path) }
     let editors = edited.map { id, end in table[id]?.editor?.deadline ?? end }
     nextDeadline = (editors + removals.values.map(\.until)).min()
   }
 
-  /// The mount ends: text that waits for a decision gets it; what is held is lost, and logged.
+  private func end(_ removal: Removal, of path: KeyPath) {
+    if let holder = removal.holder, let node = table[holder] {
+      endMove(path, node)
+    } else {
+      endRemoval(path)
+    }
+  }
+
+  /// The mount ends: text that waits for a decision gets it, keys that were moved away stay under
+  /// their new names; what is held, and scratch files, are lost, and logged.
   public func finish() {
+    for (path, removal) in removals where removal.holder != nil { end(removal, of: path) }
+    logLostScratch()
     for id in edited.keys {
       guard let node = table[id], let editor = node.editor, editor.deadline != nil else { continue }
       do {

@@ -37,6 +37,10 @@ public final class Tree {
     var until: Instant
     /// What type the key had, for one that is made again.
     var kind: Kind
+    /// Its permission bits, for one that is made again.
+    var mode: UInt32?
+    /// The scratch file that it was renamed to; the engine still has the key.
+    var holder: NodeID?
   }
 
   /// Milliseconds for which a removed name is not there.
@@ -72,7 +76,7 @@ public final class Tree {
     switch try node(id).subject {
     case .domain(let domain): return domain
     case .root: throw .refused("files at the root: keys lie in the directory of their domain")
-    case .key, .detached: throw .notDirectory
+    case .key, .detached, .scratch: throw .notDirectory
     }
   }
 

@@ -26,12 +26,22 @@ public struct HandleID: RawRepresentable, Hashable, Sendable {
   public static let none = HandleID(rawValue: 0)
 }
 
+/// What a node is (C: st_mode & S_IFMT).
+public enum FileType: Sendable {
+  /// A preference, or a scratch file.
+  case file
+  /// A domain, the root, or a scratch directory.
+  case directory
+  /// A scratch link.
+  case link
+}
+
 /// What stat(2) shows of a node.
 public struct Attributes: Equatable, Sendable {
   /// `st_ino`.
   public var inode: UInt64
-  /// A directory or a regular file.
-  public var isDirectory: Bool
+  /// What it is.
+  public var type: FileType
   /// Permission bits.
   public var mode: UInt32
   /// Bytes; 0 for directories.
@@ -66,16 +76,16 @@ public struct ListingItem: Equatable, Sendable {
   public var name: String
   /// `st_ino`.
   public var inode: UInt64
-  /// A directory or a regular file.
-  public var isDirectory: Bool
+  /// What it is.
+  public var type: FileType
   /// Where a listing goes on after this item (C: d_off).
   public var cookie: UInt64
 
   /// A name and where it stands.
-  public init(name: String, inode: UInt64, isDirectory: Bool, cookie: UInt64) {
+  public init(name: String, inode: UInt64, type: FileType, cookie: UInt64) {
     self.name = name
     self.inode = inode
-    self.isDirectory = isDirectory
+    self.type = type
     self.cookie = cookie
   }
 }
@@ -97,8 +107,27 @@ public struct AttributeChange: Sendable {
   public var size: Int?
   /// Whether owner or group would become another than they are.
   public var changesOwner = false
+  /// chmod(2): permission bits.
+  public var mode: UInt32?
+  /// utimensat(2): the modification time; that of access is shown as the same.
+  public var modified: Timestamp?
 
   /// Nothing.
+  public init() {}
+}
+
+/// How a file is made: what open(2) was asked for.
+public struct CreationFlags: Sendable {
+  /// O_EXCL.
+  public var exclusively = false
+  /// O_TRUNC.
+  public var truncating = false
+  /// O_RDWR: with O_EXCL the file is a scratch file, whatever its name.
+  public var readsToo = false
+  /// Permission bits of a new file.
+  public var mode: UInt32 = 0o600
+
+  /// O_CREAT alone.
   public init() {}
 }
 

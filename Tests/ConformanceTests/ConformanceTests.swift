@@ -2,7 +2,9 @@ import Foundation
 import Support
 import Testing
 
-let allCases = ReadingCases.list + WritingCases.list + TextCases.list + NameCases.list
+let allCases =
+  ReadingCases.list + WritingCases.list + TextCases.list + NameCases.list
+  + ScratchCases.list
 
 @Suite("Behaviour of files") struct ConformanceTests {
   @Test("on the bare tree", arguments: allCases)

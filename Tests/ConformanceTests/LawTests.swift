@@ -52,8 +52,13 @@ import Testing
       var mount = try Mount(sandbox)
       let files = MountedFiles(mount.path(""))
       for (path, text) in texts { try files.put(path, text) }
+      try files.changeMode("d/Real", 0o640)
+      try files.setTime("d/Real", 1_588_749_789_000_000_001)
+      let real = try files.status("d/Real")
       let times = try texts.keys.map { try files.status($0).modified }
+      try files.put("d/.Real.swp", "scratch\n")
       mount.unmount()
+      #expect(mount.log.contains("d .Real.swp: a temporary file is lost with the mount"))
       #expect(
         sandbox.evaluate(
           sandbox.config + "/d.plist", "d['Boolean'], d['Integer'], d['Dict'], d['New'], d['Real']")
@@ -65,6 +70,9 @@ import Testing
       #expect(sandbox.shell("head -c 6 \(sandbox.config)/d.plist").output == "bplist")
       mount = try Mount(sandbox)
       defer { mount.unmount() }
+      let after = try MountedFiles(mount.path("")).status("d/Real")
+      #expect((after.mode, after.modified) == (real.mode, real.modified))
+      #expect(sandbox.shell("ls -A $M/d").output.contains(".Real") == false)
       for (path, text) in texts { #expect(try files.get(path) == text) }
       #expect(try texts.keys.map { try files.status($0).modified } == times)
       #expect(try files.type("other/Fresh") == "string")

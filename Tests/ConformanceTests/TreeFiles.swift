@@ -63,7 +63,10 @@ final class TreeFiles: TestFiles {
     } catch let refusal as Refusal where refusal.number == ENOENT && flags & O_CREAT != 0 {
       let (parent, name) = try split(path)
       let (entry, handle) = try checked { () throws(TreeError) in
-        try tree.create(parent, name, exclusively: flags & O_EXCL != 0, now: now)
+        var how = CreationFlags()
+        how.exclusively = flags & O_EXCL != 0
+        how.readsToo = flags & O_ACCMODE == O_RDWR
+        return try tree.create(parent, name, how, now: now)
       }
       file = OpenFile(node: entry.node, handle: handle, flags: flags)
     }
@@ -168,6 +171,43 @@ final class TreeFiles: TestFiles {
     try checked { () throws(TreeError) in
       try tree.setExtendedAttribute(node, name, Array(value.utf8), now: now)
     }
+  }
+
+  func link(_ old: String, _ new: String) throws {
+    let node = try find(old)
+    let (parent, name) = try split(new)
+    _ = try checked { () throws(TreeError) in try tree.link(node, parent, name, now: now) }
+  }
+
+  func makeLink(_ path: String, to target: String) throws {
+    let (parent, name) = try split(path)
+    _ = try checked { () throws(TreeError) in
+      try tree.makeLink(parent, name, to: Array(target.utf8), now: now)
+    }
+  }
+
+  func readLink(_ path: String) throws -> String {
+    let node = try find(path)
+    return try checked { () throws(TreeError) in
+      String(decoding: try tree.readLink(node), as: UTF8.self)
+    }
+  }
+
+  private func change(_ path: String, _ change: AttributeChange) throws {
+    let node = try find(path)
+    _ = try checked { () throws(TreeError) in try tree.setAttributes(node, change, now: now) }
+  }
+
+  func changeMode(_ path: String, _ mode: UInt32) throws {
+    var wish = AttributeChange()
+    wish.mode = mode
+    try change(path, wish)
+  }
+
+  func setTime(_ path: String, _ nanoseconds: Int64) throws {
+    var wish = AttributeChange()
+    wish.modified = Timestamp(nanoseconds: nanoseconds)
+    try change(path, wish)
   }
 
   func pass(milliseconds: Int) {

@@ -19,7 +19,7 @@ private struct Promises {
       switch item.edit {
       case .set(let key, let value, _): values[item.location, default: [:]][key] = value
       case .remove(let key): values[item.location, default: [:]][key] = nil
-      case .createDomain: break
+      case .createDomain, .describe: break
       case .removeDomain: values[item.location] = [:]
       }
     }

@@ -25,10 +25,10 @@ import Testing
 
   private static let user = Location(.user, "d")
 
-  @Test("version 1: every kind of record, edit and value")
-  func version1() throws {
+  @Test("every kind of record, edit and value", arguments: ["journal-v1", "journal-v2"])
+  func whole(_ fixture: String) throws {
     try withSandbox { sandbox in
-      try open("journal-v1", in: sandbox) { (test: TestStore, _: String) throws -> Void in
+      try open(fixture, in: sandbox) { (test: TestStore, _: String) throws -> Void in
         let values: [Key: Value] = [
           "string": "text", "integer": -5, "large": .integer(WideInteger(UInt64.max)), "real": 1.5,
           "yes": true, "date": .date(AbsoluteTime(seconds: 0.25)), "data": .data([0, 255]),
@@ -48,6 +48,20 @@ import Testing
         #expect(try test.store.exists(Location(.user, "empty")))
         #expect(try !test.store.exists(Location(.user, "gone")))
         #expect(test.lines.all.isEmpty, "\(test.lines.all)")
+      }
+    }
+  }
+
+  @Test("version 2: modes and times")
+  func descriptions() throws {
+    try withSandbox { sandbox in
+      try open("journal-v2", in: sandbox) { (test: TestStore, _: String) throws -> Void in
+        let string = try test.store.find("string", at: Self.user)
+        #expect(
+          string?.metadata
+            == Metadata(
+              text: nil, modified: Timestamp(nanoseconds: 1_600_000_000_000_000_001), mode: 0o640))
+        #expect(try test.store.find("real", at: Self.user)?.metadata.mode == 0o755)
       }
     }
   }
@@ -80,7 +94,7 @@ import Testing
   func future() throws {
     try withSandbox { sandbox in
       do {
-        try open("journal-v2-header", in: sandbox) { _, _ in Issue.record("the store opened") }
+        try open("journal-v3-header", in: sandbox) { _, _ in Issue.record("the store opened") }
       } catch let error as EngineError {
         #expect(error.reason == .system(.notSupported))
       }

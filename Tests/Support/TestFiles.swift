@@ -44,6 +44,16 @@ public protocol TestFiles: AnyObject {
   func attribute(_ path: String, _ name: String) throws -> String
   /// setxattr(2).
   func setAttribute(_ path: String, _ name: String, _ value: String) throws
+  /// link(2).
+  func link(_ old: String, _ new: String) throws
+  /// symlink(2).
+  func makeLink(_ path: String, to target: String) throws
+  /// readlink(2).
+  func readLink(_ path: String) throws -> String
+  /// chmod(2).
+  func changeMode(_ path: String, _ mode: UInt32) throws
+  /// utimensat(2): the modification time, in nanoseconds.
+  func setTime(_ path: String, _ nanoseconds: Int64) throws
   /// Lets so many milliseconds pass.
   func pass(milliseconds: Int)
 }
@@ -177,6 +187,31 @@ public final class MountedFiles: TestFiles {
 
   public func setAttribute(_ name: String, _ attribute: String, _ value: String) throws {
     _ = try checked(setxattr(path(name), attribute, value, value.utf8.count, 0))
+  }
+
+  public func link(_ old: String, _ new: String) throws {
+    _ = try checked(Foundation.link(path(old), path(new)))
+  }
+
+  public func makeLink(_ name: String, to target: String) throws {
+    _ = try checked(symlink(target, path(name)))
+  }
+
+  public func readLink(_ name: String) throws -> String {
+    var bytes = [CChar](repeating: 0, count: 4096)
+    let count = try checked(readlink(path(name), &bytes, bytes.count))
+    return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  public func changeMode(_ name: String, _ mode: UInt32) throws {
+    _ = try checked(chmod(path(name), mode))
+  }
+
+  public func setTime(_ name: String, _ nanoseconds: Int64) throws {
+    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    var times = [timespec](
+      repeating: timespec(tv_sec: Int(seconds), tv_nsec: Int(rest)), count: 2)
+    _ = try checked(utimensat(AT_FDCWD, path(name), &times, 0))
   }
 
   public func pass(milliseconds: Int) { usleep(UInt32(milliseconds) * 1000 + 5000) }

@@ -1,0 +1,231 @@
+import Foundation
+import Support
+import Testing
+
+/// Temporary and backup files, as the tools of TOOLS.md make them (law 8), and what is kept of
+/// modes and times (law 3).
+enum ScratchCases {
+  static let list = [
+    Case("a file made with O_RDWR|O_EXCL is scratch, and renamed over a key sets it", renamedOver),
+    Case("text that is no value of the key: the rename is EPERM, and nothing is lost", refused),
+    Case("vim: moved away, made again", movedAndMadeAgain),
+    Case("moved away, made again with a bad text: the old value stands", madeAgainBadly),
+    Case("moved away and not made again: parked under its new name", parked),
+    Case("moved away and back: nothing happened", movedBack),
+    Case("moved away, and the backup removed: the key is gone", movedAndRemoved),
+    Case("renamed to a key's new name: the type follows from the text", newKey),
+    Case("a rename may come before the text", lateText),
+    Case("a name like a backup's without its key is a key", doubtful),
+    Case("link: a copy one way, a set the other", links),
+    Case("symbolic links for scratch names alone", symbolicLinks),
+    Case("scratch directories", directories),
+    Case("scratch is listed, and says so", listed),
+    Case("64 MiB of scratch, then ENOSPC", full),
+    Case("mode and time are kept until the value changes", attributes),
+    Case("mode and time come with the file that is renamed over", attributesOfRenamed),
+  ]
+
+  private static let exclusive = O_RDWR | O_CREAT | O_EXCL
+
+  /// A temporary file with a text, as mkstemp(3) makes it.
+  private static func temporary(_ files: any TestFiles, _ path: String, _ text: String) throws {
+    let file = try files.open(path, exclusive)
+    defer { files.close(file) }
+    try files.write(file, text, at: 0)
+  }
+
+  private static func renamedOver(_ files: any TestFiles) throws {
+    try temporary(files, "d/sedx1Y2z3", "77\n")
+    #expect(try files.type("d/sedx1Y2z3") == "scratch")
+    try files.rename("d/sedx1Y2z3", "d/Integer", flags: 0)
+    #expect(try files.get("d/Integer") == "77\n")
+    #expect(try files.type("d/Integer") == "integer")
+    expectRefused(ENOENT) { _ = try files.get("d/sedx1Y2z3") }
+    try temporary(files, "d/.String.aB3dE6", "123")
+    try files.rename("d/.String.aB3dE6", "d/String", flags: 0)
+    #expect(try files.get("d/String") == "123")
+    #expect(try files.type("d/String") == "string")
+  }
+
+  private static func refused(_ files: any TestFiles) throws {
+    let before = try files.get("d/Integer")
+    try temporary(files, "d/.Integer.tmp", "seven\n")
+    expectRefused(EPERM) { try files.rename("d/.Integer.tmp", "d/Integer", flags: 0) }
+    #expect(try files.get("d/Integer") == before)
+    #expect(try files.get("d/.Integer.tmp") == "seven\n")
+    expectRefused(EPERM) { try files.rename("d/.Integer.tmp", "d/Forced", flags: 0) }
+    try files.unlink("d/.Integer.tmp")
+    expectRefused(ENOENT) { _ = try files.get("d/.Integer.tmp") }
+  }
+
+  private static func movedAndMadeAgain(_ files: any TestFiles) throws {
+    try temporary(files, "d/.Integer.swp", "swap")
+    try files.put("d/4913", "")
+    try files.unlink("d/4913")
+    let old = try files.get("d/Integer")
+    try files.rename("d/Integer", "d/Integer~", flags: 0)
+    expectRefused(ENOENT) { _ = try files.status("d/Integer") }
+    #expect(try files.get("d/Integer~") == old)
+    let file = try files.open("d/Integer", O_WRONLY | O_CREAT)
+    try files.truncate(file, to: 0)
+    try files.write(file, "4711\n", at: 0)
+    try files.synchronize(file)
+    files.close(file)
+    try files.unlink("d/Integer~")
+    try files.unlink("d/.Integer.swp")
+    #expect(try files.get("d/Integer") == "4711\n")
+    #expect(try files.type("d/Integer") == "integer")
+    files.pass(milliseconds: 1100)
+    #expect(try files.get("d/Integer") == "4711\n")
+    #expect(try !files.names("d").contains { $0.hasSuffix("~") || $0.hasPrefix(".") })
+  }
+
+  private static func madeAgainBadly(_ files: any TestFiles) throws {
+    let old = try files.get("d/Integer")
+    try files.rename("d/Integer", "d/Integer~", flags: 0)
+    let file = try files.open("d/Integer", O_WRONLY | O_CREAT | O_TRUNC)
+    expectRefused(EINVAL) { try files.write(file, "word\n", at: 0) }
+    files.close(file)
+    #expect(try files.get("d/Integer") == old)
+    files.pass(milliseconds: 1100)
+    #expect(try files.get("d/Integer") == old)
+    #expect(try files.get("d/Integer~") == old)
+    #expect(try files.type("d/Integer~") == "scratch")
+  }
+
+  private static func parked(_ files: any TestFiles) throws {
+    let old = try files.get("d/Real")
+    try files.rename("d/Real", "d/Real.old", flags: 0)
+    #expect(try files.type("d/Real.old") == "scratch")
+    files.pass(milliseconds: 1100)
+    #expect(try files.get("d/Real.old") == old)
+    #expect(try files.type("d/Real.old") == "real")
+    #expect(try files.names("d").contains("Real.old"))
+    expectRefused(ENOENT) { _ = try files.get("d/Real") }
+  }
+
+  private static func movedBack(_ files: any TestFiles) throws {
+    let old = try files.get("d/Real")
+    try files.rename("d/Real", "d/Real.bak", flags: 0)
+    try files.rename("d/Real.bak", "d/Real", flags: 0)
+    #expect(try files.get("d/Real") == old)
+    files.pass(milliseconds: 1100)
+    #expect(try files.get("d/Real") == old)
+    #expect(try files.type("d/Real") == "real")
+    expectRefused(ENOENT) { _ = try files.get("d/Real.bak") }
+  }
+
+  private static func movedAndRemoved(_ files: any TestFiles) throws {
+    try files.rename("d/Real", "d/Real~", flags: 0)
+    try files.unlink("d/Real~")
+    files.pass(milliseconds: 1100)
+    expectRefused(ENOENT) { _ = try files.get("d/Real") }
+    #expect(try !files.names("d").contains { $0.hasPrefix("Real") })
+  }
+
+  private static func newKey(_ files: any TestFiles) throws {
+    try temporary(files, "d/tmp.Xy12", "[1, 2]\n")
+    try files.rename("d/tmp.Xy12", "d/NewList", flags: 0)
+    #expect(try files.type("d/NewList") == "array")
+    #expect(try files.get("d/NewList") == "[1, 2]\n")
+    #expect(try files.names("d").contains("NewList"))
+  }
+
+  private static func lateText(_ files: any TestFiles) throws {
+    let file = try files.open("d/.late", exclusive)
+    try files.rename("d/.late", "d/Integer", flags: 0)
+    try files.write(file, "5\n", at: 0)
+    files.close(file)
+    #expect(try files.get("d/Integer") == "5\n")
+  }
+
+  private static func doubtful(_ files: any TestFiles) throws {
+    try files.put("d/Show.new", "1\n")
+    #expect(try files.type("d/Show.new") == "integer")
+    try files.put("d/String.new", "kept\n")
+    #expect(try files.type("d/String.new") == "scratch")
+    try files.put("d/String1Password", "secret\n")
+    #expect(try files.type("d/String1Password") == "string")
+  }
+
+  private static func links(_ files: any TestFiles) throws {
+    try files.link("d/String", "d/String.bak")
+    #expect(try files.get("d/String.bak") == files.get("d/String"))
+    #expect(try files.type("d/String.bak") == "scratch")
+    expectRefused(EPERM) { try files.link("d/String", "d/Second") }
+    expectRefused(EEXIST) { try files.link("d/String.bak", "d/Integer") }
+    try temporary(files, "d/.atomic", "true\n")
+    try files.link("d/.atomic", "d/Linked")
+    try files.unlink("d/.atomic")
+    #expect(try files.type("d/Linked") == "boolean")
+  }
+
+  private static func symbolicLinks(_ files: any TestFiles) throws {
+    try files.makeLink("d/.#String", to: "user@host.4711:1")
+    #expect(try files.readLink("d/.#String") == "user@host.4711:1")
+    try files.unlink("d/.#String")
+    expectRefused(EOPNOTSUPP) { try files.makeLink("d/Other", to: "String") }
+  }
+
+  private static func directories(_ files: any TestFiles) throws {
+    try files.makeDirectory("d/.~tmp~")
+    try temporary(files, "d/.~tmp~/Integer", "12\n")
+    expectRefused(ENOTEMPTY) { try files.removeDirectory("d/.~tmp~") }
+    #expect(try files.names("d/.~tmp~") == ["Integer"])
+    try files.rename("d/.~tmp~/Integer", "d/Integer", flags: 0)
+    try files.removeDirectory("d/.~tmp~")
+    #expect(try files.get("d/Integer") == "12\n")
+    try files.makeDirectory("d/Integer20261121-77-1abc.lock")
+    try files.removeDirectory("d/Integer20261121-77-1abc.lock")
+    expectRefused(EPERM) { try files.makeDirectory("d/Folder") }
+  }
+
+  private static func listed(_ files: any TestFiles) throws {
+    try files.put("d/.hidden", "x")
+    #expect(try files.names("d").contains(".hidden"))
+    #expect(try files.status("d/.hidden").size == 1)
+    try files.unlink("d/.hidden")
+    #expect(try !files.names("d").contains(".hidden"))
+  }
+
+  private static func full(_ files: any TestFiles) throws {
+    let piece = String(repeating: "x", count: 1 << 20)
+    let file = try files.open("d/.large", exclusive)
+    for index in 0..<63 { try files.write(file, piece, at: index << 20) }
+    expectRefused(ENOSPC) { try files.write(file, piece, at: 63 << 20) }
+    files.close(file)
+    try files.unlink("d/.large")
+    try temporary(files, "d/.small", "x")
+    try files.unlink("d/.small")
+  }
+
+  private static func attributes(_ files: any TestFiles) throws {
+    let time: Int64 = 1_588_749_789_000_000_001
+    try files.changeMode("d/String", 0o640)
+    try files.setTime("d/String", time)
+    var status = try files.status("d/String")
+    #expect((status.mode, status.modified) == (0o640, time))
+    try files.put("d/String", "another\n")
+    status = try files.status("d/String")
+    #expect(status.mode == 0o640)
+    #expect(status.modified > time)
+    try files.unlink("d/String")
+    try files.put("d/String", "again\n")
+    #expect(try files.status("d/String").mode == 0o640)
+    try files.changeMode("d/Inherited", 0o644)
+    #expect(try files.status("d/Inherited").mode == 0o600)
+  }
+
+  private static func attributesOfRenamed(_ files: any TestFiles) throws {
+    let time: Int64 = 1_500_000_000_000_000_000
+    try temporary(files, "d/.String.Ab12Cd", "synced\n")
+    try files.changeMode("d/.String.Ab12Cd", 0o644)
+    try files.setTime("d/.String.Ab12Cd", time)
+    try files.rename("d/.String.Ab12Cd", "d/String", flags: 0)
+    let status = try files.status("d/String")
+    #expect((status.mode, status.modified) == (0o644, time))
+    try files.rename("d/String", "d/Renamed", flags: 0)
+    #expect(try files.status("d/Renamed").modified == time)
+    #expect(try files.status("d/Renamed").mode == 0o644)
+  }
+}
