@@ -76,6 +76,8 @@ let package = Package(
     .testTarget(
       name: "PreferenceTreeTests", dependencies: ["PreferenceTree", "PropertyList"],
       swiftSettings: strict),
+    .testTarget(
+      name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),
     .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",

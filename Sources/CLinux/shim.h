@@ -4,14 +4,25 @@
 
 #include <malloc.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 // prctl(2) is variadic, which Swift cannot call.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+// utimensat(2): leave that time as it is.
+static const long prefsfs_utime_omit = (1l << 30) - 2l;
+
+// open(2): a descriptor that only names a place; fcntl.h declares it for _GNU_SOURCE only.
+static const int prefsfs_o_path = 010000000;
+
+// gettid(2), which glibc has for _GNU_SOURCE only.
+static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
 
 // renameat2(2)'s flags, which stdio.h declares for _GNU_SOURCE only.
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;

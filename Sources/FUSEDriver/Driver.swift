@@ -12,7 +12,8 @@ import SystemCalls
 /// stat(2) is right), pages and entries after it.
 ///
 /// Threads: the loop's, which runs the tree and never waits for a disk; the notifier's, because
-/// dropping pages or entries waits for locks that a request of ours may hold; the synchroniser's,
+/// dropping pages or entries waits for locks that a request of ours may hold, and because it performs
+/// operations on the mount for watchers (`Announcer`); the synchroniser's,
 /// which waits in fsync(2). No lock is held while libfuse is called. Notices of the engine come on
 /// any thread and are handed to the loop through `mailbox`.
 ///
@@ -24,6 +25,7 @@ public final class Driver {
   let owner: Owner
   private let log: @Sendable (String) -> Void
   let mailbox: Mailbox
+  let announcer = Announcer()
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
@@ -42,7 +44,7 @@ public final class Driver {
     tree = Tree(engine: engine, options: options, author: author, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      notifier = try Notifier(ended: mailbox.bell)
+      notifier = try Notifier(ended: mailbox.bell, announcer: announcer)
       synchroniser = try Synchroniser(engine: engine, owner: owner, ended: mailbox.bell)
     } catch {
       throw DriverError("\(error)")
@@ -76,6 +78,7 @@ public final class Driver {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
     }
+    announcer.setMountPoint(path)
     var io = SessionIO.table
     guard fuse_session_custom_io(session.raw, &io, fuse_session_fd(session.raw)) == 0 else {
       throw DriverError("\(path): no memory")

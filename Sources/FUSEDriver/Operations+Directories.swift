@@ -6,14 +6,23 @@ import SystemCalls
 extension Operations {
   static func addDirectories(_ table: inout fuse_lowlevel_ops) {
     table.mkdir = { request, parent, name, _ in
-      answer(request) { tree throws(TreeError) in
-        .entry(try tree.makeDirectory(NodeID(rawValue: parent), bytes(name), now: .now))
+      serve(request) { driver, reply in
+        driver.answer(reply) { () throws(TreeError) in
+          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+          if let entry = try driver.createdEntry(request, parent, name) { return .entry(entry) }
+          return .entry(try driver.tree.makeDirectory(parent, name, now: .now))
+        }
       }
     }
     table.rmdir = { request, parent, name in
-      answer(request) { tree throws(TreeError) in
-        try tree.removeDirectory(NodeID(rawValue: parent), bytes(name), now: .now)
-        return .done
+      serve(request) { driver, reply in
+        driver.answer(reply) { () throws(TreeError) in
+          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+          if !driver.isGhost(request, parent, name) {
+            try driver.tree.removeDirectory(parent, name, now: .now)
+          }
+          return .done
+        }
       }
     }
     table.opendir = { request, _, _ in answer(request) { _ in .error(.noFunction) } }

@@ -17,10 +17,9 @@ extension Operations {
   /// Names become nodes, and nodes are forgotten.
   static func addNames(_ table: inout fuse_lowlevel_ops) {
     table.lookup = { request, parent, name in
-      answer(request) { tree throws(TreeError) in
-        switch try tree.lookup(NodeID(rawValue: parent), bytes(name), now: .now) {
-        case .found(let entry): .entry(entry)
-        case .missing(let isRemembered): .missing(isRemembered: isRemembered)
+      serve(request) { driver, reply in
+        driver.answer(reply) { () throws(TreeError) in
+          try driver.lookup(request, NodeID(rawValue: parent), bytes(name))
         }
       }
     }
@@ -43,9 +42,14 @@ extension Operations {
   /// Names go, move, or have no place in the tree.
   static func addChangesOfNames(_ table: inout fuse_lowlevel_ops) {
     table.unlink = { request, parent, name in
-      answer(request) { tree throws(TreeError) in
-        try tree.unlink(NodeID(rawValue: parent), bytes(name), now: .now)
-        return .done
+      serve(request) { driver, reply in
+        driver.answer(reply) { () throws(TreeError) in
+          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+          if !driver.isGhost(request, parent, name) {
+            try driver.tree.unlink(parent, name, now: .now)
+          }
+          return .done
+        }
       }
     }
     table.rename = { request, oldParent, oldName, newParent, newName, flags in

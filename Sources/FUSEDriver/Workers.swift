@@ -15,16 +15,34 @@ final class Notifier: Sendable {
     var isStopping = false
     var hasEnded = false
     var session = SessionPointer(nil)
+    /// What waits to be announced last of each name.
+    var announced: [String: Announcement] = [:]
+
+    /// Whether the effect must wait its turn; one that waits already need not wait twice. A name
+    /// may come and go several times.
+    mutating func isNew(_ effect: Effect) -> Bool {
+      guard case .announce(let announcement) = effect else {
+        return known.insert(effect).inserted
+      }
+      let name = announcement.domain + "/" + (announcement.key ?? "")
+      defer { announced[name] = announcement }
+      switch (announced[name]?.kind, announcement.kind) {
+      case (.changed, .changed), (.created, .created), (.removed, .removed): return false
+      default: return true
+      }
+    }
   }
 
   private let state = Mutex(State())
   private let bell: Wakeup
   private let ended: Wakeup
+  private let announcer: Announcer
   private let thread = Mutex<WorkerThread?>(nil)
 
   /// - Parameter ended: rung when the thread ends.
-  init(ended: Wakeup) throws(SystemError) {
+  init(ended: Wakeup, announcer: Announcer) throws(SystemError) {
     self.ended = ended
+    self.announcer = announcer
     bell = try Wakeup()
     let worker = try WorkerThread(name: "prefs-notifier") { [self] in run() }
     thread.withLock { $0 = worker }
@@ -39,9 +57,7 @@ final class Notifier: Sendable {
   func put(_ effects: [Effect]) {
     if effects.isEmpty { return }
     state.withLock { state in
-      for effect in effects where state.known.insert(effect).inserted {
-        state.waiting.append(effect)
-      }
+      for effect in effects where state.isNew(effect) { state.waiting.append(effect) }
     }
     bell.ring()
   }
@@ -59,7 +75,7 @@ final class Notifier: Sendable {
   private func run() {
     while true {
       let (effects, session) = state.withLock { state in
-        defer { (state.waiting, state.known) = ([], []) }
+        defer { (state.waiting, state.known, state.announced) = ([], [], [:]) }
         return (state.waiting, state.session)
       }
       for effect in effects where !state.withLock({ $0.isStopping }) { perform(effect, session) }
@@ -78,6 +94,7 @@ final class Notifier: Sendable {
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
     case .dropEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
+    case .announce(let announcement): announcer.perform(announcement)
     }
   }
 }

@@ -11,10 +11,10 @@ extension LocalEngine {
     try applying.withLock { _ throws(EngineError) in
       var items: [Changeset.Item] = []
       for intent in intents { items += try self.items(for: intent) }
-      let (changeset, isFirstUnsaved) = try store.commit(items)
+      let (change, isFirstUnsaved) = try store.commit(items)
       if isFirstUnsaved { writer.wake() }
-      announce(changeset, author: author)
-      return changeset
+      announce(change, author: author)
+      return change.changeset
     }
   }
 

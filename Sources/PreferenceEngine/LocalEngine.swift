@@ -65,13 +65,47 @@ public final class LocalEngine: Engine {
     let items = registered.register(defaults, for: domain).map { key in
       Changeset.Item(location, .set(key, defaults[key] ?? "", .unknown))
     }
-    announce(Changeset(items, time: .now), author: nil)
+    tell(Changeset(items, time: .now), [], author: nil)
   }
 
-  func announce(_ changeset: Changeset, author: Author?) {
+  func announce(_ change: TracedChangeset, author: Author?) {
+    tell(change.changeset, events(of: change), author: author)
+  }
+
+  private func tell(_ changeset: Changeset, _ events: [KeyEvent], author: Author?) {
     guard !changeset.isEmpty else { return }
-    let notice = Notice(changeset: changeset, author: author)
+    let notice = Notice(changeset: changeset, events: events, author: author)
     for observer in observers.withLock({ $0 }) { observer(notice) }
+  }
+}
+
+// MARK: - What became of keys
+
+extension LocalEngine {
+  /// A change in a place is seen in the domain unless a place before it has the key too; a key that
+  /// a place behind it has does not come or go.
+  private func events(of change: TracedChangeset) -> [KeyEvent] {
+    zip(change.changeset.items, change.hadKey).compactMap { item, hadKey in
+      let (key, isThere): (Key, Bool)
+      switch item.edit {
+      case .set(let name, _, _): (key, isThere) = (name, true)
+      case .remove(let name): (key, isThere) = (name, false)
+      case .describe, .createDomain, .removeDomain: return nil
+      }
+      let (place, domain) = (item.location.place, item.location.domain)
+      guard let index = SearchList.ownPlaces.firstIndex(of: place),
+        !has(key, domain, SearchList.ownPlaces[..<index])
+      else { return nil }
+      if hadKey == isThere { return isThere ? KeyEvent(domain, key, .changed) : nil }
+      if has(key, domain, SearchList.ownPlaces[(index + 1)...]) {
+        return KeyEvent(domain, key, .changed)
+      }
+      return KeyEvent(domain, key, isThere ? .created : .removed)
+    }
+  }
+
+  private func has(_ key: Key, _ domain: DomainName, _ places: ArraySlice<Place>) -> Bool {
+    places.contains { place in (try? sources[place]?.find(key, in: domain)) != nil }
   }
 }
 

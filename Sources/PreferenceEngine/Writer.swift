@@ -3,7 +3,7 @@ import PreferenceStore
 import Synchronization
 import SystemCalls
 
-/// Rewrites lists, coalesced, on a thread of its own.
+/// Rewrites lists, coalesced, on a thread of its own, and takes in what others change in them.
 ///
 /// A list is rewritten at most once per interval after its first unsaved change, however many
 /// changes there were; for lists that take long the interval grows to ten times what the last
@@ -38,8 +38,7 @@ final class Writer: Sendable {
 
   /// Starts the thread.
   /// - Parameter outside: called with what somebody else was found to have changed.
-  func start(outside: @escaping @Sendable (Changeset) -> Void) throws(SystemError) {
-    if store.isReadOnly { return }
+  func start(outside: @escaping @Sendable (TracedChangeset) -> Void) throws(SystemError) {
     let worker = try WorkerThread(name: "prefs-writer") { [self] in run(outside) }
     thread.withLock { $0 = worker }
   }
@@ -54,12 +53,14 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  private func run(_ outside: @Sendable (Changeset) -> Void) {
+  private func run(_ outside: @Sendable (TracedChangeset) -> Void) {
     var schedules: [Location: Schedule] = [:]
+    var watcher = makeWatcher()
     while !isStopping.withLock({ $0 }) {
+      look(&watcher, outside)
       let now = Instant.now
-      var next: Instant?
-      for (location, since) in store.unsaved() {
+      var next = watcher?.deadline
+      for (location, since) in store.isReadOnly ? [] : store.unsaved() {
         let due = deadline(since, schedules[location])
         if due <= now {
           outside(rewrite(location, &schedules[location, default: Schedule()]))
@@ -68,10 +69,33 @@ final class Writer: Sendable {
         next = min(next ?? then, then)
       }
       if store.hasPending { next = min(next ?? now.after(1), now.after(1)) }
-      bell.wait(until: next)
+      bell.wait(until: next, or: watcher?.number ?? -1)
     }
-    for (location, _) in store.unsaved() {
+    for (location, _) in store.isReadOnly ? [] : store.unsaved() {
       outside(rewrite(location, &schedules[location, default: Schedule()]))
+    }
+  }
+
+  /// Without inotify (the user has too many watches) lists are looked at before rewrites alone.
+  private func makeWatcher() -> ListWatcher? {
+    do {
+      var watcher = try ListWatcher(store.layout)
+      try watcher.begin()
+      return watcher
+    } catch {
+      log("changes by other programs are not seen at once: \(error)")
+      return nil
+    }
+  }
+
+  /// Takes in what somebody else changed.
+  private func look(_ watcher: inout ListWatcher?, _ outside: @Sendable (TracedChangeset) -> Void) {
+    do {
+      for location in try watcher?.changes(known: { store.loadedLocations }) ?? [] {
+        outside(store.refresh(location))
+      }
+    } catch {
+      log("changes by other programs may be missed: \(error)")
     }
   }
 
@@ -80,7 +104,7 @@ final class Writer: Sendable {
     return max(due, schedule?.notBefore ?? due)
   }
 
-  private func rewrite(_ location: Location, _ schedule: inout Schedule) -> Changeset {
+  private func rewrite(_ location: Location, _ schedule: inout Schedule) -> TracedChangeset {
     let start = Instant.now
     do {
       let outside = try store.checkpoint(location)
@@ -91,7 +115,7 @@ final class Writer: Sendable {
       schedule.failures += 1
       let pause = min(10, max(interval, 0.1) * Double(1 << min(schedule.failures, 10)))
       schedule.notBefore = Instant.now.after(pause)
-      return Changeset()
+      return TracedChangeset()
     }
   }
 }

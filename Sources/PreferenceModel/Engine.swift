@@ -56,16 +56,44 @@ public struct Author: Hashable, Sendable {
   public init(number: UInt64) { self.number = number }
 }
 
+/// What became of a key that its domain lists, over all of the domain's own places.
+public struct KeyEvent: Hashable, Sendable {
+  /// What happened.
+  public enum Kind: Hashable, Sendable {
+    /// The domain has the key now, and had not.
+    case created
+    /// Its value, or its text, is another.
+    case changed
+    /// The domain has it no longer.
+    case removed
+  }
+
+  /// The domain.
+  public let domain: DomainName
+  /// The key.
+  public let key: Key
+  /// What happened.
+  public let kind: Kind
+
+  /// An event of a key.
+  public init(_ domain: DomainName, _ key: Key, _ kind: Kind) {
+    (self.domain, self.key, self.kind) = (domain, key, kind)
+  }
+}
+
 /// What observers are told: a change that has taken effect, and whose it was.
 public struct Notice: Sendable {
   /// The edits that changed something.
   public let changeset: Changeset
+  /// What they did to the keys that domains list.
+  public let events: [KeyEvent]
   /// Who made them; nil for changes from outside.
   public let author: Author?
 
   /// A notice of a change.
-  public init(changeset: Changeset, author: Author?) {
+  public init(changeset: Changeset, events: [KeyEvent] = [], author: Author?) {
     self.changeset = changeset
+    self.events = events
     self.author = author
   }
 }

@@ -167,6 +167,12 @@ extension DomainSnapshot {
   /// Whether the changes touch the list, not only what is kept beside it.
   var changesList: Bool { layers.contains(where: \.changesList) }
 
+  /// The list is another, by somebody else's doing; our changes stay on top. Cost: O(1).
+  mutating func replaceBase(_ base: Base) {
+    self.base = base
+    lastModified = max(lastModified, base.modified)
+  }
+
   /// One layer for all, to be put in their place by `replaceLayers`. Cost: O(changes).
   func collapsed() -> Layer {
     var result = Layer()

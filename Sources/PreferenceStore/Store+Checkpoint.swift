@@ -11,7 +11,7 @@ extension Store {
   /// still in the journal, when the list cannot be read, written or made durable; writers of the
   /// location get that error until a rewrite succeeds. One thread at a time.
   /// - Returns: what somebody else had changed.
-  public func checkpoint(_ location: Location) throws(EngineError) -> Changeset {
+  public func checkpoint(_ location: Location) throws(EngineError) -> TracedChangeset {
     startSegment()
     let start = state.withLock { state -> Start? in
       guard state.domains[location]?.unsavedSince != nil,
@@ -20,7 +20,7 @@ extension Store {
       else { return nil }
       return Start(domain: domain, layers: layers, through: state.journal?.lastSequence ?? 0)
     }
-    guard let start else { return Changeset() }
+    guard let start else { return TracedChangeset() }
     do {
       if start.domain.sharesRecord { try synchronize() }
       let written = try rewrite(start.domain, location)
@@ -205,8 +205,8 @@ extension Store.State {
   /// - Returns: what somebody else changed, and the journal's files that are to be removed.
   fileprivate mutating func finish(
     _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
-  ) -> (Changeset, released: [String]) {
-    guard var domain = domains.removeValue(forKey: location) else { return (Changeset(), []) }
+  ) -> (TracedChangeset, released: [String]) {
+    guard var domain = domains.removeValue(forKey: location) else { return (TracedChangeset(), []) }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)
     domain.identity = written.identity
     domain.size = Int(written.identity?.size ?? 0)
@@ -220,9 +220,18 @@ extension Store.State {
     domains[location] = domain
     let outside = written.outside.map { Changeset.Item(location, $0) }
     return (
-      Changeset(outside, time: written.outsideTime),
+      TracedChangeset(
+        Changeset(outside, time: written.outsideTime), hadKey: outside.map { hadKey($0, start) }),
       release(location, through: start.through, written.identity, log)
     )
+  }
+
+  private func hadKey(_ item: Changeset.Item, _ start: Store.Start) -> Bool {
+    switch item.edit {
+    case .set(let key, _, _), .remove(let key), .describe(let key, _):
+      start.domain.snapshot.base.values[key] != nil
+    case .createDomain, .removeDomain: false
+    }
   }
 
   private mutating func release(

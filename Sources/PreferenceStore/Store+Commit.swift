@@ -12,7 +12,7 @@ extension Store {
   /// - Returns: what changed, and whether a list that was saved is unsaved now.
   public func commit(
     _ items: [Changeset.Item]
-  ) throws(EngineError) -> (changeset: Changeset, isFirstUnsaved: Bool) {
+  ) throws(EngineError) -> (change: TracedChangeset, isFirstUnsaved: Bool) {
     if items.count == 1 {
       try prepare(items[0].location)
     } else {
@@ -20,7 +20,7 @@ extension Store {
     }
     return try state.withLock { state throws(EngineError) in
       let effective = state.effective(items)
-      guard !effective.isEmpty else { return (Changeset(), false) }
+      guard !effective.isEmpty else { return (TracedChangeset(), false) }
       try state.grow(by: effective)
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
       let changeset = Changeset(effective, time: time)
@@ -28,7 +28,9 @@ extension Store {
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record)
       }
-      return (changeset, state.publish(changeset, sequence: sequence ?? 0))
+      let hadKey = effective.map { state.hasKey($0) }
+      let isFirst = state.publish(changeset, sequence: sequence ?? 0)
+      return (TracedChangeset(changeset, hadKey: hadKey), isFirst)
     }
   }
 
@@ -122,6 +124,15 @@ extension Store.State {
     }
   }
 
+  /// Whether the item's location has its key.
+  fileprivate func hasKey(_ item: Changeset.Item) -> Bool {
+    switch item.edit {
+    case .set(let key, _, _), .remove(let key), .describe(let key, _):
+      domains[item.location]?.snapshot[key] != nil
+    case .createDomain, .removeDomain: false
+    }
+  }
+
   /// How the journal keeps the changeset.
   fileprivate func record(_ changeset: Changeset) -> JournalRecord {
     if changeset.items.count == 1, let item = changeset.items.first,
@@ -157,6 +168,10 @@ extension Store.Domain {
   mutating func take(
     _ edit: Edit, sequence: UInt64, time: Timestamp, sharesRecord shared: Bool
   ) -> Bool {
+    switch edit {
+    case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
+    case .describe, .createDomain, .removeDomain: break
+    }
     snapshot.apply(edit, time: time)
     lastEdit = sequence
     if shared { sharesRecord = true }

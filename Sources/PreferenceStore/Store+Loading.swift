@@ -48,17 +48,28 @@ extension Store {
     }
   }
 
+  /// The location's list, or those of it as one; nil where there is none.
+  func contents(ofLists location: Location) throws(EngineError) -> ListFile.Contents? {
+    var contents: ListFile.Contents?
+    for path in layout.paths(location).reversed() {
+      guard let list = try read(path, location) else { continue }
+      var merged = list
+      if let below = contents { merged.values = below.values.merging(list.values) { $1 } }
+      contents = merged
+    }
+    return contents
+  }
+
   private func contents(_ location: Location) throws(EngineError) -> Domain {
     var domain = Domain()
     var base = DomainSnapshot.Base()
-    for path in layout.paths(location).reversed() {
-      guard let list = try read(path, location) else { continue }
-      base.values.merge(list.values) { $1 }
-      base.modified = max(base.modified, list.identity.modified)
+    if let list = try contents(ofLists: location) {
+      base.values = list.values
+      base.modified = list.identity.modified
       domain.snapshot.exists = true
       domain.format = list.format
       domain.identity = list.identity
-      domain.size += Int(list.identity.size)
+      domain.size = Int(list.identity.size)
     }
     if location.place != .managed,
       let kept = MetadataFile(path: layout.metadataPath(location)).read()

@@ -82,6 +82,9 @@ extension Store {
     }
   }
 
+  /// The locations that were asked for.
+  public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
+
   /// The domains that exist in a persistent place. Cost: a listing of its directory.
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     var found = try EngineError.wrapping { () throws(SystemError) in

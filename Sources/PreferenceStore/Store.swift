@@ -35,7 +35,9 @@ public final class Store: Sendable {
     var sharesRecord = false
     /// About how many bytes the list has, with the changes that are not in it.
     var size = 0
-    /// Why the last rewrite failed.
+    /// What keys were before our changes of the last seconds.
+    var recent = RecentChanges()
+    /// Why the last rewrite, or the last look at the list, failed.
     var failure: EngineError?
   }
 
@@ -63,7 +65,8 @@ public final class Store: Sendable {
     var lastTime = Timestamp(nanoseconds: 0)
   }
 
-  let layout: StoreLayout
+  /// Where its lists lie.
+  public let layout: StoreLayout
   let state: Mutex<State>
   let log: @Sendable (String) -> Void
   private let lock: Descriptor?

@@ -77,6 +77,18 @@ public struct StoreLayout: Sendable {
       && domain.string != globalName && domain.string != "." && domain.string != ".."
   }
 
+  /// The directories that hold lists, with the place that each is of.
+  public var listDirectories: [(place: Place, path: String)] {
+    let managed = directory(.managed)
+    let own = userName.isEmpty ? [] : [(place: Place.managed, path: "\(managed)/\(userName)")]
+    return [Place.user, .host, .anyUser, .managed].map { ($0, directory($0)) } + own
+  }
+
+  /// The location whose list has the file name in a place's directory; nil for other files.
+  public func location(ofFile name: String, in place: Place) -> Location? {
+    domain(ofFile: name, in: place).map { Location(place, $0) }
+  }
+
   /// The domains that have a list in the place.
   func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
     var names = try Files.names(in: directory(place)) ?? []

@@ -194,6 +194,14 @@ struct NodeTable {
   }
 }
 
+extension NodeTable {
+  /// A node without a name.
+  mutating func addGhost(isDirectory: Bool) -> Node {
+    lastInode += 1
+    return add(inode: 1 << 32 + lastInode, isDirectory ? .domain("") : .detached([]))
+  }
+}
+
 // MARK: - Scratch files
 
 extension NodeTable {

@@ -24,6 +24,33 @@ extension Tree {
       dropEntry(NodeID.root, item.location.domain.key)
     }
     propagate(notice.changeset, known: [], addsEntries: true)
+    announce(notice)
+  }
+
+  /// Watchers hear of keys and domains that came, changed or went, after the kernel has dropped
+  /// what it knew of them. A created key is also written, as `echo` does it.
+  private func announce(_ notice: Notice) {
+    for item in notice.changeset.items {
+      let name = NameCodec.encode(item.location.domain.key)
+      switch item.edit {
+      case .createDomain: effects.append(.announce(Announcement(domain: name, key: nil, .created)))
+      case .removeDomain: effects.append(.announce(Announcement(domain: name, key: nil, .removed)))
+      case .set, .remove, .describe: break
+      }
+    }
+    for event in notice.events {
+      let (domain, key) = (NameCodec.encode(event.domain.key), NameCodec.encode(event.key))
+      let time = (try? engine.resolve(event.key, in: event.domain))?.modified ?? .now
+      let kinds: [Announcement.Kind] =
+        switch event.kind {
+        case .created: [.created, .changed(time)]
+        case .changed: [.changed(time)]
+        case .removed: [.removed]
+        }
+      for kind in kinds {
+        effects.append(.announce(Announcement(domain: domain, key: key, kind)))
+      }
+    }
   }
 
   /// Takes back what the kernel knows of the keys.
@@ -43,7 +70,9 @@ extension Tree {
         if let node = table[own] { dropCache(node) }
         guard own.domain == .global else { continue }
         for domain in answered[key] where domain != .global {
-          refresh(KeyPath(domain: domain, key: key))
+          let path = KeyPath(domain: domain, key: key)
+          refresh(path)
+          announceInherited(path, at: changeset.time)
         }
       case .describe(let key, _):
         let path = KeyPath(domain: item.location.domain, key: key)
@@ -74,6 +103,13 @@ extension Tree {
     }
     answered.forget(path)
     dropEntry(parent.id, path.key)
+  }
+
+  /// A file that somebody may watch although the domain does not list it.
+  private func announceInherited(_ path: KeyPath, at time: Timestamp) {
+    guard table[path] != nil else { return }
+    let (domain, key) = (NameCodec.encode(path.domain.key), NameCodec.encode(path.key))
+    effects.append(.announce(Announcement(domain: domain, key: key, .changed(time))))
   }
 
   func dropEntry(_ parent: NodeID, _ key: Key) {

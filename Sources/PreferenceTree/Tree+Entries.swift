@@ -136,6 +136,17 @@ extension Tree {
     table.renewInode(of: path)
   }
 
+  /// A directory entry that is announced as removed although it is gone: something that can be
+  /// unlinked, once.
+  public func ghost(isDirectory: Bool) throws(TreeError) -> Entry {
+    let node = table.addGhost(isDirectory: isDirectory)
+    node.modified = .now
+    var entry = try entry(node)
+    entry.isRemembered = false
+    entry.attributes.isSettled = false
+    return entry
+  }
+
   /// mkdir(2): an empty domain, which is kept.
   public func makeDirectory(
     _ parent: NodeID, _ name: [UInt8], now: Instant

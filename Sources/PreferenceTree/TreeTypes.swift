@@ -99,6 +99,34 @@ public enum Effect: Hashable, Sendable {
   case dropContents(NodeID)
   /// What is known about the name is no longer true.
   case dropEntry(parent: NodeID, name: String)
+  /// Watchers must hear of a change that did not come through the mount (law 6).
+  case announce(Announcement)
+}
+
+/// What watchers are told, by names: `domain` is the directory's, `key` the file's in it; without
+/// a key the domain itself came or went.
+public struct Announcement: Hashable, Sendable {
+  /// What happened.
+  public enum Kind: Hashable, Sendable {
+    /// IN_CREATE.
+    case created
+    /// IN_MODIFY and IN_CLOSE_WRITE; with the new modification time.
+    case changed(Timestamp)
+    /// IN_DELETE.
+    case removed
+  }
+
+  /// The file name of the domain.
+  public let domain: String
+  /// The file name of the key.
+  public let key: String?
+  /// What happened.
+  public let kind: Kind
+
+  /// An announcement.
+  public init(domain: String, key: String?, _ kind: Kind) {
+    (self.domain, self.key, self.kind) = (domain, key, kind)
+  }
 }
 
 /// What chmod, chown, truncate and utimensat ask for.

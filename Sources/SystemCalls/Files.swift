@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Calls on paths. No state; any thread.
@@ -119,6 +120,13 @@ public enum Files {
     let blocks = geteuid() == 0 ? space.f_bfree : space.f_bavail
     let (bytes, overflow) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(space.f_frsize))
     return overflow ? .max : bytes
+  }
+
+  /// The number of the file system's kind, as statfs(2) has it (linux/magic.h); nil where there is
+  /// none.
+  public static func fileSystemKind(_ path: String) -> Int? {
+    var space = statfs()
+    return statfs(path, &space) == 0 ? Int(space.f_type) : nil
   }
 
   /// statvfs(3).

@@ -28,11 +28,14 @@ public final class Wakeup: Sendable {
     _ = read(descriptor.number, &count, 8)
   }
 
-  /// Waits for a ring, at most until `deadline` (nil: for ever), and clears it.
-  public func wait(until deadline: Instant?) {
-    var entry = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
+  /// Waits for a ring, or until the other descriptor can be read, at most until `deadline` (nil:
+  /// for ever), and clears the ring.
+  public func wait(until deadline: Instant?, or other: CInt = -1) {
+    var entries = [descriptor.number, other].map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
-    _ = poll(&entry, 1, timeout)
+    _ = poll(&entries, nfds_t(entries.count), timeout)
     clear()
   }
 }

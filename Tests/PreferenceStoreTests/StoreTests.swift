@@ -223,7 +223,7 @@ struct TestStore {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=3, B=3, D=1, E=3)")
       let outside = try test.store.checkpoint(TestStore.user)
       #expect(sandbox.evaluate(test.list, "sorted(d.items())") == "[('A', 2), ('B', 3), ('E', 3)]")
-      #expect(outside.items.count == 3)
+      #expect(outside.changeset.items.count == 3)
       #expect(try test.get("B") == 3 && test.get("C") == nil)
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// A directory of its own for one test: HOME, the XDG directories, the machine's preferences and
 /// a mount point. Nothing of the user's is touched; `withSandbox` removes it all.
@@ -37,13 +38,23 @@ public final class Sandbox: Sendable {
     return environment
   }
 
-  /// Runs a shell command line in the sandbox, the mount point being `$M`.
+  /// Runs a shell command line in the sandbox, the mount point being `$M`, the lists' directory `$C`.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     var environment = environment
     environment["M"] = mountPoint
+    environment["C"] = config
     environment["PREFSFS"] = Program.path
     return Program.run("/bin/bash", ["-c", command], environment: environment)
+  }
+
+  /// Waits at most 5 s for the command to succeed, and records an issue when it does not.
+  public func waitUntil(_ command: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    for _ in 0..<100 {
+      if shell(command).status == 0 { return }
+      usleep(50000)
+    }
+    Issue.record("never true: \(command)", sourceLocation: sourceLocation)
   }
 
   /// Writes a list with Python's plistlib; `python` is the dictionary's expression.

@@ -88,6 +88,8 @@ struct ContainerRecogniser: Sendable {
       value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text, limits: .text) : nil
     }
     guard let value, value.kind != kind else { return .success(value) }
+    // The first string of `key = value;` pairs without braces.
+    if case .text = candidates, kind == .dictionary, value.kind == .string { return .success(nil) }
     return .failure(Refusal(reason: "\(value.kind.article) is no \(kind.rawValue)"))
   }
 

@@ -1,0 +1,156 @@
+import Foundation
+import Support
+import Testing
+
+/// Lists that somebody else changes while they are mounted (SPEC section 2), and what watchers
+/// hear of it (law 6).
+@Suite("Outside edits on a mount") struct OutsideTests {
+  /// Python that changes the list `d` and puts it back: by rename, or as Foundation does it, in
+  /// place.
+  private func edit(_ sandbox: Sandbox, _ python: String, inPlace: Bool = false) {
+    let write =
+      inPlace
+      ? "f = open(p, 'wb'); plistlib.dump(d, f); f.close()"
+      : "f = open(p + '.new', 'wb'); plistlib.dump(d, f); f.close(); os.rename(p + '.new', p)"
+    let outcome = sandbox.shell(
+      "/usr/bin/python3 -c \"import plistlib, os; p = '\(sandbox.config)/d.plist'; "
+        + "d = plistlib.load(open(p, 'rb')); \(python); \(write)\"")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+  }
+
+  /// Waits at most 3 s for the command to print the text.
+  private func eventually(_ sandbox: Sandbox, _ command: String, _ text: String) {
+    var output = ""
+    for _ in 0..<60 {
+      output = sandbox.shell(command).output
+      if output == text { return }
+      usleep(50000)
+    }
+    Issue.record("\(command) printed \(output), not \(text)")
+  }
+
+  @Test("a list that is replaced, or edited in place, is seen at once", arguments: [false, true])
+  func seen(inPlace: Bool) throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cd $M/d; cat Integer String Inherited; ls | wc -l").status == 0)
+      edit(
+        sandbox, "d['Integer'] = 43; d['Fresh'] = 'new'; del d['String']", inPlace: inPlace)
+      eventually(sandbox, "cat $M/d/Integer", "43\n")
+      eventually(sandbox, "cat $M/d/Fresh", "new\n")
+      eventually(sandbox, "ls $M/d | grep -cE '^(Fresh|String)$'", "1\n")
+      #expect(sandbox.shell("cat $M/d/String").errors.contains("No such file"))
+      #expect(sandbox.shell("cat $M/d/Real").output == "1.5\n")
+    }
+  }
+
+  @Test("a domain comes, goes, and comes back")
+  func domains() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("ls $M; cat $M/other/Key; cat $M/fresh/Key").status != 0)
+      sandbox.makeList(sandbox.config + "/fresh.plist", "dict(Key=1)")
+      eventually(sandbox, "cat $M/fresh/Key", "1\n")
+      eventually(sandbox, "ls $M | grep -c fresh", "1\n")
+      #expect(sandbox.shell("mv $C/other.plist $C/parked").status == 0)
+      eventually(sandbox, "ls $M | grep -c other", "0\n")
+      eventually(sandbox, "cat $M/other/Key 2>&1 | grep -c 'No such'", "1\n")
+      #expect(sandbox.shell("mv $C/parked $C/other.plist").status == 0)
+      eventually(sandbox, "cat $M/other/Key", "other\n")
+    }
+  }
+
+  @Test("a damaged list is EIO until it is mended, and is never overwritten")
+  func damaged() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M/d/Integer; cp $C/d.plist $C/good").output == "42\n")
+      #expect(sandbox.shell("echo broken > $C/d.plist").status == 0)
+      eventually(sandbox, "cat $M/d/Integer 2>&1 | grep -c 'Input/output'", "1\n")
+      #expect(sandbox.shell("echo 5 > $M/d/Integer").status != 0)
+      #expect(sandbox.shell("cat $C/d.plist $M/other/Key").output == "broken\nother\n")
+      #expect(mount.log.contains("cannot be read and is left alone"))
+      #expect(sandbox.shell("cp $C/good $C/d.plist").status == 0)
+      eventually(sandbox, "cat $M/d/Integer", "42\n")
+      #expect(sandbox.shell("echo 5 > $M/d/Integer; cat $M/d/Integer").output == "5\n")
+    }
+  }
+
+  @Test("unsaved changes of ours survive, theirs are taken for the rest")
+  func merged() throws {
+    try withMount(["-o", "writeback=3600"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      #expect(sandbox.shell("echo 5 > $M/d/Integer; cat $M/d/Real").output == "1.5\n")
+      edit(sandbox, "d['Integer'] = 99; d['Real'] = 2.5")
+      eventually(sandbox, "cat $M/d/Real", "2.5\n")
+      #expect(sandbox.shell("cat $M/d/Integer").output == "5\n")
+      mount.unmount()
+      #expect(
+        sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer'], d['Real']") == "5 2.5")
+    }
+  }
+
+  @Test("a stale copy that is written back does not undo the last ten seconds")
+  func stale() throws {
+    try withMount(["-o", "writeback=0.1"], prepare: Fixture.make) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cp $C/d.plist $C/stale; cat $M/d/*").status == 0)
+      #expect(sandbox.shell("echo 5 > $M/d/Integer; printf ' x' > $M/d/New").status == 0)
+      sandbox.waitUntil("test $C/d.plist -nt $C/stale")
+      edit(
+        sandbox, "d = plistlib.load(open(p[:-7] + 'stale', 'rb')); d['Real'] = 9.5", inPlace: true)
+      eventually(sandbox, "cat $M/d/Real", "9.5\n")
+      #expect(sandbox.shell("cat $M/d/Integer $M/d/New").output == "5\n x")
+      sandbox.waitUntil(
+        "/usr/bin/python3 -c \"import plistlib; d = plistlib.load(open('$C/d.plist', 'rb')); "
+          + "assert (d['Integer'], d['New'], d['Real']) == (5, ' x', 9.5)\"")
+    }
+  }
+
+  /// inotifywait(1) on paths below the mount, its lines in `events`; ready when it returns.
+  private func watch(_ sandbox: Sandbox, _ paths: [String]) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/inotifywait")
+    process.currentDirectoryURL = URL(fileURLWithPath: sandbox.mountPoint)
+    process.arguments =
+      ["-m", "--format", "%e %w%f", "-e", "modify,close_write,create,delete"] + paths
+    for (name, set) in [("events", true), ("notes", false)] {
+      _ = FileManager.default.createFile(atPath: "\(sandbox.root)/\(name)", contents: nil)
+      let file = FileHandle(forWritingAtPath: "\(sandbox.root)/\(name)")
+      if set { process.standardOutput = file } else { process.standardError = file }
+    }
+    try process.run()
+    sandbox.waitUntil("grep -q established $C/../notes")
+    return process
+  }
+
+  @Test("watchers hear of what came, changed and went; not of what stayed")
+  func watched() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M/d/* $M/d/Inherited > /dev/null").status == 0)
+      let watcher = try watch(sandbox, [".", "d", "./d/Inherited"])
+      defer { kill(watcher.processIdentifier, SIGKILL) }
+      edit(sandbox, "d['Integer'] = 43; d['Fresh'] = 'new'; del d['String']")
+      sandbox.makeList(sandbox.config + "/fresh.plist", "dict(Key=1)")
+      sandbox.makeList(sandbox.config + "/.GlobalPreferences.plist", "dict(Inherited='again')")
+      let expected = [
+        "MODIFY d/Integer", "CLOSE_WRITE,CLOSE d/Integer", "CREATE d/Fresh", "DELETE d/String",
+        "CREATE,ISDIR ./fresh", "MODIFY ./d/Inherited",
+      ]
+      for line in expected {
+        sandbox.waitUntil("grep -qF '\(line)' $C/../events")
+      }
+      #expect(sandbox.shell("cat $M/d/Fresh").output == "new\n")
+      let events = try String(contentsOfFile: sandbox.root + "/events", encoding: .utf8)
+      #expect(!events.contains("Real") && !events.contains("CREATE d/Integer"), "\(events)")
+    }
+  }
+
+  @Test("a storm of 5,000 changes is announced, coalesced, and the mount goes on answering")
+  func storm() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      edit(sandbox, "d.update({f'K{i}': 0 for i in range(1000)})")
+      eventually(sandbox, "cat $M/d/K999", "0\n")
+      for round in 1...5 { edit(sandbox, "d.update({f'K{i}': \(round) for i in range(1000)})") }
+      eventually(sandbox, "cat $M/d/K0 $M/d/K999", "5\n5\n")
+      #expect(sandbox.shell("cat $M/d/K* | sort | uniq -c | tr -s ' '").output == " 1000 5\n")
+    }
+  }
+}
