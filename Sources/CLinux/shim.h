@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -20,6 +21,11 @@ static const long prefsfs_utime_omit = (1l << 30) - 2l;
 
 // open(2): a descriptor that only names a place; fcntl.h declares it for _GNU_SOURCE only.
 static const int prefsfs_o_path = 010000000;
+
+// makedev(3), a macro.
+static inline unsigned long prefsfs_device(unsigned int major_, unsigned int minor_) {
+  return makedev(major_, minor_);
+}
 
 // gettid(2), which glibc has for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }

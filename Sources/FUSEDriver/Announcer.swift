@@ -13,7 +13,7 @@ import SystemCalls
 /// writing and closed (IN_CLOSE_WRITE); a name that came is created (IN_CREATE), one that went is
 /// removed (IN_DELETE). Content is never written: it would race with a user's write.
 ///
-/// Threads: `begin` and `perform` the notifier's, `purpose` the loop's. A mount point that is no
+/// Threads: `perform` the notifier's, `purpose` the loop's. A mount point that is no
 /// longer ours (a lazy unmount, another mount over it) is never touched: everything is done
 /// relative to a directory of our own device.
 final class Announcer: Sendable {
@@ -26,8 +26,30 @@ final class Announcer: Sendable {
 
   private let state = Mutex(State())
 
-  /// Where the mount is; set once, before the first announcement.
-  func setMountPoint(_ path: String) { state.withLock { $0.mountPoint = path } }
+  /// Where the mount is, and its device; set once, when it has just been mounted.
+  func setMountPoint(_ path: String) {
+    let device = Self.device(ofMount: path)
+    state.withLock { ($0.mountPoint, $0.device) = (path, device) }
+  }
+
+  /// As proc(5) has it, because stat(2) would ask the driver, which does not answer yet. Of mounts
+  /// on the same point the last one counts.
+  private static func device(ofMount path: String) -> dev_t? {
+    let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
+    var escaped = ""
+    for character in path.unicodeScalars {
+      let octal = [" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"]
+      escaped += octal[String(character)] ?? String(character)
+    }
+    var device: dev_t?
+    for line in String(decoding: table, as: UTF8.self).split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count > 4, fields[4].utf8.elementsEqual(escaped.utf8) else { continue }
+      let numbers = fields[2].split(separator: ":").compactMap { UInt32($0) }
+      device = numbers.count == 2 ? prefsfs_device(numbers[0], numbers[1]) : nil
+    }
+    return device
+  }
 
   /// The announcement that the request is a part of; nil for everybody else's requests.
   func purpose(of request: fuse_req_t?) -> Announcement? {
@@ -38,35 +60,20 @@ final class Announcer: Sendable {
   }
 
   func perform(_ announcement: Announcement) {
-    let mountPoint = state.withLock { state in
+    let (mountPoint, device) = state.withLock { state in
       (state.current, state.thread) = (announcement, prefsfs_thread_id())
-      return state.mountPoint
+      return (state.mountPoint, state.device)
     }
     defer { state.withLock { $0.current = nil } }
     let directory =
       announcement.key == nil ? mountPoint : mountPoint + "/" + announcement.domain
     do throws(SystemError) {
       let place = try Descriptor(opening: directory, prefsfs_o_path | O_DIRECTORY)
-      guard try isOurs(place, mountPoint) else { return }
+      guard try place.status().st_dev == device else { return }
       announce(announcement, in: place.number)
     } catch {
       // The mount, or the domain, is gone: there is nobody to tell.
     }
-  }
-
-  /// Whether the directory lies on our mount, whose device is noted the first time.
-  private func isOurs(
-    _ place: borrowing Descriptor, _ mountPoint: String
-  ) throws(SystemError) -> Bool {
-    let device = try place.status().st_dev
-    if let known = state.withLock({ $0.device }) { return known == device }
-    // The root of our file system has the number 1, and is FUSE's.
-    let fuse = 0x6573_5546
-    guard let root = try Files.status(mountPoint), root.st_ino == 1, root.st_dev == device,
-      Files.fileSystemKind(mountPoint) == fuse
-    else { return false }
-    state.withLock { $0.device = device }
-    return true
   }
 
   private func announce(_ announcement: Announcement, in place: CInt) {
@@ -123,8 +130,16 @@ extension Driver {
     return entry
   }
 
-  /// Whether the announcer removes a name that is gone.
-  func isGhost(_ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]) -> Bool {
-    announcement(request, parent, name)?.kind == .removed
+  /// Whether the announcer removes a name that is gone. One that is there again stays: the refusal
+  /// keeps the kernel from forgetting it.
+  func isGhost(
+    _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
+  ) throws(TreeError) -> Bool {
+    guard announcement(request, parent, name)?.kind == .removed else { return false }
+    if case .found(let entry)? = try? tree.lookup(parent, name, now: .now) {
+      tree.forget(entry.node, 1)
+      throw .exists
+    }
+    return true
   }
 }

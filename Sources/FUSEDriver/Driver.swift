@@ -17,8 +17,9 @@ import SystemCalls
 /// which waits in fsync(2). No lock is held while libfuse is called. Notices of the engine come on
 /// any thread and are handed to the loop through `mailbox`.
 ///
-/// "No open": OPEN, OPENDIR and FLUSH are answered with ENOSYS, so that the kernel stops sending
-/// them and opens from its caches alone (law 5); that is why a write is judged at write(2).
+/// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
+/// opens from its caches alone (law 5); that is why a write is judged at write(2). OPENDIR is
+/// answered, because whether a listing may be kept depends on how long ago it changed.
 public final class Driver {
   let tree: Tree
   let engine: any Engine

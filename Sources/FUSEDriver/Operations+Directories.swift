@@ -18,14 +18,19 @@ extension Operations {
       serve(request) { driver, reply in
         driver.answer(reply) { () throws(TreeError) in
           let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-          if !driver.isGhost(request, parent, name) {
+          if try !driver.isGhost(request, parent, name) {
             try driver.tree.removeDirectory(parent, name, now: .now)
           }
           return .done
         }
       }
     }
-    table.opendir = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
+    table.opendir = { request, node, _ in
+      answer(request) { tree throws(TreeError) in
+        .directory(keepsListing: try tree.mayKeepListing(NodeID(rawValue: node)))
+      }
+    }
+    table.releasedir = { request, _, _ in answer(request) { _ in .done } }
     table.readdir = { request, node, room, offset, _ in
       list(request, node, room, offset) { buffer, _, item in
         buffer.add(item)

@@ -45,7 +45,7 @@ extension Operations {
       serve(request) { driver, reply in
         driver.answer(reply) { () throws(TreeError) in
           let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-          if !driver.isGhost(request, parent, name) {
+          if try !driver.isGhost(request, parent, name) {
             try driver.tree.unlink(parent, name, now: .now)
           }
           return .done

@@ -14,6 +14,8 @@ enum Answer {
   case created(Entry, HandleID)
   case bytes(ArraySlice<UInt8>)
   case written(Int)
+  /// opendir(3).
+  case directory(keepsListing: Bool)
   /// readlink(2).
   case link([UInt8])
   case space(StoreSpace)
@@ -58,6 +60,11 @@ struct Reply: ~Copyable, @unchecked Sendable {
       info.fh = handle.rawValue
       fuse_reply_create(request, &parameters, &info)
     case .written(let count): fuse_reply_write(request, count)
+    case .directory(let keepsListing):
+      var info = fuse_file_info()
+      info.cache_readdir = keepsListing ? 1 : 0
+      info.keep_cache = keepsListing ? 1 : 0
+      fuse_reply_open(request, &info)
     case .bytes(let bytes): Self.send(bytes, request)
     case .link(let target): fuse_reply_readlink(request, String(decoding: target, as: UTF8.self))
     case .attribute(let bytes, let room): Self.send(bytes, room: room, request)

@@ -32,20 +32,33 @@ struct ListWatcher {
   /// When `changes` must be asked although nothing can be read.
   var deadline: Instant? { nextPoll }
 
-  /// Watches what is there. Done again by `changes` when directories come or go.
-  mutating func begin() throws(SystemError) {
+  /// Watches what is there. Done again by `changes` when directories come or go. A directory that
+  /// cannot be watched is looked at every 2 s.
+  mutating func begin(report: (String) -> Void) {
     (places, linked, polled, isComplete) = ([:], [:], [], true)
     for (place, path) in layout.listDirectories {
       places[path] = place
-      if try watch.add(path) {
-        try followLinks(in: path, place)
-        if Self.isSilent(path) { polled.append(place) }
-      } else {
-        isComplete = false
-        try watchAbove(path)
+      do throws(SystemError) {
+        try begin(path, place)
+      } catch {
+        report("changes in \(path) are seen every 2 s only: \(error)")
+        polled.append(place)
       }
     }
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
+  }
+
+  private mutating func begin(_ path: String, _ place: Place) throws(SystemError) {
+    if try !watch.add(path) {
+      try watchAbove(path)
+      // It may have come meanwhile.
+      guard try watch.add(path) else {
+        isComplete = false
+        return
+      }
+    }
+    try followLinks(in: path, place)
+    if Self.isSilent(path) { polled.append(place) }
   }
 
   private func watchAbove(_ path: String) throws(SystemError) {
@@ -56,9 +69,13 @@ struct ListWatcher {
   private mutating func followLinks(in directory: String, _ place: Place) throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] {
       guard let location = layout.location(ofFile: name, in: place),
-        Files.linkTarget("\(directory)/\(name)") != nil,
-        let real = Files.realPath("\(directory)/\(name)")
+        let target = Files.linkTarget("\(directory)/\(name)")
       else { continue }
+      guard let real = Files.realPath("\(directory)/\(name)") else {
+        isComplete = false
+        try watchAbove(target.hasPrefix("/") ? target : "\(directory)/\(target)")
+        continue
+      }
       let parent = Files.parent(of: real)
       guard try watch.add(parent) else { continue }
       linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
@@ -72,12 +89,16 @@ struct ListWatcher {
   }
 
   /// The locations whose lists may be others now; never waits.
-  mutating func changes(known: () -> [Location]) throws(SystemError) -> Set<Location> {
+  mutating func changes(
+    known: () -> [Location], report: (String) -> Void
+  ) -> Set<Location> {
     var changed: Set<Location> = []
     var mustBegin = false
     for event in watch.events() {
+      // A directory went or came, or events were lost: everything is looked at.
       guard let name = event.name else {
         mustBegin = true
+        changed.formUnion(known())
         continue
       }
       if let place = places[event.directory] {
@@ -95,7 +116,7 @@ struct ListWatcher {
     }
     if mustBegin {
       let before = isComplete
-      try begin()
+      begin(report: report)
       // What happened while directories were not watched is looked for.
       if !before || !isComplete { changed.formUnion(known()) }
     }

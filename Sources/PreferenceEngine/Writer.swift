@@ -56,6 +56,8 @@ final class Writer: Sendable {
   private func run(_ outside: @Sendable (TracedChangeset) -> Void) {
     var schedules: [Location: Schedule] = [:]
     var watcher = makeWatcher()
+    // What was read before the directories were watched.
+    for location in store.loadedLocations { outside(store.refresh(location)) }
     while !isStopping.withLock({ $0 }) {
       look(&watcher, outside)
       let now = Instant.now
@@ -63,12 +65,13 @@ final class Writer: Sendable {
       for (location, since) in store.isReadOnly ? [] : store.unsaved() {
         let due = deadline(since, schedules[location])
         if due <= now {
+          outside(store.refresh(location))
           outside(rewrite(location, &schedules[location, default: Schedule()]))
         }
         let then = due <= now ? deadline(now, schedules[location]) : due
         next = min(next ?? then, then)
       }
-      if store.hasPending { next = min(next ?? now.after(1), now.after(1)) }
+      if store.hasPending, !store.isReadOnly { next = min(next ?? now.after(1), now.after(1)) }
       bell.wait(until: next, or: watcher?.number ?? -1)
     }
     for (location, _) in store.isReadOnly ? [] : store.unsaved() {
@@ -80,7 +83,7 @@ final class Writer: Sendable {
   private func makeWatcher() -> ListWatcher? {
     do {
       var watcher = try ListWatcher(store.layout)
-      try watcher.begin()
+      watcher.begin(report: log)
       return watcher
     } catch {
       log("changes by other programs are not seen at once: \(error)")
@@ -90,12 +93,9 @@ final class Writer: Sendable {
 
   /// Takes in what somebody else changed.
   private func look(_ watcher: inout ListWatcher?, _ outside: @Sendable (TracedChangeset) -> Void) {
-    do {
-      for location in try watcher?.changes(known: { store.loadedLocations }) ?? [] {
-        outside(store.refresh(location))
-      }
-    } catch {
-      log("changes by other programs may be missed: \(error)")
+    let known = { [store] in store.loadedLocations }
+    for location in watcher?.changes(known: known, report: log) ?? [] {
+      outside(store.refresh(location))
     }
   }
 

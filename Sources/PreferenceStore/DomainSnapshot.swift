@@ -14,6 +14,8 @@ public struct DomainSnapshot: Sendable {
   enum Change: Sendable {
     case set(Value, Metadata)
     case removed
+    /// Only what is kept beside the value is another; whatever the value is.
+    case described(Description)
   }
 
   /// Changes, and whether any of them changes the list, not only what is kept beside it.
@@ -28,6 +30,12 @@ public struct DomainSnapshot: Sendable {
     var metadata: [Key: Metadata] = [:]
     /// The modification time of keys without metadata.
     var modified = Timestamp(nanoseconds: 0)
+
+    func entry(_ key: Key) -> StoredValue? {
+      values[key].map {
+        StoredValue($0, metadata[key] ?? Metadata(text: nil, modified: modified))
+      }
+    }
   }
 
   var base = Base()
@@ -40,31 +48,41 @@ public struct DomainSnapshot: Sendable {
   /// When the domain last changed.
   public private(set) var lastModified = Timestamp(nanoseconds: 0)
 
-  /// The last thing that happened to the key since the list was written.
-  func change(of key: Key) -> Change? {
-    for layer in layers.reversed() { if let change = layer.changes[key] { return change } }
-    return nil
+  /// Whether we changed the key's value since the list was written.
+  func isChanged(_ key: Key) -> Bool {
+    layers.contains { layer in
+      switch layer.changes[key] {
+      case .set, .removed: true
+      case .described, nil: false
+      }
+    }
   }
 
   /// The value of a key. Cost: one or two hash look-ups.
   public subscript(key: Key) -> Value? {
-    switch change(of: key) {
-    case .set(let value, _): value
-    case .removed: nil
-    case nil: base.values[key]
+    for layer in layers.reversed() {
+      switch layer.changes[key] {
+      case .set(let value, _): return value
+      case .removed: return nil
+      case .described, nil: continue
+      }
     }
+    return base.values[key]
   }
 
   /// A key's value and what is kept beside it.
   public func entry(_ key: Key) -> StoredValue? {
-    switch change(of: key) {
-    case .set(let value, let metadata): return StoredValue(value, metadata)
-    case .removed: return nil
-    case nil:
-      return base.values[key].map { value in
-        StoredValue(value, base.metadata[key] ?? Metadata(text: nil, modified: base.modified))
+    var description = Description()
+    for layer in layers.reversed() {
+      switch layer.changes[key] {
+      case .set(let value, let metadata):
+        return StoredValue(value, metadata.changed(by: description))
+      case .removed: return nil
+      case .described(let earlier): description = earlier.changed(by: description)
+      case nil: continue
       }
     }
+    return base.entry(key).map { StoredValue($0.value, $0.metadata.changed(by: description)) }
   }
 
   /// The keys of the domain, in no order. Cost: O(keys).
@@ -102,8 +120,8 @@ extension DomainSnapshot {
   }
 
   private mutating func describe(_ key: Key, _ description: Description) {
-    guard let old = entry(key) else { return }
-    add(.set(old.value, old.metadata.changed(by: description)), for: key)
+    let earlier = layers[layers.count - 1].changes[key]
+    add(earlier?.changed(by: description) ?? .described(description), for: key)
   }
 
   private mutating func add(_ change: Change, for key: Key) {
@@ -151,6 +169,8 @@ extension DomainSnapshot {
         case .removed:
           result.values[key] = nil
           result.metadata[key] = nil
+        case .described(let description):
+          result.metadata[key] = result.entry(key)?.metadata.changed(by: description)
         }
       }
     }
@@ -177,7 +197,13 @@ extension DomainSnapshot {
   func collapsed() -> Layer {
     var result = Layer()
     for layer in layers {
-      layer.changes.forEach { result.changes.set($1, for: $0) }
+      layer.changes.forEach { key, change in
+        if case .described(let description) = change, let earlier = result.changes[key] {
+          result.changes.set(earlier.changed(by: description), for: key)
+        } else {
+          result.changes.set(change, for: key)
+        }
+      }
       if layer.changesList { result.changesList = true }
     }
     return result
@@ -197,6 +223,23 @@ extension DomainSnapshot {
 
 extension DomainSnapshot.Layer {
   fileprivate var isUntouched: Bool { changes.isEmpty && !changesList }
+}
+
+extension DomainSnapshot.Change {
+  /// This change, with another description on top.
+  fileprivate func changed(by description: Description) -> Self {
+    switch self {
+    case .set(let value, let metadata): .set(value, metadata.changed(by: description))
+    case .removed: .removed
+    case .described(let earlier): .described(earlier.changed(by: description))
+    }
+  }
+}
+
+extension Description {
+  fileprivate func changed(by later: Description) -> Description {
+    Description(mode: later.mode ?? mode, modified: later.modified ?? modified)
+  }
 }
 
 extension Metadata {

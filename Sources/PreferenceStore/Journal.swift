@@ -61,10 +61,9 @@ final class Journal {
         report("\(path): a journal of another version; use the program that wrote it")
         throw SystemError("read", path, .notSupported)
       }
-      if parse(bytes, path: path, into: &entries, report: report) {
-        let kept = "\(directory)/damaged.\(number)"
-        if keepsDamaged { try Files.rename(path, to: kept) }
-        report("\(keepsDamaged ? kept : path): kept for you to look at")
+      if let end = parse(bytes, path: path, into: &entries, report: report) {
+        if keepsDamaged { try putAside(path, number, sound: bytes[headerSize..<end]) }
+        report("\(directory)/damaged.*: kept for you to look at")
       }
     }
     return ordered(entries)
@@ -86,10 +85,23 @@ final class Journal {
     }
   }
 
-  /// - Returns: whether there is damage with records behind it, so that the file must be kept.
+  /// A damaged file is kept under another name; its sound records go on in a new file.
+  private static func putAside(
+    _ path: String, _ number: Int, sound: ArraySlice<UInt8>
+  ) throws(SystemError) {
+    let directory = Files.parent(of: path)
+    let fresh = try Fresh(directory, (try numbers(in: directory).last ?? number) + 1)
+    try fresh.descriptor.value.write(Array(sound))
+    try fresh.descriptor.value.synchronize()
+    var kept = "\(directory)/damaged.\(number)"
+    while try Files.status(kept) != nil { kept += "a" }
+    try Files.rename(path, to: kept)
+  }
+
+  /// - Returns: where the damage begins, when records stand behind it, so that the file is kept.
   private static func parse(
     _ bytes: [UInt8], path: String, into entries: inout [Entry], report: (String) -> Void
-  ) -> Bool {
+  ) -> Int? {
     var offset = headerSize
     while offset < bytes.count {
       var reader = ByteReader(bytes[offset...])
@@ -99,15 +111,15 @@ final class Journal {
       else {
         report(
           "\(path): the record at offset \(offset) is torn or damaged; what follows is left out")
-        return !isLast(bytes, at: offset)
+        return isLast(bytes, at: offset) ? nil : offset
       }
       var head = ByteReader(content.prefix(8))
-      if let sequence = try? head.number(UInt64.self) {
+      if let sequence = try? head.number(UInt64.self), sequence < 1 << 62 {
         entries.append(Entry(sequence: sequence, record: record))
       }
       offset += 16 + Int(length)
     }
-    return false
+    return nil
   }
 
   /// Whether the record at the offset reaches to the end of the file, as a torn one does.
@@ -222,12 +234,14 @@ final class Journal {
   /// come back without what followed them.
   func release(through sequence: UInt64) throws(SystemError) -> [String] {
     let released = segments.dropLast().prefix { $0.lastSequence <= sequence }.map(\.path)
-    guard released.isEmpty, segments.count == 1 else { return released + obsolete }
+    guard released.isEmpty, segments.count == 1, obsolete.isEmpty else {
+      return obsolete + released
+    }
     if sequence >= lastSequence, segments[0].size > Self.headerSize {
       try active.value.truncate(to: Self.headerSize)
       segments[0].size = Self.headerSize
     }
-    return obsolete
+    return []
   }
 
   /// The file has been removed.
@@ -242,8 +256,13 @@ final class Journal {
     for index in segments.indices where segments[index].isDoubtful {
       number += 1
       let fresh = try Fresh(directory, number)
-      let bytes = try Files.contents(segments[index].path, limit: 1 << 32) ?? []
-      try fresh.descriptor.value.write(Array(bytes.dropFirst(Self.headerSize)))
+      do {
+        let bytes = try Files.contents(segments[index].path, limit: 1 << 32) ?? []
+        try fresh.descriptor.value.write(Array(bytes.dropFirst(Self.headerSize)))
+      } catch {
+        obsolete.append(fresh.path)
+        throw error
+      }
       obsolete.append(segments[index].path)
       segments[index].path = fresh.path
       segments[index].isDoubtful = false

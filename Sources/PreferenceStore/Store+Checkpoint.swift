@@ -23,7 +23,7 @@ extension Store {
     guard let start else { return TracedChangeset() }
     do {
       if start.domain.sharesRecord { try synchronize() }
-      let written = try rewrite(start.domain, location)
+      let written = try rewriteUnchanged(start.domain, location)
       let (changeset, released) = state.withLock { $0.finish(written, start, location, log) }
       remove(released)
       return changeset
@@ -83,9 +83,28 @@ extension Store {
     var format: Format
     var outside: [Edit]
     var outsideTime: Timestamp
+    /// The list that was merged with; another one in its place is merged with, too.
+    var seen: FileIdentity?
     /// Whether the list is as we last read or wrote it.
     var isUntouched = true
   }
+
+  /// Rewrites again when somebody else changed the list meanwhile.
+  private func rewriteUnchanged(
+    _ domain: Domain, _ location: Location
+  ) throws(EngineError) -> Written {
+    for _ in 0..<5 {
+      do {
+        return try rewrite(domain, location)
+      } catch  where error.reason == .system(Self.changedMeanwhile) {
+        continue
+      }
+    }
+    return try rewrite(domain, location)
+  }
+
+  /// C: ESTALE.
+  private static let changedMeanwhile = Errno(rawValue: ESTALE)
 
   private func rewrite(_ domain: Domain, _ location: Location) throws(EngineError) -> Written {
     let path = layout.path(location)
@@ -137,6 +156,7 @@ extension Store {
     let identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: path).identity()
     }
+    written.seen = identity
     if identity != domain.identity {
       let theirs = try read(path, location)
       written.format = theirs?.format ?? domain.format
@@ -156,6 +176,9 @@ extension Store {
     return try file.replace(with: encode(written, location), mode: mode) {
       identity throws(SystemError) in
       try write(written.base, identity: identity, location)
+      if try file.identity() != written.seen {
+        throw SystemError("rename", file.path, Self.changedMeanwhile)
+      }
     }
   }
 
@@ -192,7 +215,7 @@ extension Store.Written {
       base.metadata[key] = theirs[key].map { _ in
         Metadata(text: nil, modified: outsideTime, mode: base.metadata[key]?.mode)
       }
-      guard snapshot.change(of: key) == nil else { continue }
+      guard !snapshot.isChanged(key) else { continue }
       outside.append(theirs[key].map { .set(key, $0, .unknown) } ?? .remove(key))
     }
     base.values = theirs
@@ -209,7 +232,8 @@ extension Store.State {
     guard var domain = domains.removeValue(forKey: location) else { return (TracedChangeset(), []) }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)
     domain.identity = written.identity
-    domain.size = Int(written.identity?.size ?? 0)
+    domain.size = Int(written.identity?.size ?? 0) + domain.size - start.domain.size
+    domain.recent.forget()
     domain.format = written.format == .openStep ? .xml : written.format
     domain.failure = nil
     domain.sharesRecord = domain.lastEdit > start.through && domain.sharesRecord

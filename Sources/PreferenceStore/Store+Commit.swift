@@ -21,14 +21,15 @@ extension Store {
     return try state.withLock { state throws(EngineError) in
       let effective = state.effective(items)
       guard !effective.isEmpty else { return (TracedChangeset(), false) }
-      try state.grow(by: effective)
-      let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds + 1))
+      let sizes = try state.sizes(with: effective)
+      let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds &+ 1))
       let changeset = Changeset(effective, time: time)
       let record = state.record(changeset)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record)
       }
       let hadKey = effective.map { state.hasKey($0) }
+      for (location, size) in sizes { state.domains[location]?.size = size }
       let isFirst = state.publish(changeset, sequence: sequence ?? 0)
       return (TracedChangeset(changeset, hadKey: hadKey), isFirst)
     }
@@ -109,19 +110,23 @@ extension Store.State {
 
   /// Refuses what would make a list larger than can be read again. What a set replaces is taken
   /// off, what is removed is not: the next rewrite tells the true size.
-  fileprivate mutating func grow(by items: [Changeset.Item]) throws(EngineError) {
+  fileprivate func sizes(with items: [Changeset.Item]) throws(EngineError) -> [Location: Int] {
+    var sizes: [Location: Int] = [:]
     for item in items {
       guard case .set(let key, let value, _) = item.edit, let domain = domains[item.location] else {
         continue
       }
-      let size = domain.size + value.byteCount - (domain.snapshot[key]?.byteCount ?? 0)
+      let size =
+        (sizes[item.location] ?? domain.size) + value.byteCount
+        - (domain.snapshot[key]?.byteCount ?? 0)
       guard size <= ListFile.largest else {
         throw EngineError(
           .system(.fileTooLarge), domain: item.location.domain, key: key,
           "the list of the domain would be larger than 1 GiB; remove large values first")
       }
-      domains[item.location]?.size = size
+      sizes[item.location] = size
     }
+    return sizes
   }
 
   /// Whether the item's location has its key.
@@ -170,7 +175,8 @@ extension Store.Domain {
   ) -> Bool {
     switch edit {
     case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
-    case .describe, .createDomain, .removeDomain: break
+    case .removeDomain: for key in snapshot.keys { recent.note(key, before: snapshot[key]) }
+    case .describe, .createDomain: break
     }
     snapshot.apply(edit, time: time)
     lastEdit = sequence

@@ -17,7 +17,12 @@ extension Store {
       throw known.error
     }
     do {
-      let domain = try contents(location)
+      var domain: Domain
+      var appearances: Int
+      repeat {
+        appearances = state.withLock { $0.appearances }
+        domain = try contents(location)
+      } while state.withLock { $0.appearances } != appearances
       if isReadOnly { try reread(location) }
       state.withLock { $0.adopt(domain, at: location) }
     } catch {

@@ -28,12 +28,16 @@ extension Store {
   /// - Returns: what is another now.
   public func refresh(_ location: Location) -> TracedChangeset {
     guard let known = state.withLock({ $0.domains[location] }) else { return appeared(location) }
+    if isReadOnly { return reread(known, location) }
     let list: ListFile.Contents?
     do {
       guard try isChanged(location, since: known) else { return TracedChangeset() }
       list = try contents(ofLists: location)
     } catch {
-      return damaged(location, known, error)
+      if known.failure == error { return TracedChangeset() }
+      log("\(error)")
+      state.withLock { $0.domains[location]?.failure = error }
+      return damaged(location, known)
     }
     return take(list, known, location)
   }
@@ -49,18 +53,15 @@ extension Store {
 
   /// A list that nobody has asked for yet: its domain may be new, or gone.
   private func appeared(_ location: Location) -> TracedChangeset {
+    state.withLock { $0.appearances += 1 }
     let exists = (try? exists(location)) ?? true
     let edit: Edit = exists ? .createDomain : .removeDomain
     return TracedChangeset(
       Changeset([Changeset.Item(location, edit)], time: .now), hadKey: [false])
   }
 
-  /// Readers get the error; what the kernel has of the keys is no longer true.
-  private func damaged(
-    _ location: Location, _ known: Domain, _ error: EngineError
-  ) -> TracedChangeset {
-    if known.failure != error { log("\(error)") }
-    state.withLock { $0.domains[location]?.failure = error }
+  /// Readers get an error: what the kernel has of the keys is no longer true.
+  private func damaged(_ location: Location, _ known: Domain) -> TracedChangeset {
     let items = known.snapshot.keys.map {
       Changeset.Item(location, .describe($0, Description()))
     }
@@ -74,40 +75,47 @@ extension Store {
     var base = known.snapshot.base
     let theirs = list?.values ?? [:]
     let time = list?.identity.modified ?? .now
-    var items: [Changeset.Item] = []
-    var hadKey: [Bool] = []
-    var ours: [Changeset.Item] = []
-    for key in Set(theirs.keys).union(base.values.keys) where theirs[key] != base.values[key] {
-      let (old, new) = (base.values[key], theirs[key])
-      let change = known.snapshot.change(of: key)
-      if change == nil, list != nil, known.recent.undoes(key, new) {
-        ours.append(Changeset.Item(location, known.snapshot.restoring(key)))
-      } else if change == nil {
-        items.append(Changeset.Item(location, new.map { .set(key, $0, .unknown) } ?? .remove(key)))
-        hadKey.append(old != nil)
-      }
-      base.metadata[key] = new.map { _ in
+    let differing: Set<Key> = Set(theirs.keys).union(base.values.keys).filter {
+      theirs[$0] != base.values[$0]
+    }
+    for key in differing {
+      base.metadata[key] = theirs[key].map { _ in
         Metadata(text: nil, modified: time, mode: base.metadata[key]?.mode)
       }
     }
     base.values = theirs
-    base.modified = time
-    let exists = list != nil
-    if exists != known.snapshot.exists {
-      items.append(Changeset.Item(location, exists ? .createDomain : .removeDomain))
-      hadKey.append(false)
+    if known.failure?.reason == .unreadable {
+      log("\(location.domain): the list can be read again")
     }
-    let isMended = known.failure?.reason == .unreadable
-    state.withLock { $0.replaceBase(base, of: location, list) }
-    if isMended { log("\(location.domain): the list can be read again") }
-    restore(ours)
-    return TracedChangeset(Changeset(items, time: time), hadKey: hadKey)
+    let (change, failure) = state.withLock {
+      $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
+    }
+    if let failure { log("\(location.domain): a stale copy undoes changes, because \(failure)") }
+    return change
   }
 
-  /// Ours again: as changes that are not in the list.
-  private func restore(_ items: [Changeset.Item]) {
-    guard !items.isEmpty else { return }
-    do { _ = try commit(items) } catch { log("\(error)") }
+  /// A list as somebody else left it.
+  struct Outside {
+    var base: DomainSnapshot.Base
+    var list: ListFile.Contents?
+    /// The keys whose values are others than in our base.
+    var differing: Set<Key>
+    var time: Timestamp
+  }
+
+  /// Without a journal of our own, list and journal of the owner are read anew.
+  private func reread(_ known: Domain, _ location: Location) -> TracedChangeset {
+    let old = known.snapshot
+    state.withLock { $0.domains[location] = nil }
+    guard let new = try? snapshot(of: location) else { return damaged(location, known) }
+    var change = TracedChangeset()
+    for key in Set(old.keys).union(new.keys) where old.entry(key) != new.entry(key) {
+      let edit: Edit = new[key].map { .set(key, $0, .unknown) } ?? .remove(key)
+      change.changeset.items.append(Changeset.Item(location, edit))
+      change.hadKey.append(old[key] != nil)
+    }
+    change.changeset.time = .now
+    return change
   }
 }
 
@@ -120,16 +128,66 @@ extension DomainSnapshot {
 }
 
 extension Store.State {
-  fileprivate mutating func replaceBase(
-    _ base: DomainSnapshot.Base, of location: Location, _ list: ListFile.Contents?
-  ) {
-    guard var domain = domains.removeValue(forKey: location) else { return }
-    domain.snapshot.replaceBase(base)
-    domain.snapshot.exists = list != nil || domain.unsavedSince != nil && domain.snapshot.exists
-    domain.identity = list?.identity
-    domain.size = Int(list?.identity.size ?? 0)
-    if let format = list?.format { domain.format = format }
+  /// Takes in somebody else's list. What undoes our last seconds is ours again, and unsaved; where
+  /// the journal cannot take that, it is theirs.
+  fileprivate mutating func adopt(
+    _ outside: Store.Outside, _ location: Location
+  ) -> (TracedChangeset, failure: SystemError?) {
+    guard var domain = domains.removeValue(forKey: location) else {
+      return (TracedChangeset(), nil)
+    }
+    let old = domain.snapshot
+    // A list that was removed is no stale copy.
+    let ours: Set<Key> = outside.differing.filter {
+      outside.list != nil && !old.isChanged($0)
+        && domain.recent.undoes($0, outside.base.values[$0])
+    }
+    domain.snapshot.replaceBase(outside.base)
+    domain.identity = outside.list?.identity
+    domain.size = Int(outside.list?.identity.size ?? 0)
+    if let format = outside.list?.format { domain.format = format }
     domain.failure = nil
+    let hasChanges = domain.snapshot.changesList
+    domain.snapshot.exists =
+      hasChanges ? old.exists || !domain.snapshot.isEmpty : outside.list != nil
     domains[location] = domain
+    var failure: SystemError?
+    do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
+    return (announced(outside, old, ours, location), failure)
+  }
+
+  private mutating func restore(
+    _ keys: Set<Key>, as old: DomainSnapshot, _ location: Location
+  ) throws(SystemError) {
+    guard !keys.isEmpty else { return }
+    let time = max(Timestamp.now, Timestamp(nanoseconds: lastTime.nanoseconds &+ 1))
+    let items = keys.map { Changeset.Item(location, old.restoring($0)) }
+    let sequence = try journal?.append(.change(Changeset(items, time: time))) ?? 0
+    lastTime = time
+    for item in items {
+      _ = domains[location]?.take(item.edit, sequence: sequence, time: time, sharesRecord: false)
+    }
+  }
+
+  /// What readers see of it: theirs where we have no change, and ours that are back.
+  private mutating func announced(
+    _ outside: Store.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
+  ) -> TracedChangeset {
+    var change = TracedChangeset()
+    change.changeset.time = outside.time
+    for key in outside.differing where !old.isChanged(key) {
+      let value = domains[location]?.snapshot[key]
+      change.changeset.items.append(
+        Changeset.Item(location, value.map { .set(key, $0, .unknown) } ?? .remove(key)))
+      change.hadKey.append(old[key] != nil)
+      if !ours.contains(key) { domains[location]?.recent.forget(key) }
+    }
+    let exists = domains[location]?.snapshot.exists ?? false
+    if exists != old.exists {
+      change.changeset.items.append(
+        Changeset.Item(location, exists ? .createDomain : .removeDomain))
+      change.hadKey.append(false)
+    }
+    return change
   }
 }

@@ -59,6 +59,9 @@ public final class Store: Sendable {
     var pending: [Location: [Pending]] = [:]
     /// Lists that could not be read, and their state then.
     var unreadable: [Location: (identity: [FileIdentity?], error: EngineError)] = [:]
+    /// Counts lists that changed before they were asked for, so that one that is being read for
+    /// the first time is read again.
+    var appearances = 0
     /// Directories in which what crashes left was looked for.
     var tidied: Set<String> = []
     var journal: Journal?

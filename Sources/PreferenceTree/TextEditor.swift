@@ -133,6 +133,7 @@ struct TextEditor {
       phase = .truncated(until: now.advanced(milliseconds: Self.patience))
       return .nothing
     }
+    memory.startsEmpty = false
     if size == text.count { return .nothing }
     if size < text.count {
       text.removeLast(text.count - size)

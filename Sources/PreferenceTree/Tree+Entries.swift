@@ -113,7 +113,7 @@ extension Tree {
   }
 
   /// With a key that was moved away to it, the key goes.
-  private func unlinkScratch(_ node: Node, now: Instant) throws(TreeError) {
+  func unlinkScratch(_ node: Node, now: Instant) throws(TreeError) {
     if node.type == .directory { throw .isDirectory }
     if let moved = node.scratch?.movedFrom, let kind = removals[moved]?.kind {
       let changeset = try apply([.remove(moved.key, moved.domain)])
@@ -181,6 +181,7 @@ extension Tree {
       return try removeScratchDirectory(parent, name, now: now)
     }
     guard let domain = try domain(named: name) else { throw .missing }
+    endHolds(of: domain)
     guard table.scratchNodes(in: .domain(domain)).isEmpty else {
       throw .notEmpty("\(domain): it has temporary files")
     }

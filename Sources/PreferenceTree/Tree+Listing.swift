@@ -6,6 +6,14 @@ import SystemCalls
 // although entries come and go meanwhile: nothing that stays is shown twice or left out.
 
 extension Tree {
+  /// Whether the kernel may keep the listing and give it to others: only while the entries have
+  /// been the same for two seconds. It looks for the place where a listing goes on by the last
+  /// name that was read; when that name is gone from a listing that was kept meanwhile, it leaves
+  /// the rest out.
+  public func mayKeepListing(_ id: NodeID) throws(TreeError) -> Bool {
+    Timestamp.now.nanoseconds - (try node(id)).modified.nanoseconds > 2_000_000_000
+  }
+
   /// The entries of a directory behind the cookie (0: from the start), without `.` and `..`.
   public func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem>
   {

@@ -14,8 +14,9 @@ extension Tree {
   func moveAway(
     _ old: KeyPath, to new: ScratchPath, _ mode: RenameMode, now: Instant
   ) throws(TreeError) {
-    guard case .domain = new.parent else {
-      throw refused(.refused("\(old.domain) \(old.key): a key stays in a domain"))
+    guard case .domain = new.parent, mode != .exchange else {
+      throw refused(
+        .refused("\(old.domain) \(old.key): a key stays in a domain, and changes places with keys"))
     }
     guard let source = try settled(old, now: now) else { throw .missing }
     guard !source.isReadOnly, source.location.domain == old.domain,
@@ -25,15 +26,13 @@ extension Tree {
       throw refused(
         .refused("\(old.domain) \(old.key): it comes from \(place), which a rename does not reach"))
     }
-    if let existing = table[new] {
-      if mode == .keep { throw .exists }
-      removeScratch(existing)
-    }
+    if table[new] != nil, mode == .keep { throw .exists }
     let node = table.node(of: old)
     let text = try shownText(node)
     var scratch = Scratch(content: .file(text), mode: source.mode, modified: source.modified)
     scratch.movedFrom = old
     try checkRoom(for: scratch.size, new.name)
+    try replaceScratch(table[new], now: now)
     dropCache(node)
     (node.editor, node.creation, node.modified) = (nil, nil, source.modified)
     table.move(node, to: new)
@@ -45,44 +44,67 @@ extension Tree {
     directoryChanged(new.parent)
   }
 
+  /// What is renamed over goes, and a key that was moved away to it.
+  private func replaceScratch(_ existing: Node?, now: Instant) throws(TreeError) {
+    guard let existing else { return }
+    guard existing.type != .directory || table.scratchNodes(in: .directory(existing.id)).isEmpty
+    else { throw .notEmpty(subjectText(existing)) }
+    if existing.type == .directory {
+      removeScratch(existing)
+    } else {
+      try unlinkScratch(existing, now: now)
+    }
+  }
+
   /// The second is over and nobody made the key again: the scratch file becomes a key.
   func endMove(_ old: KeyPath, _ node: Node) {
-    removals[old] = nil
     guard case .scratch(let path) = node.subject, case .domain(let domain) = path.parent,
-      let text = node.scratch?.text, let source = try? resolve(old)
-    else { return }
-    node.scratch?.movedFrom = nil
-    let isName: Bool
-    let key: Key
-    if case .key(let named) = NameCodec.decode(path.name) {
-      (isName, key) = (true, named)
-    } else {
-      (isName, key) = (false, Key(path.name))
+      let scratch = node.scratch, let text = scratch.text, let source = try? resolve(old)
+    else {
+      node.scratch?.movedFrom = nil
+      return endRemoval(old)
     }
-    let new = KeyPath(domain: domain, key: key)
+    removals[old] = nil
+    node.scratch?.movedFrom = nil
+    let named: Key?
+    if case .key(let key) = NameCodec.decode(path.name) { named = key } else { named = nil }
+    let new = KeyPath(domain: domain, key: named ?? Key(path.name))
+    if new == old { return table.become(node, new) }
     do throws(TreeError) {
-      let unchanged = text == self.text(source, of: node)
-      let intent =
-        unchanged
-        ? Intent.set(key, domain, source.value, written(text, source.value))
-        : try setting(new, to: text, existing: nil)
-      let kept = Description(mode: source.mode, modified: unchanged ? source.modified : nil)
-      let changeset = try apply([
-        intent, .describe(key, domain, kept), .remove(old.key, old.domain),
-      ])
-      if isName {
+      if named != nil, try resolve(new) != nil {
+        throw refused(.refused("\(new.domain) \(new.key): somebody else made it meanwhile"))
+      }
+      let changeset = try apply(parking(old, as: new, scratch, text, source, node))
+      if named != nil {
         table.become(node, new)
       } else {
         removeScratch(node)
         effects.append(.dropEntry(parent: table[domain]?.id ?? .root, name: path.name))
       }
-      propagate(changeset, known: isName ? [old, new] : [old], addsEntries: true)
+      propagate(changeset, known: named == nil ? [old] : [old, new], addsEntries: true)
       effects.append(.dropAttributes(node.id))
     } catch {
       // It has been logged; the key shows again under its own name, and nothing is lost.
-      if let parent = table[old.domain] { dropEntry(parent.id, old.key) }
-      entriesChanged(old.domain, at: .now)
     }
+    endRemoval(old)
+  }
+
+  /// The intents that make the key one of the new name, with what was written and changed since.
+  private func parking(
+    _ old: KeyPath, as new: KeyPath, _ scratch: Scratch, _ text: [UInt8], _ source: Resolution,
+    _ node: Node
+  ) throws(TreeError) -> [Intent] {
+    let unchanged = text == self.text(source, of: node)
+    let known = unchanged ? source.value : Recogniser.value(of: text, kind: source.value.kind)
+    let set =
+      if let known {
+        Intent.set(new.key, new.domain, known, written(text, known))
+      } else {
+        try setting(new, to: text, existing: nil)
+      }
+    let modified = scratch.hasOwnTime ? node.modified : unchanged ? source.modified : nil
+    let kept = Description(mode: scratch.mode ?? source.mode, modified: modified)
+    return [set, .describe(new.key, new.domain, kept), .remove(old.key, old.domain)]
   }
 
   /// The key is there again, by whatever road: the move was an editor's.
@@ -117,14 +139,15 @@ extension Tree {
       !isScratchName(name, in: directory, making, now: now)
     {
       let key = try newKey(name, "\(domain) \(name)")
-      if case .scratch(let existing) = found { removeScratch(existing) }
-      return try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      if case .scratch(let existing) = found { try replaceScratch(existing, now: now) }
+      return
     }
     if case .scratch(let existing) = found {
       guard (existing.type == .directory) == (node.type == .directory) else {
         throw existing.type == .directory ? .isDirectory : .notDirectory
       }
-      removeScratch(existing)
+      try replaceScratch(existing, now: now)
     }
     if case .scratch(let old) = node.subject { directoryChanged(old.parent) }
     table.move(node, to: ScratchPath(parent: directory, name: name))
@@ -138,14 +161,16 @@ extension Tree {
     }
     let isHeld = removals[path]?.holder != nil
     let existing = isHeld ? try resolve(path) : try resolve(path, now: now)
+    let moved = node.scratch?.movedFrom.flatMap { removals[$0]?.holder == node.id ? $0 : nil }
     // The text may come after the rename, by the descriptor that made the file.
-    let isLate = text.isEmpty && existing.map { ![.string, .data].contains($0.value.kind) } == true
-    var intents = isLate ? [] : [try setting(path, to: text, existing: existing)]
+    let isLate =
+      text.isEmpty && moved == nil && existing?.isReadOnly == false
+      && existing.map { ![.string, .data].contains($0.value.kind) } == true
+    var intents = isLate ? [] : [try setting(path, to: text, existing: existing, from: moved)]
     let description = Description(
       mode: node.scratch?.mode,
       modified: node.scratch?.hasOwnTime == true ? node.modified : nil)
     if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
-    let moved = node.scratch?.movedFrom
     if let moved, moved != path { intents.append(.remove(moved.key, moved.domain)) }
     let target = table[path]
     let targetText = try target.map { node throws(TreeError) in try shownText(node) }
@@ -167,8 +192,9 @@ extension Tree {
 
   /// The intent that sets a key to a text: of the type that it has or had a moment ago; a new
   /// one's type follows from the text. EPERM, never EINVAL, where the text is none of the type.
+  /// - Parameter moved: the key that the file was a moment ago; its type goes along to a new name.
   func setting(
-    _ path: KeyPath, to text: [UInt8], existing: Resolution?
+    _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil
   ) throws(TreeError) -> Intent {
     guard text.count <= TextEditor.largest else {
       throw refused(
@@ -179,7 +205,8 @@ extension Tree {
       throw refused(.refused("\(path.domain) \(path.key): \(why)"))
     }
     let template = options.style == .json ? existing?.value : nil
-    let kind = existing?.value.kind ?? removals[path]?.kind
+    let kind =
+      existing?.value.kind ?? moved.flatMap { removals[$0]?.kind } ?? removals[path]?.kind
     let known = kind.flatMap { Recogniser.value(of: text, kind: $0, template: template) }
     if let existing, known == nil {
       throw refused(

@@ -60,8 +60,10 @@ extension Tree {
     _ old: KeyPath, to new: KeyPath, _ mode: RenameMode, now: Instant
   ) throws(TreeError) {
     guard let source = try settled(old, now: now) else { throw .missing }
-    let target = try resolve(new, now: now)
-    if mode == .keep, target != nil { throw .exists }
+    if mode == .keep, try resolve(new, now: now) != nil { throw .exists }
+    // A key that was moved away is still the one that is set.
+    let isHeld = removals[new]?.holder != nil
+    let target = isHeld ? try resolve(new) : try resolve(new, now: now)
     let text = sourceText(source)
     let kind = target?.value.kind ?? removals[new]?.kind
     let value = try self.value(source, text, as: kind, over: target?.value, new)
@@ -149,11 +151,13 @@ extension Tree {
     if mode == .exchange { throw refused(.invalid("\(old): domains cannot be exchanged")) }
     let isThere = try asTreeError { () throws(EngineError) in try engine.hasDomain(new) }
     if mode == .keep, isThere { throw .exists }
-    for (path, removal) in removals where path.domain == old && removal.holder != nil {
-      removals[path]?.until = Instant(nanoseconds: 0)
-      tick(now: Instant(nanoseconds: 1))
+    endHolds(of: old)
+    endHolds(of: new)
+    guard table.scratchNodes(in: .domain(new)).isEmpty else {
+      throw .notEmpty("\(new): it has temporary files")
     }
     let changeset = try apply([.renameDomain(old, to: new)])
+    for path in removals.keys where path.domain == new { removals[path] = nil }
     table.remove(new)
     table.move(old, to: new)
     for key in answered.forget(old) + removals.keys.filter({ $0.domain == old }).map(\.key) {

@@ -40,6 +40,13 @@ extension Tree {
     _ name: String, in parent: ScratchPath.Parent, _ making: ScratchName.Making, now: Instant
   ) -> Bool {
     guard case .domain(let domain) = parent else { return true }
+    // A key that was moved away or removed a moment ago is made again under its own name.
+    if case .key(let key) = NameCodec.decode(name),
+      removals[KeyPath(domain: domain, key: key)] != nil,
+      making != .file(exclusively: true, readsToo: true)
+    {
+      return false
+    }
     return ScratchName.isScratch(name, making) { stem in
       guard case .key(let key) = NameCodec.decode(stem) else { return false }
       let path = KeyPath(domain: domain, key: key)
@@ -60,7 +67,7 @@ extension Tree {
   }
 
   func checkRoom(for bytes: Int, _ name: String) throws(TreeError) {
-    guard table.scratchBytes + bytes <= Scratch.largestTotal else {
+    guard bytes <= Scratch.largestTotal - table.scratchBytes else {
       throw refused(.system(.noSpace, "\(name): temporary files may take 64 MiB together"))
     }
   }
@@ -94,7 +101,8 @@ extension Tree {
       throw .invalid("only a file can be written")
     }
     let position = appending ? text.count : offset
-    let end = position + bytes.count
+    let (end, overflow) = position.addingReportingOverflow(bytes.count)
+    guard !overflow else { throw .tooLarge(subjectText(node)) }
     try checkRoom(for: max(0, end - text.count), subjectText(node))
     let before = text.count
     // The node lets go of the text, so that it changes in place.
@@ -145,8 +153,9 @@ extension Tree {
       throw refused(.refused("\(subjectText(source)): a preference has one name"))
     }
     let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
-    let changeset = try apply([try setting(path, to: text, existing: nil)])
-    removals[path] = nil
+    let existing = removals[path]?.holder == nil ? nil : try resolve(path)
+    let changeset = try apply([try setting(path, to: text, existing: existing)])
+    endHold(path)
     table.renewInode(of: path)
     propagate(changeset, known: [path], addsEntries: true)
     return try entry(table.node(of: path))

@@ -23,9 +23,23 @@ extension Tree {
       }
       if node.lookups == 0, node.editor?.deadline == nil { forget(node.id, 0) }
     }
-    for (path, removal) in removals where removal.until <= now { end(removal, of: path) }
+    endRemovals { $1.until <= now }
     let editors = edited.map { id, end in table[id]?.editor?.deadline ?? end }
     nextDeadline = (editors + removals.values.map(\.until)).min()
+  }
+
+  /// Ends what the filter says, oldest first: a rotation of backups ends in its own order.
+  private func endRemovals(where isOver: (KeyPath, Removal) -> Bool) {
+    for (path, _) in removals.filter({ isOver($0.key, $0.value) })
+      .sorted(by: { $0.value.until < $1.value.until })
+    {
+      if let removal = removals[path], isOver(path, removal) { end(removal, of: path) }
+    }
+  }
+
+  /// Keys of the domain that were moved away stay under their new names from now on.
+  func endHolds(of domain: DomainName) {
+    endRemovals { $0.domain == domain && $1.holder != nil }
   }
 
   private func end(_ removal: Removal, of path: KeyPath) {
@@ -39,7 +53,7 @@ extension Tree {
   /// The mount ends: text that waits for a decision gets it, keys that were moved away stay under
   /// their new names; what is held, and scratch files, are lost, and logged.
   public func finish() {
-    for (path, removal) in removals where removal.holder != nil { end(removal, of: path) }
+    endRemovals { $1.holder != nil }
     logLostScratch()
     for id in edited.keys {
       guard let node = table[id], let editor = node.editor, editor.deadline != nil else { continue }
@@ -58,7 +72,7 @@ extension Tree {
     effects.append(.dropAttributes(node.id))
   }
 
-  private func endRemoval(_ path: KeyPath) {
+  func endRemoval(_ path: KeyPath) {
     removals[path] = nil
     guard let parent = table[path.domain] else { return }
     guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }

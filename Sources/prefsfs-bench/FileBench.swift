@@ -49,6 +49,9 @@ enum FileBench {
         title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs", "before"],
         goal: "below ext4 and bindfs", run: { overwrite($0) }),
       Measurement(
+        title: "save by temporary file and rename", peers: ["tmpfs", "ext4", "bindfs", "before"],
+        goal: "", run: { save($0) }),
+      Measurement(
         title: "ls -l of 5,000; cold", peers: ["tmpfs", "bindfs", "before"], goal: "",
         run: { cold($0, ["ls", "-l", "\($0.path)/many"]) }),
       Measurement(
@@ -86,6 +89,17 @@ enum FileBench {
       let descriptor = open(path, O_WRONLY | O_TRUNC)
       _ = write(descriptor, text, text.utf8.count)
       close(descriptor)
+    }
+  }
+
+  private static func save(_ place: Place) -> Double {
+    let (path, temporary) = (place.path + "/one/Key", place.path + "/one/.Key.a1B2c3")
+    return Bench.time(1000) { index in
+      let text = "value \(index)\n"
+      let descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
+      _ = write(descriptor, text, text.utf8.count)
+      close(descriptor)
+      rename(temporary, path)
     }
   }
 

@@ -21,6 +21,12 @@ enum ScratchCases {
     Case("scratch directories", directories),
     Case("scratch is listed, and says so", listed),
     Case("64 MiB of scratch, then ENOSPC", full),
+    Case("a key whose name looks like a backup's, moved and moved back, made again", toolNames),
+    Case("a rotation of backups", rotation),
+    Case("two keys moved to one name: the first is gone, the second parked", twoToOne),
+    Case("a key moved on within the second keeps type, mode and time", movedOn),
+    Case("refusals that change nothing", harmless),
+    Case("a domain that takes the place of another", domainSwap),
     Case("mode and time are kept until the value changes", attributes),
     Case("mode and time come with the file that is renamed over", attributesOfRenamed),
   ]
@@ -227,5 +233,92 @@ enum ScratchCases {
     try files.rename("d/String", "d/Renamed", flags: 0)
     #expect(try files.status("d/Renamed").modified == time)
     #expect(try files.status("d/Renamed").mode == 0o644)
+  }
+
+  private static func toolNames(_ files: any TestFiles) throws {
+    try files.put("d/Real.new", "true\n")
+    try files.unlink("d/Real.new")
+    files.pass(milliseconds: 1100)
+    // Made as a key, before there is a key of its stem.
+    try files.rename("d/Real", "d/Parked", flags: 0)
+    files.pass(milliseconds: 1100)
+    try files.put("d/Real.new", "true\n")
+    try files.rename("d/Parked", "d/Real", flags: 0)
+    #expect(try files.type("d/Real.new") == "boolean")
+    try files.rename("d/Real.new", "d/Real.new.bak", flags: 0)
+    try files.rename("d/Real.new.bak", "d/Real.new", flags: 0)
+    files.pass(milliseconds: 1100)
+    #expect(try files.get("d/Real.new") == "true\n")
+    #expect(try files.type("d/Real.new") == "boolean")
+    try files.unlink("d/Real.new")
+    let file = try files.open("d/Real.new", O_WRONLY | O_CREAT | O_EXCL)
+    try files.write(file, "false\n", at: 0)
+    files.close(file)
+    #expect(try files.type("d/Real.new") == "boolean")
+  }
+
+  private static func rotation(_ files: any TestFiles) throws {
+    try files.put("d/Log", "1\n")
+    try files.rename("d/Log", "d/Log.1", flags: 0)
+    files.pass(milliseconds: 1100)
+    try files.put("d/Log", "2\n")
+    try files.rename("d/Log.1", "d/Log.2", flags: 0)
+    files.pass(milliseconds: 30)
+    try files.rename("d/Log", "d/Log.1", flags: 0)
+    files.pass(milliseconds: 1200)
+    #expect(try files.get("d/Log.2") == "1\n")
+    #expect(try files.get("d/Log.1") == "2\n")
+    expectRefused(ENOENT) { _ = try files.get("d/Log") }
+  }
+
+  private static func twoToOne(_ files: any TestFiles) throws {
+    try files.rename("d/Real", "d/Real.bak", flags: 0)
+    try files.rename("d/String", "d/Real.bak", flags: 0)
+    files.pass(milliseconds: 1200)
+    #expect(try files.get("d/Real.bak") == "hello\n")
+    expectRefused(ENOENT) { _ = try files.get("d/Real") }
+    expectRefused(ENOENT) { _ = try files.get("d/String") }
+  }
+
+  private static func movedOn(_ files: any TestFiles) throws {
+    try files.put("d/String", "42\n")
+    try files.changeMode("d/String", 0o640)
+    try files.rename("d/String", "d/String.bak", flags: 0)
+    try files.rename("d/String.bak", "d/Other", flags: 0)
+    #expect(try files.type("d/Other") == "string")
+    #expect(try files.status("d/Other").mode == 0o640)
+    try files.rename("d/Other", "d/Other.old", flags: 0)
+    try files.changeMode("d/Other.old", 0o644)
+    files.pass(milliseconds: 1200)
+    #expect(try files.status("d/Other.old").mode == 0o644)
+    #expect(try files.type("d/Other.old") == "string")
+  }
+
+  private static func harmless(_ files: any TestFiles) throws {
+    try temporary(files, "d/.tmp1", "kept")
+    expectRefused(EPERM) { try files.rename("d/String", "d/.tmp1", flags: 2) }
+    #expect(try files.get("d/.tmp1") == "kept")
+    let file = try files.open("d/.tmp1", O_RDWR)
+    expectRefused(ENOSPC) { try files.truncate(file, to: .max) }
+    files.close(file)
+    try temporary(files, "d/.empty", "")
+    expectRefused(EPERM) { try files.rename("d/.empty", "d/Forced", flags: 0) }
+    #expect(try files.get("d/Forced") == "7\n")
+    try files.makeDirectory("d/.full")
+    try temporary(files, "d/.full/x", "x")
+    try files.makeDirectory("d/.other")
+    expectRefused(ENOTEMPTY) { try files.rename("d/.other", "d/.full", flags: 0) }
+  }
+
+  private static func domainSwap(_ files: any TestFiles) throws {
+    try files.makeDirectory("new")
+    try files.put("new/K", "new\n")
+    try files.makeDirectory("target")
+    try files.put("target/K", "old\n")
+    try files.unlink("target/K")
+    try files.removeDirectory("target")
+    try files.rename("new", "target", flags: 0)
+    #expect(try files.get("target/K") == "new\n")
+    #expect(try files.names("target") == ["K"])
   }
 }

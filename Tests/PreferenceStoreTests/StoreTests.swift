@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import PreferenceStore
+@testable import SystemCalls
 
 /// A store in a sandbox, with what the tests ask of it.
 struct TestStore {
@@ -246,6 +247,101 @@ struct TestStore {
       #expect(try test.store.domains(in: .user) == ["empty", "moved"])
       for (location, _) in test.store.unsaved() { _ = try test.store.checkpoint(location) }
       #expect(sandbox.shell("ls \(sandbox.config)").output == "ByHost\nempty.plist\nmoved.plist\n")
+    }
+  }
+}
+
+@Suite("Store: outside edits") struct StoreOutsideTests {
+  private func edit(_ test: TestStore, _ python: String) {
+    test.sandbox.makeList(test.list, python)
+  }
+
+  @Test("chmod of a key does not win over somebody else's value")
+  func described() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      let test = try TestStore(sandbox)
+      _ = try test.get("K")
+      let describe = Edit.describe("K", Description(mode: 0o640))
+      _ = try test.store.commit([Changeset.Item(TestStore.user, describe)])
+      edit(test, "dict(K=2)")
+      #expect(test.store.refresh(TestStore.user).changeset.items.count == 1)
+      #expect(try test.get("K") == 2)
+      _ = try test.store.checkpoint(TestStore.user)
+      #expect(try test.get("K") == 2)
+      #expect(sandbox.evaluate(test.list, "d['K']") == "2")
+      #expect(try test.store.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+      let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
+      #expect(try fresh.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+    }
+  }
+
+  @Test("a stale copy is undone in one step, announced, and survives a crash")
+  func stale() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 2)
+        _ = try test.store.checkpoint(TestStore.user)
+        edit(test, "dict(K=1, Other=5)")
+        let change = test.store.refresh(TestStore.user)
+        #expect(change.changeset.items.count == 2)
+        #expect(try test.get("K") == 2)
+        #expect(try test.get("Other") == 5)
+        // Theirs is taken once, so that it is nobody's old value.
+        edit(test, "dict(K=7, Other=5)")
+        _ = test.store.refresh(TestStore.user)
+        _ = try test.store.checkpoint(TestStore.user)
+        #expect(sandbox.evaluate(test.list, "d['K']") == "2")
+      }
+      #expect(try TestStore(sandbox).get("K") == 2)
+    }
+  }
+
+  @Test("somebody else's edit between our look and our rename is merged")
+  func race() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
+      let test = try TestStore(sandbox)
+      try test.set("K", 2)
+      let edits = Mutex(0)
+      let list = test.list
+      try Interposition.with({ call in
+        // The new list is made durable: just before it is renamed.
+        if call.name == "fsync", call.path.hasPrefix(sandbox.config),
+          edits.withLock({
+            $0 += 1; return $0
+          }) == 1
+        {
+          sandbox.makeList(list, "dict(K=1, Other=9)")
+        }
+        return .proceed
+      }) { _ = try test.store.checkpoint(TestStore.user) }
+      #expect(sandbox.evaluate(test.list, "d['K'], d['Other']") == "2 9")
+      #expect(try test.get("Other") == 9)
+    }
+  }
+
+  @Test("what stands before damage in a journal is in a journal again at once")
+  func damage() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        for number in 0..<4 {
+          try test.set(Key("K\(number)"), .integer(WideInteger(Int64(number))))
+        }
+      }
+      let state = sandbox.state + "/s"
+      let path = state + "/journal.1"
+      var bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+      bytes[bytes.count - 100] ^= 0xFF
+      try Data(bytes).write(to: URL(fileURLWithPath: path))
+      for _ in 0..<2 {
+        let test = try TestStore(sandbox)
+        #expect(try test.get("K0") == 0)
+        #expect(FileManager.default.fileExists(atPath: state + "/damaged.1"))
+      }
     }
   }
 }

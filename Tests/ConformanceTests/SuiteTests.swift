@@ -1,0 +1,24 @@
+import Foundation
+import Support
+import Testing
+
+/// The suites of `Tests/Suites`, seconds each; `scripts/conformance` gives them more time.
+@Suite("Suites on a mount") struct SuiteTests {
+  private static let suites = [
+    "posix.py $M", "fsx.py $M/fsx/Data 5", "stress.py $M/stress 4 5",
+  ]
+
+  @Test("suite", arguments: suites)
+  func suite(_ command: String) throws {
+    let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("Suites").path
+    try withMount(["-o", "new=string"]) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let prepared = sandbox.shell(
+        "mkdir $M/fsx $M/stress; echo x > $M/fsx/Data; setfattr -n user.prefs.type -v data $M/fsx/Data"
+      )
+      #expect(prepared.status == 0, "\(prepared.errors)")
+      let outcome = sandbox.shell("/usr/bin/python3 \(directory)/\(command)")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+}
