@@ -53,9 +53,7 @@ public final class Driver {
     session = SessionPointer(nil)
     session = try makeSession(arguments)
     notifier.session = session
-    engine.observe { [mailbox] notice in
-      if notice.author != author { mailbox.put(notice) }
-    }
+    engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
   }
 
   private func makeSession(_ arguments: [String]) throws(DriverError) -> SessionPointer {

@@ -14,7 +14,10 @@ struct ListWatcher {
   /// What a directory is: of a place, or where a link's list lies.
   private var places: [String: Place] = [:]
   private var linked: [String: [String: Location]] = [:]
-  private var isComplete = false
+  /// Directories of places that are watched.
+  private var watched: Set<String> = []
+  /// Paths whose coming brings a directory, or the list of a link, that is not there yet.
+  private var awaited: Set<String> = []
   private var polled: [Place] = []
   private var nextPoll: Instant?
 
@@ -35,7 +38,7 @@ struct ListWatcher {
   /// Watches what is there. Done again by `changes` when directories come or go. A directory that
   /// cannot be watched is looked at every 2 s.
   mutating func begin(report: (String) -> Void) {
-    (places, linked, polled, isComplete) = ([:], [:], [], true)
+    (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
     for (place, path) in layout.listDirectories {
       places[path] = place
       do throws(SystemError) {
@@ -50,20 +53,20 @@ struct ListWatcher {
 
   private mutating func begin(_ path: String, _ place: Place) throws(SystemError) {
     if try !watch.add(path) {
-      try watchAbove(path)
+      try wait(for: path)
       // It may have come meanwhile.
-      guard try watch.add(path) else {
-        isComplete = false
-        return
-      }
+      guard try watch.add(path) else { return }
     }
+    watched.insert(path)
     try followLinks(in: path, place)
     if Self.isSilent(path) { polled.append(place) }
   }
 
-  private func watchAbove(_ path: String) throws(SystemError) {
-    var above = Files.parent(of: path)
-    while try !watch.add(above), above != "/", above != "." { above = Files.parent(of: above) }
+  /// Watches the nearest directory above for the part of the path that is missing in it.
+  private mutating func wait(for path: String) throws(SystemError) {
+    var missing = path
+    while try !watch.add(Files.parent(of: missing)) { missing = Files.parent(of: missing) }
+    awaited.insert(missing)
   }
 
   private mutating func followLinks(in directory: String, _ place: Place) throws(SystemError) {
@@ -72,8 +75,7 @@ struct ListWatcher {
         let target = Files.linkTarget("\(directory)/\(name)")
       else { continue }
       guard let real = Files.realPath("\(directory)/\(name)") else {
-        isComplete = false
-        try watchAbove(target.hasPrefix("/") ? target : "\(directory)/\(target)")
+        try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)")
         continue
       }
       let parent = Files.parent(of: real)
@@ -93,33 +95,45 @@ struct ListWatcher {
     known: () -> [Location], report: (String) -> Void
   ) -> Set<Location> {
     var changed: Set<Location> = []
-    var mustBegin = false
+    var before: Set<String>?
     for event in watch.events() {
-      // A directory went or came, or events were lost: everything is looked at.
       guard let name = event.name else {
-        mustBegin = true
-        changed.formUnion(known())
+        // A directory went or came, or events were lost: everything is looked at.
+        before = []
         continue
       }
-      if let place = places[event.directory] {
-        if let location = layout.location(ofFile: name, in: place) {
-          changed.insert(location)
-          if Files.linkTarget("\(event.directory)/\(name)") != nil { mustBegin = true }
-        }
-      }
+      let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
+      if awaited.contains(path) { before = before ?? watched }
       if let location = linked[event.directory]?[name] { changed.insert(location) }
-      if !isComplete { mustBegin = true }
+      guard let place = places[event.directory],
+        let location = layout.location(ofFile: name, in: place)
+      else { continue }
+      let isLink = Files.linkTarget(path) != nil
+      if isLink { before = before ?? watched }
+      if isLink || !event.isCreation || !Self.isBegun(path) { changed.insert(location) }
     }
     if let poll = nextPoll, poll <= .now {
       changed.formUnion(known().filter { polled.contains($0.place) })
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
-    if mustBegin {
-      let before = isComplete
+    if let before {
       begin(report: report)
-      // What happened while directories were not watched is looked for.
-      if !before || !isComplete { changed.formUnion(known()) }
+      changed.formUnion(known())
+      for path in watched.subtracting(before) { changed.formUnion(lists(in: path)) }
     }
     return changed
+  }
+
+  /// Whether a file that has just been made is one that is about to be written: it is looked at when
+  /// its writer closes it. One with another name (link(2)) is whole.
+  private static func isBegun(_ path: String) -> Bool {
+    guard let status = try? Files.status(path) else { return false }
+    return status.st_nlink == 1
+  }
+
+  /// The locations that have a list in the directory.
+  private func lists(in path: String) -> [Location] {
+    guard let place = places[path], let names = try? Files.names(in: path) else { return [] }
+    return names.compactMap { layout.location(ofFile: $0, in: place) }
   }
 }

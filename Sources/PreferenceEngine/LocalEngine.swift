@@ -17,8 +17,14 @@ public final class LocalEngine: Engine {
   let sources: [Place: any PlaceSource]
   let registered = RegisteredPlace()
   let applying = Mutex(())
-  let observers = Mutex<[@Sendable (Notice) -> Void]>([])
+  let observers = Mutex<[Observer]>([])
   let writer: Writer
+
+  /// Who is told of changes, but of those that he made.
+  struct Observer: Sendable {
+    var author: Author?
+    var tell: @Sendable (Notice) -> Void
+  }
 
   /// An engine over a store, which nobody else uses from now on.
   /// - Parameters:
@@ -56,8 +62,10 @@ public final class LocalEngine: Engine {
 
   public func synchronize() throws(EngineError) { try store.synchronize() }
 
-  public func observe(_ observer: @escaping @Sendable (Notice) -> Void) {
-    observers.withLock { $0.append(observer) }
+  public func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {
+    observers.withLock { $0.append(Observer(author: author, tell: observer)) }
   }
 
   public func register(_ defaults: [Key: Value], for domain: DomainName) {
@@ -65,17 +73,23 @@ public final class LocalEngine: Engine {
     let items = registered.register(defaults, for: domain).map { key in
       Changeset.Item(location, .set(key, defaults[key] ?? "", .unknown))
     }
-    tell(Changeset(items, time: .now), [], author: nil)
+    tell(Changeset(items, time: .now), author: nil) { [] }
   }
 
   func announce(_ change: TracedChangeset, author: Author?) {
-    tell(change.changeset, events(of: change), author: author)
+    tell(change.changeset, author: author) { events(of: change) }
   }
 
-  private func tell(_ changeset: Changeset, _ events: [KeyEvent], author: Author?) {
+  /// What became of the keys is looked up only where somebody listens: the only mount of a store
+  /// does not, to its own writes.
+  private func tell(_ changeset: Changeset, author: Author?, _ events: () -> [KeyEvent]) {
     guard !changeset.isEmpty else { return }
-    let notice = Notice(changeset: changeset, events: events, author: author)
-    for observer in observers.withLock({ $0 }) { observer(notice) }
+    let listeners = observers.withLock { observers in
+      observers.filter { author == nil || $0.author != author }
+    }
+    guard !listeners.isEmpty else { return }
+    let notice = Notice(changeset: changeset, events: events(), author: author)
+    for listener in listeners { listener.tell(notice) }
   }
 }
 

@@ -65,8 +65,7 @@ final class Writer: Sendable {
       for (location, since) in store.isReadOnly ? [] : store.unsaved() {
         let due = deadline(since, schedules[location])
         if due <= now {
-          outside(store.refresh(location))
-          outside(rewrite(location, &schedules[location, default: Schedule()]))
+          rewrite(location, &schedules[location, default: Schedule()], outside)
         }
         let then = due <= now ? deadline(now, schedules[location]) : due
         next = min(next ?? then, then)
@@ -75,7 +74,7 @@ final class Writer: Sendable {
       bell.wait(until: next, or: watcher?.number ?? -1)
     }
     for (location, _) in store.isReadOnly ? [] : store.unsaved() {
-      outside(rewrite(location, &schedules[location, default: Schedule()]))
+      rewrite(location, &schedules[location, default: Schedule()], outside)
     }
   }
 
@@ -104,18 +103,19 @@ final class Writer: Sendable {
     return max(due, schedule?.notBefore ?? due)
   }
 
-  private func rewrite(_ location: Location, _ schedule: inout Schedule) -> TracedChangeset {
+  private func rewrite(
+    _ location: Location, _ schedule: inout Schedule,
+    _ outside: @Sendable (TracedChangeset) -> Void
+  ) {
     let start = Instant.now
     do {
-      let outside = try store.checkpoint(location)
+      try store.checkpoint(location, outside: outside)
       schedule = Schedule(lastRewrite: Instant.now.seconds(after: start))
-      return outside
     } catch {
       if schedule.failures == 0 { log("\(error); its changes stay in the journal") }
       schedule.failures += 1
       let pause = min(10, max(interval, 0.1) * Double(1 << min(schedule.failures, 10)))
       schedule.notBefore = Instant.now.after(pause)
-      return TracedChangeset()
     }
   }
 }

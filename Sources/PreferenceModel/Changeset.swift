@@ -26,6 +26,16 @@ public enum Edit: Equatable, Sendable {
   case removeDomain
 }
 
+extension Edit {
+  /// The key that it is about; nil for edits of a whole domain.
+  public var key: Key? {
+    switch self {
+    case .set(let key, _, _), .describe(let key, _), .remove(let key): key
+    case .createDomain, .removeDomain: nil
+    }
+  }
+}
+
 /// The change as a value: journal record, notice to observers and transaction are this one type.
 /// All of it takes effect at once, or none.
 public struct Changeset: Equatable, Sendable {

@@ -135,9 +135,10 @@ public protocol Engine: AnyObject, Sendable {
   /// ends. Of a key registered twice the last value counts (NSUserDefaults registerDefaults:).
   func register(_ defaults: [Key: Value], for domain: DomainName)
 
-  /// Calls the observer for every change from now on, on the thread that made it, after it took
-  /// effect. The observer must not block and must not call the engine.
-  func observe(_ observer: @escaping @Sendable (Notice) -> Void)
+  /// Calls the observer for every change from now on that the author did not make (nil: for every
+  /// change), on the thread that made it, after it took effect. The observer must not block and must
+  /// not call the engine.
+  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void)
 
   /// The size of the file system that holds the user's lists.
   func space() -> StoreSpace

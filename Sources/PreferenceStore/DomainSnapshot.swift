@@ -129,18 +129,18 @@ extension DomainSnapshot {
   }
 
   /// The edit as it is recorded, with its text resolved; nil where it would change nothing.
-  func effective(_ edit: Edit) -> Edit? {
+  /// - Parameter old: the entry of the edit's key.
+  func effective(_ edit: Edit, on old: StoredValue?) -> Edit? {
     switch edit {
     case .set(let key, let value, let written):
-      let old = entry(key)
       let same = old?.value == value
       let text = written.text(keeping: same ? old?.text : nil)
       if same, text == old?.text { return nil }
       return .set(key, value, text.map { .exact($0) } ?? .canonical)
-    case .describe(let key, let description):
-      guard let old = entry(key)?.metadata else { return nil }
+    case .describe(_, let description):
+      guard let old = old?.metadata else { return nil }
       return old.changed(by: description) == old ? nil : edit
-    case .remove(let key): return self[key] == nil ? nil : edit
+    case .remove: return old == nil ? nil : edit
     case .createDomain: return exists ? nil : edit
     case .removeDomain: return exists ? edit : nil
     }

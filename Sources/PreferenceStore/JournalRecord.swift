@@ -12,7 +12,7 @@ enum JournalRecord: Equatable {
   case checkpoint(Location, through: UInt64, FileIdentity?)
 }
 
-// The payload of a record, version 1, as PreferenceStore.docc/JournalFormat.md has it.
+// The payload of a record, version 2, as PreferenceStore.docc/JournalFormat.md has it.
 
 extension JournalRecord {
   func encoded() -> [UInt8] {

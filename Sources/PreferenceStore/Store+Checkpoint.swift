@@ -6,36 +6,44 @@ import SystemCalls
 extension Store {
   /// Rewrites the location's list with every change so far, and releases the journal.
   ///
-  /// Blocks for two fsync(2). Somebody else's list, replaced since we read ours, is read again and
-  /// merged key by key: our unsaved changes win. Throws, with the list as it was and the changes
-  /// still in the journal, when the list cannot be read, written or made durable; writers of the
-  /// location get that error until a rewrite succeeds. One thread at a time.
-  /// - Returns: what somebody else had changed.
-  public func checkpoint(_ location: Location) throws(EngineError) -> TracedChangeset {
+  /// Blocks for two fsync(2). Somebody else's list, replaced since we read ours or while ours is
+  /// written, is taken in first (`refresh`). Throws, with the list as it was and the changes still
+  /// in the journal, when the list cannot be read, written or made durable; writers of the location
+  /// get that error until a rewrite succeeds. One thread at a time.
+  /// - Parameter outside: called with what somebody else had changed.
+  public func checkpoint(
+    _ location: Location, outside: (TracedChangeset) -> Void = { _ in }
+  ) throws(EngineError) {
     startSegment()
-    let start = state.withLock { state -> Start? in
-      guard state.domains[location]?.unsavedSince != nil,
-        let layers = state.domains[location]?.snapshot.freeze(),
-        let domain = state.domains[location]
-      else { return nil }
-      return Start(domain: domain, layers: layers, through: state.journal?.lastSequence ?? 0)
-    }
-    guard let start else { return TracedChangeset() }
-    do {
-      if start.domain.sharesRecord { try synchronize() }
-      let written = try rewriteUnchanged(start.domain, location)
-      let (changeset, released) = state.withLock { $0.finish(written, start, location, log) }
-      remove(released)
-      return changeset
-    } catch {
-      let layer = start.layers > 1 ? start.domain.snapshot.collapsed() : nil
-      state.withLock { state in
-        state.domains[location]?.failure = error
-        if let layer {
-          state.domains[location]?.snapshot.replaceLayers(start.layers, with: layer)
-        }
+    for attempt in 1...Self.mostAttempts {
+      guard state.withLock({ $0.domains[location]?.unsavedSince != nil }) else { return }
+      outside(refresh(location))
+      guard let start = state.withLock({ $0.freeze(location) }) else { return }
+      do {
+        try rewrite(start, location)
+        return
+      } catch  where error.reason == .system(Self.changedMeanwhile) && attempt < Self.mostAttempts {
+        continue
+      } catch {
+        note(error, start, location)
+        throw error
       }
-      throw error
+    }
+  }
+
+  /// How often a list that others keep changing is taken in before the rewrite is put off.
+  private static let mostAttempts = 6
+
+  /// C: ESTALE. Somebody else replaced the list that was to be rewritten.
+  private static let changedMeanwhile = Errno(rawValue: ESTALE)
+
+  private func note(_ error: EngineError, _ start: Start, _ location: Location) {
+    let layer = start.layers > 1 ? start.domain.snapshot.collapsed() : nil
+    state.withLock { state in
+      state.domains[location]?.failure = error
+      if let layer {
+        state.domains[location]?.snapshot.replaceLayers(start.layers, with: layer)
+      }
     }
   }
 
@@ -81,57 +89,45 @@ extension Store {
     var base: DomainSnapshot.Base
     var identity: FileIdentity?
     var format: Format
-    var outside: [Edit]
-    var outsideTime: Timestamp
-    /// The list that was merged with; another one in its place is merged with, too.
-    var seen: FileIdentity?
-    /// Whether the list is as we last read or wrote it.
-    var isUntouched = true
   }
 
-  /// Rewrites again when somebody else changed the list meanwhile.
-  private func rewriteUnchanged(
-    _ domain: Domain, _ location: Location
-  ) throws(EngineError) -> Written {
-    for _ in 0..<5 {
-      do {
-        return try rewrite(domain, location)
-      } catch  where error.reason == .system(Self.changedMeanwhile) {
-        continue
-      }
+  private func rewrite(_ start: Start, _ location: Location) throws(EngineError) {
+    let domain = start.domain
+    if let failure = domain.failure, failure.reason == .unreadable { throw failure }
+    if domain.sharesRecord { try synchronize() }
+    let written = try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      try write(domain, location)
     }
-    return try rewrite(domain, location)
+    remove(state.withLock { $0.finish(written, start, location, log) })
   }
 
-  /// C: ESTALE.
-  private static let changedMeanwhile = Errno(rawValue: ESTALE)
-
-  private func rewrite(_ domain: Domain, _ location: Location) throws(EngineError) -> Written {
-    let path = layout.path(location)
-    let directory = Files.parent(of: path)
-    let lock = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try Files.makeDirectories(directory, mode: location.place == .anyUser ? 0o755 : 0o700)
-      return try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-    }
-    _ = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try lock.lockExclusively(waiting: true)
-    }
+  /// Writes list and metadata, under the lock of the list's directory.
+  private func write(_ domain: Domain, _ location: Location) throws(SystemError) -> Written {
+    let file = ListFile(path: layout.path(location))
+    let directory = Files.parent(of: file.path)
+    try Files.makeDirectories(directory, mode: location.place == .anyUser ? 0o755 : 0o700)
+    let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
+    _ = try lock.lockExclusively(waiting: true)
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
-    var written = try merge(domain, location)
-    let isSameList = !domain.snapshot.changesList && written.identity != nil
-    written.identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      if isSameList, written.isUntouched {
-        try write(written.base, identity: written.identity, location)
-        return written.identity
-      }
-      if domain.snapshot.exists || !written.base.values.isEmpty {
-        return try replace(written, location)
-      }
-      try ListFile(path: path).remove()
+    try requireUnchanged(file, domain)
+    let base = domain.snapshot.merged(onto: domain.snapshot.base)
+    var written = Written(base: base, identity: domain.identity, format: domain.format)
+    if !domain.snapshot.changesList, domain.identity != nil {
+      try write(base, identity: domain.identity, location)
+    } else if domain.snapshot.exists || !base.values.isEmpty {
+      try replace(file, domain, &written, location)
+    } else {
+      try file.remove()
       try MetadataFile(path: layout.metadataPath(location)).remove()
-      return nil
+      written.identity = nil
     }
     return written
+  }
+
+  private func requireUnchanged(_ file: ListFile, _ domain: Domain) throws(SystemError) {
+    guard try file.identity() == domain.identity else {
+      throw SystemError("rename", file.path, Self.changedMeanwhile)
+    }
   }
 
   /// Once for each directory: what a crash left there goes.
@@ -146,39 +142,16 @@ extension Store {
     }
   }
 
-  /// The present list, if it is another than we know, with our unsaved changes on top.
-  private func merge(_ domain: Domain, _ location: Location) throws(EngineError) -> Written {
-    let path = layout.path(location)
-    let snapshot = domain.snapshot
-    var written = Written(
-      base: snapshot.base, identity: domain.identity, format: domain.format, outside: [],
-      outsideTime: snapshot.base.modified)
-    let identity = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(path: path).identity()
-    }
-    written.seen = identity
-    if identity != domain.identity {
-      let theirs = try read(path, location)
-      written.format = theirs?.format ?? domain.format
-      written.outsideTime = theirs?.identity.modified ?? .now
-      written.take(theirs?.values ?? [:], unless: snapshot)
-      written.isUntouched = false
-    }
-    written.base = snapshot.merged(onto: written.base)
-    return written
-  }
-
   private func replace(
-    _ written: Written, _ location: Location
-  ) throws(SystemError) -> FileIdentity {
-    let file = ListFile(path: layout.path(location))
+    _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
+  ) throws(SystemError) {
+    let (bytes, format) = encode(written, location)
+    let base = written.base
     let mode: mode_t = location.place == .anyUser || location.place == .managed ? 0o644 : 0o600
-    return try file.replace(with: encode(written, location), mode: mode) {
-      identity throws(SystemError) in
-      try write(written.base, identity: identity, location)
-      if try file.identity() != written.seen {
-        throw SystemError("rename", file.path, Self.changedMeanwhile)
-      }
+    written.format = format
+    written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in
+      try write(base, identity: identity, location)
+      try requireUnchanged(file, domain)
     }
   }
 
@@ -192,49 +165,40 @@ extension Store {
 
   /// The list in its format; old-style becomes XML, and what the format cannot hold, or not in a
   /// list that can be read again, binary.
-  private func encode(_ written: Written, _ location: Location) -> [UInt8] {
+  private func encode(_ written: Written, _ location: Location) -> ([UInt8], Format) {
     let value = Value.dictionary(written.base.values)
+    let format = written.format == .openStep ? .xml : written.format
     do throws(FormatError) {
-      let bytes = try Document.write(
-        value, as: written.format == .openStep ? .xml : written.format)
-      if bytes.count <= ListFile.largest { return bytes }
+      let bytes = try Document.write(value, as: format)
+      if bytes.count <= ListFile.largest { return (bytes, format) }
       log("\(location.domain): the list is now a binary one, because it is larger than 1 GiB")
     } catch {
       log("\(location.domain): the list is now a binary one, because \(error)")
     }
-    return Document.binary(value)
-  }
-}
-
-extension Store.Written {
-  /// Takes somebody else's values into the base, and notes how they differ; of keys that we have
-  /// changed ours will win.
-  fileprivate mutating func take(_ theirs: [Key: Value], unless snapshot: DomainSnapshot) {
-    for key in Set(theirs.keys).union(base.values.keys) {
-      guard theirs[key] != base.values[key] else { continue }
-      base.metadata[key] = theirs[key].map { _ in
-        Metadata(text: nil, modified: outsideTime, mode: base.metadata[key]?.mode)
-      }
-      guard !snapshot.isChanged(key) else { continue }
-      outside.append(theirs[key].map { .set(key, $0, .unknown) } ?? .remove(key))
-    }
-    base.values = theirs
+    return (Document.binary(value), .binary)
   }
 }
 
 extension Store.State {
-  /// Takes in a rewritten list: what it contains leaves the layers and the journal. Cost: O(what
-  /// somebody else changed).
-  /// - Returns: what somebody else changed, and the journal's files that are to be removed.
+  /// What a rewrite begins with; nil where nothing is unsaved.
+  fileprivate mutating func freeze(_ location: Location) -> Store.Start? {
+    guard domains[location]?.unsavedSince != nil,
+      let layers = domains[location]?.snapshot.freeze(), let domain = domains[location]
+    else { return nil }
+    return Store.Start(domain: domain, layers: layers, through: journal?.lastSequence ?? 0)
+  }
+
+  /// Takes in a rewritten list: what it contains leaves the layers and the journal. Cost: O(1).
+  /// - Returns: the journal's files that are to be removed.
   fileprivate mutating func finish(
     _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
-  ) -> (TracedChangeset, released: [String]) {
-    guard var domain = domains.removeValue(forKey: location) else { return (TracedChangeset(), []) }
+  ) -> [String] {
+    guard var domain = domains.removeValue(forKey: location) else { return [] }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)
     domain.identity = written.identity
     domain.size = Int(written.identity?.size ?? 0) + domain.size - start.domain.size
     domain.recent.forget()
-    domain.format = written.format == .openStep ? .xml : written.format
+    domain.format = written.format
     domain.failure = nil
     domain.sharesRecord = domain.lastEdit > start.through && domain.sharesRecord
     let isSaved = domain.lastEdit <= start.through
@@ -242,20 +206,7 @@ extension Store.State {
     domain.unsavedSince = isSaved ? nil : .now
     domain.firstUnsaved = start.through + 1
     domains[location] = domain
-    let outside = written.outside.map { Changeset.Item(location, $0) }
-    return (
-      TracedChangeset(
-        Changeset(outside, time: written.outsideTime), hadKey: outside.map { hadKey($0, start) }),
-      release(location, through: start.through, written.identity, log)
-    )
-  }
-
-  private func hadKey(_ item: Changeset.Item, _ start: Store.Start) -> Bool {
-    switch item.edit {
-    case .set(let key, _, _), .remove(let key), .describe(let key, _):
-      start.domain.snapshot.base.values[key] != nil
-    case .createDomain, .removeDomain: false
-    }
+    return release(location, through: start.through, written.identity, log)
   }
 
   private mutating func release(

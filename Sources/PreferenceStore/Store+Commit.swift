@@ -19,19 +19,18 @@ extension Store {
       for location in Set(items.map(\.location)) { try prepare(location) }
     }
     return try state.withLock { state throws(EngineError) in
-      let effective = state.effective(items)
-      guard !effective.isEmpty else { return (TracedChangeset(), false) }
-      let sizes = try state.sizes(with: effective)
+      let steps = state.effective(items)
+      guard !steps.isEmpty else { return (TracedChangeset(), false) }
+      let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds &+ 1))
-      let changeset = Changeset(effective, time: time)
-      let record = state.record(changeset)
+      let changeset = Changeset(steps.map(\.item), time: time)
+      let record = Store.State.record(changeset, of: steps)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record)
       }
-      let hadKey = effective.map { state.hasKey($0) }
       for (location, size) in sizes { state.domains[location]?.size = size }
       let isFirst = state.publish(changeset, sequence: sequence ?? 0)
-      return (TracedChangeset(changeset, hadKey: hadKey), isFirst)
+      return (TracedChangeset(changeset, hadKey: steps.map { $0.old != nil }), isFirst)
     }
   }
 
@@ -95,55 +94,49 @@ extension Store {
 }
 
 extension Store.State {
+  /// An item that changes something, and the value that its key had.
+  fileprivate struct Step {
+    var item: Changeset.Item
+    var old: Value?
+  }
+
   /// The items that change something. A key that is touched twice is recorded both times.
-  fileprivate func effective(_ items: [Changeset.Item]) -> [Changeset.Item] {
+  fileprivate func effective(_ items: [Changeset.Item]) -> [Step] {
     var touched: Set<Location> = []
     return items.compactMap { item in
-      guard let domain = domains[item.location] else { return nil }
+      guard let snapshot = domains[item.location]?.snapshot else { return nil }
       let isFirst = items.count == 1 || touched.insert(item.location).inserted
-      if let edit = domain.snapshot.effective(item.edit) {
-        return Changeset.Item(item.location, edit)
+      let old = item.edit.key.flatMap { snapshot.entry($0) }
+      if let edit = snapshot.effective(item.edit, on: old) {
+        return Step(item: Changeset.Item(item.location, edit), old: old?.value)
       }
-      return isFirst ? nil : item
+      return isFirst ? nil : Step(item: item, old: old?.value)
     }
   }
 
   /// Refuses what would make a list larger than can be read again. What a set replaces is taken
   /// off, what is removed is not: the next rewrite tells the true size.
-  fileprivate func sizes(with items: [Changeset.Item]) throws(EngineError) -> [Location: Int] {
+  fileprivate func sizes(with steps: [Step]) throws(EngineError) -> [Location: Int] {
     var sizes: [Location: Int] = [:]
-    for item in items {
-      guard case .set(let key, let value, _) = item.edit, let domain = domains[item.location] else {
-        continue
-      }
+    for step in steps {
+      guard case .set(let key, let value, _) = step.item.edit else { continue }
+      let location = step.item.location
       let size =
-        (sizes[item.location] ?? domain.size) + value.byteCount
-        - (domain.snapshot[key]?.byteCount ?? 0)
+        (sizes[location] ?? domains[location]?.size ?? 0) + value.approximateSize
+        - (step.old?.approximateSize ?? 0)
       guard size <= ListFile.largest else {
         throw EngineError(
-          .system(.fileTooLarge), domain: item.location.domain, key: key,
+          .system(.fileTooLarge), domain: location.domain, key: key,
           "the list of the domain would be larger than 1 GiB; remove large values first")
       }
-      sizes[item.location] = size
+      sizes[location] = size
     }
     return sizes
   }
 
-  /// Whether the item's location has its key.
-  fileprivate func hasKey(_ item: Changeset.Item) -> Bool {
-    switch item.edit {
-    case .set(let key, _, _), .remove(let key), .describe(let key, _):
-      domains[item.location]?.snapshot[key] != nil
-    case .createDomain, .removeDomain: false
-    }
-  }
-
   /// How the journal keeps the changeset.
-  fileprivate func record(_ changeset: Changeset) -> JournalRecord {
-    if changeset.items.count == 1, let item = changeset.items.first,
-      case .set(let key, _, _) = item.edit,
-      let growth = Growth(
-        item, of: domains[item.location]?.snapshot[key], time: changeset.time)
+  fileprivate static func record(_ changeset: Changeset, of steps: [Step]) -> JournalRecord {
+    if steps.count == 1, let growth = Growth(steps[0].item, of: steps[0].old, time: changeset.time)
     {
       return .growth(growth)
     }
@@ -190,13 +183,13 @@ extension Store.Domain {
 
 extension Value {
   /// About how many bytes it takes in a binary list. Cost: O(values).
-  fileprivate var byteCount: Int {
+  fileprivate var approximateSize: Int {
     switch self {
     case .string(let text): text.utf8.count + 5
     case .data(let data): data.count + 5
-    case .array(let items): items.reduce(9) { $0 + $1.byteCount + 4 }
+    case .array(let items): items.reduce(9) { $0 + $1.approximateSize + 4 }
     case .dictionary(let items):
-      items.reduce(9) { $0 + $1.key.string.utf8.count + $1.value.byteCount + 13 }
+      items.reduce(9) { $0 + $1.key.string.utf8.count + $1.value.approximateSize + 13 }
     default: 9
     }
   }

@@ -11,6 +11,8 @@ public final class DirectoryWatch: Sendable {
     public let directory: String
     /// The entry.
     public let name: String?
+    /// Whether the entry was made just now: a file that somebody is about to write.
+    public let isCreation: Bool
   }
 
   private let descriptor: Descriptor
@@ -72,7 +74,10 @@ public final class DirectoryWatch: Sendable {
       }
       for path in paths {
         let text = String(decoding: name, as: UTF8.self)
-        events.insert(Event(directory: path, name: text.isEmpty ? nil : text))
+        events.insert(
+          Event(
+            directory: path, name: text.isEmpty ? nil : text,
+            isCreation: event.mask & UInt32(IN_CREATE) != 0))
       }
     }
   }

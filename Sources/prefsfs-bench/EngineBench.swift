@@ -41,7 +41,7 @@ enum EngineBench {
     guard case .dictionary(let values) = CodecBench.sample(count) else { return }
     let items = values.map { Changeset.Item(location, .set($0.key, $0.value, .canonical)) }
     _ = try store.commit(items)
-    _ = try store.checkpoint(location)
+    try store.checkpoint(location)
   }
 
   /// One set of one of 10 keys, so that only the size of the domain differs.
@@ -70,7 +70,7 @@ enum EngineBench {
       let title = isHeld ? "set, a snapshot held" : "set"
       report.add(title, .nanoseconds, Bench.samples(subjects), goal: "x1.5")
     }
-    for count in [10, 1000, 100_000] { _ = try store.checkpoint(location(count)) }
+    for count in [10, 1000, 100_000] { try store.checkpoint(location(count)) }
     try manySets(store, directory, report)
   }
 
@@ -128,7 +128,7 @@ enum EngineBench {
       let writer = try WorkerThread(name: "rewrites") {
         while !isOver.value.load(ordering: .relaxed) {
           try? set(1, place, store)
-          _ = try? store.checkpoint(place)
+          try? store.checkpoint(place)
         }
       }
       late["rewriting", default: []].append(slowest(place, store))
@@ -162,7 +162,7 @@ enum EngineBench {
           "prefsfs",
           {
             try? set(1, place, store)
-            return Bench.time(1) { _ in _ = try? store.checkpoint(place) }
+            return Bench.time(1) { _ in try? store.checkpoint(place) }
           }
         )
       ], rounds: 5)

@@ -121,7 +121,7 @@ private let author = Author(number: 1)
   func observers() throws {
     try withEngine { (_, engine: LocalEngine) throws -> Void in
       let box = Box()
-      engine.observe { box.add($0) }
+      engine.observe(except: nil) { box.add($0) }
       _ = try engine.apply([.set("A", "d", 1, .unknown)], by: author)
       _ = try engine.apply([.set("A", "d", 1, .unknown)], by: author)
       #expect(box.all.count == 1 && box.all[0].author == author)

@@ -78,7 +78,7 @@ private struct Life {
           _ = try store.commit(items)
           promises.open.removeLast()
           promises.keep(items)
-        case .checkpoint(let location): _ = try store.checkpoint(location)
+        case .checkpoint(let location): try store.checkpoint(location)
         case .synchronize: try store.synchronize()
         }
       } catch {}
@@ -139,7 +139,7 @@ private final class Plan: Sendable {
       "\(title)")
     // And it goes on as if nothing had been.
     _ = try store.commit([Life.set("After", 1)])
-    _ = try store.checkpoint(Life.first)
+    try store.checkpoint(Life.first)
     #expect(sandbox.evaluate(sandbox.config + "/first.plist", "d['After']") == "1", "\(title)")
     let files = try FileManager.default.contentsOfDirectory(atPath: sandbox.config)
     #expect(!files.contains { $0.hasPrefix(".prefsfs-") }, "\(title): \(files)")
@@ -267,10 +267,10 @@ private final class Plan: Sendable {
         for number in 1...100 { try test.set("K", .integer(WideInteger(Int64(number)))) }
       }
       #expect(calls == ["write": 100])
-      let rewrite = try count { _ = try test.store.checkpoint(TestStore.user) }
+      let rewrite = try count { try test.store.checkpoint(TestStore.user) }
       // The list and the metadata beside it.
       #expect(rewrite["rename"] == 2)
-      let nothing = try count { _ = try test.store.checkpoint(TestStore.user) }
+      let nothing = try count { try test.store.checkpoint(TestStore.user) }
       #expect(nothing.isEmpty)
       let same = try count { try test.set("K", 100) }
       #expect(same["write"] == nil)

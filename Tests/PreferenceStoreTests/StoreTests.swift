@@ -88,7 +88,7 @@ struct TestStore {
       #expect(try test.get("K") == 5)
       #expect(test.journalSize > 0)
       #expect(sandbox.evaluate(test.list, "d['K']") == "1")
-      _ = try test.store.checkpoint(TestStore.user)
+      try test.store.checkpoint(TestStore.user)
       #expect(sandbox.evaluate(test.list, "d['K'], d['Other']") == "5 2")
       #expect(test.journalSize == 0)
     }
@@ -141,11 +141,11 @@ struct TestStore {
         try test.set("Gone", true)
         try test.set("K", .integer(WideInteger(Int64(round))))
         _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("Gone"))])
-        if checkpoints { _ = try test.store.checkpoint(TestStore.user) }
+        if checkpoints { try test.store.checkpoint(TestStore.user) }
         try test.set(Key("Key\(round)"), "v", Location(.user, "e"))
       }
       let test = try TestStore(sandbox)
-      for (location, _) in test.store.unsaved() { _ = try test.store.checkpoint(location) }
+      for (location, _) in test.store.unsaved() { try test.store.checkpoint(location) }
       #expect(test.journalSize == 0)
       #expect(
         sandbox.evaluate(sandbox.config + "/e.plist", "sorted(d)")
@@ -191,7 +191,7 @@ struct TestStore {
       for domain in ["xml", "old", "empty", "dangling", "fresh"] {
         let location = Location(.user, DomainName(domain))
         try test.set("New", "v", location)
-        _ = try test.store.checkpoint(location)
+        try test.store.checkpoint(location)
       }
       #expect(
         sandbox.shell(
@@ -208,7 +208,7 @@ struct TestStore {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)", format: "XML")
       let test = try TestStore(sandbox)
       try test.set("D", .date(AbsoluteTime(seconds: 0.5)))
-      _ = try test.store.checkpoint(TestStore.user)
+      try test.store.checkpoint(TestStore.user)
       #expect(sandbox.shell("head -c6 \(test.list)").output == "bplist")
       #expect(test.lines.all.contains { $0.contains("binary") })
     }
@@ -222,7 +222,8 @@ struct TestStore {
       try test.set("A", 2)
       _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("D"))])
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=3, B=3, D=1, E=3)")
-      let outside = try test.store.checkpoint(TestStore.user)
+      var outside = TracedChangeset()
+      try test.store.checkpoint(TestStore.user) { outside = $0 }
       #expect(sandbox.evaluate(test.list, "sorted(d.items())") == "[('A', 2), ('B', 3), ('E', 3)]")
       #expect(outside.changeset.items.count == 3)
       #expect(try test.get("B") == 3 && test.get("C") == nil)
@@ -245,7 +246,7 @@ struct TestStore {
       }
       let test = try TestStore(sandbox)
       #expect(try test.store.domains(in: .user) == ["empty", "moved"])
-      for (location, _) in test.store.unsaved() { _ = try test.store.checkpoint(location) }
+      for (location, _) in test.store.unsaved() { try test.store.checkpoint(location) }
       #expect(sandbox.shell("ls \(sandbox.config)").output == "ByHost\nempty.plist\nmoved.plist\n")
     }
   }
@@ -267,7 +268,7 @@ struct TestStore {
       edit(test, "dict(K=2)")
       #expect(test.store.refresh(TestStore.user).changeset.items.count == 1)
       #expect(try test.get("K") == 2)
-      _ = try test.store.checkpoint(TestStore.user)
+      try test.store.checkpoint(TestStore.user)
       #expect(try test.get("K") == 2)
       #expect(sandbox.evaluate(test.list, "d['K']") == "2")
       #expect(try test.store.find("K", at: TestStore.user)?.metadata.mode == 0o640)
@@ -283,7 +284,7 @@ struct TestStore {
       do {
         let test = try TestStore(sandbox)
         try test.set("K", 2)
-        _ = try test.store.checkpoint(TestStore.user)
+        try test.store.checkpoint(TestStore.user)
         edit(test, "dict(K=1, Other=5)")
         let change = test.store.refresh(TestStore.user)
         #expect(change.changeset.items.count == 2)
@@ -292,7 +293,7 @@ struct TestStore {
         // Theirs is taken once, so that it is nobody's old value.
         edit(test, "dict(K=7, Other=5)")
         _ = test.store.refresh(TestStore.user)
-        _ = try test.store.checkpoint(TestStore.user)
+        try test.store.checkpoint(TestStore.user)
         #expect(sandbox.evaluate(test.list, "d['K']") == "2")
       }
       #expect(try TestStore(sandbox).get("K") == 2)
@@ -317,7 +318,7 @@ struct TestStore {
           sandbox.makeList(list, "dict(K=1, Other=9)")
         }
         return .proceed
-      }) { _ = try test.store.checkpoint(TestStore.user) }
+      }) { try test.store.checkpoint(TestStore.user) }
       #expect(sandbox.evaluate(test.list, "d['K'], d['Other']") == "2 9")
       #expect(try test.get("Other") == 9)
     }
@@ -376,7 +377,7 @@ struct TestStore {
       #expect(try test.get("K") == value())
       let text = try test.store.find("K", at: TestStore.user)?.text
       #expect(text == (isString ? bytes : nil))
-      _ = try test.store.checkpoint(TestStore.user)
+      try test.store.checkpoint(TestStore.user)
       #expect(sandbox.evaluate(test.list, "len(d['K'])") == "200000")
     }
   }
@@ -468,7 +469,7 @@ struct TestStore {
         let store = try Store(layout) { _ in }
         let location = Location(.user, "d")
         _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
-        _ = try store.checkpoint(location)
+        try store.checkpoint(location)
         sandbox.shell("dd if=/dev/zero of=\(disk)/fill bs=4k 2>/dev/null")
         let big = Value.string(String(repeating: "x", count: 100_000))
         #expect {
@@ -479,7 +480,7 @@ struct TestStore {
         #expect(try store.find("K", at: location)?.value == "old")
         sandbox.shell("rm \(disk)/fill")
         _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
-        _ = try store.checkpoint(location)
+        try store.checkpoint(location)
         #expect(sandbox.evaluate(user + "/d.plist", "d['K']") == "new")
       }
     }
@@ -495,7 +496,7 @@ struct TestStore {
       do {
         let store = try Store(layout) { _ in }
         _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
-        _ = try store.checkpoint(location)
+        try store.checkpoint(location)
         _ = try store.commit([
           Changeset.Item(
             location, .set("K", .string(String(repeating: "x", count: 300_000)), .canonical))
@@ -508,7 +509,7 @@ struct TestStore {
       #expect(
         try store.find("K", at: location)?.value == .string(String(repeating: "x", count: 300_000)))
       sandbox.shell("mount -o remount,size=4m \(disk)")
-      for (location, _) in store.unsaved() { _ = try store.checkpoint(location) }
+      for (location, _) in store.unsaved() { try store.checkpoint(location) }
       #expect(sandbox.evaluate(disk + "/d.plist", "len(d['K'])") == "300000")
     }
   }
