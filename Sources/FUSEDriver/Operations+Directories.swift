@@ -6,23 +6,19 @@ import SystemCalls
 extension Operations {
   static func addDirectories(_ table: inout fuse_lowlevel_ops) {
     table.mkdir = { request, parent, name, _ in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-          if let entry = try driver.createdEntry(request, parent, name) { return .entry(entry) }
-          return .entry(try driver.tree.makeDirectory(parent, name, now: .now))
-        }
+      answerWithDriver(request) { driver throws(TreeError) in
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+        if let entry = try driver.createdEntry(request, parent, name) { return .entry(entry) }
+        return .entry(try driver.tree.makeDirectory(parent, name, now: .now))
       }
     }
     table.rmdir = { request, parent, name in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-          if try !driver.isGhost(request, parent, name) {
-            try driver.tree.removeDirectory(parent, name, now: .now)
-          }
-          return .done
+      answerWithDriver(request) { driver throws(TreeError) in
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+        if try !driver.isGhost(request, parent, name) {
+          try driver.tree.removeDirectory(parent, name, now: .now)
         }
+        return .done
       }
     }
     table.opendir = { request, node, _ in
@@ -52,16 +48,14 @@ private func list(
   _ request: fuse_req_t?, _ node: fuse_ino_t, _ room: Int, _ offset: off_t,
   add: (inout ListingBuffer, Driver, ListingItem) -> Bool
 ) {
-  serve(request) { driver, reply in
-    driver.answer(reply) { () throws(TreeError) in
-      let items = try driver.tree.list(NodeID(rawValue: node), after: UInt64(offset))
-      var buffer = ListingBuffer(request: request, room: room)
-      let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
-        ListingItem(name: name, inode: node, type: .directory, cookie: cookie)
-      }
-      for item in dots + items where !add(&buffer, driver, item) { break }
-      return .bytes(buffer.bytes[...])
+  answerWithDriver(request) { driver throws(TreeError) in
+    let items = try driver.tree.list(NodeID(rawValue: node), after: UInt64(offset))
+    var buffer = ListingBuffer(request: request, room: room)
+    let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
+      ListingItem(name: name, inode: node, type: .directory, cookie: cookie)
     }
+    for item in dots + items where !add(&buffer, driver, item) { break }
+    return .bytes(buffer.bytes[...])
   }
 }
 

@@ -11,17 +11,15 @@ extension Operations {
       }
     }
     table.setattr = { request, node, status, which, info in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          let node = NodeID(rawValue: node)
-          if driver.announcer.purpose(of: request) != nil {
-            return .attributes(try driver.tree.attributes(node))
-          }
-          let change = change(which, status, owner: driver.owner)
-          let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
-          return .attributes(
-            try driver.tree.setAttributes(node, change, handle: handle, now: .now))
+      answerWithDriver(request) { driver throws(TreeError) in
+        let node = NodeID(rawValue: node)
+        if driver.announcer.purpose(of: request) != nil {
+          return .attributes(try driver.tree.attributes(node))
         }
+        let change = change(which, status, owner: driver.owner)
+        let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
+        return .attributes(
+          try driver.tree.setAttributes(node, change, handle: handle, now: .now))
       }
     }
     table.statfs = { request, _ in
@@ -33,22 +31,19 @@ extension Operations {
   static func addHandles(_ table: inout fuse_lowlevel_ops) {
     table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
     table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
-    table.create = { request, parent, name, mode, info in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          if let entry = try driver.createdEntry(request, NodeID(rawValue: parent), bytes(name)) {
-            return .created(entry, .none)
-          }
-          let flags = info?.pointee.flags ?? 0
-          var how = CreationFlags()
-          how.exclusively = flags & O_EXCL != 0
-          how.truncating = flags & O_TRUNC != 0
-          how.readsToo = flags & O_ACCMODE == O_RDWR
-          how.mode = mode & 0o7777
-          let (entry, handle) = try driver.tree.create(
-            NodeID(rawValue: parent), bytes(name), how, now: .now)
-          return .created(entry, handle)
+    table.create = { request, parent, name, _, info in
+      answerWithDriver(request) { driver throws(TreeError) in
+        if let entry = try driver.createdEntry(request, NodeID(rawValue: parent), bytes(name)) {
+          return .created(entry, .none)
         }
+        let flags = info?.pointee.flags ?? 0
+        var how = CreationFlags()
+        how.exclusively = flags & O_EXCL != 0
+        how.truncating = flags & O_TRUNC != 0
+        how.readsToo = flags & O_ACCMODE == O_RDWR
+        let (entry, handle) = try driver.tree.create(
+          NodeID(rawValue: parent), bytes(name), how, now: .now)
+        return .created(entry, handle)
       }
     }
     table.release = { request, node, info in

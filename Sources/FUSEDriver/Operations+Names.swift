@@ -17,10 +17,8 @@ extension Operations {
   /// Names become nodes, and nodes are forgotten.
   static func addNames(_ table: inout fuse_lowlevel_ops) {
     table.lookup = { request, parent, name in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          try driver.lookup(request, NodeID(rawValue: parent), bytes(name))
-        }
+      answerWithDriver(request) { driver throws(TreeError) in
+        try driver.lookup(request, NodeID(rawValue: parent), bytes(name))
       }
     }
     table.forget = { request, node, count in
@@ -42,14 +40,12 @@ extension Operations {
   /// Names go, move, or have no place in the tree.
   static func addChangesOfNames(_ table: inout fuse_lowlevel_ops) {
     table.unlink = { request, parent, name in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-          if try !driver.isGhost(request, parent, name) {
-            try driver.tree.unlink(parent, name, now: .now)
-          }
-          return .done
+      answerWithDriver(request) { driver throws(TreeError) in
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+        if try !driver.isGhost(request, parent, name) {
+          try driver.tree.unlink(parent, name, now: .now)
         }
+        return .done
       }
     }
     table.rename = { request, oldParent, oldName, newParent, newName, flags in

@@ -35,8 +35,15 @@ func serve(
 func answer(
   _ request: fuse_req_t?, _ body: (Tree) throws(TreeError) -> Answer
 ) {
+  answerWithDriver(request) { driver throws(TreeError) in try body(driver.tree) }
+}
+
+/// The same, for what the tree alone cannot answer.
+func answerWithDriver(
+  _ request: fuse_req_t?, _ body: (Driver) throws(TreeError) -> Answer
+) {
   serve(request) { driver, reply in
-    driver.answer(reply) { () throws(TreeError) in try body(driver.tree) }
+    driver.answer(reply) { () throws(TreeError) in try body(driver) }
   }
 }
 

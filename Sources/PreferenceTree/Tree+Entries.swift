@@ -27,7 +27,7 @@ extension Tree {
     }
     let making = ScratchName.Making.file(
       exclusively: flags.exclusively, readsToo: flags.readsToo)
-    if isScratchName(text, in: directory, making, now: now) {
+    if isScratchName(text, in: directory, making) {
       let path = ScratchPath(parent: directory, name: text)
       return (try entry(try addScratch(path, .file([]), mode: nil)), .none)
     }

@@ -70,6 +70,10 @@ extension Tree {
     let node = table.node(of: domain)
     let time = try asTreeError { () throws(EngineError) in try engine.modified(domain) }
     node.modified = time ?? table[NodeID.root]?.modified ?? .now
+    // Who watches the directory hears of its keys although nobody has read one: what somebody else
+    // changes in a list is known only of lists that were read. One that cannot be is an error of
+    // those who read it.
+    _ = try? engine.keys(of: domain)
     return node
   }
 
@@ -101,6 +105,21 @@ extension Tree {
   func resolve(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
     if let removal = removals[path], removal.holder != nil || now < removal.until { return nil }
     return try resolve(path)
+  }
+
+  /// The key that a rename to the name sets: one that was moved away is still there.
+  func target(_ path: KeyPath, now: Instant) throws(TreeError) -> Resolution? {
+    removals[path]?.holder == nil ? try resolve(path, now: now) : try resolve(path)
+  }
+
+  /// Refuses what the search list gives from a place that no write reaches.
+  func requireWritable(
+    _ resolution: Resolution, _ subject: @autoclosure () -> String
+  ) throws(TreeError) {
+    guard resolution.isReadOnly else { return }
+    let why =
+      resolution.isForced ? "the administrator has set it" : "an argument of the mount sets it"
+    throw refused(.refused("\(subject()): \(why)"))
   }
 
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {

@@ -136,7 +136,7 @@ extension Tree {
     if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
     let making = ScratchName.Making.file(exclusively: false, readsToo: false)
     if case .domain(let domain) = directory, node.type == .file,
-      !isScratchName(name, in: directory, making, now: now)
+      !isScratchName(name, in: directory, making)
     {
       let key = try newKey(name, "\(domain) \(name)")
       try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
@@ -159,8 +159,7 @@ extension Tree {
     guard case .scratch(let old) = node.subject, let text = node.scratch?.text else {
       throw refused(.refused("\(path.domain) \(path.key): only a file can become a key"))
     }
-    let isHeld = removals[path]?.holder != nil
-    let existing = isHeld ? try resolve(path) : try resolve(path, now: now)
+    let existing = try target(path, now: now)
     let moved = node.scratch?.movedFrom.flatMap { removals[$0]?.holder == node.id ? $0 : nil }
     // The text may come after the rename, by the descriptor that made the file.
     let isLate =
@@ -172,14 +171,9 @@ extension Tree {
       modified: node.scratch?.hasOwnTime == true ? node.modified : nil)
     if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
     if let moved, moved != path { intents.append(.remove(moved.key, moved.domain)) }
-    let target = table[path]
-    let targetText = try target.map { node throws(TreeError) in try shownText(node) }
+    let displaced = try displaced(path)
     let changeset = try apply(intents)
-    if let target {
-      target.modified = existing?.modified ?? .now
-      dropCache(target)
-      table.detach(target, text: targetText ?? [])
-    }
+    detach(displaced, at: existing?.modified)
     endHold(path)
     if let moved, moved != path { endHold(moved) }
     table.become(node, path)
@@ -188,6 +182,19 @@ extension Tree {
     propagate(changeset, known: [path], addsEntries: true)
     entriesChanged(path.domain, at: .now)
     effects += [.dropAttributes(node.id), .dropContents(node.id)]
+  }
+
+  /// The node of a key that a rename replaces, and what it shows.
+  func displaced(_ path: KeyPath) throws(TreeError) -> (node: Node, text: [UInt8])? {
+    try table[path].map { node throws(TreeError) in (node, try shownText(node)) }
+  }
+
+  /// Who has the replaced file open keeps what it showed.
+  func detach(_ displaced: (node: Node, text: [UInt8])?, at time: Timestamp?) {
+    guard let (node, text) = displaced else { return }
+    node.modified = time ?? .now
+    dropCache(node)
+    table.detach(node, text: text)
   }
 
   /// The intent that sets a key to a text: of the type that it has or had a moment ago; a new
@@ -200,10 +207,7 @@ extension Tree {
       throw refused(
         .tooLarge("\(path.domain) \(path.key): a value's text is at most 16 MiB"))
     }
-    if let existing, existing.isReadOnly {
-      let why = existing.isForced ? "the administrator has set it" : "an argument sets it"
-      throw refused(.refused("\(path.domain) \(path.key): \(why)"))
-    }
+    if let existing { try requireWritable(existing, "\(path.domain) \(path.key)") }
     let template = options.style == .json ? existing?.value : nil
     let kind =
       existing?.value.kind ?? moved.flatMap { removals[$0]?.kind } ?? removals[path]?.kind

@@ -43,7 +43,7 @@ extension Tree {
     _ name: String, in parent: ScratchPath.Parent, _ target: Found, now: Instant
   ) -> Bool {
     if case .scratch = target { return true }
-    return isScratchName(name, in: parent, .rename, now: now)
+    return isScratchName(name, in: parent, .rename)
   }
 
   private func replace(
@@ -61,25 +61,18 @@ extension Tree {
   ) throws(TreeError) {
     guard let source = try settled(old, now: now) else { throw .missing }
     if mode == .keep, try resolve(new, now: now) != nil { throw .exists }
-    // A key that was moved away is still the one that is set.
-    let isHeld = removals[new]?.holder != nil
-    let target = isHeld ? try resolve(new) : try resolve(new, now: now)
+    let target = try target(new, now: now)
     let text = sourceText(source)
     let kind = target?.value.kind ?? removals[new]?.kind
     let value = try self.value(source, text, as: kind, over: target?.value, new)
-    let targetNode = table[new]
-    let targetText = try targetNode.map { node throws(TreeError) in try shownText(node) }
+    let displaced = try displaced(new)
     let changeset = try apply([
       .set(new.key, new.domain, value, written(text, value)),
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
       .remove(old.key, old.domain),
     ])
-    if let targetNode {
-      targetNode.modified = target?.modified ?? .now
-      dropCache(targetNode)
-      table.detach(targetNode, text: targetText ?? [])
-    }
+    detach(displaced, at: target?.modified)
     endHold(new)
     let node = table[old]
     if let node {

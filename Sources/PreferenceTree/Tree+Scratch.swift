@@ -37,7 +37,7 @@ extension Tree {
 
   /// Whether a new name in the directory is one of a tool's temporary files.
   func isScratchName(
-    _ name: String, in parent: ScratchPath.Parent, _ making: ScratchName.Making, now: Instant
+    _ name: String, in parent: ScratchPath.Parent, _ making: ScratchName.Making
   ) -> Bool {
     guard case .domain(let domain) = parent else { return true }
     // A key that was moved away or removed a moment ago is made again under its own name.
@@ -54,7 +54,7 @@ extension Tree {
     }
   }
 
-  /// Makes a scratch file, with its look-up counted.
+  /// Makes a scratch file.
   func addScratch(
     _ path: ScratchPath, _ content: Scratch.Content, mode: UInt32?
   ) throws(TreeError) -> Node {
@@ -145,7 +145,7 @@ extension Tree {
     guard case .nothing = try find(parent, name, now: now) else { throw .exists }
     let source = try node(id)
     let text = try shownText(source)
-    if isScratchName(name, in: directory, .link, now: now) {
+    if isScratchName(name, in: directory, .link) {
       let path = ScratchPath(parent: directory, name: name)
       return try entry(try addScratch(path, .file(text), mode: source.scratch?.mode))
     }
@@ -170,7 +170,7 @@ extension Tree {
     if engine.isReadOnly { throw .readOnly }
     guard let directory = try? scratchParent(parent) else { throw .unsupported }
     guard case .nothing = try find(parent, name, now: now) else { throw .exists }
-    guard isScratchName(name, in: directory, .link, now: now) else { throw .unsupported }
+    guard isScratchName(name, in: directory, .link) else { throw .unsupported }
     let path = ScratchPath(parent: directory, name: name)
     return try entry(try addScratch(path, .link(target), mode: 0o777))
   }
@@ -189,7 +189,7 @@ extension Tree {
   ) throws(TreeError) -> Entry {
     let directory = try scratchParent(parent)
     guard case .nothing = try find(parent, name, now: now) else { throw .exists }
-    guard isScratchName(name, in: directory, .directory, now: now) else {
+    guard isScratchName(name, in: directory, .directory) else {
       throw refused(.refused("\(subjectText(try node(parent))): a domain has no directories"))
     }
     let path = ScratchPath(parent: directory, name: name)

@@ -129,11 +129,7 @@ extension Tree {
   private func editor(_ node: Node, handle: HandleID) throws(TreeError) -> TextEditor {
     guard case .key(let path) = node.subject else { throw .isDirectory }
     guard let resolution = try resolve(path) else { throw .missing }
-    if resolution.isReadOnly {
-      let why =
-        resolution.isForced ? "the administrator has set it" : "an argument of the mount sets it"
-      throw refused(.refused("\(subjectText(node)): \(why)"))
-    }
+    try requireWritable(resolution, subjectText(node))
     node.editsOwnValue = isOwn(resolution, path)
     if let editor = node.editor, !editor.isInferred || handle == node.creation?.handle {
       // The node lets go of it, so that it changes in place.

@@ -152,8 +152,6 @@ public struct CreationFlags: Sendable {
   public var truncating = false
   /// O_RDWR: with O_EXCL the file is a scratch file, whatever its name.
   public var readsToo = false
-  /// Permission bits of a new file.
-  public var mode: UInt32 = 0o600
 
   /// O_CREAT alone.
   public init() {}

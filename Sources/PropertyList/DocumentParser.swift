@@ -27,8 +27,8 @@ protocol TextParser: DocumentParser {
   /// Throws what can be said only at the end of a piece.
   func endPiece() throws(FormatError)
 
-  /// An error at the present position.
-  func failure(_ reason: String) -> FormatError
+  /// The format of the documents, for errors.
+  static var format: Format { get }
 }
 
 extension TextParser {
@@ -46,6 +46,11 @@ extension TextParser {
   }
 
   func endPiece() throws(FormatError) {}
+
+  /// An error at the present position.
+  func failure(_ reason: String) -> FormatError {
+    FormatError(Self.format, offset: position.offset, line: position.line, reason)
+  }
 }
 
 /// Where in a text document a parser is.

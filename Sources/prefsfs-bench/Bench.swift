@@ -8,6 +8,7 @@ enum Bench {
 
   private static let usage = """
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
+           prefsfs-bench outside LISTS MOUNT
            prefsfs-bench codecs | engine DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT     one step over and over, for a profiler
     """
@@ -15,6 +16,7 @@ enum Bench {
   static func run(_ words: [String]) -> Int32 {
     switch (words.first, words.count) {
     case ("files", 2...): return FileBench.run(Array(words.dropFirst()))
+    case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])
     case ("compare", 3): return Comparison.run(words[1], words[2])

@@ -143,6 +143,18 @@ import Testing
     }
   }
 
+  @Test("who watches a directory that nobody has read hears of the first change")
+  func unread() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let watcher = try watch(sandbox, ["d"])
+      defer { kill(watcher.processIdentifier, SIGKILL) }
+      edit(sandbox, "d['Integer'] = 43")
+      sandbox.waitUntil("grep -qF 'CLOSE_WRITE,CLOSE d/Integer' $C/../events")
+      let events = try String(contentsOfFile: sandbox.root + "/events", encoding: .utf8)
+      #expect(!events.contains("Real"), "\(events)")
+    }
+  }
+
   @Test("a storm of 5,000 changes is announced, coalesced, and the mount goes on answering")
   func storm() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

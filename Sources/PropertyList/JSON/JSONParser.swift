@@ -60,9 +60,7 @@ struct JSONParser: TextParser {
     return root
   }
 
-  func failure(_ reason: String) -> FormatError {
-    FormatError(.json, offset: position.offset, line: position.line, reason)
-  }
+  static let format = Format.json
 
   mutating func take(_ byte: UInt8) throws(FormatError) {
     switch state {

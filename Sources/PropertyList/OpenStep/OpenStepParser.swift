@@ -72,9 +72,7 @@ struct OpenStepParser: TextParser {
     return root
   }
 
-  func failure(_ reason: String) -> FormatError {
-    FormatError(.openStep, offset: position.offset, line: position.line, reason)
-  }
+  static let format = Format.openStep
 
   mutating func take(_ byte: UInt8) throws(FormatError) {
     switch state {

@@ -89,9 +89,7 @@ struct XMLParser: TextParser {
     return root
   }
 
-  func failure(_ reason: String) -> FormatError {
-    FormatError(.xml, offset: position.offset, line: position.line, reason)
-  }
+  static let format = Format.xml
 
   private mutating func take(_ byte: UInt8) throws(FormatError) {
     switch state {
