@@ -8,7 +8,10 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 /// import that is not named here does not compile.
 let package = Package(
   name: "prefsfs",
-  products: [.executable(name: "prefsfs", targets: ["prefsfs"])],
+  products: [
+    .executable(name: "prefsfs", targets: ["prefsfs"]),
+    .executable(name: "prefsd", targets: ["prefsd"]),
+  ],
   targets: [
     // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
     .target(name: "PropertyList", swiftSettings: strict),
@@ -22,12 +25,31 @@ let package = Package(
     .target(
       name: "PreferenceStore", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
-    // 3: search list, lookup, observers, writer
+    // 2: the search list over any persistent places
+    .target(
+      name: "PreferenceSearch", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 2: frames and messages
+    .target(
+      name: "PreferenceProtocol", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 3: the owner's side: intents, observers, writer
     .target(
       name: "PreferenceEngine",
       dependencies: [
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
       ],
+      swiftSettings: strict),
+    // 4: the owner's side of the socket | the client's
+    .target(
+      name: "PreferenceServer",
+      dependencies: [
+        "PreferenceEngine", "PreferenceProtocol", "PreferenceStore", "PreferenceModel",
+        "SystemCalls",
+      ], swiftSettings: strict),
+    .target(
+      name: "PreferenceClient",
+      dependencies: ["PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
     // 5: preferences as nodes, names and bytes
     .target(
@@ -42,17 +64,29 @@ let package = Package(
     .executableTarget(
       name: "prefsfs",
       dependencies: [
-        "FUSEDriver", "PreferenceTree", "PreferenceEngine", "PreferenceStore", "PreferenceModel",
-        "PropertyList", "SystemCalls", "CLinux",
+        "FUSEDriver", "PreferenceTree", "PreferenceServer", "PreferenceClient",
+        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
+    .executableTarget(
+      name: "prefsd",
+      dependencies: ["PreferenceServer", "PreferenceProtocol", "PreferenceModel", "SystemCalls"],
+      swiftSettings: strict),
 
     .executableTarget(
       name: "prefsfs-bench",
       dependencies: [
-        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
-      ],
-      swiftSettings: strict),
+        "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
+        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
+        "CLinux",
+      ], swiftSettings: strict),
 
+    // A client, for tests.
+    .executableTarget(
+      name: "prefs-probe",
+      dependencies: [
+        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PropertyList", "SystemCalls",
+      ], path: "Tests/Probe", swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     // What the fuzzers call; scripts/fuzz links it with libFuzzer.
@@ -63,6 +97,9 @@ let package = Package(
     .testTarget(
       name: "PropertyListTests", dependencies: ["PropertyList", "Support"], swiftSettings: strict),
     .testTarget(
+      name: "PreferenceModelTests", dependencies: ["PreferenceModel", "PropertyList"],
+      swiftSettings: strict),
+    .testTarget(
       name: "PreferenceStoreTests",
       dependencies: [
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
@@ -71,7 +108,19 @@ let package = Package(
     .testTarget(
       name: "PreferenceEngineTests",
       dependencies: [
-        "PreferenceEngine", "PreferenceStore", "PreferenceModel", "PropertyList", "Support",
+        "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "PreferenceModel",
+        "PropertyList", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceProtocolTests",
+      dependencies: ["PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceServerTests",
+      dependencies: [
+        "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
+        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList",
+        "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceTreeTests", dependencies: ["PreferenceTree", "PropertyList"],
@@ -82,8 +131,9 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "Support", "prefsfs", "PreferenceTree", "PreferenceEngine", "PreferenceStore",
-        "PreferenceModel", "PropertyList", "SystemCalls",
+        "Support", "prefsfs", "prefsd", "prefs-probe", "PreferenceTree", "PreferenceEngine",
+        "PreferenceSearch",
+        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
   ]
 )

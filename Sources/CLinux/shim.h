@@ -2,11 +2,15 @@
 #ifndef PREFSFS_CLINUX_SHIM_H
 #define PREFSFS_CLINUX_SHIM_H
 
+#include <fcntl.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -39,9 +43,112 @@ static inline int prefsfs_close_from(unsigned int first) {
   return (int)syscall(SYS_close_range, first, ~0u, 0);
 }
 
+// close_range(2): every descriptor from the first to the last number.
+static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
+  syscall(SYS_close_range, first, last, 0);
+}
+
 static inline int prefsfs_renameat2(int old_directory, const char *old_path, int new_directory,
                                     const char *new_path, unsigned int flags) {
   return (int)syscall(SYS_renameat2, old_directory, old_path, new_directory, new_path, flags);
+}
+
+// socket(2), accept4(2): flags that Swift sees as an enumeration.
+static const int prefsfs_sock_cloexec = SOCK_CLOEXEC;
+static const int prefsfs_sock_nonblock = SOCK_NONBLOCK;
+static const int prefsfs_so_peercred = 17;
+
+// What SO_PEERCRED gives; sys/socket.h declares it for _GNU_SOURCE only.
+struct prefsfs_ucred {
+  pid_t pid;
+  uid_t uid;
+  gid_t gid;
+};
+
+static inline int prefsfs_accept(int socket_) {
+  return (int)syscall(SYS_accept4, socket_, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+// sendmsg(2) with SCM_RIGHTS; the macros of the control message are no functions.
+static inline ssize_t prefsfs_send_descriptor(int socket_, const void *bytes, size_t count,
+                                              int descriptor) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+  } control = {0};
+  struct iovec part = {(void *)bytes, count};
+  struct msghdr message = {0};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  __builtin_memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  return sendmsg(socket_, &message, MSG_NOSIGNAL);
+}
+
+// recvmsg(2); `descriptor` gets the one that came along, others are closed.
+static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, int *descriptor) {
+  union {
+    char bytes[CMSG_SPACE(4 * sizeof(int))];
+    struct cmsghdr header;
+  } control;
+  struct iovec part = {bytes, count};
+  struct msghdr message = {0};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  ssize_t got = recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) return got;
+  for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    size_t number = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < number; i++) {
+      int one;
+      __builtin_memcpy(&one, CMSG_DATA(header) + i * sizeof one, sizeof one);
+      if (*descriptor < 0) *descriptor = one; else close(one);
+    }
+  }
+  return got;
+}
+
+// memfd_create(2) and its seals, which fcntl(2), a variadic function, puts on.
+static inline int prefsfs_memory_file(const char *name) {
+  return (int)syscall(SYS_memfd_create, name, 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+}
+// F_SEAL_SEAL, SHRINK, GROW, FUTURE_WRITE
+static inline int prefsfs_seal(int descriptor) { return fcntl(descriptor, 1033, 0x17); }
+static inline int prefsfs_is_sealed(int descriptor) {
+  int seals = fcntl(descriptor, 1034);
+  return seals >= 0 && (seals & 0x17) == 0x17;
+}
+
+// unshare(2): from now on the calling thread has a table of descriptors of its own.
+static inline int prefsfs_unshare_descriptors(void) {
+  return (int)syscall(SYS_unshare, 0x400 /* CLONE_FILES */);
+}
+
+// A second device of the connection that `device` is one of, in the place of `device`
+// (FUSE_DEV_IOC_CLONE, linux/fuse.h).
+static inline int prefsfs_clone_device(int device) {
+  int clone = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  unsigned int number = (unsigned int)device;
+  if (clone < 0) return -1;
+  int status = ioctl(clone, _IOR(229, 0, unsigned int), &number);
+  if (status == 0) status = dup2(clone, device) < 0 ? -1 : fcntl(device, F_SETFD, FD_CLOEXEC);
+  close(clone);
+  return status;
+}
+
+// Of posix_spawn(3): close every descriptor from the number on. spawn.h declares it for _GNU_SOURCE only.
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
+static inline int prefsfs_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
 #endif

@@ -9,7 +9,8 @@ import SystemCalls
 ///
 /// Promises: every request gets exactly one reply, in the order of arrival but for fsync. What the
 /// kernel must be told of a request is told: attributes before the reply (so that the very next
-/// stat(2) is right), pages and entries after it.
+/// stat(2) is right), pages and entries after it. A reply to a change waits until the other mounts of
+/// the store have dropped their attributes too (law 7); the loop does not.
 ///
 /// Threads: the loop's, which runs the tree and never waits for a disk; the notifier's, because
 /// dropping pages or entries waits for locks that a request of ours may hold, and because it performs
@@ -23,14 +24,18 @@ import SystemCalls
 public final class Driver {
   let tree: Tree
   let engine: any Engine
+  private let author = Author.unique()
   let owner: Owner
   private let log: @Sendable (String) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
+  private let heldReplies: HeldReplies
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
   var io = SessionIO.State()
+  /// What requests are answered with, without being looked at; nil: they are carried out.
+  var refusal: Errno?
 
   /// Makes a session; nothing is mounted yet.
   /// - Parameter arguments: options for libfuse, as on a command line, without the program's name.
@@ -38,21 +43,23 @@ public final class Driver {
     engine: any Engine, options: TreeOptions, owner: Owner, arguments: [String],
     log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
-    let author = Author(number: UInt64(getpid()))
     self.engine = engine
     self.owner = owner
     self.log = log
     tree = Tree(engine: engine, options: options, author: author, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      notifier = try Notifier(ended: mailbox.bell, announcer: announcer)
+      heldReplies = HeldReplies(ended: mailbox.bell)
+      notifier = try Notifier(ended: mailbox.bell, announcer: announcer) { [mailbox] version in
+        mailbox.put(settled: version)
+      }
       synchroniser = try Synchroniser(engine: engine, owner: owner, ended: mailbox.bell)
     } catch {
       throw DriverError("\(error)")
     }
     session = SessionPointer(nil)
     session = try makeSession(arguments)
-    notifier.session = session
+    engine.addMount(author)
     engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
   }
 
@@ -88,12 +95,15 @@ public final class Driver {
   /// SIGHUP, which the caller has blocked); then unmounts and waits for the workers.
   public func run() throws(DriverError) {
     do throws(SystemError) {
+      try notifier.start(session)
       let loop = try ReceiveLoop(self)
       try loop.run { false }
       // The kernel may hold the notifier in a lock of a request that is still to be answered.
       notifier.beginStop()
       synchroniser.beginStop()
-      try loop.run { self.notifier.hasEnded && self.synchroniser.hasEnded }
+      try loop.run {
+        self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
+      }
     } catch {
       log("\(error)")
     }
@@ -108,14 +118,24 @@ public final class Driver {
 
   /// Answers a request of the kernel with what `body` gives.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
+    if let refusal { return reply.send(.error(refusal), owner: owner) }
     let answer: Answer
     do {
       answer = try body()
     } catch {
       answer = .error(error.errno)
     }
-    let rest = dropAttributes()
-    reply.send(answer, owner: owner)
+    let (rest, version) = dropAttributes()
+    if let version {
+      let held = HeldReply(reply)
+      heldReplies.begin()
+      engine.whenSettled(.attributes, through: version, except: author) { [owner, heldReplies] in
+        held.send(answer, owner)
+        heldReplies.end()
+      }
+    } else {
+      reply.send(answer, owner: owner)
+    }
     notifier.put(rest)
   }
 
@@ -123,7 +143,7 @@ public final class Driver {
   func synchronize(_ reply: consuming Reply, _ body: () throws(TreeError) -> Void) {
     var refusal: TreeError?
     do { try body() } catch { refusal = error }
-    notifier.put(dropAttributes())
+    notifier.put(dropAttributes().rest)
     if let refusal {
       reply.send(.error(refusal.errno), owner: owner)
     } else {
@@ -132,20 +152,47 @@ public final class Driver {
   }
 
   /// Performs the effects on attributes, which take no lock of the kernel's that a request holds;
-  /// gives back the others.
-  private func dropAttributes() -> [Effect] {
-    tree.takeEffects().filter { effect in
-      guard case .dropAttributes(let node) = effect else { return true }
-      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
-      return false
+  /// gives back the others, and what the reply must wait for.
+  private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
+    var awaited: UInt64?
+    let rest = tree.takeEffects().filter { effect in
+      switch effect {
+      case .dropAttributes(let node):
+        fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
+        return false
+      case .awaitSettled(let version):
+        awaited = max(awaited ?? 0, version)
+        return false
+      case .dropContents, .dropEntry, .announce: return true
+      }
     }
+    return (rest, awaited)
   }
 
   /// What came due, or from other threads.
   func runTimers(now: Instant) {
-    for notice in mailbox.take() { tree.changed(notice) }
+    let (notices, settled) = mailbox.take()
+    for notice in notices { take(notice) }
+    if let settled { engine.settle(.entries, through: settled, by: author) }
     if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: now) }
-    notifier.put(dropAttributes())
+    notifier.put(dropAttributes().rest)
+  }
+
+  /// A change that others made: those who wait for this mount hear when it has dropped attributes and
+  /// entries; watchers hear of it after that.
+  private func take(_ notice: Notice) {
+    tree.changed(notice)
+    let (rest, version) = (dropAttributes().rest, notice.changeset.version)
+    engine.settle(.attributes, through: version, by: author)
+    notifier.put(rest.filter { !$0.isAnnouncement })
+    notifier.put(settled: version)
+    notifier.put(rest.filter(\.isAnnouncement))
+  }
+}
+
+extension Effect {
+  fileprivate var isAnnouncement: Bool {
+    if case .announce = self { true } else { false }
   }
 }
 
@@ -165,23 +212,34 @@ struct SessionPointer: @unchecked Sendable {
   init(_ raw: OpaquePointer?) { self.raw = raw }
 }
 
-/// Notices on their way to the loop.
+/// What other threads have for the loop.
 final class Mailbox: Sendable {
-  private let notices = Mutex<[Notice]>([])
+  private struct State {
+    var notices: [Notice] = []
+    var settled: UInt64?
+  }
+
+  private let state = Mutex(State())
   /// Rung when there is something.
   let bell: Wakeup
 
   init() throws(SystemError) { bell = try Wakeup() }
 
   func put(_ notice: Notice) {
-    notices.withLock { $0.append(notice) }
+    state.withLock { $0.notices.append(notice) }
     bell.ring()
   }
 
-  func take() -> [Notice] {
-    notices.withLock { notices in
-      defer { notices = [] }
-      return notices
+  /// The kernel has dropped entries for changes up to the version.
+  func put(settled version: UInt64) {
+    state.withLock { $0.settled = version }
+    bell.ring()
+  }
+
+  func take() -> (notices: [Notice], settled: UInt64?) {
+    state.withLock { state in
+      defer { state = State() }
+      return (state.notices, state.settled)
     }
   }
 }

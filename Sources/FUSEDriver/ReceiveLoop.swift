@@ -40,6 +40,7 @@ struct ReceiveLoop: ~Copyable {
   func run(until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
+    var parking = Parking()
     defer { free(buffer.mem) }
     var lastRequest = Instant.now
     var lastLook = lastRequest
@@ -48,16 +49,17 @@ struct ReceiveLoop: ~Copyable {
       let now = Instant.now
       switch result {
       case 1...:
-        fuse_session_process_buf(session, &buffer)
         lastRequest = now
+        if parking.parks(&buffer, driver.engine, now) { continue }
+        fuse_session_process_buf(session, &buffer)
         // A stream of requests must not starve signals, notices and timers.
         guard now.nanoseconds - lastLook.nanoseconds > 1_000_000 else { continue }
         lastLook = now
-        if look(blocking: false) { return }
+        if look(blocking: false, &parking) { return }
       case 0, -ENODEV: return
       case -EAGAIN:
         guard now.nanoseconds - lastRequest.nanoseconds > Self.patience else { continue }
-        if look(blocking: true) { return }
+        if look(blocking: true, &parking) { return }
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }
@@ -66,11 +68,12 @@ struct ReceiveLoop: ~Copyable {
 
   /// Looks for signals, notices and timers; sleeps until there is something to do.
   /// - Returns: whether a signal asks for the end.
-  private func look(blocking: Bool) -> Bool {
+  private func look(blocking: Bool, _ parking: inout Parking) -> Bool {
+    parking.serve(driver)
     var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
-    let deadline = driver.tree.nextDeadline
+    let deadline = [driver.tree.nextDeadline, parking.nextLook].compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }

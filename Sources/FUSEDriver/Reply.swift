@@ -2,10 +2,11 @@ import CFUSE
 import Glibc
 import PreferenceModel
 import PreferenceTree
+import Synchronization
 import SystemCalls
 
 /// What a request is answered with.
-enum Answer {
+enum Answer: Sendable {
   case error(Errno)
   case done
   case entry(Entry)
@@ -89,6 +90,40 @@ struct Reply: ~Copyable, @unchecked Sendable {
     } else {
       send(bytes[...], request)
     }
+  }
+}
+
+/// A reply that is sent later, by whichever thread; a class, because arrays and closures hold copyable
+/// things only.
+final class HeldReply: Sendable {
+  private let reply: Mutex<Reply?>
+
+  init(_ reply: consuming Reply) { self.reply = Mutex(consume reply) }
+
+  /// Sends it; a second time does nothing.
+  func send(_ answer: Answer, _ owner: Owner) {
+    reply.withLock { $0.take() }?.send(answer, owner: owner)
+  }
+}
+
+/// How many replies are held: the session must live until they are sent.
+final class HeldReplies: Sendable {
+  private let count = Mutex(0)
+  private let ended: Wakeup
+
+  /// - Parameter ended: rung when there are none any more.
+  init(ended: Wakeup) { self.ended = ended }
+
+  var areSent: Bool { count.withLock { $0 == 0 } }
+
+  func begin() { count.withLock { $0 += 1 } }
+
+  func end() {
+    let isLast = count.withLock { count in
+      count -= 1
+      return count == 0
+    }
+    if isLast { ended.ring() }
   }
 }
 

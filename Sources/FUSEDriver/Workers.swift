@@ -1,4 +1,5 @@
 import CFUSE
+import CLinux
 import Glibc
 import PreferenceModel
 import PreferenceTree
@@ -8,9 +9,21 @@ import SystemCalls
 /// Tells the kernel to drop pages and entries, on a thread of its own: the kernel waits there for
 /// locks that a request of ours may hold until it is answered. Effects that wait are a set, so
 /// that a storm of changes stays bounded. What the kernel does not know (ENOENT) is no error.
+///
+/// The thread has a table of descriptors of its own, and in it another device of the connection. When the
+/// process is killed, the kernel lets go of a thread that waits for such a lock only when the
+/// request that holds it ends, and ends the request only when the device that it was read from is
+/// closed: it must not be this thread that keeps it open. Therefore nothing of the engine's, no
+/// socket and no file of other threads, may be used here.
 final class Notifier: Sendable {
+  private enum Task {
+    case effect(Effect)
+    /// Everything before it was for changes up to the version.
+    case settled(UInt64)
+  }
+
   private struct State {
-    var waiting: [Effect] = []
+    var waiting: [Task] = []
     var known: Set<Effect> = []
     var isStopping = false
     var hasEnded = false
@@ -37,27 +50,56 @@ final class Notifier: Sendable {
   private let bell: Wakeup
   private let ended: Wakeup
   private let announcer: Announcer
+  private let settled: @Sendable (UInt64) -> Void
   private let thread = Mutex<WorkerThread?>(nil)
 
-  /// - Parameter ended: rung when the thread ends.
-  init(ended: Wakeup, announcer: Announcer) throws(SystemError) {
+  /// - Parameters:
+  ///   - ended: rung when the thread ends.
+  ///   - settled: called, on the thread, when the kernel knows of the changes up to a version.
+  init(
+    ended: Wakeup, announcer: Announcer, settled: @escaping @Sendable (UInt64) -> Void
+  ) throws(SystemError) {
     self.ended = ended
     self.announcer = announcer
+    self.settled = settled
     bell = try Wakeup()
-    let worker = try WorkerThread(name: "prefs-notifier") { [self] in run() }
+  }
+
+  /// Begins to perform effects, on a session that is mounted.
+  func start(_ session: SessionPointer) throws(SystemError) {
+    state.withLock { $0.session = session }
+    let device = fuse_session_fd(session.raw)
+    let worker = try WorkerThread(name: "prefs-notifier") { [self] in
+      isolate(device)
+      run()
+    }
     thread.withLock { $0 = worker }
   }
 
-  /// Set once, before the first effect.
-  var session: SessionPointer {
-    get { state.withLock { $0.session } }
-    set { state.withLock { $0.session = newValue } }
+  /// Leaves the thread the bells, and a device of its own under the number of the session's.
+  private func isolate(_ device: CInt) {
+    guard prefsfs_unshare_descriptors() == 0, prefsfs_clone_device(device) == 0 else { return }
+    var next = 3
+    for kept in [bell.number, ended.number, device].sorted() {
+      if Int(kept) > next { prefsfs_close_range(UInt32(next), UInt32(kept) - 1) }
+      next = max(next, Int(kept) + 1)
+    }
+    prefsfs_close_range(UInt32(next), .max)
   }
 
   func put(_ effects: [Effect]) {
     if effects.isEmpty { return }
     state.withLock { state in
-      for effect in effects where state.isNew(effect) { state.waiting.append(effect) }
+      for effect in effects where state.isNew(effect) { state.waiting.append(.effect(effect)) }
+    }
+    bell.ring()
+  }
+
+  /// What was put before was for changes up to the version.
+  func put(settled version: UInt64) {
+    state.withLock { state in
+      if case .settled? = state.waiting.last { state.waiting.removeLast() }
+      state.waiting.append(.settled(version))
     }
     bell.ring()
   }
@@ -74,13 +116,18 @@ final class Notifier: Sendable {
 
   private func run() {
     while true {
-      let (effects, session) = state.withLock { state in
+      let (tasks, session) = state.withLock { state in
         defer { (state.waiting, state.known, state.announced) = ([], [], [:]) }
         return (state.waiting, state.session)
       }
-      for effect in effects where !state.withLock({ $0.isStopping }) { perform(effect, session) }
+      for task in tasks where !state.withLock({ $0.isStopping }) {
+        switch task {
+        case .effect(let effect): perform(effect, session)
+        case .settled(let version): settled(version)
+        }
+      }
       if state.withLock({ $0.isStopping }) { break }
-      if effects.isEmpty { bell.wait(until: nil) }
+      if tasks.isEmpty { bell.wait(until: nil) }
     }
     state.withLock { $0.hasEnded = true }
     ended.ring()
@@ -95,25 +142,15 @@ final class Notifier: Sendable {
     case .dropEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
     case .announce(let announcement): announcer.perform(announcement)
+    case .awaitSettled: break
     }
   }
 }
 
 /// Answers fsync(2): one wait for the disk serves all requests that came before it began.
 final class Synchroniser: Sendable {
-  /// A reply in an array: a class, because arrays hold copyable elements only. Sent once.
-  private final class Waiting: Sendable {
-    private let reply: Mutex<Reply?>
-
-    init(_ reply: consuming Reply) { self.reply = Mutex(consume reply) }
-
-    func send(_ answer: Answer, _ owner: Owner) {
-      reply.withLock { $0.take() }?.send(answer, owner: owner)
-    }
-  }
-
   private struct State {
-    var requests: [Waiting] = []
+    var requests: [HeldReply] = []
     var isStopping = false
     var hasEnded = false
   }
@@ -136,7 +173,7 @@ final class Synchroniser: Sendable {
   }
 
   func put(_ reply: consuming Reply) {
-    let request = Waiting(reply)
+    let request = HeldReply(reply)
     waiting.withLock { $0.requests.append(request) }
     bell.ring()
   }

@@ -8,13 +8,15 @@ import SystemCalls
 /// A list is rewritten at most once per interval after its first unsaved change, however many
 /// changes there were; for lists that take long the interval grows to ten times what the last
 /// rewrite took. A rewrite that fails is tried again, each time after twice the time, at most
-/// 10 s; the first failure of a row is logged.
+/// 10 s; the first failure of a row is logged. It is also the thread that tells when a mount was
+/// waited for long enough.
 ///
 /// Threads: `wake` from any, the rest from the owner. No lock but the stop flag's; the schedule
 /// belongs to the thread.
 final class Writer: Sendable {
   private let store: Store
   private let interval: Double
+  private let settlements: Settlements
   private let log: @Sendable (String) -> Void
   private let bell: Wakeup
   private let isStopping = Mutex(false)
@@ -27,19 +29,21 @@ final class Writer: Sendable {
     var notBefore: Instant?
   }
 
-  init(store: Store, interval: Double, log: @escaping @Sendable (String) -> Void)
-    throws(SystemError)
-  {
+  init(
+    store: Store, interval: Double, settlements: Settlements,
+    log: @escaping @Sendable (String) -> Void
+  ) throws(SystemError) {
     self.store = store
     self.interval = interval
+    self.settlements = settlements
     self.log = log
     bell = try Wakeup()
   }
 
   /// Starts the thread.
-  /// - Parameter outside: called with what somebody else was found to have changed.
-  func start(outside: @escaping @Sendable (TracedChangeset) -> Void) throws(SystemError) {
-    let worker = try WorkerThread(name: "prefs-writer") { [self] in run(outside) }
+  /// - Parameter changed: called when somebody else may be found to have changed something.
+  func start(changed: @escaping @Sendable () -> Void) throws(SystemError) {
+    let worker = try WorkerThread(name: "prefs-writer") { [self] in run(changed) }
     thread.withLock { $0 = worker }
   }
 
@@ -53,29 +57,33 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  private func run(_ outside: @Sendable (TracedChangeset) -> Void) {
+  private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var watcher = makeWatcher()
     // What was read before the directories were watched.
-    for location in store.loadedLocations { outside(store.refresh(location)) }
+    for location in store.loadedLocations { store.refresh(location) }
     while !isStopping.withLock({ $0 }) {
-      look(&watcher, outside)
+      look(&watcher)
+      changed()
       let now = Instant.now
-      var next = watcher?.deadline
+      settlements.expire(now)
+      var next = [watcher?.deadline, settlements.deadline].compactMap { $0 }.min()
       for (location, since) in store.isReadOnly ? [] : store.unsaved() {
-        let due = deadline(since, schedules[location])
+        let due = deadline(location, since, schedules[location])
         if due <= now {
-          rewrite(location, &schedules[location, default: Schedule()], outside)
+          rewrite(location, &schedules[location, default: Schedule()])
+          changed()
         }
-        let then = due <= now ? deadline(now, schedules[location]) : due
+        let then = due <= now ? deadline(location, now, schedules[location]) : due
         next = min(next ?? then, then)
       }
       if store.hasPending, !store.isReadOnly { next = min(next ?? now.after(1), now.after(1)) }
       bell.wait(until: next, or: watcher?.number ?? -1)
     }
     for (location, _) in store.isReadOnly ? [] : store.unsaved() {
-      rewrite(location, &schedules[location, default: Schedule()], outside)
+      rewrite(location, &schedules[location, default: Schedule()])
     }
+    changed()
   }
 
   /// Without inotify (the user has too many watches) lists are looked at before rewrites alone.
@@ -91,25 +99,27 @@ final class Writer: Sendable {
   }
 
   /// Takes in what somebody else changed.
-  private func look(_ watcher: inout ListWatcher?, _ outside: @Sendable (TracedChangeset) -> Void) {
+  private func look(_ watcher: inout ListWatcher?) {
     let known = { [store] in store.loadedLocations }
     for location in watcher?.changes(known: known, report: log) ?? [] {
-      outside(store.refresh(location))
+      store.refresh(location)
     }
   }
 
-  private func deadline(_ since: Instant, _ schedule: Schedule?) -> Instant {
+  /// Other users see the machine's lists change within a second: they wait half of it at most.
+  private func deadline(
+    _ location: Location, _ since: Instant, _ schedule: Schedule?
+  ) -> Instant {
+    let isShared = location.place == .anyUser || location.place == .managed
+    let interval = isShared ? min(interval, 0.5) : interval
     let due = since.after(max(interval, 10 * (schedule?.lastRewrite ?? 0)))
     return max(due, schedule?.notBefore ?? due)
   }
 
-  private func rewrite(
-    _ location: Location, _ schedule: inout Schedule,
-    _ outside: @Sendable (TracedChangeset) -> Void
-  ) {
+  private func rewrite(_ location: Location, _ schedule: inout Schedule) {
     let start = Instant.now
     do {
-      try store.checkpoint(location, outside: outside)
+      try store.checkpoint(location)
       schedule = Schedule(lastRewrite: Instant.now.seconds(after: start))
     } catch {
       if schedule.failures == 0 { log("\(error); its changes stay in the journal") }

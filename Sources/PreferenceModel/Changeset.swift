@@ -57,6 +57,9 @@ public struct Changeset: Equatable, Sendable {
   public var items: [Item]
   /// When it happened; the new modification time of the keys.
   public var time: Timestamp
+  /// The number of the change, larger than those before it, also of earlier owners; 0 where it has not
+  /// taken effect.
+  public var version: UInt64 = 0
 
   /// A changeset of these edits.
   public init(_ items: [Item] = [], time: Timestamp = Timestamp(nanoseconds: 0)) {
@@ -69,4 +72,17 @@ public struct Changeset: Equatable, Sendable {
 
   /// The lists that are touched.
   public var locations: Set<Location> { Set(items.map(\.location)) }
+}
+
+/// A request that a client repeats where it got no answer, so that it is carried out once.
+public struct Origin: Hashable, Sendable {
+  /// Which client; a random number.
+  public let client: UInt64
+  /// Its requests, counted.
+  public let serial: UInt64
+
+  /// The client's request of that number.
+  public init(client: UInt64, serial: UInt64) {
+    (self.client, self.serial) = (client, serial)
+  }
 }

@@ -49,17 +49,20 @@ public enum Intent: Equatable, Sendable {
 
 /// Who made a change, so that nobody answers an echo of his own.
 public struct Author: Hashable, Sendable {
-  /// Unique in the process.
+  /// Unique among the processes of a store; a random number, for instance.
   public let number: UInt64
 
   /// An author with the number.
   public init(number: UInt64) { self.number = number }
+
+  /// An author like no other.
+  public static func unique() -> Author { Author(number: .random(in: 1 ... .max)) }
 }
 
 /// What became of a key that its domain lists, over all of the domain's own places.
 public struct KeyEvent: Hashable, Sendable {
   /// What happened.
-  public enum Kind: Hashable, Sendable {
+  public enum Kind: UInt8, Hashable, Sendable {
     /// The domain has the key now, and had not.
     case created
     /// Its value, or its text, is another.
@@ -82,29 +85,81 @@ public struct KeyEvent: Hashable, Sendable {
 }
 
 /// What observers are told: a change that has taken effect, and whose it was.
-public struct Notice: Sendable {
+public struct Notice: Equatable, Sendable {
   /// The edits that changed something.
   public let changeset: Changeset
   /// What they did to the keys that domains list.
   public let events: [KeyEvent]
   /// Who made them; nil for changes from outside.
   public let author: Author?
+  /// Which client's request it was; nil: none.
+  public let origin: Origin?
 
   /// A notice of a change.
-  public init(changeset: Changeset, events: [KeyEvent] = [], author: Author?) {
+  public init(
+    changeset: Changeset, events: [KeyEvent] = [], author: Author?, origin: Origin? = nil
+  ) {
     self.changeset = changeset
     self.events = events
     self.author = author
+    self.origin = origin
   }
 }
 
-/// The preference engine as everything above it sees it. Whether it runs in this process or
-/// behind a socket cannot be told from here.
+/// How far a mount has told its kernel of a change (SPEC section 2, "Law 7 in detail").
+public enum Settlement: UInt8, Sendable, CaseIterable {
+  /// Attributes are dropped: the next stat(2), read(2) or open(2) of a known file is right.
+  case attributes
+  /// Entries are dropped too: so is the next look-up of a name that came or went.
+  case entries
+}
+
+/// What every engine does, with volatile places or without: changes, and who hears of them.
 ///
-/// Promises: any thread may call; no call waits for a disk but `synchronize`, the first use
-/// of a list (which reads it), and `apply` for a full page cache; what `apply` has returned is
-/// read by everyone and survives the end of every process.
-public protocol Engine: AnyObject, Sendable {
+/// Promises: any thread may call; no call waits for a disk but `synchronize`, the first use of a list
+/// (which reads it), and `apply` for a full page cache; what `apply` has returned is read by
+/// everyone and survives the end of every process. Where another process owns the store and does not
+/// answer, reads go on from what this one knows, and changes fail with ETIMEDOUT after 5 s.
+public protocol ChangeService: AnyObject, Sendable {
+  /// Carries out the intents as one transaction: all take effect, or none.
+  /// - Returns: what changed; an intent that changes nothing is not in it.
+  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
+
+  /// Returns when everything that was applied before is on the disk, and every mount has dropped
+  /// what it told its kernel before. Blocks.
+  func synchronize() throws(EngineError)
+
+  /// Calls the observer for every change from now on that the author did not make (nil: for every
+  /// change), after it took effect, in the order of their versions. The observer must not block and
+  /// must not call the engine.
+  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void)
+
+  /// The mount of that author is one that changes wait for: it says with `settle` how far it is.
+  func addMount(_ author: Author)
+
+  /// The mount has told its kernel of every change up to the version.
+  func settle(_ settlement: Settlement, through version: UInt64, by author: Author)
+
+  /// Calls the body when every other mount has told its kernel of the changes up to the version, or
+  /// was silent for a second: at once, where that is so already. Any thread may call it.
+  func whenSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author,
+    _ body: @escaping @Sendable () -> Void)
+
+  /// Whether a change would be answered soon: the store is this process's own, or its owner answers
+  /// within so many milliseconds. Cost: nothing where he has answered something in the last 5 ms.
+  func isAnswering(within milliseconds: Int64) -> Bool
+
+  /// The size of the file system that holds the user's lists.
+  func space() -> StoreSpace
+
+  /// Whether every change is refused.
+  var isReadOnly: Bool { get }
+}
+
+/// The preference engine as everything above it sees it: the search list over all places. Whether
+/// the store is this process's own, or another's behind a socket, cannot be told from here.
+public protocol Engine: ChangeService {
   /// Every domain that a persistent place has, and the global one. Cost: a listing of the
   /// places' directories.
   func domains() throws(EngineError) -> Set<DomainName>
@@ -124,27 +179,40 @@ public protocol Engine: AnyObject, Sendable {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// Carries out the intents as one transaction: all take effect, or none.
-  /// - Returns: what changed; an intent that changes nothing is not in it.
-  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
-
-  /// Returns when everything that was applied before is on the disk. Blocks.
-  func synchronize() throws(EngineError)
-
   /// Adds defaults for a domain: what no other place holds is read from them, until the process
   /// ends. Of a key registered twice the last value counts (NSUserDefaults registerDefaults:).
   func register(_ defaults: [Key: Value], for domain: DomainName)
+}
 
-  /// Calls the observer for every change from now on that the author did not make (nil: for every
-  /// change), on the thread that made it, after it took effect. The observer must not block and must
-  /// not call the engine.
-  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void)
+/// The persistent places of one store, as a process has them: it owns the store (`LocalPlaces`), or
+/// asks its owner (`RemotePlaces`).
+public protocol PersistentPlaces: ChangeService {
+  /// `apply` as a request that may be asked again, of this owner of the store or of the next, because
+  /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
+  /// carried out later either.
+  func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset
 
-  /// The size of the file system that holds the user's lists.
-  func space() -> StoreSpace
+  /// A key's value in one place. What it gives is no older than any change that `apply` had
+  /// returned, in any process, when it was called.
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
 
-  /// Whether every change is refused.
-  var isReadOnly: Bool { get }
+  /// Whether every change that `apply` had returned, in any process, has been told to the observers
+  /// here. Cost: a few loads.
+  var isFresh: Bool { get }
+
+  /// The keys of a domain in one place, in no order.
+  func keys(at location: Location) throws(EngineError) -> [Key]
+
+  /// Whether the place has the domain.
+  func exists(_ location: Location) throws(EngineError) -> Bool
+
+  /// When the domain last changed there; nil where it is not.
+  func modified(_ location: Location) throws(EngineError) -> Timestamp?
+
+  /// The domains that the place has.
+  func domains(in place: Place) throws(EngineError) -> Set<DomainName>
 }
 
 /// Blocks of the file system that holds the user's lists.
@@ -165,5 +233,14 @@ public struct StoreSpace: Equatable, Sendable {
     self.blocks = blocks
     self.free = free
     self.available = available
+  }
+
+  /// The file system of a path; zeros where there is no such path. Cost: statvfs(3).
+  public init(ofVolume path: String) {
+    self.init()
+    guard let space = try? Files.space(path) else { return }
+    blockSize = UInt64(space.f_frsize)
+    (blocks, free) = (UInt64(space.f_blocks), UInt64(space.f_bfree))
+    available = UInt64(space.f_bavail)
   }
 }

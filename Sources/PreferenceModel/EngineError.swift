@@ -27,6 +27,8 @@ public struct EngineError: Error, Equatable, Sendable {
     case readOnly
     /// Another process owns the store.
     case owned
+    /// The process that owns the store is gone; whether it carried the request out is not known.
+    case ownerGone
     /// The system refused, e.g. for lack of permission or space.
     case system(Errno)
   }

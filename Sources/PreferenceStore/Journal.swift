@@ -29,9 +29,9 @@ final class Journal {
   private(set) var lastSequence: UInt64
 
   private static let magic = Array("PREFJRNL".utf8)
-  private static let version: UInt32 = 2
+  private static let version: UInt32 = 3
   /// Versions that are read; a later one only adds to an earlier one.
-  private static let knownVersions: ClosedRange<UInt8> = 1...2
+  private static let knownVersions: ClosedRange<UInt8> = 1...3
   private static let headerSize = 16
   private static let prefix = "journal."
   /// Bytes after which records go to a new file, so that the old one can be removed.
@@ -56,7 +56,8 @@ final class Journal {
     for number in try numbers(in: directory) {
       let path = "\(directory)/\(prefix)\(number)"
       let bytes = try Files.contents(path, limit: 1 << 32) ?? []
-      if bytes.count < headerSize { continue }
+      // Zeros: the power went before anything of the file was made durable.
+      if bytes.count < headerSize || bytes.prefix(headerSize).allSatisfy({ $0 == 0 }) { continue }
       guard isKnown(bytes) else {
         report("\(path): a journal of another version; use the program that wrote it")
         throw SystemError("read", path, .notSupported)

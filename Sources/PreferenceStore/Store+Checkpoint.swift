@@ -10,14 +10,11 @@ extension Store {
   /// written, is taken in first (`refresh`). Throws, with the list as it was and the changes still
   /// in the journal, when the list cannot be read, written or made durable; writers of the location
   /// get that error until a rewrite succeeds. One thread at a time.
-  /// - Parameter outside: called with what somebody else had changed.
-  public func checkpoint(
-    _ location: Location, outside: (TracedChangeset) -> Void = { _ in }
-  ) throws(EngineError) {
+  public func checkpoint(_ location: Location) throws(EngineError) {
     startSegment()
     for attempt in 1...Self.mostAttempts {
       guard state.withLock({ $0.domains[location]?.unsavedSince != nil }) else { return }
-      outside(refresh(location))
+      refresh(location)
       guard let start = state.withLock({ $0.freeze(location) }) else { return }
       do {
         try rewrite(start, location)
@@ -233,6 +230,8 @@ extension Store.State {
   /// Lets go of the records that the lists have.
   /// - Returns: the journal's files that are to be removed.
   mutating func releaseJournal() throws(SystemError) -> [String] {
-    try journal?.release(through: oldestUnsaved.map { $0 - 1 } ?? .max) ?? []
+    let unanswered = requests.oldestUnanswered(.now)
+    let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
+    return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
   }
 }

@@ -9,10 +9,13 @@ extension Store {
   /// What changes nothing is left out: no record, no rewrite. Throws, with nothing changed: a list
   /// that cannot be read or written (`.unreadable`, `.system` with EACCES or ENOSPC), a journal
   /// that cannot be appended to. Cost: O(the values), whatever the size of the domains.
+  /// - Parameters:
+  ///   - author: who is told to observers as the one who made the change.
+  ///   - origin: the request of a client; one that was carried out before changes nothing.
   /// - Returns: what changed, and whether a list that was saved is unsaved now.
   public func commit(
-    _ items: [Changeset.Item]
-  ) throws(EngineError) -> (change: TracedChangeset, isFirstUnsaved: Bool) {
+    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil
+  ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
     if items.count == 1 {
       try prepare(items[0].location)
     } else {
@@ -20,19 +23,32 @@ extension Store {
     }
     return try state.withLock { state throws(EngineError) in
       let steps = state.effective(items)
-      guard !steps.isEmpty else { return (TracedChangeset(), false) }
+      guard !steps.isEmpty else { return (Changeset(), false) }
       let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds &+ 1))
-      let changeset = Changeset(steps.map(\.item), time: time)
-      let record = Store.State.record(changeset, of: steps)
+      var changeset = Changeset(steps.map(\.item), time: time)
+      let record = Store.State.record(changeset, of: steps, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
-        () throws(SystemError) in try state.journal?.append(record)
+        () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
       for (location, size) in sizes { state.domains[location]?.size = size }
-      let isFirst = state.publish(changeset, sequence: sequence ?? 0)
-      return (TracedChangeset(changeset, hadKey: steps.map { $0.old != nil }), isFirst)
+      let isFirst = state.publish(changeset, sequence: sequence)
+      changeset.version = state.announce(
+        Publication(
+          changeset, hadKey: steps.map { $0.old != nil }, author: author,
+          origin: origin))
+      if let origin { state.requests.note(origin, changeset, sequence) }
+      return (changeset, isFirst)
     }
   }
+
+  /// What a client's request changed, where it has been carried out; nil: it has not.
+  public func outcome(of origin: Origin) -> Changeset? {
+    state.withLock { $0.requests.changeset(origin) }
+  }
+
+  /// The client has its answer: the journal need not keep its request.
+  public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 
   /// Loads the location and looks whether its list could be replaced: once for all changes that
   /// one rewrite takes in, and each time after a rewrite failed.
@@ -70,27 +86,6 @@ extension Store {
 
   /// Whether there are replayed changes for lists that could not be read yet.
   public var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
-
-  /// Returns when every change that was committed before is on the disk. Blocks for one
-  /// fdatasync(2) of the journal; needs no list to be rewritten.
-  public func synchronize() throws(EngineError) {
-    let (paths, sequence) = try state.withLock { state throws(EngineError) in
-      try EngineError.wrapping { () throws(SystemError) in
-        (try state.journal?.unsynchronizedPaths() ?? [], state.journal?.lastSequence ?? 0)
-      }
-    }
-    for path in paths {
-      do throws(SystemError) {
-        try Descriptor(opening: path, O_WRONLY).synchronizeData()
-      } catch  where error.errno == .noSuchFile {
-        // Released meanwhile: its records are in lists that were made durable.
-      } catch {
-        state.withLock { $0.journal?.noteFailure(path) }
-        throw EngineError(error)
-      }
-    }
-    state.withLock { $0.journal?.noteSynchronized(paths, through: sequence) }
-  }
 }
 
 extension Store.State {
@@ -135,12 +130,15 @@ extension Store.State {
   }
 
   /// How the journal keeps the changeset.
-  fileprivate static func record(_ changeset: Changeset, of steps: [Step]) -> JournalRecord {
+  fileprivate static func record(
+    _ changeset: Changeset, of steps: [Step], origin: Origin?
+  ) -> JournalRecord {
+    var record = JournalRecord.change(changeset)
     if steps.count == 1, let growth = Growth(steps[0].item, of: steps[0].old, time: changeset.time)
     {
-      return .growth(growth)
+      record = .growth(growth)
     }
-    return .change(changeset)
+    return origin.map { .from($0, record) } ?? record
   }
 
   /// - Returns: whether a list that was saved is unsaved now.

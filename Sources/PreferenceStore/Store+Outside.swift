@@ -2,21 +2,6 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// A change that somebody else made, or that we made: the edit, and whether the place had the key.
-public struct TracedChangeset: Sendable {
-  /// What changed.
-  public var changeset: Changeset
-  /// For each item, whether its location had the key before.
-  public var hadKey: [Bool]
-
-  /// Nothing.
-  public init() { (changeset, hadKey) = (Changeset(), []) }
-
-  init(_ changeset: Changeset, hadKey: [Bool]) {
-    (self.changeset, self.hadKey) = (changeset, hadKey)
-  }
-}
-
 // Lists that somebody else changed (SPEC section 2, "Somebody else edits a list").
 
 extension Store {
@@ -25,21 +10,23 @@ extension Store {
   /// have as it was before is ours again, and unsaved. A list that cannot be read is an error of
   /// its domain until it can. The thread of `checkpoint` calls it. Cost: one stat(2) where nothing
   /// changed, else O(keys).
-  /// - Returns: what is another now.
-  public func refresh(_ location: Location) -> TracedChangeset {
+  public func refresh(_ location: Location) {
     guard let known = state.withLock({ $0.domains[location] }) else { return appeared(location) }
     if isReadOnly { return reread(known, location) }
     let list: ListFile.Contents?
     do {
-      guard try isChanged(location, since: known) else { return TracedChangeset() }
+      guard try isChanged(location, since: known) else { return }
       list = try contents(ofLists: location)
     } catch {
-      if known.failure == error { return TracedChangeset() }
+      if known.failure == error { return }
       log("\(error)")
-      state.withLock { $0.domains[location]?.failure = error }
-      return damaged(location, known)
+      state.withLock { state in
+        state.domains[location]?.failure = error
+        state.announce(damaged(location, known))
+      }
+      return
     }
-    return take(list, known, location)
+    take(list, known, location)
   }
 
   private func isChanged(
@@ -52,26 +39,25 @@ extension Store {
   }
 
   /// A list that nobody has asked for yet: its domain may be new, or gone.
-  private func appeared(_ location: Location) -> TracedChangeset {
+  private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     let exists = (try? exists(location)) ?? true
-    let edit: Edit = exists ? .createDomain : .removeDomain
-    return TracedChangeset(
-      Changeset([Changeset.Item(location, edit)], time: .now), hadKey: [false])
+    let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
+    _ = state.withLock { $0.announce(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }
 
   /// Readers get an error: what the kernel has of the keys is no longer true.
-  private func damaged(_ location: Location, _ known: Domain) -> TracedChangeset {
+  private func damaged(_ location: Location, _ known: Domain) -> Publication {
     let items = known.snapshot.keys.map {
       Changeset.Item(location, .describe($0, Description()))
     }
-    return TracedChangeset(
+    return Publication(
       Changeset(items, time: .now), hadKey: Array(repeating: true, count: items.count))
   }
 
   private func take(
     _ list: ListFile.Contents?, _ known: Domain, _ location: Location
-  ) -> TracedChangeset {
+  ) {
     var base = known.snapshot.base
     let theirs = list?.values ?? [:]
     let time = list?.identity.modified ?? .now
@@ -87,11 +73,10 @@ extension Store {
     if known.failure?.reason == .unreadable {
       log("\(location.domain): the list can be read again")
     }
-    let (change, failure) = state.withLock {
+    let failure = state.withLock {
       $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
     }
     if let failure { log("\(location.domain): a stale copy undoes changes, because \(failure)") }
-    return change
   }
 
   /// A list as somebody else left it.
@@ -104,26 +89,18 @@ extension Store {
   }
 
   /// Without a journal of our own, list and journal of the owner are read anew.
-  private func reread(_ known: Domain, _ location: Location) -> TracedChangeset {
+  private func reread(_ known: Domain, _ location: Location) {
     let old = known.snapshot
     state.withLock { $0.domains[location] = nil }
-    guard let new = try? snapshot(of: location) else { return damaged(location, known) }
-    var change = TracedChangeset()
-    for key in Set(old.keys).union(new.keys) where old.entry(key) != new.entry(key) {
-      let edit: Edit = new[key].map { .set(key, $0, .unknown) } ?? .remove(key)
-      change.changeset.items.append(Changeset.Item(location, edit))
-      change.hadKey.append(old[key] != nil)
+    guard let new = try? snapshot(of: location) else {
+      _ = state.withLock { $0.announce(damaged(location, known)) }
+      return
     }
-    change.changeset.time = .now
-    return change
-  }
-}
-
-extension DomainSnapshot {
-  /// The edit that brings the key back as it is.
-  fileprivate func restoring(_ key: Key) -> Edit {
-    guard let entry = entry(key) else { return .remove(key) }
-    return .set(key, entry.value, entry.text.map { .exact($0) } ?? .canonical)
+    var change = Publication(Changeset(time: .now))
+    for edit in old.edits(to: new) {
+      change.add(Changeset.Item(location, edit), hadKey: edit.key.map { old[$0] != nil } ?? false)
+    }
+    _ = state.withLock { $0.announce(change) }
   }
 }
 
@@ -132,10 +109,8 @@ extension Store.State {
   /// the journal cannot take that, it is theirs.
   fileprivate mutating func adopt(
     _ outside: Store.Outside, _ location: Location
-  ) -> (TracedChangeset, failure: SystemError?) {
-    guard var domain = domains.removeValue(forKey: location) else {
-      return (TracedChangeset(), nil)
-    }
+  ) -> SystemError? {
+    guard var domain = domains.removeValue(forKey: location) else { return nil }
     let old = domain.snapshot
     // A list that was removed is no stale copy.
     let ours: Set<Key> = outside.differing.filter {
@@ -153,7 +128,8 @@ extension Store.State {
     domains[location] = domain
     var failure: SystemError?
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
-    return (announced(outside, old, ours, location), failure)
+    announce(change(outside, old, ours, location))
+    return failure
   }
 
   private mutating func restore(
@@ -170,23 +146,18 @@ extension Store.State {
   }
 
   /// What readers see of it: theirs where we have no change, and ours that are back.
-  private mutating func announced(
+  private mutating func change(
     _ outside: Store.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
-  ) -> TracedChangeset {
-    var change = TracedChangeset()
-    change.changeset.time = outside.time
+  ) -> Publication {
+    var change = Publication(Changeset(time: outside.time))
     for key in outside.differing where !old.isChanged(key) {
-      let value = domains[location]?.snapshot[key]
-      change.changeset.items.append(
-        Changeset.Item(location, value.map { .set(key, $0, .unknown) } ?? .remove(key)))
-      change.hadKey.append(old[key] != nil)
+      let edit = domains[location]?.snapshot.restoring(key) ?? .remove(key)
+      change.add(Changeset.Item(location, edit), hadKey: old[key] != nil)
       if !ours.contains(key) { domains[location]?.recent.forget(key) }
     }
     let exists = domains[location]?.snapshot.exists ?? false
     if exists != old.exists {
-      change.changeset.items.append(
-        Changeset.Item(location, exists ? .createDomain : .removeDomain))
-      change.hadKey.append(false)
+      change.add(Changeset.Item(location, exists ? .createDomain : .removeDomain), hadKey: false)
     }
     return change
   }

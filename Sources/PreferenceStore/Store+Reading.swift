@@ -6,16 +6,7 @@ import SystemCalls
 
 extension Store {
   /// The file system of the user's lists; zeros where its directory is not there yet.
-  public func space() -> StoreSpace {
-    do {
-      let space = try Files.space(layout.userDirectory)
-      return StoreSpace(
-        blockSize: UInt64(space.f_frsize), blocks: UInt64(space.f_blocks),
-        free: UInt64(space.f_bfree), available: UInt64(space.f_bavail))
-    } catch {
-      return StoreSpace()
-    }
-  }
+  public func space() -> StoreSpace { StoreSpace(ofVolume: layout.userDirectory) }
 }
 
 extension Store {
@@ -31,6 +22,22 @@ extension Store {
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
     try read(location) { $0 }
   }
+
+  /// The same, with the number of the last change that is in it.
+  public func versionedSnapshot(
+    of location: Location
+  ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
+    while true {
+      _ = try snapshot(of: location)
+      let found = state.withLock { state in
+        state.domains[location].map { ($0.snapshot, state.version) }
+      }
+      if let found { return found }
+    }
+  }
+
+  /// The number of the last change.
+  public var version: UInt64 { state.withLock { $0.version } }
 
   /// Looks at the location under the lock, so that no copy is made.
   func read<Result>(

@@ -12,7 +12,7 @@ import SystemCalls
 /// directory); the lock ends with the process, however that ends.
 ///
 /// Threads: any. Locks: `state` guards everything; under it there is one system call at most, the
-/// append to the journal. `checkpoint` is called by one thread at a time; it takes the flock of
+/// append to the journal. `groupCommit` is held for one look. `checkpoint` is called by one thread at a time; it takes the flock of
 /// the list's directory first and `state` inside of it.
 ///
 /// Half-broken states: a crash before the append, nothing happened; after it, the replay has the
@@ -66,11 +66,19 @@ public final class Store: Sendable {
     var tidied: Set<String> = []
     var journal: Journal?
     var lastTime = Timestamp(nanoseconds: 0)
+    /// Changes that observers have not been told of.
+    var publications: [Publication] = []
+    /// The number of the last change. It begins with the time of day, so that a later owner's are
+    /// larger.
+    var version = UInt64(max(1, Timestamp.now.nanoseconds))
+    /// What clients asked for last.
+    var requests = Requests()
   }
 
   /// Where its lists lie.
   public let layout: StoreLayout
   let state: Mutex<State>
+  let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
   private let lock: Descriptor?
 
@@ -120,7 +128,8 @@ public final class Store: Sendable {
       let owner = String(decoding: try lock.readToEnd(limit: 64), as: UTF8.self)
       throw SystemError(
         "lock",
-        "the store \(layout.userDirectory) is in use by process \(owner); unmount it there first",
+        "the store \(layout.userDirectory) is owned by process \(owner), which does not answer; "
+          + "is it stopped? (kill -CONT \(owner))",
         .wouldBlock)
     }
     try lock.truncate(to: 0)
@@ -128,9 +137,17 @@ public final class Store: Sendable {
     return lock
   }
 
+  /// Lets another process have the store; nothing may be asked of this one any more.
+  public func unlock() { lock?.unlock() }
+
   static func replay(_ entries: [Journal.Entry], into state: inout State) {
     for entry in entries {
-      switch entry.record {
+      var record = entry.record
+      if case .from(let origin, let inner) = record {
+        record = inner
+        state.requests.replay(origin, inner, entry.sequence)
+      }
+      switch record {
       case .change(let changeset):
         state.lastTime = max(state.lastTime, changeset.time)
         for item in changeset.items {
@@ -144,6 +161,7 @@ public final class Store: Sendable {
       case .checkpoint(let location, let through, _):
         state.pending[location]?.removeAll { $0.sequence <= through }
         if state.pending[location]?.isEmpty == true { state.pending[location] = nil }
+      case .from: break
       }
     }
   }

@@ -27,11 +27,6 @@ public struct StoreLayout: Sendable {
     self.userName = userName
   }
 
-  /// The name of the state directory of the store in the directory: a hash of its real path.
-  public static func stateName(of userDirectory: String) -> String {
-    StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
-  }
-
   /// Every directory that the store reads or writes.
   public var directories: [String] { [userDirectory, systemDirectory, stateDirectory] }
 

@@ -197,7 +197,9 @@ extension Tree {
   /// Asks the engine for a change; refusals are logged.
   func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
     do {
-      return try engine.apply(intents, by: author)
+      let changeset = try engine.apply(intents, by: author)
+      if !changeset.isEmpty { effects.append(.awaitSettled(changeset.version)) }
+      return changeset
     } catch {
       throw refused(TreeError(error))
     }

@@ -45,6 +45,7 @@ public enum TreeError: Error, Equatable, Sendable {
     case .domainNotEmpty: self = .notEmpty("\(error)")
     case .unreadable: self = .unreadable("\(error)")
     case .readOnly: self = .readOnly
+    case .ownerGone: self = .system(.timedOut, "\(error)")
     case .system(let errno): self = .system(errno, "\(error)")
     }
   }

@@ -99,6 +99,9 @@ public enum Effect: Hashable, Sendable {
   case dropContents(NodeID)
   /// What is known about the name is no longer true.
   case dropEntry(parent: NodeID, name: String)
+  /// The reply waits until the other mounts of the store have dropped their attributes of what the
+  /// request changed (law 7): the change's version.
+  case awaitSettled(UInt64)
   /// Watchers must hear of a change that did not come through the mount (law 6).
   case announce(Announcement)
 }

@@ -43,15 +43,29 @@ public struct Instant: Hashable, Comparable, Sendable {
 
   /// Now (CLOCK_MONOTONIC).
   public static var now: Instant {
-    var time = timespec()
+    var time = Glibc.timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  }
+
+  /// The moment as the kernel has it.
+  public var timespec: Glibc.timespec {
+    Glibc.timespec(
+      tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+  }
+
+  /// This moment and so many microseconds.
+  public func advanced(microseconds: Int64) -> Instant {
+    Instant(nanoseconds: nanoseconds + microseconds * 1000)
   }
 
   /// This moment and so many milliseconds.
   public func advanced(milliseconds: Int64) -> Instant {
     Instant(nanoseconds: nanoseconds + milliseconds * 1_000_000)
   }
+
+  /// The calling thread sleeps.
+  public static func sleep(milliseconds: UInt32) { usleep(milliseconds * 1000) }
 
   /// Whole milliseconds from now until this moment, rounded up; 0 when it has passed.
   public func milliseconds(after now: Instant) -> Int {

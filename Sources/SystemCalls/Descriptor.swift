@@ -99,6 +99,9 @@ public struct Descriptor: ~Copyable, Sendable {
     throw SystemError("flock", path)
   }
 
+  /// flock(2) with LOCK_UN.
+  public func unlock() { _ = flock(number, LOCK_UN) }
+
   /// fchmod(2).
   public func changeMode(_ mode: mode_t) throws(SystemError) {
     if systemCall("fchmod", path, { fchmod(number, mode) }) != 0 {

@@ -47,6 +47,8 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let illegalByteSequence = Errno(rawValue: EILSEQ)
   /// C: EOPNOTSUPP.
   public static let notSupported = Errno(rawValue: EOPNOTSUPP)
+  /// C: ETIMEDOUT.
+  public static let timedOut = Errno(rawValue: ETIMEDOUT)
   /// C: ENOTCONN; what stat(2) says of a mount point whose driver has died.
   public static let notConnected = Errno(rawValue: ENOTCONN)
 }

@@ -12,6 +12,15 @@ public enum Files {
     throw SystemError("stat", path, reason)
   }
 
+  /// lstat(2); nil where there is nothing.
+  public static func linkStatus(_ path: String) throws(SystemError) -> stat? {
+    var status = stat()
+    if systemCall("lstat", path, { lstat(path, &status) }) == 0 { return status }
+    let reason = Errno.current
+    if reason == .noSuchFile || reason == .notDirectory { return nil }
+    throw SystemError("lstat", path, reason)
+  }
+
   /// The names in a directory, in no order, without those of directories; nil where there is no
   /// directory.
   public static func names(in directory: String) throws(SystemError) -> [String]? {

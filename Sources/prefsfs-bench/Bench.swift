@@ -9,7 +9,7 @@ enum Bench {
   private static let usage = """
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
            prefsfs-bench outside LISTS MOUNT
-           prefsfs-bench codecs | engine DIRECTORY | compare FIGURES FIGURES
+           prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT     one step over and over, for a profiler
     """
 
@@ -19,6 +19,7 @@ enum Bench {
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])
+    case ("clients", 2): return ClientBench.run(words[1])
     case ("compare", 3): return Comparison.run(words[1], words[2])
     case ("repeat", 3): CodecBench.repeatStep(words[1], words[2])
     default:

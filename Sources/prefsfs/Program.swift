@@ -1,14 +1,16 @@
 import FUSEDriver
 import Glibc
-import PreferenceEngine
+import PreferenceClient
 import PreferenceModel
-import PreferenceStore
+import PreferenceProtocol
+import PreferenceSearch
+import PreferenceServer
 import SystemCalls
 
 /// Composes the floors, runs them, and says how it went.
 enum Program {
   static func run(_ words: [String]) -> ExitStatus {
-    let log = Log()
+    let log = Log("prefsfs")
     if Background.isChild { Background.closeInherited() }
     let options: Options
     do {
@@ -23,7 +25,7 @@ enum Program {
     }
     if options.isForeground || Background.isChild { return mount(options, log) }
     do {
-      return try Background.start()
+      return ExitStatus(rawValue: try Background.start()) ?? .failure
     } catch {
       log("\(error)")
       return .failure
@@ -34,9 +36,13 @@ enum Program {
     blockEndingSignals()
     do {
       let point = try MountPoint.prepare(options.mountPoint)
-      let layout = Surroundings.layout(store: options.store ?? options.source)
-      try MountPoint.check(point, holds: layout.directories)
-      return try serve(options, layout, at: point, log)
+      let surroundings = Surroundings(store: options.store ?? options.source)
+      try MountPoint.check(
+        point,
+        holds: [
+          surroundings.userDirectory, surroundings.systemDirectory, surroundings.stateDirectory,
+        ])
+      return try serve(options, surroundings, at: point, log)
     } catch let error as EngineError {
       log("\(error)")
       return error.reason == .owned ? .storeInUse : .storeUnusable
@@ -47,17 +53,15 @@ enum Program {
   }
 
   private static func serve(
-    _ options: Options, _ layout: StoreLayout, at point: String, _ log: Log
+    _ options: Options, _ surroundings: Surroundings, at point: String, _ log: Log
   ) throws -> ExitStatus {
-    let store = try Store(layout, readOnly: options.isReadOnly) { log($0) }
-    let engine = try LocalEngine(
-      store: store, arguments: ArgumentDomain.parse(options.arguments),
-      writeback: options.writeback
-    ) { log($0) }
-    defer { engine.close() }
+    let member = try member(options, surroundings, log)
+    defer { member.close() }
+    let engine = SearchEngine(
+      places: member, arguments: ArgumentDomain.parse(options.arguments))
     let driver = try Driver(
       engine: engine, options: options.tree, owner: options.owner,
-      arguments: fuseArguments(options, layout)
+      arguments: fuseArguments(options, surroundings)
     ) { log($0) }
     try driver.mount(at: point)
     if Background.isChild { Background.ready(log) }
@@ -65,9 +69,24 @@ enum Program {
     return .success
   }
 
-  private static func fuseArguments(_ options: Options, _ layout: StoreLayout) -> [String] {
+  /// A mount owns its store unless somebody does; one that only reads never keeps others from it.
+  private static func member(
+    _ options: Options, _ surroundings: Surroundings, _ log: Log
+  ) throws(EngineError) -> Member {
+    let (isReadOnly, writeback) = (options.isReadOnly, options.writeback)
+    let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
+      let store = try OwnedStore(surroundings, readOnly: isReadOnly, writeback: writeback) {
+        log($0)
+      }
+      return Member.Owned(
+        places: store.places, loaded: { store.loaded }, close: { store.close() })
+    }
+    return try Member(surroundings, readOnly: isReadOnly, Member.Ways(own: own)) { log($0) }
+  }
+
+  private static func fuseArguments(_ options: Options, _ surroundings: Surroundings) -> [String] {
     // A comma would end the name inside of -o.
-    let name = layout.userDirectory.replacing(",", with: "\\,")
+    let name = surroundings.userDirectory.replacing(",", with: "\\,")
     let passedOn = ["default_permissions", "fsname=\(name)", "subtype=prefsfs"] + options.passedOn
     return ["-o", passedOn.joined(separator: ",")] + (options.isDebugging ? ["-d"] : [])
   }

@@ -104,28 +104,11 @@ import Testing
     }
   }
 
-  /// inotifywait(1) on paths below the mount, its lines in `events`; ready when it returns.
-  private func watch(_ sandbox: Sandbox, _ paths: [String]) throws -> Process {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/inotifywait")
-    process.currentDirectoryURL = URL(fileURLWithPath: sandbox.mountPoint)
-    process.arguments =
-      ["-m", "--format", "%e %w%f", "-e", "modify,close_write,create,delete"] + paths
-    for (name, set) in [("events", true), ("notes", false)] {
-      _ = FileManager.default.createFile(atPath: "\(sandbox.root)/\(name)", contents: nil)
-      let file = FileHandle(forWritingAtPath: "\(sandbox.root)/\(name)")
-      if set { process.standardOutput = file } else { process.standardError = file }
-    }
-    try process.run()
-    sandbox.waitUntil("grep -q established $C/../notes")
-    return process
-  }
-
   @Test("watchers hear of what came, changed and went; not of what stayed")
   func watched() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M/d/* $M/d/Inherited > /dev/null").status == 0)
-      let watcher = try watch(sandbox, [".", "d", "./d/Inherited"])
+      let watcher = try sandbox.watch([".", "d", "./d/Inherited"], in: sandbox.mountPoint)
       defer { kill(watcher.processIdentifier, SIGKILL) }
       edit(sandbox, "d['Integer'] = 43; d['Fresh'] = 'new'; del d['String']")
       sandbox.makeList(sandbox.config + "/fresh.plist", "dict(Key=1)")
@@ -146,7 +129,7 @@ import Testing
   @Test("who watches a directory that nobody has read hears of the first change")
   func unread() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let watcher = try watch(sandbox, ["d"])
+      let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
       defer { kill(watcher.processIdentifier, SIGKILL) }
       edit(sandbox, "d['Integer'] = 43")
       sandbox.waitUntil("grep -qF 'CLOSE_WRITE,CLOSE d/Integer' $C/../events")

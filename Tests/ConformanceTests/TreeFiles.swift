@@ -1,6 +1,7 @@
 import Foundation
 import PreferenceEngine
 import PreferenceModel
+import PreferenceSearch
 import PreferenceStore
 import PreferenceTree
 import Support
@@ -15,7 +16,8 @@ final class TreeFiles: TestFiles {
     var flags: Int32
   }
 
-  let engine: LocalEngine
+  let places: LocalPlaces
+  let engine: SearchEngine
   let tree: Tree
   private var now = SystemCalls.Instant(nanoseconds: 0)
   private var files: [Int: OpenFile] = [:]
@@ -26,11 +28,12 @@ final class TreeFiles: TestFiles {
       userDirectory: sandbox.config, systemDirectory: sandbox.system,
       stateDirectory: sandbox.state + "/tree", hostIdentifier: "HOST", userName: "user")
     let store = try Store(layout) { _ in }
-    engine = try LocalEngine(store: store, writeback: 3600) { _ in }
+    places = try LocalPlaces(store: store, writeback: 3600) { _ in }
+    engine = SearchEngine(places: places)
     tree = Tree(engine: engine, options: options, author: Author(number: 1)) { _ in }
   }
 
-  func finish() { engine.close() }
+  func finish() { places.close() }
 
   private func checked<Result>(_ body: () throws(TreeError) -> Result) throws -> Result {
     do { return try body() } catch { throw Refusal(error.errno.rawValue) }

@@ -6,15 +6,17 @@ public final class Mount: @unchecked Sendable {
   private let process: Process
   private let sandbox: Sandbox
   private let logFile: String
+  private let point: String
 
-  /// Mounts and waits until the mount is there.
-  public init(_ sandbox: Sandbox, _ arguments: [String] = []) throws {
+  /// Mounts, at `$M` unless it is said where, and waits until the mount is there.
+  public init(_ sandbox: Sandbox, _ arguments: [String] = [], at point: String? = nil) throws {
     self.sandbox = sandbox
+    self.point = point ?? sandbox.mountPoint
     logFile = "\(sandbox.root)/log-\(UUID().uuidString)"
     _ = FileManager.default.createFile(atPath: logFile, contents: nil)
     process = Process()
     process.executableURL = URL(fileURLWithPath: Program.path)
-    process.arguments = [sandbox.mountPoint, "-f"] + arguments
+    process.arguments = [self.point, "-f"] + arguments
     process.environment = sandbox.environment
     process.standardError = FileHandle(forWritingAtPath: logFile)
     process.standardOutput = FileHandle.nullDevice
@@ -38,7 +40,7 @@ public final class Mount: @unchecked Sendable {
 
   private var isAnswering: Bool {
     var status = stat()
-    return MountTable.isMounted(sandbox.mountPoint) && stat(sandbox.mountPoint, &status) == 0
+    return MountTable.isMounted(point) && stat(point, &status) == 0
   }
 
   /// What the program has written to standard error.
@@ -48,7 +50,7 @@ public final class Mount: @unchecked Sendable {
   public var pid: pid_t { process.processIdentifier }
 
   /// The path of a file in the mount.
-  public func path(_ name: String) -> String { "\(sandbox.mountPoint)/\(name)" }
+  public func path(_ name: String) -> String { "\(point)/\(name)" }
 
   /// Requests that the driver has received, with `-d`: libfuse prints a line for each.
   public var requests: [String] {
@@ -60,8 +62,8 @@ public final class Mount: @unchecked Sendable {
 
   /// Unmounts as a user does, and waits for the end of the program.
   public func unmount() {
-    if MountTable.isMounted(sandbox.mountPoint) {
-      sandbox.shell("fusermount3 -u $M || fusermount3 -u -z $M")
+    if MountTable.isMounted(point) {
+      sandbox.shell("fusermount3 -u \(point) || fusermount3 -u -z \(point)")
     }
     process.waitUntilExit()
   }
@@ -70,7 +72,7 @@ public final class Mount: @unchecked Sendable {
   public func crash() {
     kill(pid, SIGKILL)
     process.waitUntilExit()
-    sandbox.shell("fusermount3 -u -z $M")
+    sandbox.shell("fusermount3 -u -z \(point)")
   }
 
   /// Ends the program with a signal; its exit status.

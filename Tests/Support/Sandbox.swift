@@ -11,7 +11,7 @@ public final class Sandbox: Sendable {
     var template = Array("/tmp/prefsfs-test-XXXXXX".utf8CString)
     guard let path = mkdtemp(&template) else { throw POSIXError(.EIO) }
     root = String(cString: path)
-    for directory in ["config/ByHost", "state", "system/managed", "mount", "home"] {
+    for directory in ["config/ByHost", "state", "system/managed", "mount", "mount2", "home"] {
       try FileManager.default.createDirectory(
         atPath: "\(root)/\(directory)", withIntermediateDirectories: true)
     }
@@ -26,6 +26,9 @@ public final class Sandbox: Sendable {
   /// Where tests mount.
   public var mountPoint: String { root + "/mount" }
 
+  /// Where a test's second mount is.
+  public var secondMountPoint: String { root + "/mount2" }
+
   /// The environment of programs in the sandbox.
   public var environment: [String: String] {
     var environment = ProcessInfo.processInfo.environment
@@ -38,14 +41,51 @@ public final class Sandbox: Sendable {
     return environment
   }
 
-  /// Runs a shell command line in the sandbox, the mount point being `$M`, the lists' directory `$C`.
-  @discardableResult
-  public func shell(_ command: String) -> Outcome {
+  private var shellEnvironment: [String: String] {
     var environment = environment
     environment["M"] = mountPoint
+    environment["M2"] = secondMountPoint
     environment["C"] = config
     environment["PREFSFS"] = Program.path
-    return Program.run("/bin/bash", ["-c", command], environment: environment)
+    environment["PREFSD"] = Program.beside("prefsd")
+    environment["PROBE"] = Program.beside("prefs-probe")
+    return environment
+  }
+
+  /// Runs a shell command line in the sandbox: `$M` and `$M2` are the mount points, `$C` the lists'
+  /// directory, `$PREFSFS`, `$PREFSD` and `$PROBE` our programs.
+  @discardableResult
+  public func shell(_ command: String) -> Outcome {
+    Program.run("/bin/bash", ["-c", command], environment: shellEnvironment)
+  }
+
+  /// Starts such a command line; the caller waits for its end, or kills it.
+  public func start(_ command: String) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/bash")
+    process.arguments = ["-c", command]
+    process.environment = shellEnvironment
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    return process
+  }
+
+  /// inotifywait(1) on paths of the sandbox, its lines in the file `events`; ready when it returns.
+  public func watch(_ paths: [String], in directory: String? = nil) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/inotifywait")
+    process.currentDirectoryURL = URL(fileURLWithPath: directory ?? root)
+    process.arguments =
+      ["-m", "--format", "%e %w%f", "-e", "modify,close_write,create,delete"] + paths
+    for (name, set) in [("events", true), ("notes", false)] {
+      _ = FileManager.default.createFile(atPath: "\(root)/\(name)", contents: nil)
+      let file = FileHandle(forWritingAtPath: "\(root)/\(name)")
+      if set { process.standardOutput = file } else { process.standardError = file }
+    }
+    try process.run()
+    waitUntil("grep -q established $C/../notes")
+    return process
   }
 
   /// Waits at most 5 s for the command to succeed, and records an issue when it does not.
@@ -79,9 +119,12 @@ public final class Sandbox: Sendable {
   }
 
   func remove() {
-    if MountTable.isMounted(mountPoint) {
-      Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(mountPoint)'"], environment: environment)
+    for point in [mountPoint, secondMountPoint] where MountTable.isMounted(point) {
+      Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(point)'"], environment: environment)
     }
+    // An owner that a client started waits for others; nobody comes here any more.
+    shell(
+      "p=$(cat \(state)/prefsfs/*/lock) && [ $(cat /proc/$p/comm) = prefsd ] && kill $p; true")
     try? FileManager.default.removeItem(atPath: root)
   }
 }
@@ -115,14 +158,25 @@ public enum MountTable {
 /// Programs of other people, and ours.
 public enum Program {
   /// The `prefsfs` that was built with the tests.
-  public static let path: String = {
-    let beside = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-    let candidate = beside.appendingPathComponent("prefsfs").path
+  public static let path = beside("prefsfs")
+
+  /// A program that was built with the tests.
+  public static func beside(_ name: String) -> String {
+    let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    let candidate = directory.appendingPathComponent(name).path
     if FileManager.default.isExecutableFile(atPath: candidate) { return candidate }
-    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-    return package.appendingPathComponent(".build/debug/prefsfs").path
-  }()
+    return package.appendingPathComponent(".build/debug/\(name)").path
+  }
+
+  /// A file of Tests/Suites.
+  public static func suite(_ name: String) -> String {
+    package.appendingPathComponent("Tests/Suites/\(name)").path
+  }
+
+  private static var package: URL {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+  }
 
   /// Runs a program to its end. Output goes through files, so that a child that lives on in the
   /// background cannot keep a pipe open.

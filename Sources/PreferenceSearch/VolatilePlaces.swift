@@ -1,52 +1,20 @@
 import PreferenceModel
-import PreferenceStore
 import PropertyList
 import Synchronization
 import SystemCalls
 
-/// One kind of place, as the search asks it. The loop over the search list knows nothing else.
-protocol PlaceSource: Sendable {
-  /// The key's value here.
-  func find(
-    _ key: Key, in domain: DomainName
-  ) throws(EngineError) -> StoredValue?
-
-  /// The keys of the domain here.
-  func keys(of domain: DomainName) throws(EngineError) -> [Key]
-}
-
-/// A place whose domains are property lists.
-struct StoredPlace: PlaceSource {
-  let place: Place
-  let store: Store
-
-  func find(
-    _ key: Key, in domain: DomainName
-  ) throws(EngineError) -> StoredValue? {
-    try store.find(key, at: Location(place, domain))
-  }
-
-  func keys(of domain: DomainName) throws(EngineError) -> [Key] {
-    try store.snapshot(of: Location(place, domain)).keys
-  }
-}
-
 /// The arguments of the process: one table for all domains, fixed.
-struct ArgumentPlace: PlaceSource {
+struct ArgumentPlace: Sendable {
   let values: [Key: Value]
   let since: Timestamp
 
-  func find(
-    _ key: Key, in domain: DomainName
-  ) -> StoredValue? {
+  func find(_ key: Key) -> StoredValue? {
     values[key].map { StoredValue($0, Metadata(text: nil, modified: since)) }
   }
-
-  func keys(of domain: DomainName) -> [Key] { Array(values.keys) }
 }
 
 /// Registered defaults: a table for each domain, gone with the process.
-final class RegisteredPlace: PlaceSource {
+final class RegisteredPlace: Sendable {
   private struct Entry {
     var value: Value
     var modified: Timestamp
@@ -67,9 +35,7 @@ final class RegisteredPlace: PlaceSource {
     }
   }
 
-  func find(
-    _ key: Key, in domain: DomainName
-  ) -> StoredValue? {
+  func find(_ key: Key, in domain: DomainName) -> StoredValue? {
     tables.withLock { tables in
       tables[domain]?[key].map {
         StoredValue($0.value, Metadata(text: nil, modified: $0.modified))

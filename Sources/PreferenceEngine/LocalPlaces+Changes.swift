@@ -6,17 +6,47 @@ import SystemCalls
 
 // The write and removal rules of the search list.
 
-extension LocalEngine {
+extension LocalPlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try applying.withLock { _ throws(EngineError) in
+    try commit(intents, by: author, origin: nil)
+  }
+
+  /// A request that an earlier owner may have carried out: what it changed then. It is asked for in
+  /// this process, which needs no answer that survives it.
+  public func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    if let known = store.outcome(of: origin) { return known }
+    return try commit(intents, by: author, origin: nil)
+  }
+
+  /// Another process's request: one that was carried out before gives what it changed then. It is kept
+  /// until `noteAnswered`, for the next owner.
+  public func serve(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    guard Instant.now < deadline else {
+      throw EngineError(.system(.timedOut), "the owner of the store was stopped for too long")
+    }
+    return try commit(intents, by: author, origin: origin)
+  }
+
+  private func commit(
+    _ intents: [Intent], by author: Author, origin: Origin?
+  ) throws(EngineError) -> Changeset {
+    let (changeset, isFirstUnsaved) = try applying.withLock { _ throws(EngineError) in
+      if let origin, let known = store.outcome(of: origin) { return (known, false) }
       var items: [Changeset.Item] = []
       for intent in intents { items += try self.items(for: intent) }
-      let (change, isFirstUnsaved) = try store.commit(items)
-      if isFirstUnsaved { writer.wake() }
-      announce(change, author: author)
-      return change.changeset
+      return try store.commit(items, by: author, origin: origin)
     }
+    if isFirstUnsaved { writer.wake() }
+    announce()
+    return changeset
   }
+
+  /// The client has its answer.
+  public func noteAnswered(_ origin: Origin) { store.noteAnswered(origin) }
 
   private func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
     switch intent {
@@ -37,7 +67,7 @@ extension LocalEngine {
       }
       return [Changeset.Item(Location(.user, domain), .createDomain)]
     case .removeDomain(let domain):
-      guard try keys(of: domain).isEmpty else {
+      guard try isEmpty(domain) else {
         throw EngineError(.domainNotEmpty, domain: domain, "remove its keys first")
       }
       return try ownItems(of: domain).map { Changeset.Item($0, .removeDomain) }
@@ -49,24 +79,35 @@ extension LocalEngine {
   /// Only the places before them are asked, so that a damaged list elsewhere stops no write.
   private func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     for location in [Location(.managed, domain), Location(.managed, .global)]
-    where try sources[.managed]?.find(key, in: location.domain) != nil {
+    where try store.find(key, at: location) != nil {
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
     }
-    if try sources[.arguments]?.find(key, in: .global) != nil {
-      throw EngineError(
-        .argument, domain: domain, key: key, "an argument of the mount (-\(key)) sets it")
-    }
-    return try sources[.host]?.find(key, in: domain) != nil ? .host : .user
+    return try store.find(key, at: Location(.host, domain)) != nil ? .host : .user
+  }
+
+  private func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    if domain == .global { return true }
+    for place in SearchList.persistentPlaces
+    where try store.exists(Location(place, domain)) { return true }
+    return false
+  }
+
+  private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {
+    for place in SearchList.persistentPlaces
+    where try !store.snapshot(of: Location(place, domain)).isEmpty { return false }
+    return true
   }
 
   private func refuseRemoval(_ key: Key, in domain: DomainName) throws(EngineError) -> Never {
-    guard let found = try resolve(key, in: domain) else {
-      throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
+    for location in SearchList.locations(for: domain)
+    where SearchList.persistentPlaces.contains(location.place) {
+      guard try store.find(key, at: location) != nil else { continue }
+      throw EngineError(
+        .heldElsewhere, domain: domain, key: key,
+        "it comes from \(location.source(seenFrom: domain)), which a removal does not reach")
     }
-    throw EngineError(
-      .heldElsewhere, domain: domain, key: key,
-      "it comes from \(found.location.source(seenFrom: domain)), which a removal does not reach")
+    throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
   }
 
   /// The user's own locations of a domain that has no others.
@@ -92,7 +133,7 @@ extension LocalEngine {
     _ old: DomainName, to new: DomainName
   ) throws(EngineError) -> [Changeset.Item] {
     if try hasDomain(new) {
-      guard try keys(of: new).isEmpty else {
+      guard try isEmpty(new) else {
         throw EngineError(.domainNotEmpty, domain: new, "it has keys; remove them first")
       }
       _ = try ownItems(of: new)

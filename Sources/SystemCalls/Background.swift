@@ -1,24 +1,23 @@
 import CLinux
 import Glibc
-import SystemCalls
 
-/// Going into the background: the program starts itself anew and returns when the mount is ready.
+/// Going into the background: the program starts itself anew and returns when that one is ready.
 ///
 /// The child gets the writing end of a pipe as descriptor 3 and says "ready" with one byte; what
 /// goes wrong before that it says on the terminal's standard error, and its exit status is passed
 /// on.
-enum Background {
+public enum Background {
   private static let variable = "PREFSFS_READY_DESCRIPTOR"
 
   /// Whether this process is the one in the background.
-  static var isChild: Bool { getenv(variable) != nil }
+  public static var isChild: Bool { getenv(variable) != nil }
 
   /// In the child, first of all: lets go of whatever the caller had open, so that nobody who
-  /// waits for the end of a pipe waits for the mount's.
-  static func closeInherited() { _ = prefsfs_close_from(4) }
+  /// waits for the end of a pipe waits for the program's.
+  public static func closeInherited() { _ = prefsfs_close_from(4) }
 
-  /// Starts the child and waits until its mount is ready.
-  static func start() throws(SystemError) -> ExitStatus {
+  /// Starts the child and waits until it is ready; 0, or the exit status of one that never was.
+  public static func start() throws(SystemError) -> Int32 {
     var ends: [CInt] = [0, 0]
     if pipe(&ends) != 0 { throw SystemError("pipe", "") }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -32,14 +31,14 @@ enum Background {
     var byte: UInt8 = 0
     while true {
       let count = read(reading.number, &byte, 1)
-      if count == 1 { return .success }
+      if count == 1 { return 0 }
       if count == 0 || errno != EINTR { break }
     }
-    return ExitStatus(rawValue: Child.wait(child)) ?? .failure
+    return Child.wait(child)
   }
 
-  /// In the child: the mount is ready. Lets go of terminal and directory.
-  static func ready(_ log: Log) {
+  /// In the child: it is ready. Lets go of terminal and directory.
+  public static func ready(_ log: Log) {
     unsetenv(variable)
     log.moveToSystemLog()
     _ = chdir("/")

@@ -1,7 +1,7 @@
 import PropertyList
 import Testing
 
-@testable import PreferenceStore
+@testable import PreferenceModel
 
 @Suite("PersistentMap") struct PersistentMapTests {
   @Test("holds what a dictionary holds; copies stay as they were")

@@ -1,28 +1,48 @@
+import CLinux
 import Glibc
-import SystemCalls
 
 /// Programs that are started from here. fork(2) is not for a process with threads: posix_spawn is.
-enum Child {
-  /// Runs a program of PATH to its end; its status, 127 when it was killed.
-  static func run(_ program: String, _ arguments: [String]) throws(SystemError) -> Int32 {
+public enum Child {
+  /// Runs a program of PATH, or of a path, to its end; its status, 127 when it was killed.
+  public static func run(_ program: String, _ arguments: [String]) throws(SystemError) -> Int32 {
     let child = try spawn(
       program, [program] + arguments, extra: [], actions: nil, newSession: false)
     return wait(child)
   }
 
+  /// The same, with nothing of this process's: no standard input or output, no descriptors.
+  public static func runApart(
+    _ program: String, _ arguments: [String]
+  ) throws(SystemError) -> Int32 {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
+      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
+    }
+    _ = prefsfs_spawn_close_from(&actions, 3)
+    return wait(
+      try spawn(
+        program, [program] + arguments, extra: [], actions: &actions, newSession: true))
+  }
+
   /// Starts this program again, detached from the terminal, with the pipe's end as descriptor 3.
-  static func restart(_ arguments: [String], environment: String, pipe: CInt) throws(SystemError)
+  public static func restart(_ arguments: [String], environment: String, pipe: CInt)
+    throws(SystemError)
     -> pid_t
   {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, pipe, 3)
+    // By its path, so that ps(1) shows the program's name.
+    let program = Files.realPath("/proc/self/exe") ?? "/proc/self/exe"
     return try spawn(
-      "/proc/self/exe", arguments, extra: [environment], actions: &actions, newSession: true)
+      program, arguments, extra: [environment], actions: &actions, newSession: true)
   }
 
-  static func wait(_ child: pid_t) -> Int32 {
+  /// Waits for the child's end; its status, 127 when it was killed.
+  public static func wait(_ child: pid_t) -> Int32 {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
     return status & 0x7F == 0 ? status >> 8 & 0xFF : 127

@@ -1,4 +1,3 @@
-import PreferenceModel
 import PropertyList
 import SystemCalls
 
@@ -11,7 +10,7 @@ import SystemCalls
 /// list has them: both cost nothing, however many changes there are.
 public struct DomainSnapshot: Sendable {
   /// What became of a key.
-  enum Change: Sendable {
+  package enum Change: Sendable {
     case set(Value, Metadata)
     case removed
     /// Only what is kept beside the value is another; whatever the value is.
@@ -19,37 +18,42 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// Changes, and whether any of them changes the list, not only what is kept beside it.
-  struct Layer: Sendable {
-    var changes = PersistentMap<Change>()
-    var changesList = false
+  package struct Layer: Sendable {
+    package var changes = PersistentMap<Change>()
+    package var changesList = false
   }
 
   /// The list on the disk, and what is kept beside it.
-  struct Base: Sendable {
-    var values: [Key: Value] = [:]
-    var metadata: [Key: Metadata] = [:]
+  package struct Base: Sendable {
+    package var values: [Key: Value] = [:]
+    package var metadata: [Key: Metadata] = [:]
     /// The modification time of keys without metadata.
-    var modified = Timestamp(nanoseconds: 0)
+    package var modified = Timestamp(nanoseconds: 0)
 
-    func entry(_ key: Key) -> StoredValue? {
+    package init() {}
+
+    package func entry(_ key: Key) -> StoredValue? {
       values[key].map {
         StoredValue($0, metadata[key] ?? Metadata(text: nil, modified: modified))
       }
     }
   }
 
-  var base = Base()
+  package var base = Base()
   /// Oldest first; there is always one, to which changes are added.
-  private(set) var layers = [Layer()]
+  package private(set) var layers = [Layer()]
+
+  /// No such domain.
+  package init() {}
 
   /// Whether there is such a domain in the place; an existing one may be empty.
-  public internal(set) var exists = false
+  public package(set) var exists = false
 
   /// When the domain last changed.
   public private(set) var lastModified = Timestamp(nanoseconds: 0)
 
   /// Whether we changed the key's value since the list was written.
-  func isChanged(_ key: Key) -> Bool {
+  package func isChanged(_ key: Key) -> Bool {
     layers.contains { layer in
       switch layer.changes[key] {
       case .set, .removed: true
@@ -99,7 +103,7 @@ public struct DomainSnapshot: Sendable {
 
 extension DomainSnapshot {
   /// Takes in one edit. Cost: O(log changes), a domain's removal O(keys).
-  mutating func apply(_ edit: Edit, time: Timestamp) {
+  package mutating func apply(_ edit: Edit, time: Timestamp) {
     if case .describe(let key, let description) = edit { return describe(key, description) }
     lastModified = max(lastModified, time)
     layers[layers.count - 1].changesList = true
@@ -130,7 +134,7 @@ extension DomainSnapshot {
 
   /// The edit as it is recorded, with its text resolved; nil where it would change nothing.
   /// - Parameter old: the entry of the edit's key.
-  func effective(_ edit: Edit, on old: StoredValue?) -> Edit? {
+  package func effective(_ edit: Edit, on old: StoredValue?) -> Edit? {
     switch edit {
     case .set(let key, let value, let written):
       let same = old?.value == value
@@ -147,18 +151,68 @@ extension DomainSnapshot {
   }
 }
 
+// MARK: - As a whole
+
+extension DomainSnapshot {
+  /// A domain without its history: what one process gives another.
+  public struct Contents: Equatable, Sendable {
+    /// Whether there is such a domain.
+    public var exists = false
+    /// When it last changed.
+    public var modified = Timestamp(nanoseconds: 0)
+    /// Its keys.
+    public var entries: [Key: StoredValue] = [:]
+
+    /// No such domain.
+    public init() {}
+  }
+
+  /// All of it. Cost: O(keys).
+  public var contents: Contents {
+    var contents = Contents()
+    (contents.exists, contents.modified) = (exists, lastModified)
+    for key in keys { contents.entries[key] = entry(key) }
+    return contents
+  }
+
+  /// A domain as another process has it. Cost: O(keys).
+  public init(_ contents: Contents) {
+    base.values = contents.entries.mapValues(\.value)
+    base.metadata = contents.entries.mapValues(\.metadata)
+    base.modified = contents.modified
+    (exists, lastModified) = (contents.exists, contents.modified)
+  }
+}
+
+// MARK: - Differences
+
+extension DomainSnapshot {
+  /// The edit that brings the key back as it is.
+  package func restoring(_ key: Key) -> Edit {
+    guard let entry = entry(key) else { return .remove(key) }
+    return .set(key, entry.value, entry.text.map { .exact($0) } ?? .canonical)
+  }
+
+  /// The edits that make this domain another. Cost: O(keys).
+  package func edits(to other: DomainSnapshot) -> [Edit] {
+    guard other.exists else { return exists ? keys.map { .remove($0) } + [.removeDomain] : [] }
+    let changed = Set(keys).union(other.keys).filter { entry($0) != other.entry($0) }
+    return (exists ? [] : [.createDomain]) + changed.map { other.restoring($0) }
+  }
+}
+
 // MARK: - Rewrites
 
 extension DomainSnapshot {
   /// From now on changes go to a new layer.
   /// - Returns: how many layers stay as they are.
-  mutating func freeze() -> Int {
+  package mutating func freeze() -> Int {
     if layers.last?.isUntouched == false { layers.append(Layer()) }
     return layers.count - 1
   }
 
   /// A base with every change of the layers in it. Cost: O(keys).
-  func merged(onto base: Base) -> Base {
+  package func merged(onto base: Base) -> Base {
     var result = base
     for layer in layers {
       layer.changes.forEach { key, change in
@@ -178,23 +232,23 @@ extension DomainSnapshot {
   }
 
   /// The list has the first layers now. Cost: O(1).
-  mutating func finishRewrite(_ base: Base, layers count: Int) {
+  package mutating func finishRewrite(_ base: Base, layers count: Int) {
     self.base = base
     layers.removeFirst(count)
     lastModified = max(lastModified, base.modified)
   }
 
   /// Whether the changes touch the list, not only what is kept beside it.
-  var changesList: Bool { layers.contains(where: \.changesList) }
+  package var changesList: Bool { layers.contains(where: \.changesList) }
 
   /// The list is another, by somebody else's doing; our changes stay on top. Cost: O(1).
-  mutating func replaceBase(_ base: Base) {
+  package mutating func replaceBase(_ base: Base) {
     self.base = base
     lastModified = max(lastModified, base.modified)
   }
 
   /// One layer for all, to be put in their place by `replaceLayers`. Cost: O(changes).
-  func collapsed() -> Layer {
+  package func collapsed() -> Layer {
     var result = Layer()
     for layer in layers {
       layer.changes.forEach { key, change in
@@ -210,12 +264,12 @@ extension DomainSnapshot {
   }
 
   /// The first layers are one from now on; it says the same. Cost: O(1).
-  mutating func replaceLayers(_ count: Int, with layer: Layer) {
+  package mutating func replaceLayers(_ count: Int, with layer: Layer) {
     layers.replaceSubrange(..<count, with: [layer])
   }
 
   /// What was read from the disk. Cost: O(keys).
-  mutating func adopt(_ base: Base) {
+  package mutating func adopt(_ base: Base) {
     self.base = base
     lastModified = base.metadata.values.reduce(base.modified) { max($0, $1.modified) }
   }

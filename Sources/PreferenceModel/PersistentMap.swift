@@ -5,7 +5,7 @@ import PropertyList
 ///
 /// A hash array mapped trie: nodes of up to 32 slots, five bits of the key's hash a level. Below
 /// the last bits, keys whose hashes are equal lie in one node in no order.
-struct PersistentMap<Element: Sendable>: Sendable {
+package struct PersistentMap<Element: Sendable>: Sendable {
   fileprivate final class Leaf: Sendable {
     let key: Key
     let hash: UInt

@@ -1,6 +1,7 @@
 import Foundation
 import PreferenceEngine
 import PreferenceModel
+import PreferenceSearch
 import PreferenceStore
 import PropertyList
 import Support
@@ -10,18 +11,16 @@ import Testing
 /// An engine over the lists of a sandbox; closed when the test ends.
 func withEngine(
   arguments: [Key: Value] = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
-  _ body: (Sandbox, LocalEngine) throws -> Void
+  _ body: (Sandbox, SearchEngine) throws -> Void
 ) throws {
   try withSandbox { sandbox in
     prepare(sandbox)
     let layout = StoreLayout(
       userDirectory: sandbox.config, systemDirectory: sandbox.system,
       stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
-    let engine = try LocalEngine(
-      store: try Store(layout) { _ in }, arguments: arguments, writeback: writeback
-    ) { _ in }
-    defer { engine.close() }
-    try body(sandbox, engine)
+    let places = try LocalPlaces(store: try Store(layout) { _ in }, writeback: writeback) { _ in }
+    defer { places.close() }
+    try body(sandbox, SearchEngine(places: places, arguments: arguments))
   }
 }
 
@@ -46,7 +45,7 @@ private let author = Author(number: 1)
       if first > 0 {
         sandbox.makeList("\(sandbox.config)/d.plist", first <= 3 ? "dict(K=3)" : "dict(Else=1)")
       }
-    }) { (_, engine: LocalEngine) throws -> Void in
+    }) { (_, engine: SearchEngine) throws -> Void in
       engine.register(["K": 99, "R": 1], for: "d")
       let found = try #require(try engine.resolve("K", in: "d"))
       #expect(found.value == .integer(WideInteger(Int64(first))))
@@ -69,7 +68,7 @@ private let author = Author(number: 1)
         $0.makeList($0.system + "/managed/d.plist", "dict(Managed='forced')")
         $0.makeList($0.config + "/d.plist", "dict(K=1, Managed=2)")
       }
-    ) { (_, engine: LocalEngine) throws -> Void in
+    ) { (_, engine: SearchEngine) throws -> Void in
       #expect(try engine.resolve("Managed", in: "d")?.value == "forced")
       #expect(try engine.resolve("K", in: "d")?.value == ["a", "b"])
       #expect(try engine.resolve("K", in: "d")?.isReadOnly == true)
@@ -88,7 +87,7 @@ private let author = Author(number: 1)
     try withEngine(prepare: {
       $0.makeList($0.config + "/ByHost/d.HOST.plist", "dict(Host=1)")
       $0.makeList($0.system + "/d.plist", "dict(Machine=1)")
-    }) { (_, engine: LocalEngine) throws -> Void in
+    }) { (_, engine: SearchEngine) throws -> Void in
       for (key, place) in [("Host", Place.host), ("Machine", .user), ("New", .user)] {
         let changes = try engine.apply([.set(Key(key), "d", 2, .unknown)], by: author)
         #expect(changes.items.map(\.location) == [Location(place, "d")])
@@ -109,7 +108,7 @@ private let author = Author(number: 1)
   @Test("a transaction takes effect as a whole, or not at all")
   func transaction() throws {
     try withEngine(prepare: { $0.makeList($0.system + "/managed/d.plist", "dict(F=1)") }) {
-      (_, engine: LocalEngine) throws -> Void in
+      (_, engine: SearchEngine) throws -> Void in
       #expect(throws: EngineError.self) {
         try engine.apply([.set("A", "d", 1, .unknown), .set("F", "d", 1, .unknown)], by: author)
       }
@@ -119,7 +118,7 @@ private let author = Author(number: 1)
 
   @Test("observers are told what changed and by whom, and nothing of what did not")
   func observers() throws {
-    try withEngine { (_, engine: LocalEngine) throws -> Void in
+    try withEngine { (_, engine: SearchEngine) throws -> Void in
       let box = Box()
       engine.observe(except: nil) { box.add($0) }
       _ = try engine.apply([.set("A", "d", 1, .unknown)], by: author)
@@ -145,7 +144,7 @@ private let author = Author(number: 1)
       $0.shell(
         "echo broken '{' > \($0.config)/bad.plist; cp \($0.config)/bad.plist \($0.config)/.GlobalPreferences.plist"
       )
-    }) { (_, engine: LocalEngine) throws -> Void in
+    }) { (_, engine: SearchEngine) throws -> Void in
       #expect(throws: EngineError.self) { try engine.resolve("K", in: "bad") }
       #expect(throws: EngineError.self) {
         try engine.apply([.set("K", "bad", 1, .unknown)], by: author)
@@ -161,7 +160,7 @@ private let author = Author(number: 1)
   @Test("the writer: one rewrite for many sets, an interval after the first")
   func coalescing() throws {
     try withEngine(writeback: 0.3, prepare: { $0.makeList($0.config + "/d.plist", "dict(K=0)") }) {
-      (sandbox: Sandbox, engine: LocalEngine) throws -> Void in
+      (sandbox: Sandbox, engine: SearchEngine) throws -> Void in
       let inode = { sandbox.shell("stat -c %i \(sandbox.config)/d.plist").output }
       var seen: Set<String> = [inode()]
       for round in 1...1000 {

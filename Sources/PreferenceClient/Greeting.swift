@@ -1,0 +1,68 @@
+import Glibc
+import PreferenceModel
+import PreferenceProtocol
+import SystemCalls
+
+/// A connection whose owner has answered hello.
+struct Greeting {
+  let socket: SharedSocket
+  /// The number of the last change.
+  let version: UInt64
+  let isReadOnly: Bool
+  /// The same number, as it grows.
+  let number: SharedNumber
+  /// What came after the answer.
+  let rest: FrameReader
+
+  /// Connects and says hello; nil where nobody listens, or answers before the deadline.
+  init?(_ path: String, client: UInt64, until deadline: Instant) throws(EngineError) {
+    let connected = try EngineError.wrapping { () throws(SystemError) in
+      try Self.connect(path, client)
+    }
+    guard let socket = connected else { return nil }
+    var reader = FrameReader(largest: Message.largest)
+    var file: SharedDescriptor?
+    while true {
+      guard socket.value.wait(until: deadline) else { return nil }
+      if case .ended = socket.value.receive(into: &reader.bytes, &file) { return nil }
+      let message = try Self.message(&reader)
+      if let message {
+        (version, isReadOnly, number) = try Self.read(message, file, path)
+        break
+      }
+    }
+    (self.socket, rest) = (socket, reader)
+  }
+
+  private static func connect(
+    _ path: String, _ client: UInt64
+  ) throws(SystemError) -> SharedSocket? {
+    guard let socket = try Socket.connected(to: path) else { return nil }
+    guard socket.peer?.user == geteuid() else {
+      throw SystemError("connect", path, .notPermitted)
+    }
+    let hello = Request.hello(version: Request.version, client: client).frame(1)
+    return socket.send(hello[...]) == .moved(hello.count) ? SharedSocket(socket) : nil
+  }
+
+  private static func message(_ reader: inout FrameReader) throws(EngineError) -> Message? {
+    do throws(ProtocolError) {
+      return try reader.next().map { frame throws(ProtocolError) in try Message(frame) }
+    } catch {
+      throw EngineError(.system(.invalidArgument), "who listens there owns no store: \(error)")
+    }
+  }
+
+  private static func read(
+    _ message: Message, _ file: SharedDescriptor?, _ path: String
+  ) throws(EngineError) -> (UInt64, Bool, SharedNumber) {
+    if case .failed(let error) = message { throw error }
+    guard case .welcome(let version, let isReadOnly) = message, let file else {
+      throw EngineError(.system(.invalidArgument), "\(path): who listens there owns no store")
+    }
+    let number = try EngineError.wrapping { () throws(SystemError) in
+      try SharedNumber(reading: file.value)
+    }
+    return (version, isReadOnly, number)
+  }
+}

@@ -1,0 +1,261 @@
+import Glibc
+import PreferenceModel
+import PreferenceProtocol
+import Synchronization
+import SystemCalls
+
+/// One connection to an owner: requests, their answers, and notices in between.
+///
+/// Promises: messages are taken in the order in which they came, by one thread at a time; an answer is
+/// given to the caller after every message before it was taken.
+///
+/// Threads: callers', and one of the link's own that takes what comes while nobody calls. A caller
+/// takes messages himself, because a thread that wakes another costs more than the request. Locks:
+/// the monitor, under which nothing blocks; whoever `isReading` has the stream to himself, and calls
+/// `taken` without a lock.
+final class Link: Sendable {
+  private struct State {
+    var lastNumber: UInt64 = 0
+    var answers: [UInt64: Message] = [:]
+    /// Bodies of answers that nobody waits for.
+    var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
+    var callers = 0
+    var isReading = false
+    var hasEnded = false
+  }
+
+  private let socket: SharedSocket
+  private let state = Monitor(State())
+  private let sending = Mutex(())
+  /// Touched by whoever `isReading`.
+  private let stream: Mutex<FrameReader>
+  private let taken: @Sendable (Message) -> Void
+  private let ended: @Sendable () -> Void
+  private let thread = Mutex<WorkerThread?>(nil)
+  /// When something came last, in nanoseconds of the monotonic clock.
+  private let heard = Atomic<Int64>(Instant.now.nanoseconds)
+
+  /// - Parameters:
+  ///   - rest: what has come already.
+  ///   - taken: gets messages that answer no request.
+  ///   - ended: called once, when the owner is gone.
+  init(
+    _ socket: SharedSocket, rest: FrameReader, taken: @escaping @Sendable (Message) -> Void,
+    ended: @escaping @Sendable () -> Void
+  ) {
+    (self.socket, self.taken, self.ended) = (socket, taken, ended)
+    stream = Mutex(rest)
+  }
+
+  /// From now on notices are taken without a caller.
+  func start() throws(SystemError) {
+    let worker = try WorkerThread(name: "prefs-client") { [self] in run() }
+    thread.withLock { $0 = worker }
+  }
+
+  /// Ends the connection and its thread.
+  func stop() {
+    socket.value.end()
+    state.change { $0.hasEnded = true }
+    thread.withLock { $0.take() }?.join()
+  }
+
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+  // MARK: - Requests
+
+  /// Sends a request that has no answer.
+  func send(_ request: Request) { _ = transmit(request.frame(0), until: nil) }
+
+  /// Sends a request; the body gets its answer, or nil at the end of the connection.
+  func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
+    let number = state.withLock { state -> UInt64? in
+      guard !state.hasEnded else { return nil }
+      state.lastNumber += 1
+      state.bodies[state.lastNumber] = body
+      return state.lastNumber
+    }
+    guard let number else { return body(nil) }
+    _ = transmit(request.frame(number), until: nil)
+  }
+
+  /// The answer to a request. Throws `.ownerGone`, ETIMEDOUT after the deadline (nil: none), and the
+  /// owner's refusal.
+  func call(_ request: Request, until deadline: Instant?) throws(EngineError) -> Message {
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
+    guard transmit(request.frame(number), until: deadline) else { throw Self.gone }
+    let answer = take(until: deadline) { state -> Message? in
+      state.answers.removeValue(forKey: number)
+    }
+    guard let answer else { throw hasEnded ? Self.gone : Self.late }
+    if case .failed(let error) = answer { throw error }
+    return answer
+  }
+
+  /// Whether the owner answers, or did 5 ms ago; else he is asked, and the time waited for.
+  func isAnswering(within milliseconds: Int64) -> Bool {
+    let now = Instant.now
+    if now.nanoseconds - heard.load(ordering: .relaxed) < Self.freshness { return !hasEnded }
+    send(.ping) { _ in }
+    let before = heard.load(ordering: .relaxed)
+    catchUp(until: now.advanced(milliseconds: milliseconds)) {
+      heard.load(ordering: .relaxed) != before
+    }
+    return heard.load(ordering: .relaxed) != before && !hasEnded
+  }
+
+  /// Nanoseconds for which one who has said something is taken to go on.
+  private static let freshness: Int64 = 5_000_000
+
+  static let gone = EngineError(.ownerGone, "the owner of the store is gone")
+
+  static let late = EngineError(
+    .system(.timedOut), "the owner of the store does not answer; is it stopped?")
+
+  /// Sends a whole frame.
+  private func transmit(_ frame: [UInt8], until deadline: Instant?) -> Bool {
+    sending.withLock { _ in
+      var rest = frame[...]
+      while !rest.isEmpty {
+        switch socket.value.send(rest) {
+        case .moved(let count): rest = rest.dropFirst(count)
+        case .ended: return false
+        case .later:
+          // A part of a frame that stays unsent is the end of the connection.
+          guard socket.value.wait(until: deadline, sending: true) else {
+            if rest.count < frame.count { socket.value.end() }
+            return false
+          }
+        }
+      }
+      return true
+    }
+  }
+
+  // MARK: - Messages
+
+  /// Takes messages until one is the answer that is waited for.
+  private func take(
+    until deadline: Instant?, _ answer: (inout State) -> Message?
+  ) -> Message? {
+    state.withLock { $0.callers += 1 }
+    defer { state.change { $0.callers -= 1 } }
+    while true {
+      // Either the answer is there, or the stream is ours.
+      let turn = state.wait(until: deadline) { state -> Turn? in
+        if let message = answer(&state) { return .answered(message) }
+        if state.hasEnded { return .over }
+        guard !state.isReading else { return nil }
+        state.isReading = true
+        return .reading
+      }
+      switch turn {
+      case .answered(let message): return message
+      case .over, nil: return nil
+      case .reading: if !read(until: deadline) { return nil }
+      }
+    }
+  }
+
+  private enum Turn {
+    case answered(Message)
+    case reading
+    case over
+  }
+
+  /// Takes messages until a change is known to this process.
+  func catchUp(until deadline: Instant, _ isReached: () -> Bool) {
+    state.withLock { $0.callers += 1 }
+    defer { state.change { $0.callers -= 1 } }
+    while !isReached() {
+      let isOurs = state.wait(until: deadline) { state -> Bool? in
+        if state.hasEnded || isReached() { return false }
+        guard !state.isReading else { return nil }
+        state.isReading = true
+        return true
+      }
+      guard isOurs == true, read(until: deadline) else { return }
+    }
+  }
+
+  /// Takes what has come, having waited for it; the stream is free afterwards.
+  /// - Returns: false when the deadline passed.
+  private func read(until deadline: Instant?) -> Bool {
+    var isInTime = true
+    var progress = receive()
+    if progress == .later {
+      let patience = Instant.now.advanced(microseconds: Self.patience)
+      while progress == .later, Instant.now < patience { progress = receive() }
+    }
+    if progress == .later {
+      isInTime = socket.value.wait(until: deadline)
+      if isInTime { progress = receive() }
+    }
+    finishReading(hasEnded: progress == .ended)
+    return isInTime
+  }
+
+  /// Microseconds that a caller asks again and again for before he sleeps: see ReceiveLoop.
+  private static let patience: Int64 = 60
+
+  private func receive() -> Socket.Progress {
+    stream.withLock { stream in
+      var file: SharedDescriptor?
+      let progress = socket.value.receive(into: &stream.bytes, &file)
+      // Also where nothing came: the greeting may have left something.
+      do throws(ProtocolError) {
+        if case .moved = progress {
+          heard.store(Instant.now.nanoseconds, ordering: .relaxed)
+        }
+        while let frame = try stream.next() { accept(try Message(frame), frame.number) }
+        return progress
+      } catch {
+        return .ended
+      }
+    }
+  }
+
+  private func accept(_ message: Message, _ number: UInt64) {
+    guard number != 0 else { return taken(message) }
+    let body = state.withLock { state in
+      let body = state.bodies.removeValue(forKey: number)
+      if body == nil { state.answers[number] = message }
+      return body
+    }
+    body?(message)
+  }
+
+  private func finishReading(hasEnded: Bool) {
+    let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
+      state.isReading = false
+      guard hasEnded, !state.hasEnded else { return nil }
+      state.hasEnded = true
+      defer { state.bodies = [:] }
+      return Array(state.bodies.values)
+    }
+    guard let bodies else { return }
+    for body in bodies { body(nil) }
+    ended()
+  }
+
+  /// While nobody calls.
+  private func run() {
+    while true {
+      let goesOn = state.wait { state -> Bool? in
+        if state.hasEnded { return false }
+        return state.callers == 0 && !state.isReading ? true : nil
+      }
+      guard goesOn == true else { return }
+      _ = socket.value.wait(until: nil)
+      let isOurs = state.withLock { state in
+        guard !state.isReading, state.callers == 0, !state.hasEnded else { return false }
+        state.isReading = true
+        return true
+      }
+      if isOurs { finishReading(hasEnded: receive() == .ended) }
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import Glibc
+import PreferenceModel
+import PreferenceProtocol
+import SystemCalls
+
+/// `prefsd`, which owns the store for processes that do not.
+public enum OwnerProgram {
+  /// Starts it; it can be asked when this returns, unless somebody else owns the store. PREFSFS_PREFSD
+  /// says where it is; else it is beside this program, or in PATH. Cost: a process.
+  public static func start(_ surroundings: Surroundings) throws(SystemError) {
+    let status = try Child.runApart(path, ["--store", surroundings.userDirectory])
+    if status != 0 { throw SystemError("prefsd", path, .inputOutput) }
+  }
+
+  private static var path: String {
+    if let given = getenv("PREFSFS_PREFSD") { return String(cString: given) }
+    if let program = Files.realPath("/proc/self/exe") {
+      let beside = Files.parent(of: program) + "/prefsd"
+      if access(beside, X_OK) == 0 { return beside }
+    }
+    return "prefsd"
+  }
+}
+
+extension Member {
+  /// The places of a store for a process that is a client and never an owner: where there is no
+  /// owner it starts `prefsd`. Throws what `init` throws.
+  public convenience init(
+    clientOf surroundings: Surroundings, log: @escaping @Sendable (String) -> Void
+  ) throws(EngineError) {
+    let start: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
+      try OwnerProgram.start(surroundings)
+    }
+    try self.init(surroundings, Ways(start: start), log: log)
+  }
+}

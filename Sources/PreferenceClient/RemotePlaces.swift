@@ -1,0 +1,238 @@
+import PreferenceModel
+import PreferenceProtocol
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The persistent places of a store that another process owns.
+///
+/// Promises: those of `PersistentPlaces`. A location is loaded when it is first asked for, and kept up
+/// to date by the owner's notices. A read compares the number of the last change that this process
+/// has heard of with the owner's, in shared memory: where they are equal, it makes no system call.
+/// It waits for notices that are on their way, 200 ms at most: where the owner has stopped, reads
+/// go on from what is known. A change is answered when it is known here too.
+///
+/// When the owner is gone, reads of what is loaded go on; everything else throws `.ownerGone`, and
+/// these places never come back: connect anew.
+///
+/// Threads: any. Locks: the link's, the replica's, `observers`, the outcomes', one at a time.
+/// Observers are called in the order of the changes by the thread that takes them.
+public final class RemotePlaces: PersistentPlaces {
+  private let link: Link
+  private let replica = Replica()
+  let gauge: Gauge
+  private let inbox: Inbox
+  public let isReadOnly: Bool
+  private let volume: String
+  /// A number that was waited for in vain.
+  private let missed = Atomic<UInt64>(0)
+
+  /// Milliseconds until a change that is not answered fails with ETIMEDOUT.
+  public static let patience: Int64 = 5000
+  /// Milliseconds that a read waits for notices that are on their way.
+  private static let readPatience: Int64 = 200
+
+  /// What comes without being asked for.
+  private final class Inbox: Sendable {
+    struct Observer: Sendable {
+      var author: Author?
+      var tell: @Sendable (Notice) -> Void
+    }
+
+    let observers = Mutex<[Observer]>([])
+    /// The last changes of this client's requests, by their versions.
+    let own = Mutex<[UInt64: Changeset]>([:])
+    let client: UInt64
+    private let replica: Replica
+    private let gauge: Gauge
+
+    init(client: UInt64, _ replica: Replica, _ gauge: Gauge) {
+      (self.client, self.replica, self.gauge) = (client, replica, gauge)
+    }
+
+    func take(_ message: Message) {
+      guard case .notice(let notice) = message else { return }
+      if notice.origin?.client == client {
+        own.withLock { $0[notice.changeset.version] = notice.changeset }
+      }
+      replica.apply(notice.changeset)
+      for observer in observers.withLock({ $0 })
+      where notice.author == nil || observer.author != notice.author { observer.tell(notice) }
+      gauge.pass(notice.changeset.version)
+    }
+  }
+
+  /// Connects to the owner; nil where nobody listens, or the one who does says nothing until the
+  /// deadline. Throws what the owner refuses, e.g. another version.
+  /// - Parameters:
+  ///   - client: the random number of this client, over all its connections.
+  ///   - volume: a path on the file system of the user's lists.
+  ///   - ended: called once, when the owner is gone.
+  public init?(
+    connectingTo path: String, client: UInt64, volume: String, until deadline: Instant,
+    ended: @escaping @Sendable () -> Void
+  ) throws(EngineError) {
+    guard let greeting = try Greeting(path, client: client, until: deadline) else { return nil }
+    isReadOnly = greeting.isReadOnly
+    self.volume = volume
+    gauge = Gauge(greeting.number, version: greeting.version)
+    let inbox = Inbox(client: client, replica, gauge)
+    self.inbox = inbox
+    link = Link(
+      greeting.socket, rest: greeting.rest, taken: { inbox.take($0) }, ended: ended)
+    try EngineError.wrapping { () throws(SystemError) in try link.start() }
+  }
+
+  /// Ends the connection.
+  public func close() { link.stop() }
+
+  /// Whether the owner is gone.
+  public var hasEnded: Bool { link.hasEnded }
+
+  /// Every location that is loaded, as it is known here.
+  public var loaded: [Location: DomainSnapshot] { replica.loaded }
+}
+
+// MARK: - Reading
+
+extension RemotePlaces {
+  public var isFresh: Bool { gauge.isFresh }
+
+  /// Waits until what is known here is no older than what the owner has told anybody. Cost where
+  /// nothing changed: two loads.
+  @inline(__always)
+  private func validate() {
+    if !gauge.isFresh { catchUp(with: gauge.present) }
+  }
+
+  private func catchUp(with version: UInt64) {
+    guard version > missed.load(ordering: .relaxed) else { return }
+    let deadline = Instant.now.advanced(milliseconds: Self.readPatience)
+    link.catchUp(until: deadline) { gauge.known >= version }
+    if gauge.known < version { missed.store(version, ordering: .relaxed) }
+  }
+
+  /// Looks at a location, which is loaded if it must be.
+  private func read<Result>(
+    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+  ) throws(EngineError) -> Result {
+    validate()
+    if let found = replica.read(location, body) { return found }
+    try load(location)
+    guard let found = replica.read(location, body) else { throw Self.unexpected }
+    return found
+  }
+
+  private static let unexpected = EngineError(
+    .system(.invalidArgument), "the owner of the store gave an answer that is none")
+
+  private static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
+
+  private func load(_ location: Location) throws(EngineError) {
+    replica.beginLoading(location)
+    var contents: (DomainSnapshot.Contents, version: UInt64)?
+    defer { replica.endLoading(location, contents) }
+    guard case .snapshot(let found, let version) = try call(.load(location)) else {
+      throw Self.unexpected
+    }
+    contents = (found, version)
+  }
+
+  private func call(_ request: Request) throws(EngineError) -> Message {
+    try link.call(request, until: Self.deadline)
+  }
+
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try read(location) { $0.entry(key) }
+  }
+
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    try read(location) { $0.keys }
+  }
+
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    try modified(location) != nil
+  }
+
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    validate()
+    let known = replica.read(location) { $0.exists ? $0.lastModified : nil }
+    if let known { return known }
+    guard case .time(let time) = try call(.modified(location)) else { throw Self.unexpected }
+    return time
+  }
+
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    guard case .domains(let names) = try call(.domains(place)) else { throw Self.unexpected }
+    return names
+  }
+
+  public func space() -> StoreSpace { StoreSpace(ofVolume: volume) }
+}
+
+// MARK: - Changes
+
+extension RemotePlaces {
+  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    let origin = Origin(client: inbox.client, serial: .random(in: 1 ... .max))
+    return try apply(intents, by: author, origin: origin, until: Self.deadline)
+  }
+
+  /// The origin's client must be the one that connected.
+  public func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    let request = Request.apply(serial: origin.serial, author, deadline: deadline, intents)
+    guard case .applied(let version, let time) = try link.call(request, until: deadline) else {
+      throw Self.unexpected
+    }
+    // The notice came before the answer.
+    let own = inbox.own.withLock { own in
+      defer { own = own.filter { $0.key > version } }
+      return own[version]
+    }
+    guard version > 0 else { return Changeset() }
+    var changeset = own ?? Changeset(time: time)
+    changeset.version = version
+    return changeset
+  }
+
+  /// A disk may be slow: it is waited for as long as the owner answers at all.
+  public func synchronize() throws(EngineError) {
+    let answer = Monitor<Message??>(nil)
+    link.send(.synchronize) { message in answer.change { $0 = .some(message) } }
+    while true {
+      if let message = answer.wait(until: Self.deadline, for: { $0 }) {
+        guard let message else { throw Link.gone }
+        if case .failed(let error) = message { throw error }
+        return
+      }
+      guard link.isAnswering(within: 1000) else { throw link.hasEnded ? Link.gone : Link.late }
+    }
+  }
+
+  public func isAnswering(within milliseconds: Int64) -> Bool {
+    link.isAnswering(within: milliseconds)
+  }
+
+  public func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {
+    inbox.observers.withLock { $0.append(Inbox.Observer(author: author, tell: observer)) }
+  }
+
+  public func addMount(_ author: Author) { link.send(.mount(author)) }
+
+  public func settle(
+    _ settlement: Settlement, through version: UInt64, by author: Author
+  ) {
+    link.send(.settle(settlement, through: version, author))
+  }
+
+  public func whenSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author,
+    _ body: @escaping @Sendable () -> Void
+  ) {
+    link.send(.await(settlement, through: version, author)) { _ in body() }
+  }
+}

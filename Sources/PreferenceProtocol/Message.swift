@@ -1,0 +1,202 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// What the owner of a store says to a client: answers, and notices unasked.
+public enum Message: Equatable, Sendable {
+  /// The answer to `hello`: the number of the last change. The descriptor of the shared number of
+  /// changes comes with it.
+  case welcome(version: UInt64, isReadOnly: Bool)
+  /// A location as it was after the change of that number.
+  case snapshot(DomainSnapshot.Contents, version: UInt64)
+  /// The domains of a place.
+  case domains(Set<DomainName>)
+  /// A time, or none.
+  case time(Timestamp?)
+  /// The transaction took effect as the change of that number; 0: it changed nothing.
+  case applied(version: UInt64, time: Timestamp)
+  /// It is done.
+  case done
+  /// It was refused.
+  case failed(EngineError)
+  /// A change: every one that took effect, in the order of their numbers.
+  case notice(Notice)
+
+  /// The largest message that a client takes, in bytes.
+  public static let largest = 1 << 31 - 1
+}
+
+extension Message {
+  /// The message as a frame.
+  public func frame(_ number: UInt64) -> [UInt8] {
+    switch self {
+    case .welcome(let version, let isReadOnly):
+      Frame.bytes(1, number) {
+        $0.append(version)
+        $0.append(isReadOnly ? 1 : 0 as UInt8)
+      }
+    case .snapshot(let contents, let version):
+      Frame.bytes(2, number) {
+        $0.append(version)
+        $0.append(contents)
+      }
+    case .domains(let domains):
+      Frame.bytes(3, number) {
+        $0.append(UInt32(domains.count))
+        for domain in domains { $0.append(domain.string) }
+      }
+    case .time(let time):
+      Frame.bytes(4, number) {
+        $0.append(time == nil ? 0 : 1 as UInt8)
+        $0.append(time?.nanoseconds ?? 0)
+      }
+    case .applied(let version, let time):
+      Frame.bytes(5, number) {
+        $0.append(version)
+        $0.append(time.nanoseconds)
+      }
+    case .done: Frame.bytes(6, number) { _ in }
+    case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
+    case .notice(let notice): Frame.bytes(8, number) { $0.append(notice) }
+    }
+  }
+
+  /// The message of a frame.
+  public init(_ frame: Frame) throws(ProtocolError) {
+    do {
+      var reader = ByteReader(frame.payload)
+      self = try reader.message(frame.kind)
+      guard reader.isAtEnd else { throw ByteReader.Unknown() }
+    } catch {
+      throw ProtocolError("a message (\(frame.kind)) that cannot be read")
+    }
+  }
+}
+
+extension ByteWriter {
+  fileprivate mutating func append(_ contents: DomainSnapshot.Contents) {
+    append(contents.exists ? 1 : 0 as UInt8)
+    append(contents.modified.nanoseconds)
+    append(UInt32(contents.entries.count))
+    for (key, stored) in contents.entries {
+      append(key.string)
+      append(stored.text.map { .exact($0) } ?? WrittenText.canonical)
+      append(Description(mode: stored.metadata.mode, modified: stored.modified))
+      append(counted: Document.binary(stored.value))
+    }
+  }
+
+  fileprivate mutating func append(_ notice: Notice) {
+    append(notice.changeset.version)
+    append(notice.author?.number ?? 0)
+    append(notice.origin?.client ?? 0)
+    append(notice.origin?.serial ?? 0)
+    append(notice.changeset)
+    append(UInt32(notice.events.count))
+    for event in notice.events {
+      append(event.domain.string)
+      append(event.key.string)
+      append(event.kind.rawValue)
+    }
+  }
+
+  fileprivate mutating func append(_ error: EngineError) {
+    let (number, errno) = error.reason.numbers
+    append(number)
+    append(errno)
+    append(error.domain == nil ? 0 : 1 as UInt8)
+    append(error.domain?.string ?? "")
+    append(error.key == nil ? 0 : 1 as UInt8)
+    append(error.key?.string ?? "")
+    append(error.sentence)
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func message(_ kind: UInt8) throws -> Message {
+    switch kind {
+    case 1: return .welcome(version: try number(), isReadOnly: try number(UInt8.self) == 1)
+    case 2:
+      let version = try number(UInt64.self)
+      return .snapshot(try contents(), version: version)
+    case 3:
+      let count = try number(UInt32.self)
+      var domains: Set<DomainName> = []
+      for _ in 0..<count { domains.insert(try domain()) }
+      return .domains(domains)
+    case 4:
+      let (isThere, time) = (try number(UInt8.self) == 1, try timestamp())
+      return .time(isThere ? time : nil)
+    case 5: return .applied(version: try number(), time: try timestamp())
+    case 6: return .done
+    case 7: return .failed(try error())
+    case 8: return .notice(try notice())
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func contents() throws -> DomainSnapshot.Contents {
+    var contents = DomainSnapshot.Contents()
+    contents.exists = try number(UInt8.self) == 1
+    contents.modified = try timestamp()
+    let count = try number(UInt32.self)
+    for _ in 0..<count {
+      let (key, text, kept) = (try key(), try writtenText(), try description())
+      var metadata = Metadata(
+        text: nil, modified: kept.modified ?? contents.modified, mode: kept.mode)
+      if case .exact(let bytes) = text { metadata.text = bytes }
+      contents.entries[key] = StoredValue(try value(), metadata)
+    }
+    return contents
+  }
+
+  private mutating func notice() throws -> Notice {
+    let (version, author) = (try number(UInt64.self), try number(UInt64.self))
+    let origin = Origin(client: try number(), serial: try number())
+    var changeset = try changeset()
+    changeset.version = version
+    let count = try number(UInt32.self)
+    var events: [KeyEvent] = []
+    for _ in 0..<count {
+      let (domain, key) = (try domain(), try key())
+      guard let kind = KeyEvent.Kind(rawValue: try number()) else { throw Unknown() }
+      events.append(KeyEvent(domain, key, kind))
+    }
+    return Notice(
+      changeset: changeset, events: events, author: author == 0 ? nil : Author(number: author),
+      origin: origin.client == 0 ? nil : origin)
+  }
+
+  private mutating func error() throws -> EngineError {
+    guard
+      let reason = EngineError.Reason(number: try number(), errno: try number(Int32.self))
+    else { throw Unknown() }
+    let (hasDomain, domain) = (try number(UInt8.self) == 1, try domain())
+    let (hasKey, key) = (try number(UInt8.self) == 1, try key())
+    return EngineError(
+      reason, domain: hasDomain ? domain : nil, key: hasKey ? key : nil, try string())
+  }
+}
+
+extension EngineError.Reason {
+  /// The reasons without an errno, by their number in messages.
+  private static let plain: [EngineError.Reason] = [
+    .forced, .argument, .heldElsewhere, .noSuchKey, .noSuchDomain, .domainExists, .domainNotEmpty,
+    .invalidDomain, .unreadable, .readOnly, .owned, .ownerGone,
+  ]
+
+  fileprivate var numbers: (number: UInt8, errno: Int32) {
+    if case .system(let errno) = self { return (255, errno.rawValue) }
+    return (UInt8(Self.plain.firstIndex(of: self) ?? 254), 0)
+  }
+
+  fileprivate init?(number: UInt8, errno: Int32) {
+    if number == 255 {
+      self = .system(Errno(rawValue: errno))
+    } else if Self.plain.indices.contains(Int(number)) {
+      self = Self.plain[Int(number)]
+    } else {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// What a client asks the owner of a store.
+public enum Request: Equatable, Sendable {
+  /// The first message: which version of the messages, and a random number that tells this client from
+  /// others, over connections. Answer: `welcome`, or `failed` and the end.
+  case hello(version: UInt32, client: UInt64)
+  /// The whole of a location. Answer: `snapshot`.
+  case load(Location)
+  /// The domains of a place. Answer: `domains`.
+  case domains(Place)
+  /// When a location last changed. Answer: `time`, nil where it is not.
+  case modified(Location)
+  /// A transaction, the client's serial-th; refused after the deadline (monotonic clock), so that
+  /// nothing happens that its author has given up. Answer: `applied`.
+  case apply(serial: UInt64, Author, deadline: Instant, [Intent])
+  /// Answer: `done`, when everything is on the disk and told to every kernel.
+  case synchronize
+  /// This client is a mount that changes wait for. No answer.
+  case mount(Author)
+  /// The mount has told its kernel. No answer.
+  case settle(Settlement, through: UInt64, Author)
+  /// Answer: `done`, when every mount but the author's has told its kernel.
+  case await(Settlement, through: UInt64, Author)
+  /// Answer: `done`, at once.
+  case ping
+
+  /// The version of the messages; another one is refused.
+  public static let version: UInt32 = 1
+
+  /// The largest request that an owner takes, in bytes: several of the largest values.
+  public static let largest = 128 << 20
+}
+
+extension Request {
+  /// The request as a frame.
+  public func frame(_ number: UInt64) -> [UInt8] {
+    switch self {
+    case .hello(let version, let client):
+      Frame.bytes(1, number) {
+        $0.append(version)
+        $0.append(client)
+      }
+    case .load(let location): Frame.bytes(2, number) { $0.append(location) }
+    case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
+    case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
+    case .apply(let serial, let author, let deadline, let intents):
+      Frame.bytes(5, number) {
+        $0.append(serial)
+        $0.append(author.number)
+        $0.append(deadline.nanoseconds)
+        $0.append(UInt32(intents.count))
+        for intent in intents { $0.append(intent) }
+      }
+    case .synchronize: Frame.bytes(6, number) { _ in }
+    case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
+    case .settle(let settlement, let version, let author):
+      Frame.bytes(8, number) { $0.append(settlement, version, author) }
+    case .await(let settlement, let version, let author):
+      Frame.bytes(9, number) { $0.append(settlement, version, author) }
+    case .ping: Frame.bytes(10, number) { _ in }
+    }
+  }
+
+  /// The request of a frame.
+  public init(_ frame: Frame) throws(ProtocolError) {
+    do {
+      var reader = ByteReader(frame.payload)
+      self = try reader.request(frame.kind)
+      guard reader.isAtEnd else { throw ByteReader.Unknown() }
+    } catch {
+      throw ProtocolError("a request (\(frame.kind)) that cannot be read")
+    }
+  }
+}
+
+extension ByteWriter {
+  fileprivate mutating func append(
+    _ settlement: Settlement, _ version: UInt64, _ author: Author
+  ) {
+    append(settlement.rawValue)
+    append(version)
+    append(author.number)
+  }
+
+  fileprivate mutating func append(_ intent: Intent) {
+    switch intent {
+    case .set(let key, let domain, let value, let text):
+      append(1 as UInt8)
+      append(key.string)
+      append(domain.string)
+      append(text)
+      append(counted: Document.binary(value))
+    case .describe(let key, let domain, let description):
+      append(2 as UInt8)
+      append(key.string)
+      append(domain.string)
+      append(description)
+    case .remove(let key, let domain):
+      append(3 as UInt8)
+      append(key.string)
+      append(domain.string)
+    case .createDomain(let domain):
+      append(4 as UInt8)
+      append(domain.string)
+    case .removeDomain(let domain):
+      append(5 as UInt8)
+      append(domain.string)
+    case .renameDomain(let old, let new):
+      append(6 as UInt8)
+      append(old.string)
+      append(new.string)
+    }
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func request(_ kind: UInt8) throws -> Request {
+    switch kind {
+    case 1: return .hello(version: try number(), client: try number())
+    case 2: return .load(try location())
+    case 3: return .domains(try place())
+    case 4: return .modified(try location())
+    case 5:
+      let (serial, author) = (try number(UInt64.self), try author())
+      let deadline = Instant(nanoseconds: try number())
+      let count = try number(UInt32.self)
+      var intents: [Intent] = []
+      for _ in 0..<count { intents.append(try intent()) }
+      return .apply(serial: serial, author, deadline: deadline, intents)
+    case 6: return .synchronize
+    case 7: return .mount(try author())
+    case 8: return .settle(try settlement(), through: try number(), try author())
+    case 9: return .await(try settlement(), through: try number(), try author())
+    case 10: return .ping
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func place() throws -> Place {
+    guard let place = Place(rawValue: try string()) else { throw Unknown() }
+    return place
+  }
+
+  private mutating func author() throws -> Author { Author(number: try number()) }
+
+  private mutating func settlement() throws -> Settlement {
+    guard let settlement = Settlement(rawValue: try number()) else { throw Unknown() }
+    return settlement
+  }
+
+  private mutating func intent() throws -> Intent {
+    switch try number(UInt8.self) {
+    case 1:
+      let (key, domain, text) = (try key(), try domain(), try writtenText())
+      return .set(key, domain, try value(), text)
+    case 2: return .describe(try key(), try domain(), try description())
+    case 3: return .remove(try key(), try domain())
+    case 4: return .createDomain(try domain())
+    case 5: return .removeDomain(try domain())
+    case 6: return .renameDomain(try domain(), to: try domain())
+    default: throw Unknown()
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import Glibc
+import PropertyList
+import SystemCalls
+
+/// What a process finds around it: user, host, and the directories of one store. Two processes with the
+/// same surroundings meet at the same store.
+public struct Surroundings: Sendable {
+  /// The user's lists: `$XDG_CONFIG_HOME`, `~/.config`, or the directory that was asked for.
+  public let userDirectory: String
+  /// The machine's lists: `/etc/preferences`; PREFSFS_SYSTEM_DIR replaces it (tests).
+  public let systemDirectory: String
+  /// The store's journal, lock and metadata: below `$XDG_STATE_HOME/prefsfs`.
+  public let stateDirectory: String
+  /// This host in `ByHost` names: /etc/machine-id as a UUID.
+  public let hostIdentifier: String
+  /// The user's name.
+  public let userName: String
+  /// Where the sockets of the user's stores are: `$XDG_RUNTIME_DIR/prefsfs`, else a directory of the
+  /// user's in the temporary directory.
+  public let runtimeDirectory: String
+  /// The socket of the store's owner.
+  public let socketPath: String
+
+  /// The surroundings of this process.
+  /// - Parameter store: the directory of the lists; nil: the user's own.
+  public init(store directory: String? = nil) {
+    let account = Self.account
+    let home = Self.variable("HOME") ?? account?.home ?? "/"
+    userDirectory = Self.absolute(
+      directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
+    systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
+    let state = Self.absolute(Self.variable("XDG_STATE_HOME") ?? home + "/.local/state")
+    let name = StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
+    stateDirectory = "\(state)/prefsfs/\(name)"
+    hostIdentifier = Self.hostIdentifier
+    userName = account?.name ?? ""
+    if let directory = Self.variable("XDG_RUNTIME_DIR") {
+      runtimeDirectory = directory + "/prefsfs"
+    } else {
+      runtimeDirectory = "\(Self.variable("TMPDIR") ?? "/tmp")/prefsfs-\(getuid())"
+    }
+    let all = [Files.canonicalPath(userDirectory), systemDirectory, stateDirectory]
+    socketPath = runtimeDirectory + "/" + StableHash.text(of: all.joined(separator: "\0").utf8)
+  }
+
+  /// Makes the directory of the sockets, where it is not there. Throws EPERM where it is somebody
+  /// else's, or others could put something into it.
+  public func makeRuntimeDirectory() throws(SystemError) {
+    try Files.makeDirectories(runtimeDirectory, mode: 0o700)
+    guard let status = try Files.linkStatus(runtimeDirectory),
+      status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o077 == 0
+    else {
+      throw SystemError("open", runtimeDirectory, .notPermitted)
+    }
+  }
+
+  private static func variable(_ name: String) -> String? {
+    guard let value = getenv(name) else { return nil }
+    let text = String(cString: value)
+    return text.isEmpty ? nil : text
+  }
+
+  private static var account: (name: String, home: String)? {
+    guard let entry = getpwuid(getuid()) else { return nil }
+    return (String(cString: entry.pointee.pw_name), String(cString: entry.pointee.pw_dir))
+  }
+
+  /// A path seen from the present directory.
+  private static func absolute(_ path: String) -> String {
+    if path.hasPrefix("/") { return path }
+    return (Files.realPath(".") ?? "/") + "/" + path
+  }
+
+  private static var hostIdentifier: String {
+    guard let bytes = try? Files.contents("/etc/machine-id", limit: 4096) else {
+      return "UnknownHostID"
+    }
+    let digits = String(decoding: bytes, as: UTF8.self).prefix(32).uppercased()
+    guard digits.utf8.count == 32 else { return "UnknownHostID" }
+    var rest = digits[...]
+    let parts = [8, 4, 4, 4, 12].map { count in
+      defer { rest = rest.dropFirst(count) }
+      return rest.prefix(count)
+    }
+    return parts.joined(separator: "-")
+  }
+}

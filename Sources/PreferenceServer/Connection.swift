@@ -1,0 +1,213 @@
+import Glibc
+import PreferenceEngine
+import PreferenceModel
+import PreferenceProtocol
+import Synchronization
+import SystemCalls
+
+/// One client's connection.
+///
+/// Threads: `serve`, `flush` and `leave` the server's; `tell` and `answer` any. Messages of several
+/// threads are sent one after the other, in the order in which they were given.
+final class Connection: Sendable {
+  private struct State {
+    var reader = FrameReader(largest: Request.largest)
+    var outgoing: [UInt8] = []
+    var sent = 0
+    /// The version of the messages was agreed on.
+    var client: UInt64?
+    var mounts: [Author] = []
+    var hasEnded = false
+  }
+
+  private let socket: SharedSocket
+  private unowned let server: Server
+  private let bell: Wakeup
+  private let errands: Errands
+  private let state = Mutex(State())
+
+  /// Bytes that may wait for a client that does not read.
+  private static let mostWaiting = 64 << 20
+
+  init(_ socket: SharedSocket, server: Server, bell: Wakeup, errands: Errands) {
+    self.socket = socket
+    self.server = server
+    self.bell = bell
+    self.errands = errands
+  }
+
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+  var pollEntry: pollfd {
+    let isWaiting = state.withLock { $0.sent < $0.outgoing.count }
+    return pollfd(
+      fd: socket.value.number, events: Int16(isWaiting ? POLLIN | POLLOUT : POLLIN), revents: 0)
+  }
+
+  func end() { state.withLock { $0.hasEnded = true } }
+
+  /// The client is gone.
+  func leave() {
+    socket.value.end()
+    for mount in state.withLock({ $0.mounts }) { server.places.removeMount(mount) }
+  }
+
+  // MARK: - Sending
+
+  /// A notice; a client that has not said hello gets none.
+  func tell(_ frame: [UInt8], _ version: UInt64) {
+    state.withLock { state in
+      if state.client != nil { send(frame, &state) }
+    }
+  }
+
+  /// An answer.
+  /// - Returns: whether the client will get it, whatever becomes of this process.
+  @discardableResult
+  func answer(_ number: UInt64, _ message: Message) -> Bool {
+    let frame = message.frame(number)
+    return state.withLock { state in
+      send(frame, &state)
+      return state.sent == state.outgoing.count
+    }
+  }
+
+  func flush() { state.withLock { flush(&$0) } }
+
+  private func send(_ frame: [UInt8], _ state: inout State) {
+    guard !state.hasEnded else { return }
+    let isWaiting = state.sent < state.outgoing.count
+    if isWaiting, state.outgoing.count - state.sent > Self.mostWaiting {
+      server.log("a client does not read what it is sent; its connection is ended")
+      state.hasEnded = true
+      bell.ring()
+      return
+    }
+    if isWaiting { state.outgoing += frame } else { (state.outgoing, state.sent) = (frame, 0) }
+    flush(&state)
+    if state.sent < state.outgoing.count || state.hasEnded { bell.ring() }
+  }
+
+  private func flush(_ state: inout State) {
+    while state.sent < state.outgoing.count {
+      switch socket.value.send(state.outgoing[state.sent...]) {
+      case .moved(let count): state.sent += count
+      case .later: return
+      case .ended:
+        state.hasEnded = true
+        return
+      }
+    }
+    if !state.outgoing.isEmpty { (state.outgoing, state.sent) = ([], 0) }
+  }
+
+  // MARK: - Requests
+
+  /// Carries out what has come.
+  /// - Returns: whether there was a request.
+  func serve() -> Bool {
+    var wasBusy = false
+    do {
+      receive()
+      while let frame = try state.withLock({ state throws(ProtocolError) in try state.reader.next()
+      }) {
+        wasBusy = true
+        try serve(try Request(frame), frame.number)
+      }
+    } catch {
+      server.log("a client was refused: \(error)")
+      answer(0, .failed(EngineError(.system(.invalidArgument), "\(error)")))
+      end()
+    }
+    return wasBusy
+  }
+
+  private func receive() {
+    var file: SharedDescriptor?
+    state.withLock { state in
+      if case .ended = socket.value.receive(into: &state.reader.bytes, &file) {
+        state.hasEnded = true
+      }
+    }
+  }
+
+  private func serve(_ request: Request, _ number: UInt64) throws(ProtocolError) {
+    if case .hello(let version, let client) = request {
+      return try welcome(version, client, number)
+    }
+    guard let client = state.withLock({ $0.client }) else {
+      throw ProtocolError("a request before hello")
+    }
+    switch request {
+    case .hello: break
+    case .apply(let serial, let author, let deadline, let intents):
+      apply(intents, author, Origin(client: client, serial: serial), deadline, number)
+    case .load, .domains, .modified:
+      errands.put { [self] places in answer(number, Self.answer(request, places)) }
+    case .synchronize:
+      errands.synchronize { [self] failure in answer(number, failure.map { .failed($0) } ?? .done) }
+    case .ping: answer(number, .done)
+    case .mount(let author):
+      state.withLock { $0.mounts.append(author) }
+      server.places.addMount(author)
+    case .settle(let settlement, let version, let author):
+      server.places.settle(settlement, through: version, by: author)
+    case .await(let settlement, let version, let author):
+      server.places.whenSettled(settlement, through: version, except: author) { [weak self] in
+        self?.answer(number, .done)
+      }
+    }
+  }
+
+  private func welcome(
+    _ version: UInt32, _ client: UInt64, _ number: UInt64
+  ) throws(ProtocolError) {
+    guard version == Request.version, client != 0, let file = server.number.descriptor else {
+      throw ProtocolError(
+        "it speaks version \(version) of the messages, this program \(Request.version); "
+          + "use programs of one version")
+    }
+    let places = server.places
+    state.withLock { state in
+      // From here on the client gets notices: of every change after this version.
+      let message = Message.welcome(version: places.version, isReadOnly: places.isReadOnly)
+      let frame = message.frame(number)
+      guard case .moved(let count) = socket.value.send(frame, with: file.value) else {
+        state.hasEnded = true
+        return
+      }
+      state.client = client
+      if count < frame.count { (state.outgoing, state.sent) = (frame, count) }
+    }
+  }
+
+  private func apply(
+    _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant,
+    _ number: UInt64
+  ) {
+    do throws(EngineError) {
+      let changeset = try server.places.serve(
+        intents, by: author, origin: origin, until: deadline)
+      let message = Message.applied(version: changeset.version, time: changeset.time)
+      if answer(number, message) { server.places.noteAnswered(origin) }
+    } catch {
+      answer(number, .failed(error))
+    }
+  }
+
+  /// What waits for a disk.
+  private static func answer(_ request: Request, _ places: LocalPlaces) -> Message {
+    do throws(EngineError) {
+      switch request {
+      case .load(let location):
+        let (domain, version) = try places.snapshot(of: location)
+        return .snapshot(domain.contents, version: version)
+      case .domains(let place): return .domains(try places.domains(in: place))
+      case .modified(let location): return .time(try places.modified(location))
+      case .hello, .apply, .synchronize, .mount, .settle, .await, .ping: return .done
+      }
+    } catch {
+      return .failed(error)
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import Glibc
+import PreferenceEngine
+import PreferenceModel
+import PreferenceProtocol
+import Synchronization
+import SystemCalls
+
+/// The owner's side: serves the places of a store to other processes of the same user.
+///
+/// Promises: a client of another user, of another version, or that sends what is no request is
+/// refused, with no harm to others; so is one that does not take what it is sent (64 MiB at most wait
+/// for it). Every client is told of every change, in order, before whoever made it gets his answer;
+/// the shared number is raised between the two, so that a reader who sees the old number may
+/// read what he knows.
+///
+/// Threads: the server's own, which waits for connections and requests and never for a disk; the
+/// errands', which reads lists and waits for fsync(2); notices come on the thread of whoever made the
+/// change. Locks: `connections`; a connection's own, inside of it or alone.
+///
+/// Half-broken states: the name of a socket that nobody listens at is what a crash leaves; the next
+/// owner, who has the store's lock, replaces it.
+public final class Server: Sendable {
+  let places: LocalPlaces
+  let number: SharedNumber
+  let log: @Sendable (String) -> Void
+  private let listener: SharedSocket
+  private let path: String
+  private let bell: Wakeup
+  private let errands: Errands
+  private let state: Mutex<State>
+  private let thread = Mutex<WorkerThread?>(nil)
+
+  private struct State {
+    var connections: [Connection] = []
+    var isStopping = false
+    var idleSince = Instant.now
+  }
+
+  /// Begins to serve.
+  /// - Parameter path: the socket's name; what is there is replaced.
+  public init(
+    places: LocalPlaces, path: String, log: @escaping @Sendable (String) -> Void
+  ) throws(SystemError) {
+    self.places = places
+    self.path = path
+    self.log = log
+    number = try SharedNumber()
+    number.raise(to: places.version)
+    listener = SharedSocket(try Socket.listening(at: path))
+    bell = try Wakeup()
+    errands = try Errands(places: places)
+    state = Mutex(State())
+    places.observe(except: nil) { [weak self] notice in self?.tell(notice) }
+    let worker = try WorkerThread(name: "prefs-server") { [self] in run() }
+    thread.withLock { $0 = worker }
+  }
+
+  /// Ends every connection; no request is carried out any more when it returns.
+  public func stop() {
+    state.withLock { $0.isStopping = true }
+    bell.ring()
+    thread.withLock { $0.take() }?.join()
+    errands.stop()
+    // The name stays: the next owner, who may be there already, replaces it.
+  }
+
+  /// Since when there has been no client; nil: there is one.
+  public var idleSince: Instant? {
+    state.withLock { $0.connections.isEmpty ? $0.idleSince : nil }
+  }
+
+  // MARK: - Notices
+
+  private func tell(_ notice: Notice) {
+    let connections = state.withLock { $0.connections }
+    if !connections.isEmpty {
+      let frame = Message.notice(notice).frame(0)
+      for connection in connections { connection.tell(frame, notice.changeset.version) }
+    }
+    number.raise(to: notice.changeset.version)
+  }
+
+  // MARK: - The server's thread
+
+  private func run() {
+    var lastRequest = Instant.now
+    while !state.withLock({ $0.isStopping }) {
+      let connections = state.withLock { $0.connections }
+      // A wake-up costs more than most requests: see ReceiveLoop.
+      let isBusy = Instant.now.nanoseconds - lastRequest.nanoseconds < Self.patience
+      var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
+      entries.append(pollfd(fd: listener.value.number, events: Int16(POLLIN), revents: 0))
+      entries += connections.map(\.pollEntry)
+      guard poll(&entries, nfds_t(entries.count), isBusy ? 0 : -1) > 0 else { continue }
+      if entries[0].revents != 0 { bell.clear() }
+      if entries[1].revents != 0 { accept() }
+      for (connection, entry) in zip(connections, entries.dropFirst(2)) where entry.revents != 0 {
+        connection.flush()
+        if connection.serve() { lastRequest = .now }
+      }
+      removeEnded()
+    }
+    for connection in state.withLock({ $0.connections }) { connection.end() }
+    removeEnded()
+  }
+
+  private static let patience: Int64 = 50_000
+
+  private func accept() {
+    do throws(SystemError) {
+      while let socket = try listener.value.accept() {
+        guard let peer = socket.peer, peer.user == geteuid() else {
+          log("a connection of another user was refused")
+          continue
+        }
+        let connection = Connection(
+          SharedSocket(socket), server: self, bell: bell, errands: errands)
+        state.withLock { $0.connections.append(connection) }
+      }
+    } catch {
+      log("a connection could not be taken: \(error)")
+    }
+  }
+
+  private func removeEnded() {
+    let ended = state.withLock { state in
+      let ended = state.connections.filter(\.hasEnded)
+      guard !ended.isEmpty else { return ended }
+      state.connections.removeAll(where: \.hasEnded)
+      if state.connections.isEmpty { state.idleSince = .now }
+      return ended
+    }
+    for connection in ended { connection.leave() }
+  }
+}

@@ -1,0 +1,163 @@
+import CLinux
+import Glibc
+
+/// A stream between two processes of one machine (unix(7)); nobody else can open it than the user
+/// whose directory its name is in. All calls but `wait` return at once.
+public struct Socket: ~Copyable, Sendable {
+  private let descriptor: Descriptor
+
+  private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  /// For poll(2).
+  public var number: CInt { descriptor.number }
+
+  private static func make() throws(SystemError) -> Descriptor {
+    let type = CInt(SOCK_STREAM.rawValue) | prefsfs_sock_cloexec | prefsfs_sock_nonblock
+    let number = socket(AF_UNIX, type, 0)
+    if number < 0 { throw SystemError("socket", "") }
+    return Descriptor(owning: number)
+  }
+
+  /// A name for others to connect to, mode 0600; one that is there already is replaced.
+  public static func listening(at path: String) throws(SystemError) -> Socket {
+    let made = try make()
+    try Files.remove(path)
+    let status = try withAddress(path) { bind(made.number, $0, $1) }
+    if status != 0 { throw SystemError("bind", path) }
+    if chmod(path, 0o600) != 0 { throw SystemError("chmod", path) }
+    if listen(made.number, 128) != 0 { throw SystemError("listen", path) }
+    return Socket(made)
+  }
+
+  /// Connects; nil where nobody listens.
+  public static func connected(to path: String) throws(SystemError) -> Socket? {
+    let made = try make()
+    let status = try withAddress(path) { address, size in
+      systemCall("connect", path) { connect(made.number, address, size) }
+    }
+    if status == 0 { return Socket(made) }
+    switch Errno.current {
+    case .noSuchFile, Errno(rawValue: ECONNREFUSED), .wouldBlock: return nil
+    default: throw SystemError("connect", path)
+    }
+  }
+
+  /// Two ends, for tests.
+  public static func pair() throws(SystemError) -> (SharedSocket, SharedSocket) {
+    var numbers: [CInt] = [-1, -1]
+    let type = CInt(SOCK_STREAM.rawValue) | prefsfs_sock_cloexec | prefsfs_sock_nonblock
+    if socketpair(AF_UNIX, type, 0, &numbers) != 0 { throw SystemError("socketpair", "") }
+    return (
+      SharedSocket(Socket(Descriptor(owning: numbers[0]))),
+      SharedSocket(Socket(Descriptor(owning: numbers[1])))
+    )
+  }
+
+  private static func withAddress<Result>(
+    _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) throws(SystemError) -> Result {
+    var address = sockaddr_un()
+    let room = MemoryLayout.size(ofValue: address.sun_path)
+    guard path.utf8.count < room else { throw SystemError("socket", path, .nameTooLong) }
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+
+  /// The next who connects; nil: nobody now.
+  public func accept() throws(SystemError) -> Socket? {
+    let number = prefsfs_accept(descriptor.number)
+    if number >= 0 { return Socket(Descriptor(owning: number)) }
+    switch Errno.current {
+    case .wouldBlock, .interrupted, Errno(rawValue: ECONNABORTED): return nil
+    default: throw SystemError("accept", "")
+    }
+  }
+
+  /// The user of the process at the other end, as the kernel has it, and its process.
+  public var peer: (user: uid_t, process: pid_t)? {
+    var credentials = prefsfs_ucred()
+    var size = socklen_t(MemoryLayout.size(ofValue: credentials))
+    guard getsockopt(number, SOL_SOCKET, prefsfs_so_peercred, &credentials, &size) == 0 else {
+      return nil
+    }
+    return (credentials.uid, credentials.pid)
+  }
+
+  /// What came of a call that moves bytes.
+  public enum Progress: Equatable, Sendable {
+    /// So many bytes.
+    case moved(Int)
+    /// None now.
+    case later
+    /// The other end is gone.
+    case ended
+  }
+
+  /// Sends what there is room for.
+  public func send(_ bytes: ArraySlice<UInt8>) -> Progress {
+    let count = bytes.withUnsafeBytes { buffer in
+      systemCall("send", "") {
+        Glibc.send(number, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL))
+      }
+    }
+    return Self.progress(count)
+  }
+
+  /// Sends at least one byte, and with it a descriptor, which the other end gets a copy of.
+  public func send(_ bytes: [UInt8], with file: borrowing Descriptor) -> Progress {
+    let file = file.number
+    let count = bytes.withUnsafeBytes { buffer in
+      systemCall("sendmsg", "") {
+        prefsfs_send_descriptor(number, buffer.baseAddress, buffer.count, file)
+      }
+    }
+    return Self.progress(count)
+  }
+
+  /// Appends what has come to the bytes; a descriptor that came with it is put into `file`.
+  public func receive(
+    into bytes: inout [UInt8], _ file: inout SharedDescriptor?
+  ) -> Progress {
+    var came: CInt = -1
+    var count = 0
+    let piece = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, filled in
+      count = systemCall("recvmsg", "") {
+        prefsfs_receive(number, buffer.baseAddress, buffer.count, &came)
+      }
+      filled = max(count, 0)
+    }
+    if came >= 0 { file = SharedDescriptor(Descriptor(owning: came)) }
+    if bytes.isEmpty { bytes = piece } else { bytes += piece }
+    return count == 0 ? .ended : Self.progress(count)
+  }
+
+  private static func progress(_ count: Int) -> Progress {
+    if count >= 0 { return .moved(count) }
+    return Errno.current == .wouldBlock ? .later : .ended
+  }
+
+  /// Waits until there is something to receive, or, where asked for, room to send.
+  /// - Returns: false when the deadline passed first.
+  public func wait(until deadline: Instant?, sending: Bool = false) -> Bool {
+    var entry = pollfd(fd: number, events: Int16(sending ? POLLIN | POLLOUT : POLLIN), revents: 0)
+    let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
+    return poll(&entry, 1, timeout) != 0
+  }
+
+  /// Both directions end; who waits in `wait`, here or there, is woken.
+  public func end() { shutdown(number, CInt(SHUT_RDWR)) }
+}
+
+/// A socket with several owners.
+public final class SharedSocket: Sendable {
+  /// The socket.
+  public let value: Socket
+
+  /// Takes it over.
+  public init(_ value: consuming Socket) { self.value = value }
+}

@@ -1,0 +1,3 @@
+import Glibc
+
+exit(Program.run(Array(CommandLine.arguments.dropFirst())))

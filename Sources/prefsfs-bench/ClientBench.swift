@@ -1,0 +1,219 @@
+import Foundation
+import PreferenceClient
+import PreferenceEngine
+import PreferenceModel
+import PreferenceProtocol
+import PreferenceSearch
+import PreferenceServer
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// A store as programs use it: in its owner, and as a client of an owner in another process
+/// (`prefsd`), beside what they use today.
+enum ClientBench {
+  private static let author = Author.unique()
+
+  /// - Parameter directory: empty; everything happens below it.
+  static func run(_ directory: String) -> Int32 {
+    do {
+      let report = Report()
+      let names = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
+      for name in names {
+        try Files.makeDirectories("\(directory)/\(name)", mode: 0o700)
+        setenv(name, "\(directory)/\(name)", 1)
+      }
+      setenv("PREFSFS_SYSTEM_DIR", directory + "/system", 1)
+      try reads(directory, report)
+      try changes(report)
+      try together(report)
+      try takeover(report)
+      return 0
+    } catch {
+      print("prefsfs-bench: \(error)")
+      return 1
+    }
+  }
+
+  private static func key(_ index: Int) -> Key { Key("NSWindow Frame Setting \(index)") }
+
+  private static func domain(_ count: Int) -> DomainName { DomainName("com.example.keys\(count)") }
+
+  /// A store of its own in this process, below the directory.
+  private static func owned(_ directory: String) throws -> OwnedStore {
+    try OwnedStore(Surroundings(store: directory)) { print($0) }
+  }
+
+  private static func fill(_ engine: SearchEngine, _ count: Int) throws {
+    guard case .dictionary(let values) = CodecBench.sample(count) else { return }
+    let all = values.map { Intent.set($0.key, domain(count), $0.value, .canonical) }
+    for start in stride(from: 0, to: all.count, by: 1000) {
+      _ = try engine.apply(Array(all[start..<min(start + 1000, all.count)]), by: author)
+    }
+  }
+
+  // MARK: - Reads
+
+  private static func reads(_ directory: String, _ report: Report) throws {
+    let own = try owned(directory + "/owned")
+    defer { own.close() }
+    let owner = SearchEngine(places: own.places)
+    let member = try Member(clientOf: Surroundings()) { print($0) }
+    defer { member.close() }
+    let client = SearchEngine(places: member)
+    for engine in [owner, client] { try fill(engine, 1000) }
+    let subjects = [
+      ("owner", owner.reader(of: domain(1000))), ("client", client.reader(of: domain(1000))),
+    ]
+    let table = Mutex(try self.table(client))
+    let foundation = try defaults(client)
+    for (title, key, goal) in [
+      ("read, hit", key(7), "x1.0 of the dictionary"),
+      ("read, miss", Key("no such key"), "x0.6 of the dictionary"),
+    ] {
+      let name = key.string
+      var all: [(name: String, run: () -> Double)] = subjects.map { subject, reader in
+        (subject, { Bench.time(200_000) { _ in _ = try? reader.value(key) } })
+      }
+      all.append(
+        ("dictionary", { Bench.time(200_000) { _ in _ = table.withLock { $0[name] } } }))
+      all.append(
+        ("Foundation", { Bench.time(20_000) { _ in _ = foundation.object(forKey: name) } }))
+      if let dconf = DConf(directory, Array(try self.table(client).keys)) {
+        all.append(("dconf", { Bench.time(50_000) { _ in dconf.read(name) } }))
+      }
+      report.add(title, .nanoseconds, Bench.samples(all), goal: goal)
+    }
+  }
+
+  private static func table(_ engine: SearchEngine) throws -> [String: Value] {
+    var table: [String: Value] = [:]
+    for key in try engine.keys(of: domain(1000)) {
+      table[key.string] = try engine.resolve(key, in: domain(1000))?.value
+    }
+    return table
+  }
+
+  private static func defaults(_ engine: SearchEngine) throws -> UserDefaults {
+    let defaults = UserDefaults(suiteName: "foundation") ?? .standard
+    for key in try engine.keys(of: domain(1000)) { defaults.set(key.string, forKey: key.string) }
+    return defaults
+  }
+
+  // MARK: - Changes
+
+  private static func changes(_ report: Report) throws {
+    let member = try Member(clientOf: Surroundings()) { print($0) }
+    defer { member.close() }
+    let client = SearchEngine(places: member)
+    for count in [10, 1000, 100_000] { try fill(client, count) }
+    for isSynchronous in [false, true] {
+      for writers in [1, 4, 16] {
+        let samples = try [100_000, 1000, 10].map { count in
+          Report.Samples(
+            subject: "\(count) keys",
+            values: try (0..<3).map { _ in try set(count, writers, isSynchronous) })
+        }
+        let title = "set\(isSynchronous ? ", synchronize" : ""), \(writers) writers"
+        report.add(title, .nanoseconds, samples)
+      }
+    }
+    try fill(client, 10_000)
+    let reader = client.reader(of: domain(10_000))
+    let foundation = UserDefaults(suiteName: "large") ?? .standard
+    for index in 0..<10_000 { foundation.set("value \(index)", forKey: "Key \(index)") }
+    report.add(
+      "set, then read, 10,000 keys", .nanoseconds,
+      Bench.samples(
+        [
+          (
+            "client",
+            {
+              Bench.time(1000) { index in
+                try? set(client, domain(10_000), index)
+                _ = try? reader.value(key(index % 10))
+              }
+            }
+          ),
+          (
+            "Foundation",
+            {
+              Bench.time(20) { index in
+                foundation.set("text \(index)", forKey: "Key 1")
+                _ = foundation.string(forKey: "Key 2")
+              }
+            }
+          ),
+        ], rounds: 5))
+  }
+
+  private static func set(_ engine: SearchEngine, _ domain: DomainName, _ index: Int) throws {
+    let value = Value.integer(WideInteger(Instant.now.nanoseconds))
+    _ = try engine.apply([.set(key(index % 10), domain, value, .canonical)], by: author)
+  }
+
+  /// Nanoseconds of one set, when so many connections set at once.
+  private static func set(
+    _ count: Int, _ writers: Int, _ isSynchronous: Bool
+  ) throws -> Double {
+    let repetitions = isSynchronous ? 100 : 1000
+    let members = try (0..<writers).map { _ in
+      try Member(clientOf: Surroundings()) { print($0) }
+    }
+    defer { for member in members { member.close() } }
+    let start = Instant.now
+    let threads = try members.map { member in
+      try WorkerThread(name: "writer") {
+        let engine = SearchEngine(places: member)
+        for index in 0..<repetitions {
+          try? set(engine, domain(count), index)
+          if isSynchronous { try? engine.synchronize() }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    return Double(Instant.now.nanoseconds - start.nanoseconds) / Double(repetitions * writers)
+  }
+
+  /// Two clients take turns: one sets, the other reads that.
+  private static func together(_ report: Report) throws {
+    let members = try (0..<2).map { _ in try Member(clientOf: Surroundings()) { print($0) } }
+    defer { for member in members { member.close() } }
+    let engines = members.map { SearchEngine(places: $0) }
+    let readers = engines.map { $0.reader(of: domain(1000)) }
+    let samples = Bench.samples([
+      (
+        "client",
+        {
+          Bench.time(2000) { index in
+            try? set(engines[index % 2], domain(1000), 1)
+            _ = try? readers[(index + 1) % 2].value(key(1))
+          }
+        }
+      )
+    ])
+    report.add("set by one, read by the other", .nanoseconds, samples)
+  }
+
+  /// kill -9 of the owner until a client's next set has returned.
+  private static func takeover(_ report: Report) throws {
+    let member = try Member(clientOf: Surroundings()) { print($0) }
+    defer { member.close() }
+    let client = SearchEngine(places: member)
+    let lock = Surroundings().stateDirectory + "/lock"
+    let samples = Bench.samples(
+      [
+        (
+          "client",
+          {
+            try? set(client, domain(10), 1)
+            let text = (try? Files.contents(lock, limit: 64)) ?? []
+            guard let owner = pid_t(String(decoding: text, as: UTF8.self)) else { return .nan }
+            kill(owner, SIGKILL)
+            return Bench.time(1) { _ in try? set(client, domain(10), 1) }
+          }
+        )
+      ], rounds: 5)
+    report.add("kill -9 of prefsd until a set returns", .nanoseconds, samples)
+  }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import Support
+import Testing
+
+/// Programs that use a store as clients: who owns it for them, and what they can rely on.
+@Suite("Clients") struct ClientTests {
+  private func owner(of sandbox: Sandbox) -> pid_t? {
+    pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
+  }
+
+  @Test(
+    "a client starts prefsd where there is no owner; its changes are in the list when that ends")
+  func started() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K='old')")
+      #expect(sandbox.shell("$PROBE get d K").output == "old\n")
+      #expect(sandbox.shell("$PROBE set d K new && $PROBE get d K").output == "new\n")
+      let pid = try #require(owner(of: sandbox))
+      #expect(sandbox.shell("cat /proc/\(pid)/comm").output == "prefsd\n")
+      kill(pid, SIGTERM)
+      sandbox.waitUntil("! kill -0 \(pid) 2> /dev/null")
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['K']") == "new")
+    }
+  }
+
+  @Test("prefsd ends when nobody has been there for a while; its help and exit statuses")
+  func idle() throws {
+    try withSandbox { sandbox in
+      #expect(sandbox.shell("$PREFSD --idle 0.3").status == 0)
+      let pid = try #require(owner(of: sandbox))
+      #expect(sandbox.shell("$PREFSD").status == 0, "somebody owns the store already")
+      #expect(owner(of: sandbox) == pid)
+      sandbox.waitUntil("! kill -0 \(pid) 2> /dev/null")
+      #expect(sandbox.shell("$PREFSD --help").output.hasPrefix("usage: prefsd"))
+      #expect(sandbox.shell("$PREFSD --nonsense").status == 2)
+      #expect(sandbox.shell("XDG_STATE_HOME=/dev/null $PREFSD").status == 1)
+    }
+  }
+
+  @Test("a mount owns the store; a client reads and sets through it")
+  func besideMount() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      #expect(sandbox.shell("$PROBE get d Integer").output == "42\n")
+      #expect(
+        sandbox.shell("$PROBE set d String changed sync; cat $M/d/String").output == "changed\n")
+      #expect(sandbox.shell("echo 43 > $M/d/Integer; $PROBE get d Integer").output == "43\n")
+      #expect(owner(of: sandbox) == mount.pid)
+    }
+  }
+
+  @Test(
+    "four processes with 100 keys of their own each: all 400 are there",
+    arguments: ["fast", "sync"])
+  func fourProcesses(_ way: String) throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "for n in 0 1 2 3; do $PROBE keys d $((n * 100)) 100 \(way) > $C/../out$n & done; wait; "
+          + "cat $C/../out? | wc -l")
+      #expect(outcome.output == "400\n", "\(outcome)")
+      #expect(
+        sandbox.shell("for k in 0 99 250 399; do $PROBE get d Key$k; done").output
+          == "0\n99\n250\n399\n")
+      let pid = try #require(owner(of: sandbox))
+      kill(pid, SIGKILL)
+      #expect(sandbox.shell("$PROBE get d Key399").output == "399\n")
+      let next = try #require(owner(of: sandbox))
+      #expect(next != pid)
+      kill(next, SIGTERM)
+      sandbox.waitUntil("! kill -0 \(next) 2> /dev/null")
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "len(d)") == "400")
+    }
+  }
+
+  @Test("kill -9 of prefsd during a loop: the loop goes on, every value that was printed is there")
+  func killed() throws {
+    try withSandbox { sandbox in
+      let loop = try sandbox.start("$PROBE count d K 2 > $C/../out 2> $C/../errors")
+      for _ in 0..<5 {
+        usleep(300_000)
+        if let pid = owner(of: sandbox), sandbox.shell("cat /proc/\(pid)/comm").output == "prefsd\n"
+        {
+          kill(pid, SIGKILL)
+        }
+      }
+      loop.waitUntilExit()
+      #expect(loop.terminationStatus == 0, "\(sandbox.shell("cat $C/../errors"))")
+      let last = sandbox.shell("tail -1 $C/../out").output
+      #expect(sandbox.shell("$PROBE get d K").output == last)
+    }
+  }
+
+  @Test("set and then the end of the program, or kill -9 of it: the value is there")
+  func lastWords() throws {
+    try withSandbox { sandbox in
+      for index in 0..<10 {
+        #expect(sandbox.shell("$PROBE set d K v\(index)").status == 0)
+        #expect(sandbox.shell("$PROBE get d K").output == "v\(index)\n")
+      }
+    }
+  }
+
+  @Test("a watcher hears of what others change, once")
+  func watch() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let watcher = try sandbox.start("$PROBE watch d 2 > $C/../changes")
+      sandbox.waitUntil("grep -q watching $C/../changes")
+      usleep(100_000)
+      sandbox.shell(
+        "echo 43 > $M/d/Integer; echo 43 > $M/d/Integer; rm $M/d/String; echo x > $M/d/New")
+      watcher.waitUntilExit()
+      let lines = sandbox.shell("sort $C/../changes | uniq").output
+      for line in ["changed Integer", "removed String", "created New"] {
+        #expect(lines.contains(line + "\n"), "\(lines)")
+      }
+    }
+  }
+
+  @Test("a read of what has not changed makes no system call")
+  func noSystemCall() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      // A file for each thread; the one that reads calls getppid before and after.
+      let outcome = sandbox.shell(
+        "strace -ff -o $C/../calls $PROBE read d Integer 10000; "
+          + "awk '/getppid/ { on = !on; next } on' $(grep -l getppid $C/../calls.*)")
+      #expect(outcome.output == "42\n", "\(outcome)")
+    }
+  }
+
+  @Test("random kills of owner, clients and drivers under load")
+  func faults() throws {
+    try withSandbox { sandbox in
+      let rounds = ProcessInfo.processInfo.environment["PREFSFS_FAULT_ROUNDS"] ?? "200"
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      let outcome = sandbox.shell(
+        "timeout 250 /usr/bin/python3 \(Program.suite("faults.py")) \(programs) \(rounds)")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+}

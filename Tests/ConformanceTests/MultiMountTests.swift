@@ -1,0 +1,123 @@
+import Foundation
+import Support
+import Testing
+
+/// Two mounts of one store (laws 6 and 7), and what becomes of them when the owner goes.
+@Suite("Several mounts of a store") struct MultiMountTests {
+  /// Runs the body with mounts at `$M` (the owner) and `$M2`.
+  private func withTwoMounts(
+    _ arguments: [String] = [], second: [String] = [],
+    _ body: (Sandbox, Mount, Mount) throws -> Void
+  ) throws {
+    try withMount(arguments, prepare: Fixture.make) {
+      (sandbox: Sandbox, one: Mount) throws -> Void in
+      let other = try Mount(sandbox, second, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      try body(sandbox, one, other)
+    }
+  }
+
+  @Test("what is written in one is read in the other by the next command, 1,000 times")
+  func coherent() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "for i in $(seq 500); do "
+          + "echo $i > $M/d/Integer; read x < $M2/d/Integer; [ $x = $i ] || echo stale $i $x; "
+          + "echo -$i > $M2/d/Integer; read x < $M/d/Integer; [ $x = -$i ] || echo stale -$i $x; "
+          + "done")
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
+  @Test("keys and domains that come, change type and go are seen in the other")
+  func entries() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      sandbox.shell("ls $M2 $M2/d; cat $M2/d/New $M2/d/Inherited $M2/fresh/K")
+      #expect(sandbox.shell("echo x > $M/d/New; mkdir $M/fresh; echo 1 > $M/fresh/K").status == 0)
+      sandbox.waitUntil("test \"$(cat $M2/d/New $M2/fresh/K)\" = \"$(printf 'x\\n1')\"")
+      sandbox.waitUntil("ls $M2/d | grep -q New && ls $M2 | grep -q fresh")
+      #expect(sandbox.shell("rm $M2/d/New; mv $M2/fresh $M2/moved").status == 0)
+      sandbox.waitUntil("! cat $M/d/New 2> /dev/null && test $(cat $M/moved/K) = 1")
+      #expect(sandbox.shell("echo 5 > $M2/NSGlobalDomain/Inherited").status == 0)
+      sandbox.waitUntil("test \"$(cat $M/d/Inherited)\" = 5")
+    }
+  }
+
+  @Test("each has its own arguments; one that only reads follows")
+  func options() throws {
+    try withTwoMounts(["--", "-Integer", "7"], second: ["-o", "ro"]) {
+      (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M/d/Integer $M2/d/Integer").output == "7\n42\n")
+      #expect(sandbox.shell("echo 9 > $M/d/Integer").status != 0)
+      #expect(sandbox.shell("echo 2.5 > $M/d/Real; cat $M2/d/Real").output == "2.5\n")
+      #expect(sandbox.shell("echo 3.5 > $M2/d/Real").errors.contains("Read-only"))
+    }
+  }
+
+  @Test("watchers of one hear of what was done in the other")
+  func watched() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let watcher = try sandbox.watch(["mount2/d"])
+      defer { kill(watcher.processIdentifier, SIGKILL) }
+      sandbox.shell("echo 5 > $M/d/Integer; echo x > $M/d/Fresh; rm $M/d/String")
+      for event in [
+        "CLOSE_WRITE,CLOSE mount2/d/Integer", "CREATE mount2/d/Fresh", "DELETE mount2/d/String",
+      ] {
+        sandbox.waitUntil("grep -qF '\(event)' $C/../events")
+      }
+    }
+  }
+
+  @Test("creating, renaming and removing in one domain through both: no deadlock")
+  func stress() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let seconds = ProcessInfo.processInfo.environment["PREFSFS_STRESS_SECONDS"] ?? "8"
+      let outcome = sandbox.shell(
+        "timeout 100 /usr/bin/python3 \(Program.suite("mounts.py")) $M/d $M2/d \(seconds)")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+
+  @Test("the owner is killed: the other goes on, and nothing that was acknowledged is lost")
+  func killed() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M2/d/*; echo 5 > $M2/d/Integer; echo 1 > $M/d/Real").status == 0)
+      kill(one.pid, SIGKILL)
+      let outcome = sandbox.shell(
+        "for i in $(seq 100); do echo $i > $M2/d/Integer || exit 1; done; cat $M2/d/Integer $M2/d/Real"
+      )
+      #expect(outcome.output == "100\n1\n", "\(outcome)\n\(other.log)")
+      one.crash()
+    }
+  }
+
+  @Test("the owner is stopped: reads go on, a write times out, and then all is well")
+  func stopped() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M2/d/*").status == 0)
+      kill(one.pid, SIGSTOP)
+      let write = try sandbox.start("echo 5 2> $C/../error > $M2/d/Integer; echo $? > $C/../status")
+      let start = Date()
+      #expect(sandbox.shell("sleep 0.3; cat $M2/d/String; ls $M2/d").status == 0)
+      #expect(sandbox.shell("getfattr -n user.prefs.type $M2/d/Real").status == 0)
+      #expect(Date().timeIntervalSince(start) < 3)
+      write.waitUntilExit()
+      #expect(sandbox.shell("cat $C/../status").output == "1\n")
+      #expect(sandbox.shell("cat $C/../error").output.contains("timed out"))
+      kill(one.pid, SIGCONT)
+      #expect(sandbox.shell("echo 6 > $M2/d/Integer; cat $M/d/Integer").output == "6\n")
+      #expect(sandbox.shell("sleep 0.2; cat $M2/d/Integer").output == "6\n")
+    }
+  }
+
+  @Test("the owner ends cleanly: the other takes over, with everything")
+  func ended() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in
+      sandbox.shell("echo 5 > $M/d/Integer")
+      one.unmount()
+      #expect(
+        sandbox.shell("cat $M2/d/Integer; echo 6 > $M2/d/Integer; cat $M2/d/Integer").output
+          == "5\n6\n")
+    }
+  }
+}

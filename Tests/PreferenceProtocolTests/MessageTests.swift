@@ -1,0 +1,119 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import PreferenceProtocol
+
+@Suite("Messages") struct MessageTests {
+  static let location = Location(.anyUser, "com.example.app")
+  static let requests: [Request] = [
+    .hello(version: 1, client: .max), .load(location), .domains(.host), .modified(location),
+    .apply(
+      serial: 7, Author(number: 3), deadline: Instant(nanoseconds: 5),
+      [
+        .set("K", "d", ["a", 1.5, ["k": true]], .exact([0, 255])), .set("", "d", "é", .unknown),
+        .set("N", "d", .data([]), .canonical), .describe("K", "d", Description(mode: 0o640)),
+        .describe("K", "d", Description(modified: Timestamp(nanoseconds: -1))), .remove("K", "d"),
+        .createDomain("new"), .removeDomain("old"), .renameDomain("a", to: "b"),
+      ]),
+    .synchronize, .mount(Author(number: 9)), .settle(.attributes, through: 5, Author(number: 9)),
+    .await(.entries, through: .max, Author(number: 0)), .ping,
+  ]
+
+  static var contents: DomainSnapshot.Contents {
+    var contents = DomainSnapshot.Contents()
+    contents.exists = true
+    contents.modified = Timestamp(nanoseconds: 17)
+    contents.entries["K"] = StoredValue(
+      5, Metadata(text: Array(" 5\n".utf8), modified: Timestamp(nanoseconds: 3), mode: 0o600))
+    contents.entries[""] = StoredValue(
+      "", Metadata(text: nil, modified: Timestamp(nanoseconds: 4)))
+    return contents
+  }
+
+  static var notice: Notice {
+    var changeset = Changeset(
+      [
+        .init(location, .set("K", [1], .canonical)), .init(location, .remove("L")),
+        .init(location, .createDomain), .init(location, .removeDomain),
+        .init(location, .describe("M", Description(mode: 0o400))),
+      ], time: Timestamp(nanoseconds: 99))
+    changeset.version = 1 << 63
+    return Notice(
+      changeset: changeset, events: [KeyEvent("d", "K", .created), KeyEvent("d", "L", .removed)],
+      author: Author(number: 2), origin: Origin(client: 1, serial: 2))
+  }
+
+  static let messages: [Message] = [
+    .welcome(version: 12, isReadOnly: true), .snapshot(contents, version: 5),
+    .snapshot(DomainSnapshot.Contents(), version: 0), .domains(["a", "é"]), .domains([]),
+    .time(Timestamp(nanoseconds: -5)), .time(nil),
+    .applied(version: 3, time: Timestamp(nanoseconds: 8)), .done,
+    .failed(EngineError(.forced, domain: "d", key: "K", "because")),
+    .failed(EngineError(.system(.noSpace), "full")), .failed(EngineError(.ownerGone, "")),
+    .notice(notice), .notice(Notice(changeset: Changeset(), author: nil)),
+  ]
+
+  private func frame(_ bytes: [UInt8]) throws -> Frame {
+    var reader = FrameReader(largest: 1 << 20)
+    reader.bytes = bytes
+    return try #require(try reader.next())
+  }
+
+  @Test("a request comes out as it went in", arguments: requests)
+  func request(_ request: Request) throws {
+    let frame = try frame(request.frame(77))
+    #expect(try Request(frame) == request && frame.number == 77)
+  }
+
+  @Test("a message comes out as it went in", arguments: messages)
+  func message(_ message: Message) throws {
+    let frame = try frame(message.frame(1))
+    #expect(try Message(frame) == message && frame.number == 1)
+  }
+
+  @Test("frames come whole however the stream is cut")
+  func pieces() throws {
+    let stream = Self.requests.flatMap { $0.frame(1) }
+    for size in [1, 2, 13, 1000] {
+      var reader = FrameReader(largest: 1 << 20)
+      var found: [Request] = []
+      for start in stride(from: 0, to: stream.count, by: size) {
+        reader.bytes += stream[start..<min(start + size, stream.count)]
+        while let frame = try reader.next() { found.append(try Request(frame)) }
+      }
+      #expect(found == Self.requests)
+    }
+  }
+
+  @Test("what is cut short, too long or changed is refused, or something else; nothing crashes")
+  func garbage() throws {
+    var random = SystemRandomNumberGenerator()
+    let all =
+      Self.requests.map { (bytes: $0.frame(1), isRequest: true) }
+      + Self.messages.map { (bytes: $0.frame(1), isRequest: false) }
+    for (bytes, isRequest) in all {
+      for count in 13..<bytes.count {
+        var cut = Array(bytes[..<count])
+        cut.replaceSubrange(0..<4, with: withUnsafeBytes(of: UInt32(count - 4)) { Array($0) })
+        let frame = try frame(cut)
+        #expect(throws: ProtocolError.self) {
+          if isRequest { _ = try Request(frame) } else { _ = try Message(frame) }
+        }
+      }
+      for _ in 0..<200 {
+        var other = bytes
+        other[Int.random(in: 4..<other.count, using: &random)] = .random(in: 0...255)
+        let frame = try frame(other)
+        _ = try? Request(frame)
+        _ = try? Message(frame)
+      }
+    }
+    for length in [0, 8, UInt32.max] {
+      var reader = FrameReader(largest: 1 << 20)
+      reader.bytes = withUnsafeBytes(of: length.littleEndian) { Array($0) } + [1, 2, 3]
+      #expect(throws: ProtocolError.self) { _ = try reader.next() }
+    }
+  }
+}

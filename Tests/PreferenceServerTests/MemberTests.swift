@@ -1,0 +1,157 @@
+import Foundation
+import PreferenceClient
+import PreferenceModel
+import PreferenceProtocol
+import PreferenceSearch
+import PreferenceServer
+import PropertyList
+import Support
+import Synchronization
+import SystemCalls
+import Testing
+
+private let author = Author(number: 5)
+private let user = Location(.user, "d")
+
+/// A process's part in a store, over changes of owners. The environment names the sandbox's directories.
+@Suite("Members of a store", .serialized) struct MemberTests {
+  private func withSurroundings(_ body: (Sandbox, Surroundings) throws -> Void) throws {
+    try withSandbox { sandbox in
+      for name in ["XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PREFSFS_SYSTEM_DIR"] {
+        setenv(name, sandbox.environment[name] ?? "", 1)
+      }
+      try body(sandbox, Surroundings(store: sandbox.config))
+    }
+  }
+
+  /// A member that becomes the owner where it can, as a mount does.
+  private func mount(_ surroundings: Surroundings) throws -> Member {
+    let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
+      let store = try OwnedStore(surroundings, writeback: 3600) { _ in }
+      return Member.Owned(
+        places: store.places, loaded: { store.loaded }, close: { store.close() })
+    }
+    return try Member(surroundings, Member.Ways(own: own)) { _ in }
+  }
+
+  private func isOwner(_ member: Member) -> Bool {
+    if case .owner = member.role { true } else { false }
+  }
+
+  @Test(
+    "the first owns, the second asks; when the first ends the second owns, and hears of nothing new"
+  )
+  func takeover() throws {
+    try withSurroundings { _, surroundings in
+      let first = try mount(surroundings)
+      let second = try mount(surroundings)
+      defer { second.close() }
+      #expect(isOwner(first) && !isOwner(second))
+      _ = try second.apply([.set("K", "d", 1, .canonical)], by: author)
+      #expect(try second.find("K", at: user)?.value == 1)
+      let heard = Mutex<[Changeset]>([])
+      second.observe(except: author) { notice in heard.withLock { $0.append(notice.changeset) } }
+      first.close()
+      _ = try second.apply([.set("K", "d", 2, .canonical)], by: author)
+      #expect(isOwner(second))
+      #expect(try second.find("K", at: user)?.value == 2)
+      #expect(heard.withLock { $0 } == [])
+    }
+  }
+
+  @Test("what changed between two owners is told, and readers have it")
+  func between() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1)")
+      sandbox.makeList(sandbox.config + "/gone.plist", "dict(A=1)")
+      let first = try mount(surroundings)
+      let second = try Member(surroundings, Member.Ways()) { _ in }
+      defer { second.close() }
+      let engine = SearchEngine(places: second)
+      let reader = engine.reader(of: "d")
+      for key in ["A", "B", "C", "D"] as [Key] { _ = try reader.value(key) }
+      let heard = Mutex<[Notice]>([])
+      second.observe(except: nil) { notice in heard.withLock { $0.append(notice) } }
+      first.close()
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=2, C=1, D=4)")
+      sandbox.shell("rm $C/gone.plist")
+      sandbox.makeList(sandbox.config + "/fresh.plist", "dict(A=1)")
+      #expect(try reader.value("A") == 1, "what is known goes on")
+      let third = try mount(surroundings)
+      defer { third.close() }
+      for _ in 0..<500 where heard.withLock({ $0.isEmpty }) { usleep(10_000) }
+      let notice = try #require(heard.withLock { $0.first })
+      #expect(
+        Set(notice.events) == [
+          KeyEvent("d", "A", .changed), KeyEvent("d", "B", .removed), KeyEvent("d", "D", .created),
+        ])
+      let domains = notice.changeset.items.filter { $0.edit.key == nil }
+      #expect(Set(domains.map(\.location.domain)) == ["gone", "fresh"])
+      #expect(try ["A", "B", "C", "D"].map { try reader.value($0) } == [2, nil, 1, 4])
+    }
+  }
+
+  @Test("no owner, and nobody to become one: what is known is read, the rest fails after 5 s")
+  func nobody() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      let first = try mount(surroundings)
+      let second = try Member(surroundings, Member.Ways()) { _ in }
+      defer { second.close() }
+      #expect(try second.find("A", at: user)?.value == 1)
+      first.close()
+      let start = Date()
+      #expect(try second.find("A", at: user)?.value == 1)
+      #expect(Date().timeIntervalSince(start) < 1)
+      #expect { try second.apply([.set("A", "d", 2, .unknown)], by: author) } throws: {
+        ($0 as? EngineError)?.reason == .system(.timedOut)
+      }
+      #expect(!second.isAnswering(within: 10))
+    }
+  }
+
+  @Test("a reader gives what the search list gives, whoever changes what, 3,000 times")
+  func readers() throws {
+    try withSurroundings { _, surroundings in
+      let members = [try mount(surroundings), try mount(surroundings), try mount(surroundings)]
+      defer { for member in members.reversed() { member.close() } }
+      let engines = members.map { SearchEngine(places: $0, arguments: ["Fixed": "argument"]) }
+      let readers = engines.map { $0.reader(of: "d") }
+      let keys: [Key] = ["A", "B", "Fixed", ""]
+      var random = SystemRandomNumberGenerator()
+      for index in 0..<3000 {
+        let engine = engines[index % 3]
+        let key = keys[Int.random(in: 0..<4, using: &random)]
+        let domain: DomainName = Bool.random(using: &random) ? "d" : .global
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: _ = try? engine.apply([.remove(key, domain)], by: author)
+        case 1: engine.register([key: .real(Double(index))], for: "d")
+        default:
+          _ = try? engine.apply(
+            [.set(key, domain, .integer(WideInteger(Int64(index))), .unknown)], by: author)
+        }
+        for (engine, reader) in zip(engines, readers) {
+          for key in keys {
+            let (kept, found) = (try reader.value(key), try engine.resolve(key, in: "d")?.value)
+            if kept != found { Issue.record("\(index): \(key)") }
+          }
+        }
+      }
+    }
+  }
+
+  @Test("a runtime directory that others could write to is refused")
+  func runtimeDirectory() throws {
+    try withSurroundings { sandbox, surroundings in
+      #expect(
+        sandbox.shell(
+          "mkdir -p -m 777 $XDG_RUNTIME_DIR/prefsfs && chmod 777 $XDG_RUNTIME_DIR/prefsfs"
+        ).status == 0)
+      #expect { try mount(surroundings) } throws: {
+        ($0 as? EngineError)?.reason == .system(.notPermitted)
+      }
+      #expect(sandbox.shell("chmod 700 $XDG_RUNTIME_DIR/prefsfs").status == 0)
+      try mount(surroundings).close()
+    }
+  }
+}

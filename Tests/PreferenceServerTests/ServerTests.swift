@@ -1,0 +1,319 @@
+import Foundation
+import PreferenceClient
+import PreferenceEngine
+import PreferenceModel
+import PreferenceProtocol
+import PreferenceServer
+import PreferenceStore
+import PropertyList
+import Support
+import Synchronization
+import SystemCalls
+import Testing
+
+/// An owner of a sandbox's store in this process, and clients over its socket.
+final class ServedStore: Sendable {
+  let sandbox: Sandbox
+  let places: LocalPlaces
+  let server: Server
+  let path: String
+
+  init(_ sandbox: Sandbox, prepare: (Sandbox) -> Void = { _ in }) throws {
+    self.sandbox = sandbox
+    prepare(sandbox)
+    let layout = StoreLayout(
+      userDirectory: sandbox.config, systemDirectory: sandbox.system,
+      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+    path = sandbox.root + "/socket"
+    let store = try Store(layout) { _ in }
+    places = try LocalPlaces(store: store, writeback: 3600) { _ in }
+    server = try Server(places: places, path: path) { _ in }
+  }
+
+  func client(_ number: UInt64 = .random(in: 1 ... .max)) throws -> RemotePlaces {
+    try #require(
+      try RemotePlaces(
+        connectingTo: path, client: number, volume: sandbox.config,
+        until: Instant.now.advanced(milliseconds: 5000)
+      ) {})
+  }
+
+  /// A connection that says what it likes.
+  func connection() throws -> SharedSocket {
+    guard let socket = try Socket.connected(to: path) else { throw POSIXError(.ECONNREFUSED) }
+    return SharedSocket(socket)
+  }
+
+  func end() {
+    server.stop()
+    places.close()
+  }
+}
+
+func withServedStore(
+  prepare: (Sandbox) -> Void = { _ in }, _ body: (ServedStore) throws -> Void
+) throws {
+  try withSandbox { sandbox in
+    let served = try ServedStore(sandbox, prepare: prepare)
+    defer { served.end() }
+    try body(served)
+  }
+}
+
+private let user = Location(.user, "d")
+private let author = Author(number: 5)
+
+@Suite("Owner and clients") struct ServerTests {
+  @Test("a client and the owner give the same answers")
+  func same() throws {
+    try withServedStore(prepare: {
+      $0.makeList($0.config + "/d.plist", "dict(A=1, B='two', C=[1, 2.5, True])")
+      $0.makeList($0.system + "/managed/d.plist", "dict(F='forced')")
+      $0.makeList($0.system + "/e.plist", "dict(X=b'data')")
+      $0.shell("echo broken > $C/broken.plist")
+    }) { served in
+      let client = try served.client()
+      defer { client.close() }
+      for places in [served.places, client] as [any PersistentPlaces] {
+        #expect(Set(try places.keys(at: user)) == ["A", "B", "C"])
+        #expect(try places.find("A", at: user)?.value == 1)
+        #expect(try places.find("None", at: user) == nil)
+        #expect(try places.find("F", at: Location(.managed, "d"))?.value == "forced")
+        #expect(try places.exists(Location(.anyUser, "e")))
+        #expect(try !places.exists(Location(.user, "none")))
+        #expect(try places.domains(in: .user) == ["d", "broken"])
+        #expect(throws: EngineError.self) { try places.find("K", at: Location(.user, "broken")) }
+        #expect(places.space().blocks > 0)
+        for (intent, reason) in [
+          (Intent.set("F", "d", 1, .unknown), EngineError.Reason.forced),
+          (.remove("None", "d"), .noSuchKey), (.createDomain("d"), .domainExists),
+          (.removeDomain("d"), .domainNotEmpty), (.set("K", "a/b", 1, .unknown), .invalidDomain),
+        ] {
+          #expect { try places.apply([intent], by: author) } throws: {
+            ($0 as? EngineError)?.reason == reason
+          }
+        }
+      }
+      let (one, other) = (
+        try served.places.find("A", at: user), try client.find("A", at: user)
+      )
+      #expect(one == other)
+      #expect(try served.places.modified(user) == client.modified(user))
+    }
+  }
+
+  @Test("what one has set the others read at once, 2,000 times, whoever sets it")
+  func coherent() throws {
+    try withServedStore { served in
+      let clients = [try served.client(), try served.client()]
+      defer { for client in clients { client.close() } }
+      let all: [any PersistentPlaces] = [served.places] + clients
+      for index in 0..<2000 {
+        let value = Value.integer(WideInteger(Int64(index)))
+        let changeset = try all[index % 3].apply([.set("K", "d", value, .canonical)], by: author)
+        #expect(changeset.items.count == 1)
+        for places in all where try places.find("K", at: user)?.value != value {
+          Issue.record("\(index) is not read")
+        }
+      }
+    }
+  }
+
+  @Test("every client hears of every change, in order, with author, keys and what became of them")
+  func notices() throws {
+    try withServedStore { served in
+      let (one, other) = (try served.client(), try served.client())
+      defer { for client in [one, other] { client.close() } }
+      let heard = Mutex<[Notice]>([])
+      let own = Mutex(0)
+      other.observe(except: nil) { notice in heard.withLock { $0.append(notice) } }
+      one.observe(except: author) { _ in own.withLock { $0 += 1 } }
+      _ = try one.apply([.set("K", "d", 1, .canonical)], by: author)
+      _ = try one.apply([.set("K", "d", 1, .canonical)], by: author)
+      _ = try one.apply([.set("K", "d", 2, .canonical), .remove("K", "d")], by: author)
+      _ = try other.find("K", at: user)
+      let notices = heard.withLock { $0 }
+      #expect(notices.map(\.author) == [author, author])
+      #expect(notices.first?.events == [KeyEvent("d", "K", .created)])
+      #expect(notices.map(\.changeset.version).sorted() == notices.map(\.changeset.version))
+      #expect(own.withLock { $0 } == 0)
+    }
+  }
+
+  @Test("a request that is asked for twice is carried out once, also by the next owner")
+  func once() throws {
+    try withSandbox { sandbox in
+      let origin = Origin(client: 9, serial: 1)
+      let deadline = Instant.now.advanced(milliseconds: 60_000)
+      let intent = [Intent.set("K", "d", 1, .canonical)]
+      do {
+        let served = try ServedStore(sandbox)
+        defer { served.end() }
+        let client = try served.client(9)
+        defer { client.close() }
+        let first = try client.apply(intent, by: author, origin: origin, until: deadline)
+        _ = try served.places.apply([.set("K", "d", 2, .canonical)], by: author)
+        let again = try client.apply(intent, by: author, origin: origin, until: deadline)
+        #expect(first.version == again.version)
+        #expect(try client.find("K", at: user)?.value == 2)
+      }
+      // A crash right after the record: the answer was never sent.
+      let layout = StoreLayout(
+        userDirectory: sandbox.config, systemDirectory: sandbox.system,
+        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let next = Origin(client: 9, serial: 2)
+      do {
+        let store = try Store(layout) { _ in }
+        let item = Changeset.Item(user, .set("K", 3, .canonical))
+        _ = try store.commit([item], by: author, origin: next)
+        _ = try store.commit([Changeset.Item(user, .set("K", 4, .canonical))])
+        store.unlock()
+      }
+      let served = try ServedStore(sandbox)
+      defer { served.end() }
+      let client = try served.client(9)
+      defer { client.close() }
+      _ = try client.apply(
+        [.set("K", "d", 3, .canonical)], by: author, origin: next, until: deadline)
+      #expect(try client.find("K", at: user)?.value == 4)
+    }
+  }
+
+  @Test("garbage, another version and a request before hello are refused, and others go on")
+  func garbage() throws {
+    try withServedStore { served in
+      let good = try served.client()
+      defer { good.close() }
+      let hostile: [[UInt8]] = [
+        Array("GET / HTTP/1.0\r\n\r\n".utf8), Array(repeating: 0xFF, count: 100_000),
+        Request.synchronize.frame(1), Request.hello(version: 99, client: 1).frame(1),
+        Request.hello(version: 1, client: 0).frame(1),
+        Request.hello(version: 1, client: 5).frame(1) + [9, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0],
+        [],
+      ]
+      for bytes in hostile {
+        let socket = try served.connection()
+        _ = socket.value.send(bytes[...])
+        if bytes.isEmpty { continue }
+        var answer: [UInt8] = []
+        var file: SharedDescriptor?
+        let deadline = Instant.now.advanced(milliseconds: 5000)
+        while socket.value.wait(until: deadline),
+          socket.value.receive(into: &answer, &file) != .ended
+        {}
+        #expect(Instant.now < deadline, "\(bytes.prefix(20)) was not refused")
+      }
+      _ = try good.apply([.set("K", "d", 1, .canonical)], by: author)
+      #expect(try good.find("K", at: user)?.value == 1)
+    }
+  }
+
+  @Test("the socket is the user's alone")
+  func modes() throws {
+    try withServedStore { served in
+      let status = try Files.status(served.path)
+      #expect(status?.st_mode == S_IFSOCK | 0o600)
+    }
+  }
+
+  @Test("a client that reads nothing does not hold up others, and is let go")
+  func slow() throws {
+    try withServedStore { served in
+      let slow = try served.connection()
+      _ = slow.value.send(Request.hello(version: Request.version, client: 3).frame(1)[...])
+      let good = try served.client()
+      defer { good.close() }
+      for index in 0..<40 {
+        let bytes = Value.data(Array(repeating: UInt8(index), count: 4 << 20))
+        _ = try good.apply([.set("Large", "d", bytes, .canonical)], by: author)
+      }
+      var bytes: [UInt8] = []
+      var file: SharedDescriptor?
+      var hasEnded = false
+      let deadline = Instant.now.advanced(milliseconds: 5000)
+      while !hasEnded, slow.value.wait(until: deadline) {
+        hasEnded = slow.value.receive(into: &bytes, &file) == .ended
+        bytes = []
+      }
+      #expect(hasEnded)
+    }
+  }
+
+  @Test("locations that are loaded while they change miss nothing")
+  func loading() throws {
+    try withServedStore { served in
+      for round in 0..<50 {
+        let location = Location(.user, DomainName("d\(round)"))
+        let isOver = Atomic<Bool>(false)
+        try withThread {
+          for index in 0..<200 {
+            let intent = Intent.set(
+              "K", location.domain, .integer(WideInteger(Int64(index))), .unknown)
+            _ = try? served.places.apply([intent], by: author)
+          }
+          isOver.store(true, ordering: .releasing)
+        } while: {
+          let client = try served.client()
+          defer { client.close() }
+          while !isOver.load(ordering: .acquiring) { _ = try client.find("K", at: location) }
+          #expect(try client.find("K", at: location)?.value == 199)
+        }
+      }
+    }
+  }
+
+  private func withThread(
+    _ body: @escaping @Sendable () -> Void, while other: () throws -> Void
+  ) throws {
+    let thread = try WorkerThread(name: "test", body)
+    defer { thread.join() }
+    try other()
+  }
+
+  @Test("changes wait for mounts: for attributes and entries, a second at most")
+  func settlements() throws {
+    try withServedStore { served in
+      let mount = Author(number: 77)
+      let client = try served.client()
+      defer { client.close() }
+      let told = Mutex<UInt64>(0)
+      client.observe(except: mount) { notice in told.withLock { $0 = notice.changeset.version } }
+      client.addMount(mount)
+      try client.synchronize()
+      let change = try client.apply([.set("K", "d", 1, .canonical)], by: author)
+      #expect(told.withLock { $0 } == change.version)
+      let settled = Mutex<[Settlement]>([])
+      for kind in Settlement.allCases {
+        served.places.whenSettled(kind, through: change.version, except: author) {
+          settled.withLock { $0.append(kind) }
+        }
+      }
+      #expect(settled.withLock { $0 } == [])
+      client.settle(.attributes, through: change.version, by: mount)
+      wait { settled.withLock { $0 } == [.attributes] }
+      client.settle(.entries, through: change.version, by: mount)
+      wait { settled.withLock { $0 } == [.attributes, .entries] }
+      // The mount's own change waits for nobody.
+      let own = try client.apply([.set("K", "d", 2, .canonical)], by: mount)
+      served.places.whenSettled(.entries, through: own.version, except: mount) {
+        settled.withLock { $0 = [] }
+      }
+      #expect(settled.withLock { $0 } == [])
+      // A silent one is waited for for a second, once.
+      for limit in [2.0, 0.3] {
+        let start = Date()
+        _ = try served.places.apply([.set("K", "d", .real(limit), .canonical)], by: author)
+        try served.places.synchronize()
+        #expect(Date().timeIntervalSince(start) < limit)
+      }
+    }
+  }
+
+  private func wait(_ condition: () -> Bool) {
+    for _ in 0..<500 {
+      if condition() { return }
+      usleep(10_000)
+    }
+    Issue.record("it did not come")
+  }
+}

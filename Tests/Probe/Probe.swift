@@ -1,0 +1,120 @@
+import Glibc
+import PreferenceClient
+import PreferenceModel
+import PreferenceProtocol
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// A program that uses preferences as a client of their store, for tests. Each line of its output is
+/// an acknowledgement that a test may rely on.
+enum Probe {
+  private static let usage = """
+    usage: probe get DOMAIN KEY
+           probe set DOMAIN KEY TEXT [sync]
+           probe remove DOMAIN KEY
+           probe keys DOMAIN FIRST COUNT sync|fast    sets keys of its own, a line for each
+           probe count DOMAIN KEY SECONDS             counts up, a line for each
+           probe read DOMAIN KEY COUNT                reads it so often, between two calls of getppid(2)
+           probe watch DOMAIN SECONDS                 a line for each change
+
+    """
+
+  static func run(_ words: [String]) -> Int32 {
+    do {
+      let member = try Member(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
+      defer { member.close() }
+      return try Session(engine: SearchEngine(places: member)).run(words) ? 0 : 2
+    } catch {
+      write("probe: \(error)\n", to: 2)
+      return 1
+    }
+  }
+
+  /// One write(2), so that nothing stays behind in a buffer.
+  static func write(_ text: String, to descriptor: CInt = 1) {
+    let bytes = Array(text.utf8)
+    _ = Glibc.write(descriptor, bytes, bytes.count)
+  }
+
+  private struct Session {
+    let engine: SearchEngine
+    let author = Author.unique()
+
+    /// - Returns: whether the words are a command.
+    func run(_ words: [String]) throws -> Bool {
+      guard words.count > 1 else {
+        write(usage, to: 2)
+        return false
+      }
+      let domain = DomainName(words[1])
+      switch (words[0], words.count) {
+      case ("get", 3): try get(domain, Key(words[2]))
+      case ("set", 4...5):
+        try set(domain, Key(words[2]), .string(words[3]))
+        if words.last == "sync" { try engine.synchronize() }
+      case ("remove", 3): _ = try engine.apply([.remove(Key(words[2]), domain)], by: author)
+      case ("keys", 5):
+        try keys(domain, Int(words[2]) ?? 0, Int(words[3]) ?? 0, isSynchronous: words[4] == "sync")
+      case ("count", 4): try count(domain, Key(words[2]), Double(words[3]) ?? 1)
+      case ("read", 4): try read(domain, Key(words[2]), Int(words[3]) ?? 1)
+      case ("watch", 3): watch(domain, Int64(words[2]) ?? 1)
+      default:
+        write(usage, to: 2)
+        return false
+      }
+      return true
+    }
+
+    private func text(_ domain: DomainName, _ key: Key) throws -> String {
+      guard let found = try engine.resolve(key, in: domain) else { return "(none)\n" }
+      return String(decoding: ValueText.canonical(found.value), as: UTF8.self)
+    }
+
+    private func get(_ domain: DomainName, _ key: Key) throws { write(try text(domain, key)) }
+
+    private func set(_ domain: DomainName, _ key: Key, _ value: Value) throws {
+      _ = try engine.apply([.set(key, domain, value, .canonical)], by: author)
+    }
+
+    private func keys(
+      _ domain: DomainName, _ first: Int, _ count: Int, isSynchronous: Bool
+    ) throws {
+      for index in first..<first + count {
+        try set(domain, Key("Key\(index)"), .integer(WideInteger(Int64(index))))
+        if isSynchronous { try engine.synchronize() }
+        write("\(index)\n")
+      }
+    }
+
+    private func count(_ domain: DomainName, _ key: Key, _ seconds: Double) throws {
+      let end = Instant.now.advanced(milliseconds: Int64(seconds * 1000))
+      var index: Int64 = 0
+      while Instant.now < end {
+        index += 1
+        try set(domain, key, .integer(WideInteger(index)))
+        write("\(index)\n")
+      }
+    }
+
+    private func read(_ domain: DomainName, _ key: Key, _ count: Int) throws {
+      _ = try engine.resolve(key, in: domain)
+      _ = getppid()
+      for _ in 0..<count { _ = try engine.resolve(key, in: domain) }
+      _ = getppid()
+      try get(domain, key)
+    }
+
+    private func watch(_ domain: DomainName, _ seconds: Int64) {
+      engine.observe(except: author) { notice in
+        for event in notice.events where event.domain == domain {
+          write("\(event.kind) \(event.key)\n")
+        }
+      }
+      write("watching\n")
+      // What nobody has read is known to nobody: there is no news of it.
+      _ = try? engine.keys(of: domain)
+      Instant.sleep(milliseconds: UInt32(clamping: seconds * 1000))
+    }
+  }
+}

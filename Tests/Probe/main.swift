@@ -1,0 +1,3 @@
+import Glibc
+
+exit(Probe.run(Array(CommandLine.arguments.dropFirst())))
