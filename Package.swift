@@ -106,6 +106,9 @@ let package = Package(
       ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
+      name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],
+      swiftSettings: strict),
+    .testTarget(
       name: "PreferenceEngineTests",
       dependencies: [
         "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "PreferenceModel",

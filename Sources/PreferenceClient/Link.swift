@@ -32,6 +32,8 @@ final class Link: Sendable {
   private let taken: @Sendable (Message) -> Void
   private let ended: @Sendable () -> Void
   private let thread = Mutex<WorkerThread?>(nil)
+  /// When the last call ended.
+  private let called = Atomic<Int64>(0)
   /// When something came last, in nanoseconds of the monotonic clock.
   private let heard = Atomic<Int64>(Instant.now.nanoseconds)
 
@@ -142,7 +144,7 @@ final class Link: Sendable {
     until deadline: Instant?, _ answer: (inout State) -> Message?
   ) -> Message? {
     state.withLock { $0.callers += 1 }
-    defer { state.change { $0.callers -= 1 } }
+    defer { endCall() }
     while true {
       // Either the answer is there, or the stream is ours.
       let turn = state.wait(until: deadline) { state -> Turn? in
@@ -160,6 +162,11 @@ final class Link: Sendable {
     }
   }
 
+  private func endCall() {
+    called.store(Instant.now.nanoseconds, ordering: .relaxed)
+    state.withLock { $0.callers -= 1 }
+  }
+
   private enum Turn {
     case answered(Message)
     case reading
@@ -169,7 +176,7 @@ final class Link: Sendable {
   /// Takes messages until a change is known to this process.
   func catchUp(until deadline: Instant, _ isReached: () -> Bool) {
     state.withLock { $0.callers += 1 }
-    defer { state.change { $0.callers -= 1 } }
+    defer { endCall() }
     while !isReached() {
       let isOurs = state.wait(until: deadline) { state -> Bool? in
         if state.hasEnded || isReached() { return false }
@@ -241,14 +248,20 @@ final class Link: Sendable {
     ended()
   }
 
-  /// While nobody calls.
+  /// While nobody calls. After a call it stays away from the stream for a moment: in a row of calls it
+  /// would be woken for each message, and take a processor from those who talk.
   private func run() {
-    while true {
-      let goesOn = state.wait { state -> Bool? in
-        if state.hasEnded { return false }
-        return state.callers == 0 && !state.isReading ? true : nil
+    var pause = Self.shortestPause
+    while !hasEnded {
+      let isBusy =
+        state.withLock { $0.callers > 0 }
+        || Instant.now.nanoseconds - called.load(ordering: .relaxed) < Self.calm
+      if isBusy {
+        Instant.sleep(microseconds: pause)
+        pause = min(pause * 2, Self.longestPause)
+        continue
       }
-      guard goesOn == true else { return }
+      pause = Self.shortestPause
       _ = socket.value.wait(until: nil)
       let isOurs = state.withLock { state in
         guard !state.isReading, state.callers == 0, !state.hasEnded else { return false }
@@ -258,4 +271,10 @@ final class Link: Sendable {
       if isOurs { finishReading(hasEnded: receive() == .ended) }
     }
   }
+
+  /// Microseconds.
+  private static let shortestPause: UInt32 = 200
+  private static let longestPause: UInt32 = 5000
+  /// Nanoseconds since the last call after which it is taken for the last of its row.
+  private static let calm: Int64 = 300_000
 }

@@ -75,8 +75,8 @@ extension Member {
   /// Milliseconds that one who listens may take for his first answer; he may be stopped.
   private static let greetingPatience: Int64 = 500
 
-  /// Milliseconds between two starts of an owner.
-  private static let startPause: Int64 = 1000
+  /// Milliseconds between two starts of an owner, each of which waits until it can be asked.
+  private static let startPause: Int64 = 20
 
   /// Comes to an owner until the deadline.
   func find(until deadline: Instant) throws(EngineError) -> Role {
@@ -90,7 +90,7 @@ extension Member {
     }
   }
 
-  /// Starts one, where this process does that, once a second.
+  /// Starts one, where this process does that.
   private func startOwner() throws(EngineError) {
     guard let start = ways.start else { return }
     let isDue = state.withLock { state in

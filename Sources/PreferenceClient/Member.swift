@@ -163,7 +163,9 @@ extension Member {
     let bits = gauge.load(ordering: .acquiring)
     guard bits != Self.staleGauge else { return false }
     let pointer = UnsafeRawPointer(bitPattern: bits)
-    return pointer.map { Unmanaged<Gauge>.fromOpaque($0).takeUnretainedValue().isFresh } ?? true
+    guard let pointer else { return true }
+    // Gauges stay as long as this object: no reference is counted.
+    return Unmanaged<Gauge>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isFresh }
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {

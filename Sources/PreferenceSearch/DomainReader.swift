@@ -6,108 +6,67 @@ import Synchronization
 ///
 /// Promises: as `Engine.resolve`, in the process that owns the store and in a client alike: a read is no
 /// older than any change that had returned, in any process, when it began. Cost of a key that was read
-/// before and is as it was: one hash, one look-up under a lock, no system call; of a key that no
-/// place holds the same. Errors are not kept.
+/// before and is as it was: one hash, and one look-up under a lock; of a key that no place holds: one
+/// hash and a few loads. Neither makes a system call. Errors are not kept.
 ///
 /// Threads: any. One lock, for a look-up; nothing is called under it.
 public final class DomainReader: Sendable {
   /// Which domain.
   public let domain: DomainName
+  private let places: any PersistentPlaces
   private unowned let engine: SearchEngine
   private let answers = Mutex(AnswerTable())
+  private let filter = KeyFilter()
+
+  /// Hashes of keys differ from process to process, because whoever writes a list must not choose which
+  /// keys collide.
+  private static let seed = UInt64.random(in: .min ... .max)
 
   init(_ domain: DomainName, _ engine: SearchEngine) {
-    (self.domain, self.engine) = (domain, engine)
+    (self.domain, self.engine, places) = (domain, engine, engine.places)
   }
 
   /// The key's value as the search list resolves it; nil where no place holds the key.
   public func value(_ key: Key) throws(EngineError) -> Value? {
-    if engine.places.isFresh {
-      switch answers.withLock({ $0.find(key) }) {
+    let hash = key.quickHash(seed: Self.seed)
+    if places.isFresh {
+      if filter.lacks(hash) { return nil }
+      switch answers.withLock({ $0.find(key, hash) }) {
       case .value(let value): return value
       case .nothing: return nil
       case .unknown: break
       }
     }
+    return try look(key, hash)
+  }
+
+  private func look(_ key: Key, _ hash: UInt64) throws(EngineError) -> Value? {
     let changes = answers.withLock { $0.changes }
     let value = try engine.resolve(key, in: domain)?.value
     answers.withLock { answers in
       // What changed meanwhile may be this key.
-      if answers.changes == changes { answers.note(value, for: key) }
+      if answers.changes == changes { answers.note(value, for: key, hash) }
     }
+    if value == nil, !filter.isComplete { try completeFilter() }
     return value
   }
 
-  /// The key may be another now.
-  func forget(_ key: Key) { answers.withLock { $0.forget(key) } }
-
-  /// Everything may be.
-  func forget() { answers.withLock { $0.forget() } }
-}
-
-/// Answers by key: open addressing over hashes of the keys' bytes, with a seed of the process's, because
-/// whoever writes a list must not choose who collides.
-struct AnswerTable {
-  /// What is known of a key.
-  enum Answer {
-    case value(Value)
-    case nothing
-    case unknown
-  }
-
-  private struct Slot {
-    var hash: UInt64 = 0
-    var key: Key = ""
-    var answer = Answer.unknown
-  }
-
-  /// How often something was forgotten.
-  private(set) var changes = 0
-  private var slots = [Slot](repeating: Slot(), count: 64)
-  private var count = 0
-
-  private static let seed = UInt64.random(in: .min ... .max)
-  /// Keys that are kept at most.
-  private static let largest = 1 << 16
-
-  /// The slot of the key, or the empty one where it would be.
-  private func place(of key: Key, _ hash: UInt64) -> Int {
-    var place = Int(truncatingIfNeeded: hash >> 24) & (slots.count - 1)
-    while slots[place].hash != 0, slots[place].hash != hash || slots[place].key != key {
-      place = (place + 1) & (slots.count - 1)
+  /// From now on every key that any place of the search list has is in the filter: those that come are put
+  /// there by `forget` before anybody may expect to read them.
+  private func completeFilter() throws(EngineError) {
+    for key in try engine.keys(of: domain).union(engine.inheritedKeys()) {
+      filter.insert(key.quickHash(seed: Self.seed))
     }
-    return place
+    filter.complete()
   }
 
-  private static func hash(_ key: Key) -> UInt64 { key.quickHash(seed: seed) | 1 }
-
-  func find(_ key: Key) -> Answer {
-    slots[place(of: key, Self.hash(key))].answer
+  /// The key may be another now, or have come.
+  func forget(_ key: Key) {
+    let hash = key.quickHash(seed: Self.seed)
+    filter.insert(hash)
+    answers.withLock { $0.forget(key, hash) }
   }
 
-  mutating func note(_ value: Value?, for key: Key) {
-    if count * 2 >= slots.count { grow() }
-    let hash = Self.hash(key)
-    let place = place(of: key, hash)
-    if slots[place].hash == 0 { count += 1 }
-    slots[place] = Slot(hash: hash, key: key, answer: value.map { .value($0) } ?? .nothing)
-  }
-
-  mutating func forget(_ key: Key) {
-    changes += 1
-    slots[place(of: key, Self.hash(key))].answer = .unknown
-  }
-
-  mutating func forget() {
-    changes += 1
-    slots = [Slot](repeating: Slot(), count: 64)
-    count = 0
-  }
-
-  private mutating func grow() {
-    if count >= Self.largest { return forget() }
-    let old = slots
-    slots = [Slot](repeating: Slot(), count: old.count * 2)
-    for slot in old where slot.hash != 0 { slots[place(of: slot.key, slot.hash)] = slot }
-  }
+  /// Every key may be another; those that come are told one by one.
+  func forget() { answers.withLock { $0.forget() } }
 }

@@ -17,6 +17,8 @@ final class Connection: Sendable {
     /// The version of the messages was agreed on.
     var client: UInt64?
     var mounts: [Author] = []
+    /// Its request is being carried out: what it is told goes with the answer.
+    var isServed = false
     var hasEnded = false
   }
 
@@ -67,6 +69,7 @@ final class Connection: Sendable {
   func answer(_ number: UInt64, _ message: Message) -> Bool {
     let frame = message.frame(number)
     return state.withLock { state in
+      state.isServed = false
       send(frame, &state)
       return state.sent == state.outgoing.count
     }
@@ -84,6 +87,7 @@ final class Connection: Sendable {
       return
     }
     if isWaiting { state.outgoing += frame } else { (state.outgoing, state.sent) = (frame, 0) }
+    if state.isServed { return }
     flush(&state)
     if state.sent < state.outgoing.count || state.hasEnded { bell.ring() }
   }
@@ -185,6 +189,7 @@ final class Connection: Sendable {
     _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant,
     _ number: UInt64
   ) {
+    state.withLock { $0.isServed = true }
     do throws(EngineError) {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)

@@ -67,6 +67,9 @@ public struct Instant: Hashable, Comparable, Sendable {
   /// The calling thread sleeps.
   public static func sleep(milliseconds: UInt32) { usleep(milliseconds * 1000) }
 
+  /// The calling thread sleeps.
+  public static func sleep(microseconds: UInt32) { usleep(microseconds) }
+
   /// Whole milliseconds from now until this moment, rounded up; 0 when it has passed.
   public func milliseconds(after now: Instant) -> Int {
     max(0, Int((nanoseconds - now.nanoseconds + 999_999) / 1_000_000))

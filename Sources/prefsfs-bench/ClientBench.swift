@@ -27,7 +27,7 @@ enum ClientBench {
       try reads(directory, report)
       try changes(report)
       try together(report)
-      try takeover(report)
+      try takeover(directory, report)
       return 0
     } catch {
       print("prefsfs-bench: \(error)")
@@ -107,6 +107,8 @@ enum ClientBench {
     defer { member.close() }
     let client = SearchEngine(places: member)
     for count in [10, 1000, 100_000] { try fill(client, count) }
+    // Until the lists are written.
+    Instant.sleep(milliseconds: 4000)
     for isSynchronous in [false, true] {
       for writers in [1, 4, 16] {
         let samples = try [100_000, 1000, 10].map { count in
@@ -156,7 +158,7 @@ enum ClientBench {
   private static func set(
     _ count: Int, _ writers: Int, _ isSynchronous: Bool
   ) throws -> Double {
-    let repetitions = isSynchronous ? 100 : 1000
+    let repetitions = isSynchronous ? 100 : 2000
     let members = try (0..<writers).map { _ in
       try Member(clientOf: Surroundings()) { print($0) }
     }
@@ -196,7 +198,9 @@ enum ClientBench {
   }
 
   /// kill -9 of the owner until a client's next set has returned.
-  private static func takeover(_ report: Report) throws {
+  private static func takeover(_ directory: String, _ report: Report) throws {
+    // A store of its own, whose journal is small.
+    setenv("XDG_CONFIG_HOME", directory + "/small", 1)
     let member = try Member(clientOf: Surroundings()) { print($0) }
     defer { member.close() }
     let client = SearchEngine(places: member)

@@ -99,6 +99,34 @@ import Testing
     }
   }
 
+  @Test("the lock, and whatever else a mount or prefsd has open, is not for their children")
+  func inheritance() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      // In the background it has nothing of its parent's.
+      #expect(sandbox.shell("$PREFSFS $M; $PROBE get d Integer").output == "42\n")
+      let pid = try #require(owner(of: sandbox))
+      let open = sandbox.shell(
+        "for f in /proc/\(pid)/fdinfo/*; do n=${f##*/}; [ $n -le 2 ] || "
+          + "awk -v n=$n '/flags/ && substr($2, length($2) - 6, 1) !~ /[2367]/ { print n }' $f; done"
+      )
+      #expect(open.output == "", "without O_CLOEXEC: \(open.output)")
+      #expect(sandbox.shell("fusermount3 -u $M").status == 0)
+    }
+  }
+
+  @Test(
+    "without XDG_RUNTIME_DIR they meet in a directory of the user's own in the temporary directory")
+  func temporary() throws {
+    try withSandbox { sandbox in
+      let run = "unset XDG_RUNTIME_DIR; export TMPDIR=$C/../run2; mkdir -p $TMPDIR; "
+      #expect(sandbox.shell(run + "$PROBE set d K 5 && $PROBE get d K").output == "5\n")
+      #expect(
+        sandbox.shell("stat -c %a $C/../run2/prefsfs-*; ls $C/../run2/prefsfs-* | wc -l").output
+          == "700\n1\n")
+    }
+  }
+
   @Test("a watcher hears of what others change, once")
   func watch() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

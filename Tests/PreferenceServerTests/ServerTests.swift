@@ -270,6 +270,77 @@ private let author = Author(number: 5)
     try other()
   }
 
+  @Test(
+    "set against remove, and a whole domain's replacement against set: nothing in between, nothing lost"
+  )
+  func contention() throws {
+    try withServedStore { served in
+      let clients = try (0..<4).map { _ in try served.client() }
+      defer { for client in clients { client.close() } }
+      let threads = try clients.enumerated().map { number, client in
+        try WorkerThread(name: "client") {
+          for index in 1...300 {
+            let value = Value.integer(WideInteger(Int64(index)))
+            let intents: [Intent] =
+              switch number {
+              case 0: [.set("A", "d", value, .canonical), .set("B", "d", value, .canonical)]
+              case 1: [.set("Own", "d", value, .canonical)]
+              case 2: [.set("Shared", "d", value, .canonical)]
+              default: [.remove("Shared", "d")]
+              }
+            // Removing what is not there is refused, and that is all that may be.
+            do { _ = try client.apply(intents, by: Author(number: UInt64(number + 1))) } catch {
+              if number != 3 { Issue.record("\(error)") }
+            }
+          }
+        }
+      }
+      for thread in threads { thread.join() }
+      for places in [served.places] + clients as [any PersistentPlaces] {
+        #expect(try places.find("A", at: user)?.value == 300)
+        #expect(try places.find("B", at: user)?.value == 300)
+        #expect(try places.find("Own", at: user)?.value == 300)
+        #expect(
+          try places.find("Shared", at: user) == served.places.find("Shared", at: user))
+      }
+    }
+  }
+
+  @Test(
+    "messages of a change: the request and its answer, a notice for each client, two from each mount"
+  )
+  func messages() throws {
+    try withServedStore { served in
+      let client = try served.client()
+      defer { client.close() }
+      let raw = try served.connection()
+      _ = raw.value.send(Request.hello(version: Request.version, client: 3).frame(1)[...])
+      _ = raw.value.send(Request.mount(Author(number: 9)).frame(0)[...])
+      var reader = FrameReader(largest: Message.largest)
+      var (file, seen) = (SharedDescriptor?.none, [Message]())
+      func receive() throws {
+        guard raw.value.wait(until: Instant.now.advanced(milliseconds: 100)) else { return }
+        _ = raw.value.receive(into: &reader.bytes, &file)
+        while let frame = try reader.next() { seen.append(try Message(frame)) }
+      }
+      try receive()
+      #expect(seen.count == 1 && file != nil)
+      let change = try client.apply([.set("K", "d", 1, .canonical)], by: author)
+      for settlement in Settlement.allCases {
+        let frame = Request.settle(settlement, through: change.version, Author(number: 9)).frame(0)
+        _ = raw.value.send(frame[...])
+      }
+      try client.synchronize()
+      try receive()
+      #expect(seen.count == 2)
+      guard case .notice(let notice) = try #require(seen.last) else {
+        Issue.record("\(seen)")
+        return
+      }
+      #expect(notice.changeset.version == change.version && notice.author == author)
+    }
+  }
+
   @Test("changes wait for mounts: for attributes and entries, a second at most")
   func settlements() throws {
     try withServedStore { served in

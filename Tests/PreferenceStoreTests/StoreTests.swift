@@ -258,6 +258,69 @@ struct TestStore {
   }
 }
 
+@Suite("Store: group commit") struct GroupCommitTests {
+  @Test("sixteen who want the disk to have it share few fdatasync(2), and all of them have it")
+  func shared() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      let store = test.store
+      let calls = Mutex(0)
+      let judge: Interposition.Judge = { call in
+        if call.name == "fdatasync" {
+          calls.withLock { $0 += 1 }
+          usleep(20_000)
+        }
+        return .proceed
+      }
+      try Interposition.with(judge) {
+        let threads = try (0..<16).map { number in
+          try WorkerThread(name: "writer") {
+            let item = Changeset.Item(TestStore.user, .set(Key("K\(number)"), 1, .canonical))
+            _ = try? store.commit([item])
+            try? store.synchronize()
+          }
+        }
+        for thread in threads { thread.join() }
+      }
+      let count = calls.withLock { $0 }
+      #expect((1...6).contains(count), "\(count) calls for 16 writers")
+      #expect(try store.snapshot(of: TestStore.user).keys.count == 16)
+    }
+  }
+
+  @Test("one whose fdatasync failed gets the error, who waited tries for himself")
+  func failing() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      try test.set("K", 1)
+      let store = test.store
+      let isFirst = Mutex(true)
+      let failures = Mutex(0)
+      let judge: Interposition.Judge = { call in
+        guard call.name == "fdatasync" else { return .proceed }
+        usleep(20_000)
+        return isFirst.withLock { $0.exchange(false) } ? .fail(.inputOutput) : .proceed
+      }
+      try Interposition.with(judge) {
+        let threads = try (0..<4).map { _ in
+          try WorkerThread(name: "writer") {
+            do { try store.synchronize() } catch { failures.withLock { $0 += 1 } }
+          }
+        }
+        for thread in threads { thread.join() }
+      }
+      #expect(failures.withLock { $0 } == 1)
+    }
+  }
+}
+
+extension Bool {
+  fileprivate mutating func exchange(_ value: Bool) -> Bool {
+    defer { self = value }
+    return self
+  }
+}
+
 @Suite("Store: outside edits") struct StoreOutsideTests {
   private func edit(_ test: TestStore, _ python: String) {
     test.sandbox.makeList(test.list, python)

@@ -122,7 +122,7 @@ try:
             if drivers[index] is None or drivers[index].poll() is not None:
                 start(index)
             os.makedirs(f"{mounts[index]}/d", exist_ok=True)
-        seconds = rng.uniform(0.05, 0.3)
+        seconds = rng.uniform(0.03, 0.15)
         writers = [MountWriter(index, values[index], seconds) for index in (0, 1)]
         probe = Probe(seconds)
         for one in writers + [probe]:

@@ -16,7 +16,18 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   public init(stringLiteral value: String) { string = value }
 
   public static func == (left: Key, right: Key) -> Bool {
-    left.string.hasSameBytes(as: right.string)
+    left.isIdentical(to: right) || left.string.hasSameBytes(as: right.string)
+  }
+
+  /// Whether both are the same words in memory, as two copies of a string are, and two short strings of
+  /// the same bytes: then they are equal. Others may be too.
+  @inline(__always)
+  private func isIdentical(to other: Key) -> Bool {
+    let (one, two) = (
+      unsafeBitCast(string, to: (UInt64, UInt64).self),
+      unsafeBitCast(other.string, to: (UInt64, UInt64).self)
+    )
+    return one == two
   }
 
   /// The order of the UTF-8 bytes, as memcmp(3) has it.
@@ -43,26 +54,26 @@ extension Key {
   public func quickHash(seed: UInt64) -> UInt64 {
     string.withBytes { bytes in
       let bytes = UnsafeRawBufferPointer(bytes)
-      var hash = seed ^ UInt64(bytes.count)
+      var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count)
       var index = 0
-      while index + 8 <= bytes.count {
+      while index &+ 8 <= bytes.count {
         hash = Self.mixed(hash ^ bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-        index += 8
+        index &+= 8
       }
       var rest: UInt64 = 0
       while index < bytes.count {
         rest = rest << 8 | UInt64(bytes[index])
-        index += 1
+        index &+= 1
       }
       return Self.mixed(hash ^ rest)
     }
   }
 
-  /// The halves of a product of 128 bits, one on the other.
+  /// Every bit of the number has a part in the upper bits of the result, and those in the lower.
   @inline(__always)
   private static func mixed(_ number: UInt64) -> UInt64 {
-    let product = (number ^ 0xA076_1D64_78BD_642F).multipliedFullWidth(by: 0xE703_7ED1_A0B4_28DB)
-    return product.high ^ product.low
+    let product = number &* 0x9E37_79B9_7F4A_7C15
+    return product ^ (product >> 32)
   }
 }
 

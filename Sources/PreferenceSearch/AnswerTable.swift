@@ -1,0 +1,76 @@
+import PropertyList
+
+/// What keys were found to be, by their hashes: open addressing, in a table that is at most half full.
+struct AnswerTable: Sendable {
+  /// What is known of a key.
+  enum Answer: Sendable {
+    case value(Value)
+    case nothing
+    case unknown
+  }
+
+  private struct Slot: Sendable {
+    var hash: UInt64 = 0
+    var key: Key?
+    var answer = Answer.unknown
+  }
+
+  /// How often something was forgotten.
+  private(set) var changes = 0
+  private var slots = [Slot](repeating: Slot(), count: 64)
+  private var count = 0
+
+  /// Keys that are kept at most.
+  private static let largest = 1 << 16
+
+  /// Cost: a few loads, and one comparison of keys where it is found.
+  func find(_ key: Key, _ hash: UInt64) -> Answer {
+    slots.withUnsafeBufferPointer { slots in
+      slots[Self.place(of: key, hash, slots)].answer
+    }
+  }
+
+  /// The slot of the key, or the empty one where it would be.
+  private static func place(
+    of key: Key, _ hash: UInt64, _ slots: UnsafeBufferPointer<Slot>
+  ) -> Int {
+    var place = Int(truncatingIfNeeded: hash >> 24) & (slots.count - 1)
+    while let known = slots[place].key {
+      if slots[place].hash == hash, known == key { break }
+      place = (place + 1) & (slots.count - 1)
+    }
+    return place
+  }
+
+  private func place(of key: Key, _ hash: UInt64) -> Int {
+    slots.withUnsafeBufferPointer { Self.place(of: key, hash, $0) }
+  }
+
+  mutating func note(_ value: Value?, for key: Key, _ hash: UInt64) {
+    if count * 2 >= slots.count { grow() }
+    let place = place(of: key, hash)
+    if slots[place].key == nil { count += 1 }
+    slots[place] = Slot(hash: hash, key: key, answer: value.map { .value($0) } ?? .nothing)
+  }
+
+  mutating func forget(_ key: Key, _ hash: UInt64) {
+    changes += 1
+    let place = place(of: key, hash)
+    if slots[place].key != nil { slots[place].answer = .unknown }
+  }
+
+  mutating func forget() {
+    changes += 1
+    slots = [Slot](repeating: Slot(), count: 64)
+    count = 0
+  }
+
+  private mutating func grow() {
+    if count >= Self.largest { return forget() }
+    let old = slots
+    slots = [Slot](repeating: Slot(), count: old.count * 2)
+    for slot in old {
+      if let key = slot.key { slots[place(of: key, slot.hash)] = slot }
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import PropertyList
+import Testing
+
+@testable import PreferenceSearch
+
+@Suite("What readers keep") struct AnswerTableTests {
+  private func value(_ answer: AnswerTable.Answer) -> Value?? {
+    switch answer {
+    case .value(let value): .some(value)
+    case .nothing: .some(nil)
+    case .unknown: nil
+    }
+  }
+
+  @Test(
+    "as a dictionary has it: noted, found, forgotten; also where hashes are equal",
+    arguments: [false, true])
+  func asDictionary(_ collide: Bool) {
+    var table = AnswerTable()
+    var dictionary: [Key: Value?] = [:]
+    for number in 0..<3000 {
+      let key = Key("key \(number * 7919 % 499)")
+      let hash = collide ? UInt64(number * 7919 % 499 % 3) << 24 : key.quickHash(seed: 5)
+      switch number % 4 {
+      case 0:
+        table.forget(key, hash)
+        dictionary[key] = nil
+      case 1:
+        table.note(nil, for: key, hash)
+        dictionary[key] = .some(nil)
+      default:
+        table.note(.integer(WideInteger(Int64(number))), for: key, hash)
+        dictionary[key] = .integer(WideInteger(Int64(number)))
+      }
+      #expect(value(table.find(key, hash)) == dictionary[key])
+    }
+    let changes = table.changes
+    table.forget()
+    #expect(table.changes > changes)
+    #expect(value(table.find("key 1", Key("key 1").quickHash(seed: 5))) == nil)
+  }
+
+  @Test("it stays bounded, and goes on")
+  func bounded() {
+    var table = AnswerTable()
+    for number in 0..<200_000 {
+      let key = Key("\(number)")
+      table.note(nil, for: key, key.quickHash(seed: 1))
+    }
+    #expect(value(table.find("199999", Key("199999").quickHash(seed: 1))) == .some(nil))
+  }
+
+  @Test(
+    "the filter never says of a key that is there that it is not, and seldom of another that it may be"
+  )
+  func filter() {
+    let filter = KeyFilter()
+    let hashes = (0..<1000).map { Key("key \($0)").quickHash(seed: 77) }
+    for hash in hashes { filter.insert(hash) }
+    #expect(hashes.allSatisfy { !filter.lacks($0) })
+    #expect(!filter.lacks(1), "before it is complete it says nothing")
+    filter.complete()
+    #expect(hashes.allSatisfy { !filter.lacks($0) })
+    let others = (0..<1000).filter { filter.lacks(Key("other \($0)").quickHash(seed: 77)) }
+    #expect(others.count > 900)
+  }
+
+  @Test("keys that are equal have equal hashes, however their text came about")
+  func hashes() {
+    for text in ["", "a", "exactly8", "a key of more than sixteen bytes", "é", "e\u{301}"] {
+      let built = text.unicodeScalars.reduce(into: "") { $0.unicodeScalars.append($1) }
+      #expect(Key(text) == Key(built))
+      #expect(Key(text).quickHash(seed: 3) == Key(built).quickHash(seed: 3))
+    }
+    #expect(Key("é") != Key("e\u{301}"))
+  }
+}
