@@ -20,6 +20,9 @@
 // prctl(2) is variadic, which Swift cannot call.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
+// prctl(2): no core dump of this process. Writing one waits for every thread, in the kernel.
+static inline void prefsfs_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
 // utimensat(2): leave that time as it is.
 static const long prefsfs_utime_omit = (1l << 30) - 2l;
 

@@ -59,6 +59,11 @@ final class Announcer: Sendable {
     }
   }
 
+  /// Whether a request of the thread is a part of an announcement.
+  func isThread(_ thread: pid_t) -> Bool {
+    state.withLock { $0.current != nil && $0.thread == thread }
+  }
+
   func perform(_ announcement: Announcement) {
     let (mountPoint, device) = state.withLock { state in
       (state.current, state.thread) = (announcement, prefsfs_thread_id())

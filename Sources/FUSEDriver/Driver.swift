@@ -29,7 +29,8 @@ public final class Driver {
   private let log: @Sendable (String) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
-  private let heldReplies: HeldReplies
+  let heldReplies: HeldReplies
+  var parking = Parking()
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
@@ -49,7 +50,7 @@ public final class Driver {
     tree = Tree(engine: engine, options: options, author: author, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      heldReplies = HeldReplies(ended: mailbox.bell)
+      heldReplies = HeldReplies(owner, ended: mailbox.bell)
       notifier = try Notifier(ended: mailbox.bell, announcer: announcer) { [mailbox] version in
         mailbox.put(settled: version)
       }
@@ -99,19 +100,26 @@ public final class Driver {
       let loop = try ReceiveLoop(self)
       try loop.run { false }
       // The kernel may hold the notifier in a lock of a request that is still to be answered.
-      notifier.beginStop()
-      synchroniser.beginStop()
+      parking.refuse(self)
+      beginStop()
       try loop.run {
         self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
       }
     } catch {
       log("\(error)")
     }
+    beginStop()
     fuse_session_unmount(session.raw)
     tree.finish()
     notifier.join()
     synchroniser.join()
-    fuse_session_destroy(session.raw)
+    // A reply that is still held needs the session; the process ends anyway.
+    if heldReplies.areSent { fuse_session_destroy(session.raw) }
+  }
+
+  private func beginStop() {
+    notifier.beginStop()
+    synchroniser.beginStop()
   }
 
   // MARK: - Requests
@@ -126,15 +134,14 @@ public final class Driver {
       answer = .error(error.errno)
     }
     let (rest, version) = dropAttributes()
-    if let version {
-      let held = HeldReply(reply)
-      heldReplies.begin()
-      engine.whenSettled(.attributes, through: version, except: author) { [owner, heldReplies] in
-        held.send(answer, owner)
-        heldReplies.end()
+    let isShared = engine.isShared
+    if let version, isShared {
+      let number = heldReplies.hold(reply, answer)
+      engine.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
+        heldReplies.send(number)
       }
     } else {
-      reply.send(answer, owner: owner)
+      reply.send(answer, owner: owner, isShared: isShared)
     }
     notifier.put(rest)
   }
@@ -158,8 +165,8 @@ public final class Driver {
     let rest = tree.takeEffects().filter { effect in
       switch effect {
       case .dropAttributes(let node):
-        fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
-        return false
+        // Of a node that the kernel does not know yet, an answer may be on its way: again, later.
+        return fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0) == -ENOENT
       case .awaitSettled(let version):
         awaited = max(awaited ?? 0, version)
         return false
@@ -174,6 +181,7 @@ public final class Driver {
     let (notices, settled) = mailbox.take()
     for notice in notices { take(notice) }
     if let settled { engine.settle(.entries, through: settled, by: author) }
+    heldReplies.sendLate(now)
     if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: now) }
     notifier.put(dropAttributes().rest)
   }
@@ -232,7 +240,7 @@ final class Mailbox: Sendable {
 
   /// The kernel has dropped entries for changes up to the version.
   func put(settled version: UInt64) {
-    state.withLock { $0.settled = version }
+    state.withLock { $0.settled = max($0.settled ?? 0, version) }
     bell.ring()
   }
 

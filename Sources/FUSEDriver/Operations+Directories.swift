@@ -8,8 +8,8 @@ extension Operations {
     table.mkdir = { request, parent, name, _ in
       answerWithDriver(request) { driver throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-        if let entry = try driver.createdEntry(request, parent, name) { return .entry(entry) }
-        return .entry(try driver.tree.makeDirectory(parent, name, now: .now))
+        if let entry = try driver.createdEntry(request, parent, name) { return .made(entry) }
+        return .made(try driver.tree.makeDirectory(parent, name, now: .now))
       }
     }
     table.rmdir = { request, parent, name in

@@ -18,7 +18,7 @@ extension Operations {
         }
         let change = change(which, status, owner: driver.owner)
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
-        return .attributes(
+        return .changed(
           try driver.tree.setAttributes(node, change, handle: handle, now: .now))
       }
     }

@@ -64,14 +64,14 @@ extension Operations {
     }
     table.link = { request, node, parent, name in
       answer(request) { tree throws(TreeError) in
-        .entry(
+        .made(
           try tree.link(
             NodeID(rawValue: node), NodeID(rawValue: parent), bytes(name), now: .now))
       }
     }
     table.symlink = { request, target, parent, name in
       answer(request) { tree throws(TreeError) in
-        .entry(
+        .made(
           try tree.makeLink(
             NodeID(rawValue: parent), bytes(name), to: bytes(target), now: .now))
       }
@@ -89,7 +89,7 @@ extension Operations {
         let (entry, handle) = try tree.create(
           NodeID(rawValue: parent), bytes(name), how, now: .now)
         tree.release(entry.node, handle)
-        return .entry(entry)
+        return .made(entry)
       }
     }
   }

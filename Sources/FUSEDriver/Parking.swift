@@ -7,7 +7,7 @@ import SystemCalls
 /// order, at most 5 s, and the loop goes on with the others. The tree has not seen them.
 ///
 /// Threads: the loop's alone.
-struct Parking: ~Copyable {
+final class Parking {
   private struct Parked {
     var buffer: fuse_buf
     var deadline: Instant
@@ -21,6 +21,8 @@ struct Parking: ~Copyable {
   /// Milliseconds between two looks whether he answers.
   private static let pause: Int64 = 50
   private static let longest: Int64 = 5000
+  /// linux/fuse.h: fuse_in_header; the opcode is at 4, the thread's number at 32.
+  private static let headerSize = 40
 
   /// linux/fuse.h: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, WRITE, SETXATTR,
   /// REMOVEXATTR, CREATE, RENAME2.
@@ -35,10 +37,14 @@ struct Parking: ~Copyable {
     parked.isEmpty ? nil : lastLook.advanced(milliseconds: Self.pause)
   }
 
-  /// Takes the request, and its memory, where it must wait.
-  mutating func parks(_ buffer: inout fuse_buf, _ engine: any Engine, _ now: Instant) -> Bool {
-    guard let memory = buffer.mem, buffer.size >= 8,
+  /// Takes the request, and its memory, where it must wait. Those of the announcer's thread change
+  /// nothing.
+  func parks(
+    _ buffer: inout fuse_buf, _ engine: any Engine, _ now: Instant, announcer: Announcer
+  ) -> Bool {
+    guard let memory = buffer.mem, buffer.size >= Self.headerSize,
       Self.changing.contains(memory.loadUnaligned(fromByteOffset: 4, as: UInt32.self)),
+      !announcer.isThread(memory.loadUnaligned(fromByteOffset: 32, as: pid_t.self)),
       !parked.isEmpty || !engine.isAnswering(within: Self.patience)
     else { return false }
     parked.append(
@@ -49,7 +55,7 @@ struct Parking: ~Copyable {
 
   /// Has the requests carried out when the owner answers, and refused with ETIMEDOUT when they have
   /// waited long enough.
-  mutating func serve(_ driver: Driver) {
+  func serve(_ driver: Driver) {
     guard !parked.isEmpty, let next = nextLook, next <= .now else { return }
     lastLook = .now
     if driver.engine.isAnswering(within: 1) {
@@ -61,9 +67,23 @@ struct Parking: ~Copyable {
     }
   }
 
-  private mutating func process(_ driver: Driver) {
+  /// At the end: nobody is left without an answer.
+  func refuse(_ driver: Driver) {
+    driver.refusal = .timedOut
+    defer { driver.refusal = nil }
+    while !parked.isEmpty { process(driver) }
+  }
+
+  private func process(_ driver: Driver) {
     var request = parked.removeFirst()
     fuse_session_process_buf(driver.session.raw, &request.buffer)
     free(request.buffer.mem)
+  }
+}
+
+extension Driver {
+  /// Takes the request where it must wait for the owner of the store.
+  func parks(_ buffer: inout fuse_buf, _ now: Instant) -> Bool {
+    parking.parks(&buffer, engine, now, announcer: announcer)
   }
 }

@@ -40,7 +40,6 @@ struct ReceiveLoop: ~Copyable {
   func run(until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
-    var parking = Parking()
     defer { free(buffer.mem) }
     var lastRequest = Instant.now
     var lastLook = lastRequest
@@ -50,16 +49,16 @@ struct ReceiveLoop: ~Copyable {
       switch result {
       case 1...:
         lastRequest = now
-        if parking.parks(&buffer, driver.engine, now) { continue }
+        if driver.parks(&buffer, now) { continue }
         fuse_session_process_buf(session, &buffer)
         // A stream of requests must not starve signals, notices and timers.
         guard now.nanoseconds - lastLook.nanoseconds > 1_000_000 else { continue }
         lastLook = now
-        if look(blocking: false, &parking) { return }
+        if look(blocking: false) { return }
       case 0, -ENODEV: return
       case -EAGAIN:
         guard now.nanoseconds - lastRequest.nanoseconds > Self.patience else { continue }
-        if look(blocking: true, &parking) { return }
+        if look(blocking: true) { return }
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }
@@ -68,12 +67,15 @@ struct ReceiveLoop: ~Copyable {
 
   /// Looks for signals, notices and timers; sleeps until there is something to do.
   /// - Returns: whether a signal asks for the end.
-  private func look(blocking: Bool, _ parking: inout Parking) -> Bool {
-    parking.serve(driver)
+  private func look(blocking: Bool) -> Bool {
+    driver.parking.serve(driver)
     var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
-    let deadline = [driver.tree.nextDeadline, parking.nextLook].compactMap { $0 }.min()
+    let deadlines = [
+      driver.tree.nextDeadline, driver.parking.nextLook, driver.heldReplies.deadline,
+    ]
+    let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }

@@ -12,6 +12,10 @@ enum Answer: Sendable {
   case entry(Entry)
   case missing(isRemembered: Bool)
   case attributes(Attributes)
+  /// Of something that the request made or changed. The kernel takes these attributes even where it was told
+  /// meanwhile to drop them: where others use the store they are good for this answer alone.
+  case changed(Attributes)
+  case made(Entry)
   case created(Entry, HandleID)
   case bytes(ArraySlice<UInt8>)
   case written(Int)
@@ -38,7 +42,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
   deinit { fuse_reply_err(request, EIO) }
 
   /// Sends the answer. What the kernel no longer waits for (an interrupted request) is dropped.
-  consuming func send(_ answer: Answer, owner: Owner) {
+  consuming func send(_ answer: Answer, owner: Owner, isShared: Bool = true) {
     let request = self.request
     discard self
     switch answer {
@@ -55,8 +59,16 @@ struct Reply: ~Copyable, @unchecked Sendable {
     case .attributes(let attributes):
       var status = owner.status(attributes)
       fuse_reply_attr(request, &status, attributes.isSettled ? Owner.forever : 0)
+    case .changed(let attributes):
+      var status = owner.status(attributes)
+      fuse_reply_attr(request, &status, isShared || !attributes.isSettled ? 0 : Owner.forever)
+    case .made(let entry):
+      var parameters = owner.parameters(entry)
+      if isShared { parameters.attr_timeout = 0 }
+      fuse_reply_entry(request, &parameters)
     case .created(let entry, let handle):
       var parameters = owner.parameters(entry)
+      if isShared { parameters.attr_timeout = 0 }
       var info = fuse_file_info()
       info.fh = handle.rawValue
       fuse_reply_create(request, &parameters, &info)
@@ -106,24 +118,59 @@ final class HeldReply: Sendable {
   }
 }
 
-/// How many replies are held: the session must live until they are sent.
+/// The replies that are held: the session must live until they are sent. None is for longer than two
+/// seconds, whatever becomes of the owner of the store.
 final class HeldReplies: Sendable {
-  private let count = Mutex(0)
+  private struct Held {
+    var reply: HeldReply
+    var answer: Answer
+    var deadline: Instant
+  }
+
+  private struct State {
+    var held: [UInt64: Held] = [:]
+    var lastNumber: UInt64 = 0
+  }
+
+  private let state = Mutex(State())
+  private let owner: Owner
   private let ended: Wakeup
 
   /// - Parameter ended: rung when there are none any more.
-  init(ended: Wakeup) { self.ended = ended }
+  init(_ owner: Owner, ended: Wakeup) { (self.owner, self.ended) = (owner, ended) }
 
-  var areSent: Bool { count.withLock { $0 == 0 } }
+  private static let longest: Int64 = 2000
 
-  func begin() { count.withLock { $0 += 1 } }
+  var areSent: Bool { state.withLock { $0.held.isEmpty } }
 
-  func end() {
-    let isLast = count.withLock { count in
-      count -= 1
-      return count == 0
+  /// When `sendLate` must be called.
+  var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
+
+  /// Holds a reply; the number is for `send`.
+  func hold(_ reply: consuming Reply, _ answer: Answer) -> UInt64 {
+    let held = Held(
+      reply: HeldReply(reply), answer: answer,
+      deadline: Instant.now.advanced(milliseconds: Self.longest))
+    return state.withLock { state in
+      state.lastNumber += 1
+      state.held[state.lastNumber] = held
+      return state.lastNumber
     }
-    if isLast { ended.ring() }
+  }
+
+  /// Sends a reply, if it is still held.
+  func send(_ number: UInt64) {
+    let (held, isLast) = state.withLock { state in
+      (state.held.removeValue(forKey: number), state.held.isEmpty)
+    }
+    held?.reply.send(held?.answer ?? .error(.inputOutput), owner)
+    if held != nil, isLast { ended.ring() }
+  }
+
+  /// Sends those that were held for long enough.
+  func sendLate(_ now: Instant) {
+    let late = state.withLock { $0.held.filter { $0.value.deadline <= now }.map(\.key) }
+    for number in late { send(number) }
   }
 }
 

@@ -69,6 +69,7 @@ final class Notifier: Sendable {
   func start(_ session: SessionPointer) throws(SystemError) {
     state.withLock { $0.session = session }
     let device = fuse_session_fd(session.raw)
+    forbidDumps()
     let worker = try WorkerThread(name: "prefs-notifier") { [self] in
       isolate(device)
       run()
@@ -76,9 +77,14 @@ final class Notifier: Sendable {
     thread.withLock { $0 = worker }
   }
 
+  /// The same holds for a crash: a core dump would wait for this thread before anything is closed.
+  private func forbidDumps() { prefsfs_forbid_dumps() }
+
   /// Leaves the thread the bells, and a device of its own under the number of the session's.
   private func isolate(_ device: CInt) {
-    guard prefsfs_unshare_descriptors() == 0, prefsfs_clone_device(device) == 0 else { return }
+    guard prefsfs_unshare_descriptors() == 0 else { return }
+    // Where there can be no other device, at least no lock and no socket stays open here.
+    _ = prefsfs_clone_device(device)
     var next = 3
     for kept in [bell.number, ended.number, device].sorted() {
       if Int(kept) > next { prefsfs_close_range(UInt32(next), UInt32(kept) - 1) }
@@ -98,7 +104,11 @@ final class Notifier: Sendable {
   /// What was put before was for changes up to the version.
   func put(settled version: UInt64) {
     state.withLock { state in
-      if case .settled? = state.waiting.last { state.waiting.removeLast() }
+      var version = version
+      if case .settled(let before)? = state.waiting.last {
+        version = max(version, before)
+        state.waiting.removeLast()
+      }
       state.waiting.append(.settled(version))
     }
     bell.ring()
@@ -136,6 +146,8 @@ final class Notifier: Sendable {
   private func perform(_ effect: Effect, _ session: SessionPointer) {
     switch effect {
     case .dropAttributes(let node):
+      // What the loop could not drop: see `Driver`.
+      Instant.sleep(microseconds: 500)
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
     case .dropContents(let node):
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
@@ -209,7 +221,7 @@ final class Synchroniser: Sendable {
 
   private func synchronize() -> Answer {
     do {
-      try engine.synchronize()
+      try engine.makeDurable()
       return .done
     } catch {
       if case .system(let errno) = error.reason { return .error(errno) }

@@ -16,7 +16,11 @@ import SystemCalls
 final class Link: Sendable {
   private struct State {
     var lastNumber: UInt64 = 0
-    var answers: [UInt64: Message] = [:]
+    /// The requests that somebody waits for, with the answers that have come.
+    var answers: [UInt64: Message?] = [:]
+    /// A ping is under way: one is enough.
+    var isPinging = false
+    var isSending = false
     /// Bodies of answers that nobody waits for.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
     var callers = 0
@@ -26,7 +30,6 @@ final class Link: Sendable {
 
   private let socket: SharedSocket
   private let state = Monitor(State())
-  private let sending = Mutex(())
   /// Touched by whoever `isReading`.
   private let stream: Mutex<FrameReader>
   private let taken: @Sendable (Message) -> Void
@@ -58,7 +61,7 @@ final class Link: Sendable {
   /// Ends the connection and its thread.
   func stop() {
     socket.value.end()
-    state.change { $0.hasEnded = true }
+    finish()
     thread.withLock { $0.take() }?.join()
   }
 
@@ -66,8 +69,14 @@ final class Link: Sendable {
 
   // MARK: - Requests
 
-  /// Sends a request that has no answer.
-  func send(_ request: Request) { _ = transmit(request.frame(0), until: nil) }
+  /// Milliseconds that one who sends waits for room, where nothing else is said.
+  private static let room: Int64 = 1000
+
+  /// Sends a request that has no answer. One for which there is no room for a second is not sent: the
+  /// owner has stopped, and has no use for it.
+  func send(_ request: Request) {
+    _ = transmit(request.frame(0), until: Instant.now.advanced(milliseconds: Self.room))
+  }
 
   /// Sends a request; the body gets its answer, or nil at the end of the connection.
   func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
@@ -78,7 +87,9 @@ final class Link: Sendable {
       return state.lastNumber
     }
     guard let number else { return body(nil) }
-    _ = transmit(request.frame(number), until: nil)
+    let deadline = Instant.now.advanced(milliseconds: Self.room)
+    if transmit(request.frame(number), until: deadline) == .sent { return }
+    state.withLock { $0.bodies.removeValue(forKey: number) }?(nil)
   }
 
   /// The answer to a request. Throws `.ownerGone`, ETIMEDOUT after the deadline (nil: none), and the
@@ -86,12 +97,20 @@ final class Link: Sendable {
   func call(_ request: Request, until deadline: Instant?) throws(EngineError) -> Message {
     let number = state.withLock { state in
       state.lastNumber += 1
+      state.answers[state.lastNumber] = .some(nil)
       return state.lastNumber
     }
-    guard transmit(request.frame(number), until: deadline) else { throw Self.gone }
-    let answer = take(until: deadline) { state -> Message? in
-      state.answers.removeValue(forKey: number)
+    defer { state.withLock { _ = $0.answers.removeValue(forKey: number) } }
+    let frame = request.frame(number)
+    guard frame.count <= Request.largest else {
+      throw EngineError(.system(.fileTooLarge), "a transaction of more than 128 MiB; make several")
     }
+    switch transmit(frame, until: deadline) {
+    case .sent: break
+    case .late: throw Self.late
+    case .ended: throw Self.gone
+    }
+    let answer = take(until: deadline) { state -> Message? in state.answers[number] ?? nil }
     guard let answer else { throw hasEnded ? Self.gone : Self.late }
     if case .failed(let error) = answer { throw error }
     return answer
@@ -101,8 +120,12 @@ final class Link: Sendable {
   func isAnswering(within milliseconds: Int64) -> Bool {
     let now = Instant.now
     if now.nanoseconds - heard.load(ordering: .relaxed) < Self.freshness { return !hasEnded }
-    send(.ping) { _ in }
     let before = heard.load(ordering: .relaxed)
+    let mustPing = state.withLock { state in
+      defer { state.isPinging = true }
+      return !state.isPinging
+    }
+    if mustPing { send(.ping) { [state] _ in state.withLock { $0.isPinging = false } } }
     catchUp(until: now.advanced(milliseconds: milliseconds)) {
       heard.load(ordering: .relaxed) != before
     }
@@ -118,23 +141,36 @@ final class Link: Sendable {
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
 
   /// Sends a whole frame.
-  private func transmit(_ frame: [UInt8], until deadline: Instant?) -> Bool {
-    sending.withLock { _ in
-      var rest = frame[...]
-      while !rest.isEmpty {
-        switch socket.value.send(rest) {
-        case .moved(let count): rest = rest.dropFirst(count)
-        case .ended: return false
-        case .later:
-          // A part of a frame that stays unsent is the end of the connection.
-          guard socket.value.wait(until: deadline, sending: true) else {
-            if rest.count < frame.count { socket.value.end() }
-            return false
-          }
-        }
-      }
+  private func transmit(_ frame: [UInt8], until deadline: Instant?) -> Transmission {
+    let isOurs = state.wait(until: deadline) { state -> Bool? in
+      if state.hasEnded { return false }
+      guard !state.isSending else { return nil }
+      state.isSending = true
       return true
     }
+    guard let isOurs else { return .late }
+    guard isOurs else { return .ended }
+    defer { state.change { $0.isSending = false } }
+    var rest = frame[...]
+    while !rest.isEmpty {
+      switch socket.value.send(rest) {
+      case .moved(let count): rest = rest.dropFirst(count)
+      case .ended: return .ended
+      case .later:
+        // A part of a frame that stays unsent is the end of the connection.
+        guard socket.value.wait(until: deadline, sending: true) else {
+          if rest.count < frame.count { socket.value.end() }
+          return .late
+        }
+      }
+    }
+    return .sent
+  }
+
+  private enum Transmission {
+    case sent
+    case late
+    case ended
   }
 
   // MARK: - Messages
@@ -229,23 +265,29 @@ final class Link: Sendable {
     guard number != 0 else { return taken(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
-      if body == nil { state.answers[number] = message }
+      if body == nil, state.answers[number] != nil { state.answers[number] = message }
       return body
     }
     body?(message)
   }
 
   private func finishReading(hasEnded: Bool) {
+    state.change { $0.isReading = false }
+    if hasEnded, finish() { ended() }
+  }
+
+  /// Nothing comes any more: whoever waits hears of it.
+  /// - Returns: whether that is news.
+  @discardableResult
+  private func finish() -> Bool {
     let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
-      state.isReading = false
-      guard hasEnded, !state.hasEnded else { return nil }
+      guard !state.hasEnded else { return nil }
       state.hasEnded = true
       defer { state.bodies = [:] }
       return Array(state.bodies.values)
     }
-    guard let bodies else { return }
-    for body in bodies { body(nil) }
-    ended()
+    for body in bodies ?? [] { body(nil) }
+    return bodies != nil
   }
 
   /// While nobody calls. After a call it stays away from the stream for a moment: in a row of calls it

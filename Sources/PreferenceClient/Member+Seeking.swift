@@ -5,55 +5,6 @@ import SystemCalls
 
 // How a process comes to an owner, and to the next.
 
-/// The thread that looks for the next owner.
-final class Seeker: Sendable {
-  private struct State {
-    var isAsked = false
-    var isStopping = false
-    var thread: WorkerThread?
-  }
-
-  private let state = Monitor(State())
-
-  /// - Parameter seek: looks once; whether it is to be asked again.
-  func start(_ seek: @escaping @Sendable () -> Bool) throws(SystemError) {
-    let thread = try WorkerThread(name: "prefs-seeker") { [state] in
-      while Self.isAsked(state) {
-        while !state.withLock({ $0.isStopping }), seek() {
-          _ = state.wait(until: Instant.now.advanced(milliseconds: Self.pause)) {
-            $0.isStopping ? true : nil
-          }
-        }
-      }
-    }
-    state.withLock { $0.thread = thread }
-  }
-
-  /// Milliseconds between two looks.
-  private static let pause: Int64 = 5
-
-  private static func isAsked(_ state: Monitor<State>) -> Bool {
-    let isAsked = state.wait { state -> Bool? in
-      if state.isStopping { return false }
-      guard state.isAsked else { return nil }
-      state.isAsked = false
-      return true
-    }
-    return isAsked == true
-  }
-
-  /// The owner is gone.
-  func ask() { state.change { $0.isAsked = true } }
-
-  func stop() {
-    let thread = state.change { state in
-      state.isStopping = true
-      return state.thread.take()
-    }
-    thread?.join()
-  }
-}
-
 extension Member {
   /// Connects to the owner, or becomes it. Throws `.owned` where neither can be had now.
   private func look() throws(EngineError) -> Role {
@@ -66,28 +17,39 @@ extension Member {
   private func connect() throws(EngineError) -> Role? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     let remote = try RemotePlaces(
-      connectingTo: surroundings.socketPath, client: client, volume: surroundings.userDirectory,
-      until: patience
+      connectingTo: surroundings.ownerSocketPath, client: client,
+      volume: surroundings.userDirectory, until: patience
     ) { [weak self] in self?.ownerIsGone() }
     return remote.map { .client($0) }
   }
 
   /// Milliseconds that one who listens may take for his first answer; he may be stopped.
   private static let greetingPatience: Int64 = 500
+  /// Milliseconds between two looks.
+  private static let pause: Int64 = 5
+  /// Milliseconds after a look that failed for another reason than that there is no owner.
+  private static let errorPause: Int64 = 500
+  /// Milliseconds between two looks of one who only reads for an owner whom it could follow.
+  private static let followPause: Int64 = 500
+  /// Milliseconds between two starts of an owner, each of which waits until it can be asked: the first,
+  /// and the longest, as long as none succeeds.
+  private static let startPauses: (first: Int64, longest: Int64) = (20, 5000)
 
-  /// Milliseconds between two starts of an owner, each of which waits until it can be asked.
-  private static let startPause: Int64 = 20
-
-  /// Comes to an owner until the deadline.
-  func find(until deadline: Instant) throws(EngineError) -> Role {
+  /// Comes to the first owner.
+  func begin(until deadline: Instant) throws(EngineError) {
     while true {
       do throws(EngineError) {
-        return try look()
-      } catch  where error.reason == .owned && Instant.now < deadline {
+        return try take(try look(), from: [:])
+      } catch  where Self.isPassing(error) && Instant.now < deadline {
         try startOwner()
-        Instant.sleep(milliseconds: 5)
+        Instant.sleep(milliseconds: UInt32(Self.pause))
       }
     }
+  }
+
+  /// Whether there is only no owner at the moment.
+  private static func isPassing(_ error: EngineError) -> Bool {
+    [.owned, .ownerGone].contains(error.reason)
   }
 
   /// Starts one, where this process does that.
@@ -95,7 +57,9 @@ extension Member {
     guard let start = ways.start else { return }
     let isDue = state.withLock { state in
       guard state.nextStart <= .now else { return false }
-      state.nextStart = Instant.now.advanced(milliseconds: Self.startPause)
+      state.startPause = min(
+        max(state.startPause * 2, Self.startPauses.first), Self.startPauses.longest)
+      state.nextStart = Instant.now.advanced(milliseconds: state.startPause)
       return true
     }
     if isDue { try EngineError.wrapping { () throws(SystemError) in try start() } }
@@ -111,43 +75,80 @@ extension Member {
   }
 
   /// One look for the next owner.
-  /// - Returns: whether another is needed.
-  func seek() -> Bool {
+  /// - Returns: milliseconds until another is needed; nil: none is.
+  func seek() -> Int64? {
     let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
-    guard !isClosing, case .seeking(let old) = role else { return false }
+    if isClosing { return nil }
     do throws(EngineError) {
-      try take(try look(), from: old?.loaded ?? [:])
-      old?.close()
-      return false
-    } catch {
-      do throws(EngineError) { try startOwner() } catch { log("\(error)") }
-      if ![.owned, .ownerGone].contains(error.reason) {
-        log("no owner of the store yet: \(error)")
-        Instant.sleep(milliseconds: 200)
+      switch role {
+      case .client: return nil
+      case .owner:
+        guard isReadOnly else { return nil }
+        guard let next = try connect() else { return Self.followPause }
+        try take(next, from: role.loaded)
+      case .seeking: try take(try look(), from: role.loaded)
       }
-      return true
+      role.close()
+      return isReadOnly ? Self.followPause : nil
+    } catch {
+      return afterFailure(error)
     }
   }
 
-  /// Goes on with the role. Observers hear of what is other than it was.
-  func take(_ role: Role, from old: [Location: DomainSnapshot]) throws(EngineError) {
+  private func afterFailure(_ error: EngineError) -> Int64 {
+    if Self.isPassing(error) {
+      do throws(EngineError) {
+        try startOwner()
+        return Self.pause
+      } catch {
+        note(error)
+        return Self.errorPause
+      }
+    }
+    note(error)
+    return Self.errorPause
+  }
+
+  /// Logs why there is no owner, once for each reason.
+  private func note(_ error: EngineError) {
+    let isNews = state.withLock { state in
+      defer { state.lastFailure = error }
+      return state.lastFailure != error
+    }
+    if isNews { log("no owner of the store yet: \(error)") }
+  }
+
+  /// Goes on with the role, which is closed where that cannot be done. Observers hear of what is other than
+  /// it was, and then of what changes, from the moment when they are answered by the new owner.
+  private func take(_ role: Role, from old: [Location: DomainSnapshot]) throws(EngineError) {
     guard let places = role.places else { return }
-    let (observers, mounts) = state.withLock { ($0.observers, $0.mounts) }
-    for mount in mounts { places.addMount(mount) }
-    for observer in observers { places.observe(except: observer.author, observer.tell) }
-    places.observe(except: nil) { [weak self] notice in self?.note(notice) }
-    let changes = try differences(places, old)
+    let relay = Relay()
+    places.observe(except: nil) { notice in relay.put(notice) }
+    let early = state.withLock { $0.mounts }
+    for mount in early { places.addMount(mount) }
+    let changes: Changeset
+    do throws(EngineError) {
+      changes = try differences(places, old)
+    } catch {
+      role.close()
+      throw error
+    }
     // What readers keep is good again when they have heard of the differences, which they read here.
     gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
-    defer { gauge.store(newGauge(of: role), ordering: .releasing) }
-    state.change { state in
+    let late = state.change { state in
       state.role = role
       state.epoch += 1
+      (state.startPause, state.lastFailure) = (0, nil)
+      return state.mounts.dropFirst(early.count)
     }
+    for mount in late { places.addMount(mount) }
+    if !changes.isEmpty {
+      tell(Notice(changeset: changes, events: Self.events(changes, old), author: nil))
+    }
+    relay.open { [weak self] notice in self?.tell(notice) }
+    gauge.store(newGauge(of: role), ordering: .releasing)
     if case .client(let remote) = role, remote.hasEnded { ownerIsGone() }
-    guard !changes.isEmpty else { return }
-    let notice = Notice(changeset: changes, events: Self.events(changes, old), author: nil)
-    for observer in observers { observer.tell(notice) }
+    if case .owner = role, isReadOnly { seeker.ask() }
   }
 
   /// In the place of a gauge: nothing is fresh.
@@ -158,32 +159,59 @@ extension Member {
     state.withLock { $0.gauges.append(remote.gauge) }
     return UInt(bitPattern: Unmanaged.passUnretained(remote.gauge).toOpaque())
   }
+}
 
+// MARK: - Differences
+
+extension Member {
   /// What is other than this process knew it: of the locations that it had asked for, and of which
-  /// domains there are.
+  /// domains there are. A list that cannot be read now is other, whatever it holds.
   private func differences(
     _ places: any PersistentPlaces, _ old: [Location: DomainSnapshot]
   ) throws(EngineError) -> Changeset {
     var changes = Changeset(time: .now)
     for place in SearchList.persistentPlaces {
-      let names = try places.domains(in: place)
-      let known = state.withLock { state in
-        defer { state.domains[place] = names }
+      let names: Set<DomainName>? = try known { () throws(EngineError) in
+        try places.domains(in: place)
+      }
+      let before = state.withLock { state in
+        defer { state.domains[place] = names ?? state.domains[place] }
         return state.domains[place]
       }
-      guard let known else { continue }
-      changes.items += names.subtracting(known).map { .init(Location(place, $0), .createDomain) }
-      changes.items += known.subtracting(names).map { .init(Location(place, $0), .removeDomain) }
+      guard let before, let names else { continue }
+      changes.items += names.subtracting(before).map { .init(Location(place, $0), .createDomain) }
+      changes.items += before.subtracting(names).map { .init(Location(place, $0), .removeDomain) }
     }
     for (location, domain) in old {
-      for key in Set(domain.keys).union(try places.keys(at: location)) {
-        let (before, now) = (domain.entry(key), try places.find(key, at: location))
-        if let edit = Self.edit(key, from: before, to: now) {
-          changes.items.append(.init(location, edit))
-        }
+      let found: [Edit]? = try known { () throws(EngineError) in
+        try edits(of: location, from: domain, places)
       }
+      let all = found ?? domain.keys.map { Edit.describe($0, Description()) }
+      changes.items += all.map { Changeset.Item(location, $0) }
     }
     return changes
+  }
+
+  /// nil for what cannot be read; throws what is no fault of a list.
+  private func known<Result>(
+    _ body: () throws(EngineError) -> Result
+  ) throws(EngineError) -> Result? {
+    do throws(EngineError) {
+      return try body()
+    } catch  where error.reason != .ownerGone {
+      return nil
+    }
+  }
+
+  private func edits(
+    of location: Location, from old: DomainSnapshot, _ places: any PersistentPlaces
+  ) throws(EngineError) -> [Edit] {
+    var edits: [Edit] = []
+    for key in Set(old.keys).union(try places.keys(at: location)) {
+      let (before, now) = (old.entry(key), try places.find(key, at: location))
+      if let edit = Self.edit(key, from: before, to: now) { edits.append(edit) }
+    }
+    return edits
   }
 
   private static func edit(_ key: Key, from old: StoredValue?, to new: StoredValue?) -> Edit? {
@@ -207,20 +235,6 @@ extension Member {
         let hadKey = old[item.location]?[key] != nil
         return KeyEvent(domain, key, hadKey ? .changed : .created)
       case .describe, .createDomain, .removeDomain: return nil
-      }
-    }
-  }
-
-  /// Which domains there are.
-  private func note(_ notice: Notice) {
-    state.withLock { state in
-      for item in notice.changeset.items {
-        let (place, domain) = (item.location.place, item.location.domain)
-        switch item.edit {
-        case .set, .createDomain: state.domains[place]?.insert(domain)
-        case .removeDomain: state.domains[place]?.remove(domain)
-        case .remove, .describe: break
-        }
       }
     }
   }

@@ -14,7 +14,8 @@ import SystemCalls
 /// stopped is not replaced. What changed between two owners is told to observers as changes are.
 ///
 /// Threads: any; the seeker's looks for the next owner. Locks: the monitor, under which nothing
-/// blocks.
+/// blocks; a relay's, for one look. Observers are called in the order of the changes, from the moment
+/// when what they look up comes from the owner who told them.
 ///
 /// Half-broken states: no owner and nobody who can be one, only a client's thing: every look-up
 /// that needs one fails with ETIMEDOUT, and the seeker goes on.
@@ -77,6 +78,9 @@ public final class Member: PersistentPlaces {
     var gauges: [Gauge] = []
     /// Before then no owner is started.
     var nextStart = Instant.now
+    var startPause: Int64 = 0
+    /// What was logged last.
+    var lastFailure: EngineError?
     var isClosing = false
   }
 
@@ -100,25 +104,18 @@ public final class Member: PersistentPlaces {
     isReadOnly = readOnly
     seeker = Seeker()
     state = Monitor(State(role: .seeking(nil)))
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    try take(try find(until: deadline), from: [:])
+    try begin(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
     try EngineError.wrapping { () throws(SystemError) in
-      try seeker.start { [weak self] in self?.seek() ?? false }
+      try seeker.start { [weak self] in self?.seek() }
     }
   }
 
   /// Gives the store up: an owner saves everything first.
   public func close() {
-    let role = state.change { state in
-      state.isClosing = true
-      return state.role
-    }
+    state.change { $0.isClosing = true }
+    // It may be about to take a role.
     seeker.stop()
-    switch role {
-    case .owner(let owned): owned.close()
-    case .client(let remote): remote.close()
-    case .seeking(let remote): remote?.close()
-    }
+    role.close()
   }
 
   /// What this process is to the store now.
@@ -188,8 +185,17 @@ extension Member {
     try ask { places throws(EngineError) in try places.domains(in: place) }
   }
 
+  public func makeDurable() throws(EngineError) {
+    try ask { places throws(EngineError) in try places.makeDurable() }
+  }
+
   public func synchronize() throws(EngineError) {
     try ask { places throws(EngineError) in try places.synchronize() }
+  }
+
+  /// Asked by drivers for each change: the gauge says who the owner is.
+  public var isShared: Bool {
+    gauge.load(ordering: .relaxed) != 0 || present.places?.isShared == true
   }
 
   public func isAnswering(within milliseconds: Int64) -> Bool {
@@ -229,12 +235,19 @@ extension Member {
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
-    let observer = Observer(author: author, tell: observer)
-    let places = state.withLock { state in
-      state.observers.append(observer)
-      return state.role.places
+    state.withLock { $0.observers.append(Observer(author: author, tell: observer)) }
+  }
+
+  /// Tells observers of a change.
+  func tell(_ notice: Notice) {
+    let observers = state.withLock { state in
+      state.noteDomains(notice)
+      return state.observers
     }
-    places?.observe(except: author, observer.tell)
+    let author = notice.author
+    for observer in observers where author == nil || observer.author != author {
+      observer.tell(notice)
+    }
   }
 
   public func addMount(_ author: Author) {
@@ -270,12 +283,35 @@ extension Member.Role {
     }
   }
 
+  /// Gives it up.
+  func close() {
+    switch self {
+    case .owner(let owned): owned.close()
+    case .client(let remote): remote.close()
+    case .seeking(let remote): remote?.close()
+    }
+  }
+
   /// What is known of the store.
   var loaded: [Location: DomainSnapshot] {
     switch self {
     case .owner(let owned): owned.loaded()
     case .client(let remote): remote.loaded
     case .seeking(let remote): remote?.loaded ?? [:]
+    }
+  }
+}
+
+extension Member.State {
+  /// Which domains there are after a change.
+  fileprivate mutating func noteDomains(_ notice: Notice) {
+    for item in notice.changeset.items {
+      let (place, domain) = (item.location.place, item.location.domain)
+      switch item.edit {
+      case .set, .createDomain: domains[place]?.insert(domain)
+      case .removeDomain: domains[place]?.remove(domain)
+      case .remove, .describe: break
+      }
     }
   }
 }

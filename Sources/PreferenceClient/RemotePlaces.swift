@@ -40,8 +40,6 @@ public final class RemotePlaces: PersistentPlaces {
     }
 
     let observers = Mutex<[Observer]>([])
-    /// The last changes of this client's requests, by their versions.
-    let own = Mutex<[UInt64: Changeset]>([:])
     let client: UInt64
     private let replica: Replica
     private let gauge: Gauge
@@ -52,9 +50,6 @@ public final class RemotePlaces: PersistentPlaces {
 
     func take(_ message: Message) {
       guard case .notice(let notice) = message else { return }
-      if notice.origin?.client == client {
-        own.withLock { $0[notice.changeset.version] = notice.changeset }
-      }
       replica.apply(notice.changeset)
       for observer in observers.withLock({ $0 })
       where notice.author == nil || observer.author != notice.author { observer.tell(notice) }
@@ -117,11 +112,16 @@ extension RemotePlaces {
     _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
   ) throws(EngineError) -> Result {
     validate()
-    if let found = replica.read(location, body) { return found }
-    try load(location)
-    guard let found = replica.read(location, body) else { throw Self.unexpected }
-    return found
+    for _ in 0..<Self.mostLoads {
+      if let found = replica.read(location, body) { return found }
+      try load(location)
+    }
+    throw EngineError(
+      .system(.timedOut), domain: location.domain, "the list changes faster than it can be read")
   }
+
+  /// What is loaded may be dropped at once, because its list became unreadable, or readable again.
+  private static let mostLoads = 20
 
   private static let unexpected = EngineError(
     .system(.invalidArgument), "the owner of the store gave an answer that is none")
@@ -138,8 +138,12 @@ extension RemotePlaces {
     contents = (found, version)
   }
 
+  /// What must be asked for, to be read: of an owner who has stopped it is not waited for.
   private func call(_ request: Request) throws(EngineError) -> Message {
-    try link.call(request, until: Self.deadline)
+    guard link.isAnswering(within: Self.readPatience) else {
+      throw link.hasEnded ? Link.gone : Link.late
+    }
+    return try link.call(request, until: Self.deadline)
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
@@ -167,6 +171,8 @@ extension RemotePlaces {
     return names
   }
 
+  public var isShared: Bool { true }
+
   public func space() -> StoreSpace { StoreSpace(ofVolume: volume) }
 }
 
@@ -183,24 +189,20 @@ extension RemotePlaces {
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     let request = Request.apply(serial: origin.serial, author, deadline: deadline, intents)
-    guard case .applied(let version, let time) = try link.call(request, until: deadline) else {
+    guard case .applied(let changeset) = try link.call(request, until: deadline) else {
       throw Self.unexpected
     }
-    // The notice came before the answer.
-    let own = inbox.own.withLock { own in
-      defer { own = own.filter { $0.key > version } }
-      return own[version]
-    }
-    guard version > 0 else { return Changeset() }
-    var changeset = own ?? Changeset(time: time)
-    changeset.version = version
     return changeset
   }
 
+  public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }
+
+  public func synchronize() throws(EngineError) { try wait(for: .synchronize(mounts: true)) }
+
   /// A disk may be slow: it is waited for as long as the owner answers at all.
-  public func synchronize() throws(EngineError) {
+  private func wait(for request: Request) throws(EngineError) {
     let answer = Monitor<Message??>(nil)
-    link.send(.synchronize) { message in answer.change { $0 = .some(message) } }
+    link.send(request) { message in answer.change { $0 = .some(message) } }
     while true {
       if let message = answer.wait(until: Self.deadline, for: { $0 }) {
         guard let message else { throw Link.gone }

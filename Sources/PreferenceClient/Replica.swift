@@ -10,6 +10,8 @@ final class Replica: Sendable {
   private struct Loading {
     var loaders = 0
     var changes: [Changeset] = []
+    /// The list became unreadable, or readable, meanwhile: what comes may be neither.
+    var isSpoiled = false
   }
 
   private struct State {
@@ -44,7 +46,7 @@ final class Replica: Sendable {
   ) {
     state.withLock { state in
       guard var loading = state.loading.removeValue(forKey: location) else { return }
-      if let (contents, version) = contents, state.locations[location] == nil {
+      if let (contents, version) = contents, !loading.isSpoiled, state.locations[location] == nil {
         var domain = DomainSnapshot(contents)
         for changeset in loading.changes where changeset.version > version {
           domain.apply(changeset, at: location)
@@ -60,6 +62,11 @@ final class Replica: Sendable {
   func apply(_ changeset: Changeset) {
     state.withLock { state in
       for location in changeset.locations {
+        if changeset.drops(location) {
+          state.loading[location]?.isSpoiled = true
+          state.locations[location] = nil
+          continue
+        }
         state.loading[location]?.changes.append(changeset)
         // In place: a copy that is held would make the first change copy its node.
         state.locations[location]?.apply(changeset, at: location)
@@ -72,6 +79,18 @@ extension DomainSnapshot {
   fileprivate mutating func apply(_ changeset: Changeset, at location: Location) {
     for item in changeset.items where item.location == location {
       apply(item.edit, time: changeset.time)
+    }
+  }
+}
+
+extension Changeset {
+  /// Whether the location's list became unreadable, or readable again: keys are described with nothing.
+  fileprivate func drops(_ location: Location) -> Bool {
+    items.contains { item in
+      guard item.location == location, case .describe(_, let description) = item.edit else {
+        return false
+      }
+      return description.isEmpty
     }
   }
 }

@@ -25,19 +25,19 @@ extension LocalPlaces {
   public func serve(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    guard Instant.now < deadline else {
-      throw EngineError(.system(.timedOut), "the owner of the store was stopped for too long")
-    }
-    return try commit(intents, by: author, origin: origin)
+    try commit(intents, by: author, origin: origin, until: deadline)
   }
 
   private func commit(
-    _ intents: [Intent], by author: Author, origin: Origin?
+    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil
   ) throws(EngineError) -> Changeset {
     let (changeset, isFirstUnsaved) = try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
       var items: [Changeset.Item] = []
       for intent in intents { items += try self.items(for: intent) }
+      if let deadline, deadline <= .now {
+        throw EngineError(.system(.timedOut), "the owner of the store was stopped for too long")
+      }
       return try store.commit(items, by: author, origin: origin)
     }
     if isFirstUnsaved { writer.wake() }

@@ -20,6 +20,7 @@ public final class LocalPlaces: PersistentPlaces {
   private let announcing = Mutex(())
   private let observers = Mutex<[Observer]>([])
   private let settlements: Settlements
+  private let clients = Atomic<Int>(0)
   let writer: Writer
 
   /// Who is told of changes, but of those that he made.
@@ -51,6 +52,11 @@ public final class LocalPlaces: PersistentPlaces {
 
   public var isReadOnly: Bool { store.isReadOnly }
 
+  public var isShared: Bool { clients.load(ordering: .relaxed) > 0 }
+
+  /// How many clients there are; whoever serves them says so.
+  public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
+
   public func space() -> StoreSpace { store.space() }
 
   public func isAnswering(within milliseconds: Int64) -> Bool { true }
@@ -60,6 +66,8 @@ public final class LocalPlaces: PersistentPlaces {
 
   /// The number of the last change.
   public var version: UInt64 { store.version }
+
+  public func makeDurable() throws(EngineError) { try store.synchronize() }
 
   public func synchronize() throws(EngineError) {
     try store.synchronize()

@@ -6,7 +6,7 @@ import SystemCalls
 /// "Law 7 in detail").
 ///
 /// A mount that says nothing for a second while somebody waits for it is silent: it is waited for
-/// again when it has caught up with what was waited for. Whoever waits, waits two seconds at most.
+/// again when it has caught up with what was waited for.
 ///
 /// Threads: any; `expire` the writer's. Bodies are called without a lock.
 final class Settlements: Sendable {
@@ -15,6 +15,8 @@ final class Settlements: Sendable {
     /// The last change that it was told of; its own are known to it.
     var told: UInt64
     var isSilent = false
+    /// An old connection of the same mount may end after the new one has begun.
+    var registrations = 1
   }
 
   private struct Waiter {
@@ -62,8 +64,10 @@ final class Settlements: Sendable {
   func add(_ author: Author, at version: UInt64) {
     let all = Settlement.allCases.map { ($0, version) }
     state.withLock { state in
+      let before = state.mounts[author]?.registrations ?? 0
       state.mounts[author] = Mount(
-        settled: Dictionary(uniqueKeysWithValues: all), told: version)
+        settled: Dictionary(uniqueKeysWithValues: all), told: version,
+        registrations: before + 1)
     }
   }
 
@@ -75,7 +79,10 @@ final class Settlements: Sendable {
   }
 
   func remove(_ author: Author) {
-    serve { $0.mounts[author] = nil }
+    serve { state in
+      state.mounts[author]?.registrations -= 1
+      if state.mounts[author]?.registrations == 0 { state.mounts[author] = nil }
+    }
   }
 
   func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {

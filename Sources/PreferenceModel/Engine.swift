@@ -125,6 +125,9 @@ public protocol ChangeService: AnyObject, Sendable {
   /// - Returns: what changed; an intent that changes nothing is not in it.
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
+  /// Returns when everything that was applied before is on the disk: fsync(2). Blocks.
+  func makeDurable() throws(EngineError)
+
   /// Returns when everything that was applied before is on the disk, and every mount has dropped
   /// what it told its kernel before. Blocks.
   func synchronize() throws(EngineError)
@@ -155,6 +158,9 @@ public protocol ChangeService: AnyObject, Sendable {
 
   /// Whether every change is refused.
   var isReadOnly: Bool { get }
+
+  /// Whether other processes use the store at the moment. Cost: a load.
+  var isShared: Bool { get }
 }
 
 /// The preference engine as everything above it sees it: the search list over all places. Whether

@@ -13,8 +13,8 @@ public enum Message: Equatable, Sendable {
   case domains(Set<DomainName>)
   /// A time, or none.
   case time(Timestamp?)
-  /// The transaction took effect as the change of that number; 0: it changed nothing.
-  case applied(version: UInt64, time: Timestamp)
+  /// What the transaction changed; without items: nothing.
+  case applied(Changeset)
   /// It is done.
   case done
   /// It was refused.
@@ -50,10 +50,10 @@ extension Message {
         $0.append(time == nil ? 0 : 1 as UInt8)
         $0.append(time?.nanoseconds ?? 0)
       }
-    case .applied(let version, let time):
+    case .applied(let changeset):
       Frame.bytes(5, number) {
-        $0.append(version)
-        $0.append(time.nanoseconds)
+        $0.append(changeset.version)
+        $0.append(changeset)
       }
     case .done: Frame.bytes(6, number) { _ in }
     case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
@@ -127,12 +127,19 @@ extension ByteReader {
     case 4:
       let (isThere, time) = (try number(UInt8.self) == 1, try timestamp())
       return .time(isThere ? time : nil)
-    case 5: return .applied(version: try number(), time: try timestamp())
+    case 5: return .applied(try numberedChangeset())
     case 6: return .done
     case 7: return .failed(try error())
     case 8: return .notice(try notice())
     default: throw Unknown()
     }
+  }
+
+  private mutating func numberedChangeset() throws -> Changeset {
+    let version = try number(UInt64.self)
+    var changeset = try changeset()
+    changeset.version = version
+    return changeset
   }
 
   private mutating func contents() throws -> DomainSnapshot.Contents {

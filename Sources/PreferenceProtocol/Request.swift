@@ -16,8 +16,8 @@ public enum Request: Equatable, Sendable {
   /// A transaction, the client's serial-th; refused after the deadline (monotonic clock), so that
   /// nothing happens that its author has given up. Answer: `applied`.
   case apply(serial: UInt64, Author, deadline: Instant, [Intent])
-  /// Answer: `done`, when everything is on the disk and told to every kernel.
-  case synchronize
+  /// Answer: `done`, when everything is on the disk and, where asked for, told to the kernel of every mount.
+  case synchronize(mounts: Bool)
   /// This client is a mount that changes wait for. No answer.
   case mount(Author)
   /// The mount has told its kernel. No answer.
@@ -54,7 +54,7 @@ extension Request {
         $0.append(UInt32(intents.count))
         for intent in intents { $0.append(intent) }
       }
-    case .synchronize: Frame.bytes(6, number) { _ in }
+    case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
     case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
     case .settle(let settlement, let version, let author):
       Frame.bytes(8, number) { $0.append(settlement, version, author) }
@@ -130,7 +130,7 @@ extension ByteReader {
       var intents: [Intent] = []
       for _ in 0..<count { intents.append(try intent()) }
       return .apply(serial: serial, author, deadline: deadline, intents)
-    case 6: return .synchronize
+    case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())
     case 8: return .settle(try settlement(), through: try number(), try author())
     case 9: return .await(try settlement(), through: try number(), try author())

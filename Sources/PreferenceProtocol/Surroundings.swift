@@ -18,7 +18,7 @@ public struct Surroundings: Sendable {
   /// Where the sockets of the user's stores are: `$XDG_RUNTIME_DIR/prefsfs`, else a directory of the
   /// user's in the temporary directory.
   public let runtimeDirectory: String
-  /// The socket of the store's owner.
+  /// The socket of the store's owner, if it is this process.
   public let socketPath: String
 
   /// The surroundings of this process.
@@ -41,6 +41,17 @@ public struct Surroundings: Sendable {
     }
     let all = [Files.canonicalPath(userDirectory), systemDirectory, stateDirectory]
     socketPath = runtimeDirectory + "/" + StableHash.text(of: all.joined(separator: "\0").utf8)
+  }
+
+  /// Where the owner wrote the path of his socket: processes of one store may have different
+  /// `$XDG_RUNTIME_DIR`s (cron, su).
+  public var socketNote: String { stateDirectory + "/socket" }
+
+  /// The socket of the present owner.
+  public var ownerSocketPath: String {
+    let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
+    guard let noted, !noted.isEmpty else { return socketPath }
+    return String(decoding: noted, as: UTF8.self)
   }
 
   /// Makes the directory of the sockets, where it is not there. Throws EPERM where it is somebody

@@ -17,6 +17,8 @@ struct AnswerTable: Sendable {
 
   /// How often something was forgotten.
   private(set) var changes = 0
+  /// How often everything was.
+  private(set) var sweeps = 0
   private var slots = [Slot](repeating: Slot(), count: 64)
   private var count = 0
 
@@ -61,6 +63,7 @@ struct AnswerTable: Sendable {
 
   mutating func forget() {
     changes += 1
+    sweeps += 1
     slots = [Slot](repeating: Slot(), count: 64)
     count = 0
   }

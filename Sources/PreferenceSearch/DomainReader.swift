@@ -14,7 +14,7 @@ public final class DomainReader: Sendable {
   /// Which domain.
   public let domain: DomainName
   private let places: any PersistentPlaces
-  private unowned let engine: SearchEngine
+  private let engine: SearchEngine
   private let answers = Mutex(AnswerTable())
   private let filter = KeyFilter()
 
@@ -47,17 +47,20 @@ public final class DomainReader: Sendable {
       // What changed meanwhile may be this key.
       if answers.changes == changes { answers.note(value, for: key, hash) }
     }
-    if value == nil, !filter.isComplete { try completeFilter() }
+    if value == nil, !filter.isComplete { completeFilter() }
     return value
   }
 
   /// From now on every key that any place of the search list has is in the filter: those that come are put
   /// there by `forget` before anybody may expect to read them.
-  private func completeFilter() throws(EngineError) {
-    for key in try engine.keys(of: domain).union(engine.inheritedKeys()) {
-      filter.insert(key.quickHash(seed: Self.seed))
+  /// A list that cannot be read leaves it incomplete.
+  private func completeFilter() {
+    let sweeps = answers.withLock { $0.sweeps }
+    guard let own = try? engine.keys(of: domain), let inherited = try? engine.inheritedKeys() else {
+      return
     }
-    filter.complete()
+    for key in own.union(inherited) { filter.insert(key.quickHash(seed: Self.seed)) }
+    answers.withLock { if $0.sweeps == sweeps { filter.complete() } }
   }
 
   /// The key may be another now, or have come.
@@ -67,6 +70,11 @@ public final class DomainReader: Sendable {
     answers.withLock { $0.forget(key, hash) }
   }
 
-  /// Every key may be another; those that come are told one by one.
-  func forget() { answers.withLock { $0.forget() } }
+  /// Every key may be another, or have come.
+  func forget() {
+    answers.withLock { answers in
+      answers.forget()
+      filter.reopen()
+    }
+  }
 }

@@ -29,6 +29,9 @@ final class KeyFilter: Sendable {
   /// Every key has.
   func complete() { isWhole.store(true, ordering: .releasing) }
 
+  /// Keys may be missing again.
+  func reopen() { isWhole.store(false, ordering: .releasing) }
+
   private func word(_ hash: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
     bits.start + Int(truncatingIfNeeded: hash >> 6 & UInt64(Self.words - 1))
   }

@@ -17,14 +17,19 @@ public final class SearchEngine: Engine {
   let registered = RegisteredPlace()
   /// Who is told of registrations; of changes the persistent places tell.
   private let observers = Mutex<[@Sendable (Notice) -> Void]>([])
-  /// Those that were asked for.
-  private let readers = Mutex<[DomainName: DomainReader]>([:])
+  /// Those that were asked for; they keep the engine, not the engine them.
+  private let readers = Mutex<[DomainName: WeakReader]>([:])
+
+  private struct WeakReader: Sendable {
+    weak let reader: DomainReader?
+  }
 
   /// An engine over the places.
   /// - Parameter arguments: the argument domain, as `ArgumentDomain.parse` gives it.
   public init(places: any PersistentPlaces, arguments: [Key: Value] = [:]) {
     self.places = places
     self.arguments = ArgumentPlace(values: arguments, since: .now)
+    places.observe(except: nil) { [weak self] notice in self?.forget(notice) }
   }
 
   public func register(_ defaults: [Key: Value], for domain: DomainName) {
@@ -34,7 +39,7 @@ public final class SearchEngine: Engine {
     }
     guard !items.isEmpty else { return }
     readers.withLock { readers in
-      for key in defaults.keys { readers[domain]?.forget(key) }
+      for key in defaults.keys { readers[domain]?.reader?.forget(key) }
     }
     let notice = Notice(changeset: Changeset(items, time: .now), author: nil)
     for observer in observers.withLock({ $0 }) { observer(notice) }
@@ -44,26 +49,25 @@ public final class SearchEngine: Engine {
 // MARK: - Readers
 
 extension SearchEngine {
-  /// A reader of the domain; there is one for all who ask. From the first on the places are observed.
+  /// A reader of the domain: one for all who ask, as long as somebody has it.
   public func reader(of domain: DomainName) -> DomainReader {
-    let (reader, isFirst) = readers.withLock { readers in
-      if let known = readers[domain] { return (known, false) }
+    readers.withLock { readers in
+      if let known = readers[domain]?.reader { return known }
       let reader = DomainReader(domain, self)
-      defer { readers[domain] = reader }
-      return (reader, readers.isEmpty)
+      readers[domain] = WeakReader(reader: reader)
+      return reader
     }
-    if isFirst { places.observe(except: nil) { [weak self] notice in self?.forget(notice) } }
-    return reader
   }
 
   /// What changed is looked up again.
   private func forget(_ notice: Notice) {
     readers.withLock { readers in
+      guard !readers.isEmpty else { return }
       for item in notice.changeset.items {
         let domain = item.location.domain
         let concerned =
           domain == .global ? Array(readers.values) : readers[domain].map { [$0] } ?? []
-        for reader in concerned {
+        for reader in concerned.compactMap(\.reader) {
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
       }
@@ -191,6 +195,8 @@ extension SearchEngine {
     }
   }
 
+  public func makeDurable() throws(EngineError) { try places.makeDurable() }
+
   public func synchronize() throws(EngineError) { try places.synchronize() }
 
   public func addMount(_ author: Author) { places.addMount(author) }
@@ -215,6 +221,8 @@ extension SearchEngine {
   public func space() -> StoreSpace { places.space() }
 
   public var isReadOnly: Bool { places.isReadOnly }
+
+  public var isShared: Bool { places.isShared }
 }
 
 extension Notice {

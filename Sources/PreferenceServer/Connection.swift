@@ -56,10 +56,12 @@ final class Connection: Sendable {
 
   // MARK: - Sending
 
-  /// A notice; a client that has not said hello gets none.
-  func tell(_ frame: [UInt8], _ version: UInt64) {
+  /// A notice; a client that has not said hello gets none. That of the request that is being carried out
+  /// for the client goes with its answer.
+  func tell(_ frame: [UInt8], _ origin: Origin?) {
     state.withLock { state in
-      if state.client != nil { send(frame, &state) }
+      guard let client = state.client else { return }
+      send(frame, &state, isHeld: state.isServed && origin?.client == client)
     }
   }
 
@@ -71,13 +73,13 @@ final class Connection: Sendable {
     return state.withLock { state in
       state.isServed = false
       send(frame, &state)
-      return state.sent == state.outgoing.count
+      return state.sent == state.outgoing.count && !state.hasEnded
     }
   }
 
   func flush() { state.withLock { flush(&$0) } }
 
-  private func send(_ frame: [UInt8], _ state: inout State) {
+  private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
     guard !state.hasEnded else { return }
     let isWaiting = state.sent < state.outgoing.count
     if isWaiting, state.outgoing.count - state.sent > Self.mostWaiting {
@@ -87,7 +89,7 @@ final class Connection: Sendable {
       return
     }
     if isWaiting { state.outgoing += frame } else { (state.outgoing, state.sent) = (frame, 0) }
-    if state.isServed { return }
+    if isHeld { return }
     flush(&state)
     if state.sent < state.outgoing.count || state.hasEnded { bell.ring() }
   }
@@ -116,7 +118,7 @@ final class Connection: Sendable {
       while let frame = try state.withLock({ state throws(ProtocolError) in try state.reader.next()
       }) {
         wasBusy = true
-        try serve(try Request(frame), frame.number)
+        try serve(frame)
       }
     } catch {
       server.log("a client was refused: \(error)")
@@ -135,6 +137,20 @@ final class Connection: Sendable {
     }
   }
 
+  /// A request that cannot be read is refused; the next one can be.
+  private func serve(_ frame: Frame) throws(ProtocolError) {
+    let request: Request
+    do {
+      request = try Request(frame)
+    } catch {
+      guard state.withLock({ $0.client != nil }), frame.number != 0 else { throw error }
+      server.log("a client was refused: \(error)")
+      answer(frame.number, .failed(EngineError(.system(.invalidArgument), "\(error)")))
+      return
+    }
+    try serve(request, frame.number)
+  }
+
   private func serve(_ request: Request, _ number: UInt64) throws(ProtocolError) {
     if case .hello(let version, let client) = request {
       return try welcome(version, client, number)
@@ -148,8 +164,16 @@ final class Connection: Sendable {
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
     case .load, .domains, .modified:
       errands.put { [self] places in answer(number, Self.answer(request, places)) }
-    case .synchronize:
-      errands.synchronize { [self] failure in answer(number, failure.map { .failed($0) } ?? .done) }
+    case .synchronize(let mounts):
+      errands.synchronize { [self] failure in
+        if let failure {
+          answer(number, .failed(failure))
+        } else if mounts {
+          settleAll(number)
+        } else {
+          answer(number, .done)
+        }
+      }
     case .ping: answer(number, .done)
     case .mount(let author):
       state.withLock { $0.mounts.append(author) }
@@ -160,6 +184,14 @@ final class Connection: Sendable {
       server.places.whenSettled(settlement, through: version, except: author) { [weak self] in
         self?.answer(number, .done)
       }
+    }
+  }
+
+  /// Answers when every mount has told its kernel.
+  private func settleAll(_ number: UInt64) {
+    let places = server.places
+    places.whenSettled(.entries, through: places.version, except: Author(number: 0)) {
+      [weak self] in self?.answer(number, .done)
     }
   }
 
@@ -193,8 +225,7 @@ final class Connection: Sendable {
     do throws(EngineError) {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)
-      let message = Message.applied(version: changeset.version, time: changeset.time)
-      if answer(number, message) { server.places.noteAnswered(origin) }
+      if answer(number, .applied(changeset)) { server.places.noteAnswered(origin) }
     } catch {
       answer(number, .failed(error))
     }

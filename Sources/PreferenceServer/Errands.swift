@@ -61,7 +61,7 @@ final class Errands: Sendable {
 
   private static func synchronize(_ places: LocalPlaces) -> EngineError? {
     do throws(EngineError) {
-      try places.synchronize()
+      try places.makeDurable()
       return nil
     } catch {
       return error

@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
@@ -27,6 +28,8 @@ public final class OwnedStore: Sendable {
       }
       try surroundings.makeRuntimeDirectory()
       server = try Server(places: places, path: surroundings.socketPath, log: log)
+      try Descriptor(opening: surroundings.socketNote, O_WRONLY | O_CREAT | O_TRUNC)
+        .write(Array(surroundings.socketPath.utf8))
     } catch {
       places.close()
       store.unlock()

@@ -8,13 +8,13 @@ import SystemCalls
 /// The owner's side: serves the places of a store to other processes of the same user.
 ///
 /// Promises: a client of another user, of another version, or that sends what is no request is
-/// refused, with no harm to others; so is one that does not take what it is sent (64 MiB at most wait
-/// for it). Every client is told of every change, in order, before whoever made it gets his answer;
+/// refused, with no harm to others; so is one that does not take what it is sent (after 64 MiB nothing
+/// is added to what waits for it). Every client is told of every change, in order, before whoever made it gets his answer;
 /// the shared number is raised between the two, so that a reader who sees the old number may
 /// read what he knows.
 ///
-/// Threads: the server's own, which waits for connections and requests and never for a disk; the
-/// errands', which reads lists and waits for fsync(2); notices come on the thread of whoever made the
+/// Threads: the server's own, which waits for connections and requests, and for a disk only where a change
+/// is the first of a list that nobody has read; the errands', which reads lists and waits for fsync(2); notices come on the thread of whoever made the
 /// change. Locks: `connections`; a connection's own, inside of it or alone.
 ///
 /// Half-broken states: the name of a socket that nobody listens at is what a crash leaves; the next
@@ -34,6 +34,8 @@ public final class Server: Sendable {
     var connections: [Connection] = []
     var isStopping = false
     var idleSince = Instant.now
+    /// Before then nobody is accepted: there were no descriptors.
+    var acceptAfter: Instant?
   }
 
   /// Begins to serve.
@@ -75,7 +77,7 @@ public final class Server: Sendable {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
       let frame = Message.notice(notice).frame(0)
-      for connection in connections { connection.tell(frame, notice.changeset.version) }
+      for connection in connections { connection.tell(frame, notice.origin) }
     }
     number.raise(to: notice.changeset.version)
   }
@@ -89,9 +91,12 @@ public final class Server: Sendable {
       // A wake-up costs more than most requests: see ReceiveLoop.
       let isBusy = Instant.now.nanoseconds - lastRequest.nanoseconds < Self.patience
       var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
-      entries.append(pollfd(fd: listener.value.number, events: Int16(POLLIN), revents: 0))
+      let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
+      let listening = isFull ? -1 : listener.value.number
+      entries.append(pollfd(fd: listening, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
-      guard poll(&entries, nfds_t(entries.count), isBusy ? 0 : -1) > 0 else { continue }
+      let timeout = isBusy ? 0 : isFull ? CInt(Self.fullPause) : -1
+      guard poll(&entries, nfds_t(entries.count), timeout) > 0 else { continue }
       if entries[0].revents != 0 { bell.clear() }
       if entries[1].revents != 0 { accept() }
       for (connection, entry) in zip(connections, entries.dropFirst(2)) where entry.revents != 0 {
@@ -104,7 +109,10 @@ public final class Server: Sendable {
     removeEnded()
   }
 
+  /// Nanoseconds.
   private static let patience: Int64 = 50_000
+  /// Milliseconds without accepting, where there are no descriptors left.
+  private static let fullPause: Int64 = 200
 
   private func accept() {
     do throws(SystemError) {
@@ -115,10 +123,14 @@ public final class Server: Sendable {
         }
         let connection = Connection(
           SharedSocket(socket), server: self, bell: bell, errands: errands)
-        state.withLock { $0.connections.append(connection) }
+        state.withLock { state in
+          state.connections.append(connection)
+          places.noteClients(state.connections.count)
+        }
       }
     } catch {
       log("a connection could not be taken: \(error)")
+      state.withLock { $0.acceptAfter = Instant.now.advanced(milliseconds: Self.fullPause) }
     }
   }
 
@@ -127,6 +139,7 @@ public final class Server: Sendable {
       let ended = state.connections.filter(\.hasEnded)
       guard !ended.isEmpty else { return ended }
       state.connections.removeAll(where: \.hasEnded)
+      places.noteClients(state.connections.count)
       if state.connections.isEmpty { state.idleSince = .now }
       return ended
     }

@@ -1,56 +1,66 @@
 import PreferenceModel
 import SystemCalls
 
-/// The last request of each client, so that one that is repeated, because its owner was gone before
-/// it answered, is carried out once.
+/// The requests of clients that may be repeated, because their owner was gone before it answered: each is
+/// carried out once.
 ///
 /// A request's record stays in the journal until the request is answered: the next owner finds it
 /// there and keeps it for ten seconds, twice as long as a client waits for an answer.
 struct Requests: Sendable {
   private struct Request: Sendable {
-    var serial: UInt64
     var changeset: Changeset
     /// The record in the journal.
     var sequence: UInt64
-    /// Until when the record is kept, if nobody says that it is answered; nil: it is.
-    var keptUntil: Instant?
+    /// Until when the record is kept, if nobody says that it is answered.
+    var keptUntil: Instant
+    var isAnswered = false
+
+    func isOpen(_ now: Instant) -> Bool { !isAnswered && keptUntil > now }
   }
 
-  private var last: [UInt64: Request] = [:]
+  private var requests: [Origin: Request] = [:]
+  /// How many there may be before old ones are looked for.
+  private var limit = 1024
 
   private static let patience: Int64 = 10_000
-  /// Clients after which those that have their answers are forgotten.
-  private static let most = 4096
 
-  /// Notes a request that was carried out.
+  /// Notes a request that was carried out. Cost: O(1), on average.
   mutating func note(_ origin: Origin, _ changeset: Changeset, _ sequence: UInt64) {
-    if last.count > Self.most { last = last.filter { $0.value.keptUntil != nil } }
-    last[origin.client] = Request(
-      serial: origin.serial, changeset: changeset, sequence: sequence,
-      keptUntil: Instant.now.advanced(milliseconds: Self.patience))
+    let now = Instant.now
+    if requests.count >= limit {
+      // Also an answered one may be repeated, by a client whose connection was cut.
+      requests = requests.filter { $0.value.keptUntil > now }
+      limit = max(1024, requests.count * 2)
+    }
+    requests[origin] = Request(
+      changeset: changeset, sequence: sequence,
+      keptUntil: now.advanced(milliseconds: Self.patience))
   }
 
   /// A request of an earlier owner's time.
-  mutating func replay(_ origin: Origin, _ record: JournalRecord, _ sequence: UInt64) {
+  mutating func replay(
+    _ origin: Origin, _ record: JournalRecord, _ sequence: UInt64, version: UInt64
+  ) {
+    var changeset: Changeset
     switch record {
-    case .change(let changeset): note(origin, changeset, sequence)
-    case .growth(let growth): note(origin, Changeset(time: growth.time), sequence)
-    case .checkpoint, .from: break
+    case .change(let known): changeset = known
+    case .growth(let growth):
+      let edit = Edit.describe(growth.key, Description())
+      changeset = Changeset([.init(growth.location, edit)], time: growth.time)
+    case .checkpoint, .from: return
     }
+    changeset.version = version
+    note(origin, changeset, sequence)
   }
 
   /// What the request changed, where it has been carried out.
-  func changeset(_ origin: Origin) -> Changeset? {
-    last[origin.client].flatMap { $0.serial == origin.serial ? $0.changeset : nil }
-  }
+  func changeset(_ origin: Origin) -> Changeset? { requests[origin]?.changeset }
 
   /// The client has its answer.
-  mutating func answered(_ origin: Origin) {
-    if last[origin.client]?.serial == origin.serial { last[origin.client]?.keptUntil = nil }
-  }
+  mutating func answered(_ origin: Origin) { requests[origin]?.isAnswered = true }
 
   /// The first record that must stay.
   func oldestUnanswered(_ now: Instant) -> UInt64? {
-    last.values.filter { $0.keptUntil.map { $0 > now } ?? false }.map(\.sequence).min()
+    requests.values.filter { $0.isOpen(now) }.map(\.sequence).min()
   }
 }

@@ -210,7 +210,9 @@ extension Store.State {
     _ location: Location, through: UInt64, _ identity: FileIdentity?, _ log: (String) -> Void
   ) -> [String] {
     do throws(SystemError) {
-      if oldestUnsaved != nil {
+      // Where the journal is not emptied it must say that the list has what it holds: replayed once more,
+      // it would undo what others change in the list.
+      if oldestUnsaved != nil || requests.oldestUnanswered(.now) != nil {
         _ = try journal?.append(.checkpoint(location, through: through, identity))
       }
       return try releaseJournal()

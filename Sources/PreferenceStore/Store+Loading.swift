@@ -17,14 +17,17 @@ extension Store {
       throw known.error
     }
     do {
-      var domain: Domain
-      var appearances: Int
-      repeat {
-        appearances = state.withLock { $0.appearances }
-        domain = try contents(location)
-      } while state.withLock { $0.appearances } != appearances
-      if isReadOnly { try reread(location) }
-      state.withLock { $0.adopt(domain, at: location) }
+      var isAdopted = false
+      while !isAdopted {
+        let appearances = state.withLock { $0.appearances }
+        let domain = try contents(location)
+        if isReadOnly { try reread(location) }
+        isAdopted = state.withLock { state in
+          guard state.appearances == appearances else { return false }
+          state.adopt(domain, at: location)
+          return true
+        }
+      }
     } catch {
       // A passing failure of the system is tried again by the next reader.
       if error.reason == .unreadable {

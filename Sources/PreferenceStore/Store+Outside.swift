@@ -22,7 +22,7 @@ extension Store {
       log("\(error)")
       state.withLock { state in
         state.domains[location]?.failure = error
-        state.announce(damaged(location, known))
+        state.announce(described(location, known))
       }
       return
     }
@@ -46,8 +46,8 @@ extension Store {
     _ = state.withLock { $0.announce(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }
 
-  /// Readers get an error: what the kernel has of the keys is no longer true.
-  private func damaged(_ location: Location, _ known: Domain) -> Publication {
+  /// Readers get an error from now on, or no longer: what others know of the keys is no longer true.
+  private func described(_ location: Location, _ known: Domain) -> Publication {
     let items = known.snapshot.keys.map {
       Changeset.Item(location, .describe($0, Description()))
     }
@@ -70,13 +70,16 @@ extension Store {
       }
     }
     base.values = theirs
-    if known.failure?.reason == .unreadable {
-      log("\(location.domain): the list can be read again")
-    }
     let failure = state.withLock {
       $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
     }
     if let failure { log("\(location.domain): a stale copy undoes changes, because \(failure)") }
+    guard known.failure?.reason == .unreadable else { return }
+    log("\(location.domain): the list can be read again")
+    state.withLock { state in
+      guard let domain = state.domains[location] else { return }
+      state.announce(described(location, domain))
+    }
   }
 
   /// A list as somebody else left it.
@@ -93,7 +96,7 @@ extension Store {
     let old = known.snapshot
     state.withLock { $0.domains[location] = nil }
     guard let new = try? snapshot(of: location) else {
-      _ = state.withLock { $0.announce(damaged(location, known)) }
+      _ = state.withLock { $0.announce(described(location, known)) }
       return
     }
     var change = Publication(Changeset(time: .now))

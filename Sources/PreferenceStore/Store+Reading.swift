@@ -69,6 +69,9 @@ extension Store {
 
   /// When the location last changed; nil where it does not exist.
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    if state.withLock({ $0.pending[location] != nil }) {
+      return try read(location) { $0.exists ? $0.lastModified : nil }
+    }
     let known = state.withLock { state in
       state.domains[location].map { $0.snapshot.exists ? $0.snapshot.lastModified : nil }
     }

@@ -145,7 +145,7 @@ public final class Store: Sendable {
       var record = entry.record
       if case .from(let origin, let inner) = record {
         record = inner
-        state.requests.replay(origin, inner, entry.sequence)
+        state.requests.replay(origin, inner, entry.sequence, version: state.version)
       }
       switch record {
       case .change(let changeset):

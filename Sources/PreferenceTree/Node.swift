@@ -74,6 +74,9 @@ struct NodeTable {
   /// The domains with a node.
   var domains: [DomainName] { Array(byDomain.keys) }
 
+  /// The keys of a domain that have a node.
+  func paths(in domain: DomainName) -> [KeyPath] { byKey.keys.filter { $0.domain == domain } }
+
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
   subscript(path: KeyPath) -> Node? { byKey[path] }

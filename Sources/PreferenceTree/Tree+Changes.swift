@@ -24,7 +24,19 @@ extension Tree {
       dropEntry(NodeID.root, item.location.domain.key)
     }
     propagate(notice.changeset, known: [], addsEntries: true)
+    for item in notice.changeset.items {
+      if case .removeDomain = item.edit { domainRemoved(item.location.domain) }
+    }
     announce(notice)
+  }
+
+  /// A directory that is gone is another when it comes back, and so are the files in it.
+  private func domainRemoved(_ domain: DomainName) {
+    guard domain != .global, (try? engine.hasDomain(domain)) == false,
+      table.scratchNodes(in: .domain(domain)).isEmpty
+    else { return }
+    for path in table.paths(in: domain) { refresh(path) }
+    table.remove(domain)
   }
 
   /// Watchers hear of keys and domains that came, changed or went, after the kernel has dropped
@@ -92,12 +104,13 @@ extension Tree {
       let text = node.editor?.text ?? node.cachedText?.text ?? []
       dropCache(node)
       node.editor = nil
-      effects += [.dropAttributes(node.id), .dropContents(node.id)]
       if isThere {
+        effects += [.dropAttributes(node.id), .dropContents(node.id)]
         if !answered.note(path) { dropEntry(parent.id, path.key) }
         return
       }
-      // The file is gone: who has it open keeps what it showed, and a new one gets a new node.
+      // The file is gone: who has it open keeps what it showed, which the kernel's pages may be the
+      // only copy of; and a new one gets a new node.
       table.detach(node, text: text)
       table.renewInode(of: path)
     }

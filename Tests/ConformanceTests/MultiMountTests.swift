@@ -110,6 +110,32 @@ import Testing
     }
   }
 
+  @Test(
+    "the owner is stopped for long: the other answers whatever is asked, and ends when it is told to"
+  )
+  func stoppedForLong() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M2/d/*").status == 0)
+      kill(one.pid, SIGSTOP)
+      defer { kill(one.pid, SIGCONT) }
+      let writers = try (0..<4).map { _ in
+        try sandbox.start("for i in $(seq 100); do echo $i > $M2/d/Integer; done")
+      }
+      defer { for writer in writers { kill(writer.processIdentifier, SIGKILL) } }
+      // As long as it takes to fill the socket with questions, were there more than one at a time.
+      for _ in 0..<16 {
+        let start = Date()
+        #expect(
+          sandbox.shell("cat $M2/d/String; getfattr -n user.prefs.type $M2/d/Real").status == 0)
+        #expect(Date().timeIntervalSince(start) < 2)
+        sleep(1)
+      }
+      let start = Date()
+      #expect(other.end(with: SIGTERM) == 0)
+      #expect(Date().timeIntervalSince(start) < 8)
+    }
+  }
+
   @Test("the owner ends cleanly: the other takes over, with everything")
   func ended() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in

@@ -17,7 +17,8 @@ import Testing
         .describe("K", "d", Description(modified: Timestamp(nanoseconds: -1))), .remove("K", "d"),
         .createDomain("new"), .removeDomain("old"), .renameDomain("a", to: "b"),
       ]),
-    .synchronize, .mount(Author(number: 9)), .settle(.attributes, through: 5, Author(number: 9)),
+    .synchronize(mounts: true), .synchronize(mounts: false), .mount(Author(number: 9)),
+    .settle(.attributes, through: 5, Author(number: 9)),
     .await(.entries, through: .max, Author(number: 0)), .ping,
   ]
 
@@ -49,7 +50,7 @@ import Testing
     .welcome(version: 12, isReadOnly: true), .snapshot(contents, version: 5),
     .snapshot(DomainSnapshot.Contents(), version: 0), .domains(["a", "é"]), .domains([]),
     .time(Timestamp(nanoseconds: -5)), .time(nil),
-    .applied(version: 3, time: Timestamp(nanoseconds: 8)), .done,
+    .applied(notice.changeset), .applied(Changeset()), .done,
     .failed(EngineError(.forced, domain: "d", key: "K", "because")),
     .failed(EngineError(.system(.noSpace), "full")), .failed(EngineError(.ownerGone, "")),
     .notice(notice), .notice(Notice(changeset: Changeset(), author: nil)),

@@ -91,6 +91,81 @@ private let user = Location(.user, "d")
     }
   }
 
+  @Test(
+    "a list that was damaged between two owners is an error of its own domain; the rest goes on")
+  func damaged() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      sandbox.makeList(sandbox.config + "/other.plist", "dict(A=1)")
+      let first = try mount(surroundings)
+      let second = try mount(surroundings)
+      defer { second.close() }
+      _ = try second.find("A", at: user)
+      let heard = Mutex<[Notice]>([])
+      second.observe(except: nil) { notice in heard.withLock { $0.append(notice) } }
+      sandbox.shell("cp $C/d.plist $C/good; echo broken > $C/d.plist")
+      first.close()
+      _ = try second.apply([.set("A", "other", 2, .canonical)], by: author)
+      #expect(isOwner(second))
+      #expect { try second.find("A", at: user) } throws: {
+        ($0 as? EngineError)?.reason == .unreadable
+      }
+      #expect(
+        heard.withLock { notices in
+          notices.contains { $0.changeset.items.contains { $0.edit.key == "A" } }
+        })
+      sandbox.shell("cp $C/good $C/d.plist")
+      for _ in 0..<300 where (try? second.find("A", at: user)) == nil { usleep(10_000) }
+      #expect(try second.find("A", at: user)?.value == 1)
+    }
+  }
+
+  @Test("a client hears that a list became unreadable, and readable again")
+  func unreadable() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      let first = try mount(surroundings)
+      defer { first.close() }
+      let second = try mount(surroundings)
+      defer { second.close() }
+      let reader = SearchEngine(places: second).reader(of: "d")
+      #expect(try reader.value("A") == 1)
+      func wait(_ condition: () -> Bool) {
+        for _ in 0..<300 where !condition() { usleep(10_000) }
+        #expect(condition())
+      }
+      sandbox.shell("cp $C/d.plist $C/good; echo broken > $C/d.plist")
+      wait { (try? second.find("A", at: user)) == nil && (try? reader.value("A")) == nil }
+      sandbox.shell("cp $C/good $C/d.plist")
+      wait { (try? second.find("A", at: user)?.value) == 1 && (try? reader.value("A")) == 1 }
+    }
+  }
+
+  @Test("one that only reads follows an owner that comes later, and reads alone when that is gone")
+  func follower() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
+        let store = try OwnedStore(surroundings, readOnly: true) { _ in }
+        return Member.Owned(
+          places: store.places, loaded: { store.loaded }, close: { store.close() })
+      }
+      let reader = try Member(surroundings, readOnly: true, Member.Ways(own: own)) { _ in }
+      defer { reader.close() }
+      #expect(try reader.find("A", at: user)?.value == 1)
+      let owner = try mount(surroundings)
+      for _ in 0..<300 {
+        if case .client = reader.role { break }
+        usleep(10_000)
+      }
+      _ = try owner.apply([.set("A", "d", 2, .canonical)], by: author)
+      #expect(try reader.find("A", at: user)?.value == 2, "no list was written yet")
+      owner.close()
+      for _ in 0..<300 where !isOwner(reader) { usleep(10_000) }
+      #expect(try reader.find("A", at: user)?.value == 2)
+    }
+  }
+
   @Test("no owner, and nobody to become one: what is known is read, the rest fails after 5 s")
   func nobody() throws {
     try withSurroundings { sandbox, surroundings in

@@ -179,6 +179,60 @@ private let author = Author(number: 5)
     }
   }
 
+  @Test("what a list has is not replayed once more over somebody else's change of it")
+  func replayed() throws {
+    try withSandbox { sandbox in
+      let layout = StoreLayout(
+        userDirectory: sandbox.config, systemDirectory: sandbox.system,
+        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let item = Changeset.Item(user, .set("K", 1, .canonical))
+      do {
+        let store = try Store(layout) { _ in }
+        _ = try store.commit([item], by: author, origin: Origin(client: 9, serial: 1))
+        store.unlock()
+      }
+      do {
+        let served = try ServedStore(sandbox)
+        served.end()
+      }
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['K']") == "1")
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K='theirs')")
+      let served = try ServedStore(sandbox)
+      defer { served.end() }
+      #expect(try served.places.find("K", at: user)?.value == "theirs")
+    }
+  }
+
+  @Test("two requests of one client that were not answered are both known to the next owner")
+  func several() throws {
+    try withSandbox { sandbox in
+      let layout = StoreLayout(
+        userDirectory: sandbox.config, systemDirectory: sandbox.system,
+        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let origins = [1, 2].map { Origin(client: 9, serial: $0) }
+      do {
+        let store = try Store(layout) { _ in }
+        for (index, origin) in origins.enumerated() {
+          let edit = Edit.set(Key("K\(index)"), 1, .canonical)
+          _ = try store.commit([.init(user, edit)], by: author, origin: origin)
+        }
+        _ = try store.commit([.init(user, .set("K0", 2, .canonical))])
+        store.unlock()
+      }
+      let served = try ServedStore(sandbox)
+      defer { served.end() }
+      let client = try served.client(9)
+      defer { client.close() }
+      let deadline = Instant.now.advanced(milliseconds: 5000)
+      for (index, origin) in origins.enumerated() {
+        let intent = Intent.set(Key("K\(index)"), "d", 1, .canonical)
+        let change = try client.apply([intent], by: author, origin: origin, until: deadline)
+        #expect(!change.isEmpty && change.version > 0)
+      }
+      #expect(try client.find("K0", at: user)?.value == 2)
+    }
+  }
+
   @Test("garbage, another version and a request before hello are refused, and others go on")
   func garbage() throws {
     try withServedStore { served in
@@ -186,7 +240,7 @@ private let author = Author(number: 5)
       defer { good.close() }
       let hostile: [[UInt8]] = [
         Array("GET / HTTP/1.0\r\n\r\n".utf8), Array(repeating: 0xFF, count: 100_000),
-        Request.synchronize.frame(1), Request.hello(version: 99, client: 1).frame(1),
+        Request.synchronize(mounts: false).frame(1), Request.hello(version: 99, client: 1).frame(1),
         Request.hello(version: 1, client: 0).frame(1),
         Request.hello(version: 1, client: 5).frame(1) + [9, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0],
         [],
