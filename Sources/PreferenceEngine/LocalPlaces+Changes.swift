@@ -86,13 +86,6 @@ extension LocalPlaces {
     return try store.find(key, at: Location(.host, domain)) != nil ? .host : .user
   }
 
-  private func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
-    if domain == .global { return true }
-    for place in SearchList.persistentPlaces
-    where try store.exists(Location(place, domain)) { return true }
-    return false
-  }
-
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {
     for place in SearchList.persistentPlaces
     where try !store.snapshot(of: Location(place, domain)).isEmpty { return false }

@@ -221,6 +221,16 @@ public protocol PersistentPlaces: ChangeService {
   func domains(in place: Place) throws(EngineError) -> Set<DomainName>
 }
 
+extension PersistentPlaces {
+  /// Whether a persistent place has the domain. The global one is always there.
+  public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    if domain == .global { return true }
+    for place in SearchList.persistentPlaces
+    where try exists(Location(place, domain)) { return true }
+    return false
+  }
+}
+
 /// Blocks of the file system that holds the user's lists.
 public struct StoreSpace: Equatable, Sendable {
   /// Bytes a block.

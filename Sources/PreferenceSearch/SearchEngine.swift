@@ -114,10 +114,7 @@ extension SearchEngine {
   }
 
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
-    if domain == .global { return true }
-    for place in SearchList.persistentPlaces
-    where try places.exists(Location(place, domain)) { return true }
-    return false
+    try places.hasDomain(domain)
   }
 
   public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {

@@ -5,20 +5,22 @@ import Glibc
 public enum Files {
   /// stat(2); nil where there is nothing at the path.
   public static func status(_ path: String) throws(SystemError) -> stat? {
-    var status = stat()
-    if systemCall("stat", path, { stat(path, &status) }) == 0 { return status }
-    let reason = Errno.current
-    if reason == .noSuchFile || reason == .notDirectory { return nil }
-    throw SystemError("stat", path, reason)
+    try found("stat", path) { stat(path, &$0) }
   }
 
   /// lstat(2); nil where there is nothing.
   public static func linkStatus(_ path: String) throws(SystemError) -> stat? {
+    try found("lstat", path) { lstat(path, &$0) }
+  }
+
+  private static func found(
+    _ name: StaticString, _ path: String, _ call: (inout stat) -> CInt
+  ) throws(SystemError) -> stat? {
     var status = stat()
-    if systemCall("lstat", path, { lstat(path, &status) }) == 0 { return status }
+    if systemCall(name, path, { call(&status) }) == 0 { return status }
     let reason = Errno.current
     if reason == .noSuchFile || reason == .notDirectory { return nil }
-    throw SystemError("lstat", path, reason)
+    throw SystemError("\(name)", path, reason)
   }
 
   /// The names in a directory, in no order, without those of directories; nil where there is no

@@ -21,13 +21,17 @@ final class ServedStore: Sendable {
   init(_ sandbox: Sandbox, prepare: (Sandbox) -> Void = { _ in }) throws {
     self.sandbox = sandbox
     prepare(sandbox)
-    let layout = StoreLayout(
-      userDirectory: sandbox.config, systemDirectory: sandbox.system,
-      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+    let layout = Self.layout(sandbox)
     path = sandbox.root + "/socket"
     let store = try Store(layout) { _ in }
     places = try LocalPlaces(store: store, writeback: 3600) { _ in }
     server = try Server(places: places, path: path) { _ in }
+  }
+
+  static func layout(_ sandbox: Sandbox) -> StoreLayout {
+    StoreLayout(
+      userDirectory: sandbox.config, systemDirectory: sandbox.system,
+      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
   }
 
   func client(_ number: UInt64 = .random(in: 1 ... .max)) throws -> RemotePlaces {
@@ -158,9 +162,7 @@ private let author = Author(number: 5)
         #expect(try client.find("K", at: user)?.value == 2)
       }
       // A crash right after the record: the answer was never sent.
-      let layout = StoreLayout(
-        userDirectory: sandbox.config, systemDirectory: sandbox.system,
-        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let layout = ServedStore.layout(sandbox)
       let next = Origin(client: 9, serial: 2)
       do {
         let store = try Store(layout) { _ in }
@@ -182,9 +184,7 @@ private let author = Author(number: 5)
   @Test("what a list has is not replayed once more over somebody else's change of it")
   func replayed() throws {
     try withSandbox { sandbox in
-      let layout = StoreLayout(
-        userDirectory: sandbox.config, systemDirectory: sandbox.system,
-        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let layout = ServedStore.layout(sandbox)
       let item = Changeset.Item(user, .set("K", 1, .canonical))
       do {
         let store = try Store(layout) { _ in }
@@ -206,9 +206,7 @@ private let author = Author(number: 5)
   @Test("two requests of one client that were not answered are both known to the next owner")
   func several() throws {
     try withSandbox { sandbox in
-      let layout = StoreLayout(
-        userDirectory: sandbox.config, systemDirectory: sandbox.system,
-        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let layout = ServedStore.layout(sandbox)
       let origins = [1, 2].map { Origin(client: 9, serial: $0) }
       do {
         let store = try Store(layout) { _ in }
