@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -33,6 +34,16 @@ static const int prefsfs_o_path = 010000000;
 static inline unsigned long prefsfs_device(unsigned int major_, unsigned int minor_) {
   return makedev(major_, minor_);
 }
+
+// mount(2), seen by the calling process alone (unshare(2) with CLONE_NEWNS); root's.
+static inline int prefsfs_mount_for_itself(const char *type, const char *point) {
+  if (syscall(SYS_unshare, 0x20000) != 0) return -1;
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return -1;
+  return mount(type, point, type, 0, NULL);
+}
+
+// minor(3), a macro.
+static inline unsigned int prefsfs_minor(unsigned long device) { return minor(device); }
 
 // gettid(2), which glibc has for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }

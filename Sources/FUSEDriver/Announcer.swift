@@ -27,9 +27,11 @@ final class Announcer: Sendable {
   private let state = Mutex(State())
 
   /// Where the mount is, and its device; set once, when it has just been mounted.
-  func setMountPoint(_ path: String) {
+  /// - Returns: the device; nil where proc(5) does not say.
+  func setMountPoint(_ path: String) -> dev_t? {
     let device = Self.device(ofMount: path)
     state.withLock { ($0.mountPoint, $0.device) = (path, device) }
+    return device
   }
 
   /// As proc(5) has it, because stat(2) would ask the driver, which does not answer yet. Of mounts

@@ -1,4 +1,5 @@
 import CFUSE
+import CLinux
 import Glibc
 import PreferenceModel
 import PreferenceTree
@@ -29,6 +30,7 @@ public final class Driver {
   private let log: @Sendable (String) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
+  private var post: Guard.Post?
   let heldReplies: HeldReplies
   var parking = Parking()
   private let notifier: Notifier
@@ -85,7 +87,13 @@ public final class Driver {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
     }
-    announcer.setMountPoint(path)
+    if let device = announcer.setMountPoint(path) {
+      do throws(SystemError) {
+        post = try Guard.post(for: prefsfs_minor(UInt(device)))
+      } catch {
+        log("the mount has no guard: \(error)")
+      }
+    }
     var io = SessionIO.table
     guard fuse_session_custom_io(session.raw, &io, fuse_session_fd(session.raw)) == 0 else {
       throw DriverError("\(path): no memory")
@@ -110,6 +118,7 @@ public final class Driver {
     }
     beginStop()
     fuse_session_unmount(session.raw)
+    post?.dismiss()
     tree.finish()
     notifier.join()
     synchroniser.join()

@@ -41,6 +41,22 @@ public enum Child {
       program, arguments, extra: [environment], actions: &actions, newSession: true)
   }
 
+  /// Starts this program once more, beside this process, with the pipe's end as descriptor 3 and nothing on
+  /// its standard input and output. It may live longer than this process.
+  public static func runBeside(_ arguments: [String], pipe: CInt) throws(SystemError) {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, pipe, 3)
+    for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
+      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
+    }
+    let program = Files.realPath("/proc/self/exe") ?? "/proc/self/exe"
+    _ = try spawn(
+      program, [CommandLine.arguments[0]] + arguments, extra: [], actions: &actions,
+      newSession: true)
+  }
+
   /// Waits for the child's end; its status, 127 when it was killed.
   public static func wait(_ child: pid_t) -> Int32 {
     var status: Int32 = 0

@@ -67,6 +67,8 @@ enum ClientBench {
     ]
     let table = Mutex(try self.table(client))
     let foundation = try defaults(client)
+    let gnustep = GNUstep()
+    gnustep?.set(Array(try self.table(client).keys))
     for (title, key, goal) in [
       ("read, hit", key(7), "x1.0 of the dictionary"),
       ("read, miss", Key("no such key"), "x0.6 of the dictionary"),
@@ -79,6 +81,14 @@ enum ClientBench {
         ("dictionary", { Bench.time(200_000) { _ in _ = table.withLock { $0[name] } } }))
       all.append(
         ("Foundation", { Bench.time(20_000) { _ in _ = foundation.object(forKey: name) } }))
+      if let gnustep {
+        let count = 20_000
+        all.append(
+          (
+            "GNUstep",
+            { Bench.time(1) { _ in gnustep.read(name, count) } / Double(count) }
+          ))
+      }
       if let dconf = DConf(directory, Array(try self.table(client).keys)) {
         all.append(("dconf", { Bench.time(50_000) { _ in dconf.read(name) } }))
       }

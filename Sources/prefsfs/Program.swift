@@ -10,6 +10,7 @@ import SystemCalls
 /// Composes the floors, runs them, and says how it went.
 enum Program {
   static func run(_ words: [String]) -> ExitStatus {
+    if let status = Guard.run(words) { return ExitStatus(rawValue: status) ?? .failure }
     let log = Log("prefsfs")
     if Background.isChild { Background.closeInherited() }
     let options: Options
