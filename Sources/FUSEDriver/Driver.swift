@@ -143,14 +143,13 @@ public final class Driver {
       answer = .error(error.errno)
     }
     let (rest, version) = dropAttributes()
-    let isShared = engine.isShared
-    if let version, isShared {
+    if let version, engine.isShared {
       let number = heldReplies.hold(reply, answer)
       engine.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
         heldReplies.send(number)
       }
     } else {
-      reply.send(answer, owner: owner, isShared: isShared)
+      reply.send(answer, owner: owner, isShared: engine.isShared)
     }
     notifier.put(rest)
   }

@@ -42,7 +42,10 @@ struct Reply: ~Copyable, @unchecked Sendable {
   deinit { fuse_reply_err(request, EIO) }
 
   /// Sends the answer. What the kernel no longer waits for (an interrupted request) is dropped.
-  consuming func send(_ answer: Answer, owner: Owner, isShared: Bool = true) {
+  /// - Parameter isShared: whether others use the store; asked for what the request made or changed alone.
+  consuming func send(
+    _ answer: Answer, owner: Owner, isShared: @autoclosure () -> Bool = true
+  ) {
     let request = self.request
     discard self
     switch answer {
@@ -61,14 +64,14 @@ struct Reply: ~Copyable, @unchecked Sendable {
       fuse_reply_attr(request, &status, attributes.isSettled ? Owner.forever : 0)
     case .changed(let attributes):
       var status = owner.status(attributes)
-      fuse_reply_attr(request, &status, isShared || !attributes.isSettled ? 0 : Owner.forever)
+      fuse_reply_attr(request, &status, !attributes.isSettled || isShared() ? 0 : Owner.forever)
     case .made(let entry):
       var parameters = owner.parameters(entry)
-      if isShared { parameters.attr_timeout = 0 }
+      if isShared() { parameters.attr_timeout = 0 }
       fuse_reply_entry(request, &parameters)
     case .created(let entry, let handle):
       var parameters = owner.parameters(entry)
-      if isShared { parameters.attr_timeout = 0 }
+      if isShared() { parameters.attr_timeout = 0 }
       var info = fuse_file_info()
       info.fh = handle.rawValue
       fuse_reply_create(request, &parameters, &info)

@@ -69,16 +69,14 @@ final class Notifier: Sendable {
   func start(_ session: SessionPointer) throws(SystemError) {
     state.withLock { $0.session = session }
     let device = fuse_session_fd(session.raw)
-    forbidDumps()
+    // The same holds for a crash: a core dump would wait for this thread before anything is closed.
+    prefsfs_forbid_dumps()
     let worker = try WorkerThread(name: "prefs-notifier") { [self] in
       isolate(device)
       run()
     }
     thread.withLock { $0 = worker }
   }
-
-  /// The same holds for a crash: a core dump would wait for this thread before anything is closed.
-  private func forbidDumps() { prefsfs_forbid_dumps() }
 
   /// Leaves the thread the bells, and a device of its own under the number of the session's.
   private func isolate(_ device: CInt) {

@@ -125,8 +125,7 @@ extension LocalPlaces {
     }
   }
 
-  /// What became of the keys is looked up only where somebody listens: the only mount of a store
-  /// does not, to its own writes.
+  /// What became of the keys is looked up where somebody listens, who is not the author.
   private func tell(_ publication: Publication) {
     let author = publication.author
     let listeners = observers.withLock { observers in

@@ -9,8 +9,8 @@ import SystemCalls
 ///
 /// Promises: a client of another user, of another version, or that sends what is no request is
 /// refused, with no harm to others; so is one that does not take what it is sent (after 64 MiB nothing
-/// is added to what waits for it). Every client is told of every change, in order, before whoever made it gets his answer;
-/// the shared number is raised between the two, so that a reader who sees the old number may
+/// is added to what waits for it). Every client is told of every change, in order, before whoever made
+/// it gets his answer; the shared number is raised between the two, so that a reader who sees the old number may
 /// read what he knows.
 ///
 /// Threads: the server's own, which waits for connections and requests, and for a disk only where a change
@@ -24,7 +24,6 @@ public final class Server: Sendable {
   let number: SharedNumber
   let log: @Sendable (String) -> Void
   private let listener: SharedSocket
-  private let path: String
   private let bell: Wakeup
   private let errands: Errands
   private let state: Mutex<State>
@@ -44,7 +43,6 @@ public final class Server: Sendable {
     places: LocalPlaces, path: String, log: @escaping @Sendable (String) -> Void
   ) throws(SystemError) {
     self.places = places
-    self.path = path
     self.log = log
     number = try SharedNumber()
     number.raise(to: places.version)

@@ -287,9 +287,3 @@ final class Journal {
     }
   }
 }
-
-/// A descriptor that can be handed over in a copyable value.
-private final class SharedDescriptor: Sendable {
-  let value: Descriptor
-  init(_ value: consuming Descriptor) { self.value = value }
-}

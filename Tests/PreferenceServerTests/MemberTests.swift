@@ -25,13 +25,13 @@ private let user = Location(.user, "d")
   }
 
   /// A member that becomes the owner where it can, as a mount does.
-  private func mount(_ surroundings: Surroundings) throws -> Member {
+  private func mount(_ surroundings: Surroundings, readOnly: Bool = false) throws -> Member {
     let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
-      let store = try OwnedStore(surroundings, writeback: 3600) { _ in }
+      let store = try OwnedStore(surroundings, readOnly: readOnly, writeback: 3600) { _ in }
       return Member.Owned(
         places: store.places, loaded: { store.loaded }, close: { store.close() })
     }
-    return try Member(surroundings, Member.Ways(own: own)) { _ in }
+    return try Member(surroundings, readOnly: readOnly, Member.Ways(own: own)) { _ in }
   }
 
   private func isOwner(_ member: Member) -> Bool {
@@ -145,12 +145,7 @@ private let user = Location(.user, "d")
   func follower() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
-      let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
-        let store = try OwnedStore(surroundings, readOnly: true) { _ in }
-        return Member.Owned(
-          places: store.places, loaded: { store.loaded }, close: { store.close() })
-      }
-      let reader = try Member(surroundings, readOnly: true, Member.Ways(own: own)) { _ in }
+      let reader = try mount(surroundings, readOnly: true)
       defer { reader.close() }
       #expect(try reader.find("A", at: user)?.value == 1)
       let owner = try mount(surroundings)
