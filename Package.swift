@@ -3,6 +3,12 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
+/// Programs that start often and use no shared library but the C library: linked statically, such a one
+/// starts in a quarter of the time.
+let startsFast: [LinkerSetting] = [
+  .unsafeFlags(["-static-executable", "-Xlinker", "-s"], .when(configuration: .release))
+]
+
 /// The floors of the house, lowest first. A target names only targets of lower floors;
 /// `scripts/check` builds with `--explicit-target-dependency-import-check error`, so that an
 /// import that is not named here does not compile.
@@ -11,6 +17,7 @@ let package = Package(
   products: [
     .executable(name: "prefsfs", targets: ["prefsfs"]),
     .executable(name: "prefsd", targets: ["prefsd"]),
+    .executable(name: "defaults", targets: ["defaults"]),
   ],
   targets: [
     // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
@@ -60,6 +67,13 @@ let package = Package(
       name: "FUSEDriver",
       dependencies: ["PreferenceTree", "PreferenceModel", "SystemCalls", "CFUSE", "CLinux"],
       swiftSettings: strict),
+    // 6: the verbs of `defaults`
+    .target(
+      name: "DefaultsCommand",
+      dependencies: [
+        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PropertyList", "SystemCalls", "CLinux",
+      ], swiftSettings: strict),
     // 7: compose, run, exit
     .executableTarget(
       name: "prefsfs",
@@ -68,9 +82,12 @@ let package = Package(
         "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     .executableTarget(
+      name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,
+      linkerSettings: startsFast),
+    .executableTarget(
       name: "prefsd",
       dependencies: ["PreferenceServer", "PreferenceProtocol", "PreferenceModel", "SystemCalls"],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: startsFast),
 
     .executableTarget(
       name: "prefsfs-bench",
@@ -129,12 +146,17 @@ let package = Package(
       name: "PreferenceTreeTests", dependencies: ["PreferenceTree", "PropertyList"],
       swiftSettings: strict),
     .testTarget(
+      name: "DefaultsCommandTests",
+      dependencies: ["DefaultsCommand", "PropertyList", "Support", "defaults", "prefsd"],
+      swiftSettings: strict),
+    .testTarget(
       name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),
     .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "Support", "prefsfs", "prefsd", "prefs-probe", "PreferenceTree", "PreferenceEngine",
+        "Support", "prefsfs", "prefsd", "prefs-probe", "defaults", "PreferenceTree",
+        "PreferenceEngine",
         "PreferenceSearch",
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),

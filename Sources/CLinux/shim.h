@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 // prctl(2) is variadic, which Swift cannot call.
@@ -163,6 +164,13 @@ static inline int prefsfs_clone_device(int device) {
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
 static inline int prefsfs_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
   return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+
+// strptime(3), which Glibc's module does not show; whether all of the text is a time of that format.
+static inline int prefsfs_parse_time(const char *text, const char *format, struct tm *fields) {
+  extern char *strptime(const char *, const char *, struct tm *);
+  const char *end = strptime(text, format, fields);
+  return end != NULL && *end == 0;
 }
 
 #endif

@@ -78,18 +78,27 @@ final class Link: Sendable {
     _ = transmit(request.frame(0), until: Instant.now.advanced(milliseconds: Self.room))
   }
 
-  /// Sends a request; the body gets its answer, or nil at the end of the connection.
-  func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
+  /// Sends a request; once it is sent the body gets its answer, or nil at the end of the connection.
+  func post(
+    _ request: Request, until deadline: Instant,
+    then body: @escaping @Sendable (Message?) -> Void
+  ) -> Transmission {
     let number = state.withLock { state -> UInt64? in
       guard !state.hasEnded else { return nil }
       state.lastNumber += 1
       state.bodies[state.lastNumber] = body
       return state.lastNumber
     }
-    guard let number else { return body(nil) }
+    guard let number else { return .ended }
+    let sent = transmit(request.frame(number), until: deadline)
+    if sent != .sent { _ = state.withLock { $0.bodies.removeValue(forKey: number) } }
+    return sent
+  }
+
+  /// Sends a request; the body gets its answer, or nil where there is none.
+  func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
     let deadline = Instant.now.advanced(milliseconds: Self.room)
-    if transmit(request.frame(number), until: deadline) == .sent { return }
-    state.withLock { $0.bodies.removeValue(forKey: number) }?(nil)
+    if post(request, until: deadline, then: body) != .sent { body(nil) }
   }
 
   /// The answer to a request. Throws `.ownerGone`, ETIMEDOUT after the deadline (nil: none), and the
@@ -167,7 +176,9 @@ final class Link: Sendable {
     return .sent
   }
 
-  private enum Transmission {
+  /// What became of a request.
+  enum Transmission {
+    /// The owner has it, or it waits where he takes it from.
     case sent
     case late
     case ended

@@ -32,11 +32,13 @@ extension Member {
       deadline = end
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
-        throw EngineError(
-          .system(.timedOut), "the owner of the store is gone, and there is no other")
+        throw Self.ownerless
       }
     }
   }
+
+  static let ownerless = EngineError(
+    .system(.timedOut), "the owner of the store is gone, and there is no other")
 
   public var isFresh: Bool {
     let bits = gauge.load(ordering: .acquiring)
@@ -48,11 +50,18 @@ extension Member {
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    if let change = try posted(key, at: location) { return change.value }
+    return try stored(key, at: location)
+  }
+
+  /// What the owner has.
+  func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     try ask { places throws(EngineError) in try places.find(key, at: location) }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
-    try ask { places throws(EngineError) in try places.keys(at: location) }
+    let known = try ask { places throws(EngineError) in try places.keys(at: location) }
+    return try keys(known, withPostedAt: location)
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {
@@ -73,6 +82,10 @@ extension Member {
 
   public func synchronize() throws(EngineError) {
     try ask { places throws(EngineError) in try places.synchronize() }
+  }
+
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
+    try ask { places throws(EngineError) in try places.awaitMounts(through: version) }
   }
 
   /// Asked by drivers for each change: the gauge says who the owner is.

@@ -18,7 +18,7 @@ extension Member {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     let remote = try RemotePlaces(
       connectingTo: surroundings.ownerSocketPath, client: client,
-      volume: surroundings.userDirectory, until: patience
+      volume: surroundings.userDirectory, isBrief: ways.isBrief, until: patience
     ) { [weak self] in self?.ownerIsGone() }
     return remote.map { .client($0) }
   }
@@ -41,8 +41,7 @@ extension Member {
       do throws(EngineError) {
         return try take(try look(), from: [:])
       } catch  where Self.isPassing(error) && Instant.now < deadline {
-        try startOwner()
-        Instant.sleep(milliseconds: UInt32(Self.pause))
+        if try !startOwner() { Instant.sleep(milliseconds: UInt32(Self.pause)) }
       }
     }
   }
@@ -53,8 +52,10 @@ extension Member {
   }
 
   /// Starts one, where this process does that.
-  private func startOwner() throws(EngineError) {
-    guard let start = ways.start else { return }
+  /// - Returns: whether there is one that can be asked at once.
+  @discardableResult
+  private func startOwner() throws(EngineError) -> Bool {
+    guard let start = ways.start else { return false }
     let isDue = state.withLock { state in
       guard state.nextStart <= .now else { return false }
       state.startPause = min(
@@ -63,6 +64,7 @@ extension Member {
       return true
     }
     if isDue { try EngineError.wrapping { () throws(SystemError) in try start() } }
+    return isDue
   }
 
   private func ownerIsGone() {
@@ -135,12 +137,7 @@ extension Member {
     }
     // What readers keep is good again when they have heard of the differences, which they read here.
     gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
-    let late = state.change { state in
-      state.role = role
-      state.epoch += 1
-      (state.startPause, state.lastFailure) = (0, nil)
-      return state.mounts.dropFirst(early.count)
-    }
+    let late = publish(role, places).dropFirst(early.count)
     for mount in late { places.addMount(mount) }
     if !changes.isEmpty {
       tell(Notice(changeset: changes, events: Self.events(changes, old), author: nil))
@@ -149,6 +146,22 @@ extension Member {
     gauge.store(newGauge(of: role), ordering: .releasing)
     if case .client(let remote) = role, remote.hasEnded { ownerIsGone() }
     if case .owner = role, isReadOnly { seeker.ask() }
+  }
+
+  /// From now on everybody asks the new owner, who knows by then what the last one has not answered.
+  /// - Returns: the mounts.
+  private func publish(_ role: Role, _ places: any PersistentPlaces) -> [Author] {
+    while true {
+      let epoch = state.withLock { $0.epoch + 1 }
+      sendPosted(to: places, epoch)
+      let mounts = state.change { state -> [Author]? in
+        guard state.posted.isSent(to: epoch) else { return nil }
+        (state.role, state.epoch) = (role, epoch)
+        (state.startPause, state.lastFailure) = (0, nil)
+        return state.mounts
+      }
+      if let mounts { return mounts }
+    }
   }
 
   /// In the place of a gauge: nothing is fresh.
@@ -170,7 +183,7 @@ extension Member {
     _ places: any PersistentPlaces, _ old: [Location: DomainSnapshot]
   ) throws(EngineError) -> Changeset {
     var changes = Changeset(time: .now)
-    for place in SearchList.persistentPlaces {
+    for place in SearchList.persistentPlaces where !ways.isBrief {
       let names: Set<DomainName>? = try known { () throws(EngineError) in
         try places.domains(in: place)
       }

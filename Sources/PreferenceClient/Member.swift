@@ -51,13 +51,16 @@ public final class Member: PersistentPlaces {
     public var own: (@Sendable () throws(EngineError) -> Owned)?
     /// Starts one; nil: somebody else does.
     public var start: (@Sendable () throws(SystemError) -> Void)?
+    /// The process asks a few things and ends: it takes no memory of the store and no thread, and its
+    /// observers hear of nothing while it asks nothing.
+    public var isBrief: Bool
 
     /// The ways that there are.
     public init(
       own: (@Sendable () throws(EngineError) -> Owned)? = nil,
-      start: (@Sendable () throws(SystemError) -> Void)? = nil
+      start: (@Sendable () throws(SystemError) -> Void)? = nil, isBrief: Bool = false
     ) {
-      (self.own, self.start) = (own, start)
+      (self.own, self.start, self.isBrief) = (own, start, isBrief)
     }
   }
 
@@ -74,6 +77,7 @@ public final class Member: PersistentPlaces {
     var mounts: [Author] = []
     var domains: [Place: Set<DomainName>] = [:]
     var lastSerial: UInt64 = 0
+    var posted = PostedChanges()
     /// Those of all owners so far: `gauge` points to one, and who looks at it holds no lock.
     var gauges: [Gauge] = []
     /// Before then no owner is started.
@@ -87,6 +91,8 @@ public final class Member: PersistentPlaces {
   let state: Monitor<State>
   /// The present owner's gauge, unretained; 0: this process is the owner.
   let gauge = Atomic<UInt>(0)
+  /// Whether changes are on their way that are not waited for.
+  let hasPosted = Atomic<Bool>(false)
   let surroundings: Surroundings
   let ways: Ways
   let client = UInt64.random(in: 1 ... .max)
@@ -105,9 +111,7 @@ public final class Member: PersistentPlaces {
     seeker = Seeker()
     state = Monitor(State(role: .seeking(nil)))
     try begin(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
-    try EngineError.wrapping { () throws(SystemError) in
-      try seeker.start { [weak self] in self?.seek() }
-    }
+    seeker.start { [weak self] in self?.seek() }
   }
 
   /// Gives the store up: an owner saves everything first.

@@ -25,12 +25,14 @@ public enum OwnerProgram {
 extension Member {
   /// The places of a store for a process that is a client and never an owner: where there is no
   /// owner it starts `prefsd`. Throws what `init` throws.
+  /// - Parameter isBrief: see `Ways`.
   public convenience init(
-    clientOf surroundings: Surroundings, log: @escaping @Sendable (String) -> Void
+    clientOf surroundings: Surroundings, isBrief: Bool = false,
+    log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     let start: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
       try OwnerProgram.start(surroundings)
     }
-    try self.init(surroundings, Ways(start: start), log: log)
+    try self.init(surroundings, Ways(start: start, isBrief: isBrief), log: log)
   }
 }

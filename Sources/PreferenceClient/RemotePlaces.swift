@@ -24,6 +24,8 @@ public final class RemotePlaces: PersistentPlaces {
   private let inbox: Inbox
   public let isReadOnly: Bool
   private let volume: String
+  /// Keys are asked for one by one, and nothing is taken between two calls.
+  private let isBrief: Bool
   /// A number that was waited for in vain.
   private let missed = Atomic<UInt64>(0)
 
@@ -62,20 +64,21 @@ public final class RemotePlaces: PersistentPlaces {
   /// - Parameters:
   ///   - client: the random number of this client, over all its connections.
   ///   - volume: a path on the file system of the user's lists.
+  ///   - isBrief: see `Member.Ways`.
   ///   - ended: called once, when the owner is gone.
   public init?(
-    connectingTo path: String, client: UInt64, volume: String, until deadline: Instant,
-    ended: @escaping @Sendable () -> Void
+    connectingTo path: String, client: UInt64, volume: String, isBrief: Bool,
+    until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     guard let greeting = try Greeting(path, client: client, until: deadline) else { return nil }
     isReadOnly = greeting.isReadOnly
-    self.volume = volume
+    (self.volume, self.isBrief) = (volume, isBrief)
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
     link = Link(
       greeting.socket, rest: greeting.rest, taken: { inbox.take($0) }, ended: ended)
-    try EngineError.wrapping { () throws(SystemError) in try link.start() }
+    if !isBrief { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
   }
 
   /// Ends the connection.
@@ -147,7 +150,9 @@ extension RemotePlaces {
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try read(location) { $0.entry(key) }
+    guard isBrief, !replica.holds(location) else { return try read(location) { $0.entry(key) } }
+    guard case .found(let stored) = try call(.find(key, location)) else { throw Self.unexpected }
+    return stored
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
@@ -195,16 +200,32 @@ extension RemotePlaces {
     return changeset
   }
 
+  /// Sends a change that is carried out whenever the owner comes to it.
+  func post(
+    _ intents: [Intent], by author: Author, serial: UInt64,
+    answered: @escaping @Sendable (Message?) -> Void
+  ) -> Link.Transmission {
+    let never = Instant(nanoseconds: .max)
+    return link.post(
+      .apply(serial: serial, author, deadline: never, intents), until: Self.deadline,
+      then: answered)
+  }
+
   public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }
 
   public func synchronize() throws(EngineError) { try wait(for: .synchronize(mounts: true)) }
 
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
+    try wait(for: .await(.entries, through: version, Author(number: 0)))
+  }
+
   /// A disk may be slow: it is waited for as long as the owner answers at all.
   private func wait(for request: Request) throws(EngineError) {
-    let answer = Monitor<Message??>(nil)
-    link.send(request) { message in answer.change { $0 = .some(message) } }
+    let answer = Mutex<Message??>(nil)
+    link.send(request) { message in answer.withLock { $0 = .some(message) } }
     while true {
-      if let message = answer.wait(until: Self.deadline, for: { $0 }) {
+      link.catchUp(until: Self.deadline) { answer.withLock { $0 != nil } }
+      if let message = answer.withLock({ $0 }) {
         guard let message else { throw Link.gone }
         if case .failed(let error) = message { throw error }
         return

@@ -32,6 +32,9 @@ final class Replica: Sendable {
     }
   }
 
+  /// Whether the location is loaded.
+  func holds(_ location: Location) -> Bool { state.withLock { $0.locations[location] != nil } }
+
   /// Every location that is loaded.
   var loaded: [Location: DomainSnapshot] { state.withLock { $0.locations } }
 

@@ -71,9 +71,13 @@ public final class LocalPlaces: PersistentPlaces {
 
   public func synchronize() throws(EngineError) {
     try store.synchronize()
+    try awaitMounts(through: store.version)
+  }
+
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
     guard settlements.hasMounts else { return }
     let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
-    whenSettled(.entries, through: store.version, except: Author(number: 0)) { bell.ring() }
+    whenSettled(.entries, through: version, except: Author(number: 0)) { bell.ring() }
     bell.wait(until: Instant.now.advanced(milliseconds: 2 * Settlements.patience))
   }
 }
@@ -84,6 +88,9 @@ extension LocalPlaces {
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     try store.find(key, at: location)
   }
+
+  /// Whether the location can be read without waiting for a disk.
+  public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try store.snapshot(of: location).keys

@@ -45,6 +45,13 @@ public enum Intent: Equatable, Sendable {
   case removeDomain(DomainName)
   /// Moves every key of a domain, in the user's and the host's place, to a new name.
   case renameDomain(DomainName, to: DomainName)
+  /// Carries out an edit of one place, whatever the other places hold.
+  case edit(Location, Edit)
+  /// Makes the domain hold these keys in that place and no others.
+  case replace(Location, [Key: Value])
+  /// Changes nothing; the transaction is refused (`.changedMeanwhile`) where the key's value in that
+  /// place is another one. Who reads, computes and writes loses no other writer's change so.
+  case expect(Key, Location, Value?)
 }
 
 /// Who made a change, so that nobody answers an echo of his own.
@@ -132,6 +139,10 @@ public protocol ChangeService: AnyObject, Sendable {
   /// what it told its kernel before. Blocks.
   func synchronize() throws(EngineError)
 
+  /// Returns when every mount has dropped what it told its kernel before the change of that number, or
+  /// was silent for a second. Blocks.
+  func awaitMounts(through version: UInt64) throws(EngineError)
+
   /// Calls the observer for every change from now on that the author did not make (nil: for every
   /// change), after it took effect, in the order of their versions. The observer must not block and
   /// must not call the engine.
@@ -190,9 +201,22 @@ public protocol Engine: ChangeService {
   func register(_ defaults: [Key: Value], for domain: DomainName)
 }
 
+/// What the persistent places of a store hold.
+public protocol StoredPlaces {
+  /// A key's value in one place.
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
+
+  /// The keys of a domain in one place, in no order.
+  func keys(at location: Location) throws(EngineError) -> [Key]
+
+  /// Whether the place has the domain.
+  func exists(_ location: Location) throws(EngineError) -> Bool
+}
+
 /// The persistent places of one store, as a process has them: it owns the store (`LocalPlaces`), or
-/// asks its owner (`RemotePlaces`).
-public protocol PersistentPlaces: ChangeService {
+/// asks its owner (`RemotePlaces`). What they give is no older than any change that `apply` had
+/// returned, in any process, when they were asked.
+public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// `apply` as a request that may be asked again, of this owner of the store or of the next, because
   /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
   /// carried out later either.
@@ -200,19 +224,16 @@ public protocol PersistentPlaces: ChangeService {
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset
 
-  /// A key's value in one place. What it gives is no older than any change that `apply` had
-  /// returned, in any process, when it was called.
-  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
+  /// `apply` without waiting: what it changes is read here at once, and has left this process when it
+  /// returns, so that it happens whatever becomes of this process. Waits only while there is no owner, or
+  /// one who takes nothing, 5 s at most. A refusal is told later, by any thread; then it is as if it had
+  /// never been asked.
+  func post(
+    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void)
 
   /// Whether every change that `apply` had returned, in any process, has been told to the observers
   /// here. Cost: a few loads.
   var isFresh: Bool { get }
-
-  /// The keys of a domain in one place, in no order.
-  func keys(at location: Location) throws(EngineError) -> [Key]
-
-  /// Whether the place has the domain.
-  func exists(_ location: Location) throws(EngineError) -> Bool
 
   /// When the domain last changed there; nil where it is not.
   func modified(_ location: Location) throws(EngineError) -> Timestamp?
@@ -222,6 +243,19 @@ public protocol PersistentPlaces: ChangeService {
 }
 
 extension PersistentPlaces {
+  /// Where a change costs no message, it is carried out.
+  public func post(
+    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void
+  ) {
+    do {
+      _ = try apply(intents, by: author)
+    } catch {
+      refused(error)
+    }
+  }
+}
+
+extension StoredPlaces {
   /// Whether a persistent place has the domain. The global one is always there.
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
     if domain == .global { return true }

@@ -21,6 +21,8 @@ public struct EngineError: Error, Equatable, Sendable {
     case domainNotEmpty
     /// No list can have that name.
     case invalidDomain
+    /// A key is not what the transaction expects.
+    case changedMeanwhile
     /// The list cannot be parsed; it is left alone.
     case unreadable
     /// The store is open for reading only.

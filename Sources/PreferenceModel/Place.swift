@@ -28,9 +28,10 @@ public struct Location: Hashable, Sendable {
   }
 
   /// What `user.prefs.source` shows in a domain that found a key here: the place, or its global
-  /// form where the key is inherited from the global domain.
+  /// form where the key is inherited from the global domain, or the suite that it is inherited from.
   public func source(seenFrom domain: DomainName) -> String {
     guard self.domain != domain else { return place.rawValue }
+    guard self.domain == .global else { return "suite:\(self.domain)" }
     switch place {
     case .managed, .arguments, .registered: return place.rawValue
     case .host: return "global-host"
@@ -47,16 +48,21 @@ extension Location: CustomStringConvertible {
 
 /// The order in which places are asked for a key; the first that holds it wins.
 public enum SearchList {
-  /// The locations for a domain, first hit first (SPEC section 2, NSUserDefaults.h).
-  public static func locations(for domain: DomainName) -> [Location] {
+  /// The locations for a domain, first hit first (NSUserDefaults.h).
+  /// - Parameter suites: the domains that were added to it, first added first.
+  public static func locations(
+    for domain: DomainName, suites: [DomainName] = []
+  ) -> [Location] {
     let isGlobal = domain == .global
     var list = [Location(.managed, domain)]
     if !isGlobal { list.append(Location(.managed, .global)) }
     list += [Location(.arguments, .global), Location(.host, domain), Location(.user, domain)]
+    for suite in suites.reversed() { list += [Location(.host, suite), Location(.user, suite)] }
     if !isGlobal { list += [Location(.host, .global), Location(.user, .global)] }
     list.append(Location(.anyUser, domain))
     if !isGlobal { list.append(Location(.anyUser, .global)) }
     list.append(Location(.registered, domain))
+    if !isGlobal { list.append(Location(.registered, .global)) }
     return list
   }
 

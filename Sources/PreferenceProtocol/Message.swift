@@ -9,6 +9,8 @@ public enum Message: Equatable, Sendable {
   case welcome(version: UInt64, isReadOnly: Bool)
   /// A location as it was after the change of that number.
   case snapshot(DomainSnapshot.Contents, version: UInt64)
+  /// A key's value in a location; nil: the location does not hold it.
+  case found(StoredValue?)
   /// The domains of a place.
   case domains(Set<DomainName>)
   /// A time, or none.
@@ -58,6 +60,8 @@ extension Message {
     case .done: Frame.bytes(6, number) { _ in }
     case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
     case .notice(let notice): Frame.bytes(8, number) { $0.append(notice) }
+    case .found(let stored):
+      Frame.bytes(9, number) { if let stored { $0.append(stored) } }
     }
   }
 
@@ -80,10 +84,14 @@ extension ByteWriter {
     append(UInt32(contents.entries.count))
     for (key, stored) in contents.entries {
       append(key.string)
-      append(stored.text.map { .exact($0) } ?? WrittenText.canonical)
-      append(Description(mode: stored.metadata.mode, modified: stored.modified))
-      append(counted: Document.binary(stored.value))
+      append(stored)
     }
+  }
+
+  fileprivate mutating func append(_ stored: StoredValue) {
+    append(stored.text.map { .exact($0) } ?? WrittenText.canonical)
+    append(Description(mode: stored.metadata.mode, modified: stored.modified))
+    append(counted: Document.binary(stored.value))
   }
 
   fileprivate mutating func append(_ notice: Notice) {
@@ -131,6 +139,7 @@ extension ByteReader {
     case 6: return .done
     case 7: return .failed(try error())
     case 8: return .notice(try notice())
+    case 9: return .found(isAtEnd ? nil : try stored(Timestamp(nanoseconds: 0)))
     default: throw Unknown()
     }
   }
@@ -148,13 +157,18 @@ extension ByteReader {
     contents.modified = try timestamp()
     let count = try number(UInt32.self)
     for _ in 0..<count {
-      let (key, text, kept) = (try key(), try writtenText(), try description())
-      var metadata = Metadata(
-        text: nil, modified: kept.modified ?? contents.modified, mode: kept.mode)
-      if case .exact(let bytes) = text { metadata.text = bytes }
-      contents.entries[key] = StoredValue(try value(), metadata)
+      let key = try key()
+      contents.entries[key] = try stored(contents.modified)
     }
     return contents
+  }
+
+  /// - Parameter modified: when it changed, where nothing is said about that.
+  private mutating func stored(_ modified: Timestamp) throws -> StoredValue {
+    let (text, kept) = (try writtenText(), try description())
+    var metadata = Metadata(text: nil, modified: kept.modified ?? modified, mode: kept.mode)
+    if case .exact(let bytes) = text { metadata.text = bytes }
+    return StoredValue(try value(), metadata)
   }
 
   private mutating func notice() throws -> Notice {
@@ -189,7 +203,7 @@ extension EngineError.Reason {
   /// The reasons without an errno, by their number in messages.
   private static let plain: [EngineError.Reason] = [
     .forced, .argument, .heldElsewhere, .noSuchKey, .noSuchDomain, .domainExists, .domainNotEmpty,
-    .invalidDomain, .unreadable, .readOnly, .owned, .ownerGone,
+    .invalidDomain, .unreadable, .readOnly, .owned, .ownerGone, .changedMeanwhile,
   ]
 
   fileprivate var numbers: (number: UInt8, errno: Int32) {

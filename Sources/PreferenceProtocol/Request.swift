@@ -9,6 +9,8 @@ public enum Request: Equatable, Sendable {
   case hello(version: UInt32, client: UInt64)
   /// The whole of a location. Answer: `snapshot`.
   case load(Location)
+  /// One key of a location, for those who do not stay. Answer: `found`.
+  case find(Key, Location)
   /// The domains of a place. Answer: `domains`.
   case domains(Place)
   /// When a location last changed. Answer: `time`, nil where it is not.
@@ -28,7 +30,7 @@ public enum Request: Equatable, Sendable {
   case ping
 
   /// The version of the messages; another one is refused.
-  public static let version: UInt32 = 1
+  public static let version: UInt32 = 2
 
   /// The largest request that an owner takes, in bytes: several of the largest values.
   public static let largest = 128 << 20
@@ -61,6 +63,11 @@ extension Request {
     case .await(let settlement, let version, let author):
       Frame.bytes(9, number) { $0.append(settlement, version, author) }
     case .ping: Frame.bytes(10, number) { _ in }
+    case .find(let key, let location):
+      Frame.bytes(11, number) {
+        $0.append(key.string)
+        $0.append(location)
+      }
     }
   }
 
@@ -112,6 +119,19 @@ extension ByteWriter {
       append(6 as UInt8)
       append(old.string)
       append(new.string)
+    case .edit(let location, let edit):
+      append(7 as UInt8)
+      append(location)
+      append(edit)
+    case .replace(let location, let values):
+      append(8 as UInt8)
+      append(location)
+      append(counted: Document.binary(.dictionary(values)))
+    case .expect(let key, let location, let value):
+      append(9 as UInt8)
+      append(key.string)
+      append(location)
+      append(counted: value.map(Document.binary) ?? [])
     }
   }
 }
@@ -135,6 +155,7 @@ extension ByteReader {
     case 8: return .settle(try settlement(), through: try number(), try author())
     case 9: return .await(try settlement(), through: try number(), try author())
     case 10: return .ping
+    case 11: return .find(try key(), try location())
     default: throw Unknown()
     }
   }
@@ -161,6 +182,14 @@ extension ByteReader {
     case 4: return .createDomain(try domain())
     case 5: return .removeDomain(try domain())
     case 6: return .renameDomain(try domain(), to: try domain())
+    case 7: return .edit(try location(), try edit())
+    case 8:
+      let location = try location()
+      guard case .dictionary(let values) = try value() else { throw Unknown() }
+      return .replace(location, values)
+    case 9:
+      let (key, location, bytes) = (try key(), try location(), Array(try counted()))
+      return .expect(key, location, bytes.isEmpty ? nil : try Document.read(bytes).value)
     default: throw Unknown()
     }
   }

@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceModel
 import PropertyList
 import SystemCalls
 
@@ -13,8 +14,8 @@ public struct Surroundings: Sendable {
   public let stateDirectory: String
   /// This host in `ByHost` names: /etc/machine-id as a UUID.
   public let hostIdentifier: String
-  /// The user's name.
-  public let userName: String
+  /// The user's name; empty where the system knows none. Cost: a look into the system's accounts.
+  public var userName: String { Self.account?.name ?? "" }
   /// Where the sockets of the user's stores are: `$XDG_RUNTIME_DIR/prefsfs`, else a directory of the
   /// user's in the temporary directory.
   public let runtimeDirectory: String
@@ -24,8 +25,7 @@ public struct Surroundings: Sendable {
   /// The surroundings of this process.
   /// - Parameter store: the directory of the lists; nil: the user's own.
   public init(store directory: String? = nil) {
-    let account = Self.account
-    let home = Self.variable("HOME") ?? account?.home ?? "/"
+    let home = Self.variable("HOME") ?? Self.account?.home ?? "/"
     userDirectory = Self.absolute(
       directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
@@ -33,7 +33,6 @@ public struct Surroundings: Sendable {
     let name = StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
     hostIdentifier = Self.hostIdentifier
-    userName = account?.name ?? ""
     if let directory = Self.variable("XDG_RUNTIME_DIR") {
       runtimeDirectory = directory + "/prefsfs"
     } else {
@@ -94,5 +93,15 @@ public struct Surroundings: Sendable {
       return rest.prefix(count)
     }
     return parts.joined(separator: "-")
+  }
+}
+
+extension StoreLayout {
+  /// Where the lists of a store lie.
+  public init(_ surroundings: Surroundings) {
+    self.init(
+      userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,
+      stateDirectory: surroundings.stateDirectory,
+      hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName)
   }
 }

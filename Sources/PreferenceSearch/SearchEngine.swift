@@ -8,14 +8,15 @@ import SystemCalls
 /// Promises: those of `Engine`. Two engines over one store, in one process or in several, differ in
 /// their arguments and registered defaults only.
 ///
-/// Threads: any. Locks: those of the volatile places, of `observers` and `readers`, each for one look, and
-/// a reader's inside of `readers`; none is held while the persistent places are asked or an
+/// Threads: any. Locks: those of the volatile places, of `suites`, `observers` and `readers`, each for one
+/// look, and a reader's inside of `readers`; none is held while the persistent places are asked or an
 /// observer is called.
 public final class SearchEngine: Engine {
   let places: any PersistentPlaces
-  let arguments: ArgumentPlace
-  let registered = RegisteredPlace()
-  /// Who is told of registrations; of changes the persistent places tell.
+  private let arguments = VolatilePlace(.arguments)
+  private let registered = VolatilePlace(.registered)
+  private let suites = Mutex<[DomainName: [DomainName]]>([:])
+  /// Who is told of what the volatile places change; of other changes the persistent places tell.
   private let observers = Mutex<[@Sendable (Notice) -> Void]>([])
   /// Those that were asked for; they keep the engine, not the engine them.
   private let readers = Mutex<[DomainName: WeakReader]>([:])
@@ -28,21 +29,49 @@ public final class SearchEngine: Engine {
   /// - Parameter arguments: the argument domain, as `ArgumentDomain.parse` gives it.
   public init(places: any PersistentPlaces, arguments: [Key: Value] = [:]) {
     self.places = places
-    self.arguments = ArgumentPlace(values: arguments, since: .now)
-    places.observe(except: nil) { [weak self] notice in self?.forget(notice) }
+    _ = self.arguments.set(arguments, for: .global)
+    places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
+  }
+}
+
+// MARK: - Volatile places and suites
+
+extension SearchEngine {
+  public func register(_ defaults: [Key: Value], for domain: DomainName) {
+    tell(registered.set(defaults, for: domain))
   }
 
-  public func register(_ defaults: [Key: Value], for domain: DomainName) {
-    let location = Location(.registered, domain)
-    let items = registered.register(defaults, for: domain).map { key in
-      Changeset.Item(location, .set(key, defaults[key] ?? "", .unknown))
-    }
-    guard !items.isEmpty else { return }
-    readers.withLock { readers in
-      for key in defaults.keys { readers[domain]?.reader?.forget(key) }
-    }
-    let notice = Notice(changeset: Changeset(items, time: .now), author: nil)
+  /// The arguments of the process, which stand before every domain.
+  public var argumentValues: [Key: Value] {
+    get { arguments.values(of: .global) }
+    set { tell(arguments.set(newValue, for: .global, replacing: true)) }
+  }
+
+  /// What is registered for a domain; for the global one: for all.
+  public func registeredValues(for domain: DomainName) -> [Key: Value] {
+    registered.values(of: domain)
+  }
+
+  /// Registers these defaults for the domain, and no others.
+  public func setRegisteredValues(_ defaults: [Key: Value], for domain: DomainName) {
+    tell(registered.set(defaults, for: domain, replacing: true))
+  }
+
+  private func tell(_ changeset: Changeset) {
+    guard !changeset.isEmpty else { return }
+    forget(changeset)
+    let notice = Notice(changeset: changeset, author: nil)
     for observer in observers.withLock({ $0 }) { observer(notice) }
+  }
+
+  /// The suites of a domain, first added first.
+  public func suites(of domain: DomainName) -> [DomainName] { suites.withLock { $0[domain] ?? [] } }
+
+  /// What the domain and the places before it do not hold is looked for in the suites, last first,
+  /// before the global domain.
+  public func setSuites(_ names: [DomainName], of domain: DomainName) {
+    suites.withLock { $0[domain] = names.isEmpty ? nil : names }
+    readers.withLock { $0[domain]?.reader?.forget() }
   }
 }
 
@@ -60,14 +89,17 @@ extension SearchEngine {
   }
 
   /// What changed is looked up again.
-  private func forget(_ notice: Notice) {
+  private func forget(_ changeset: Changeset) {
+    let suites = suites.withLock { $0 }
     readers.withLock { readers in
       guard !readers.isEmpty else { return }
-      for item in notice.changeset.items {
+      for item in changeset.items {
         let domain = item.location.domain
-        let concerned =
-          domain == .global ? Array(readers.values) : readers[domain].map { [$0] } ?? []
-        for reader in concerned.compactMap(\.reader) {
+        for (name, weak) in readers {
+          guard let reader = weak.reader,
+            name == domain || domain == .global
+              || suites[name]?.contains(domain) == true
+          else { continue }
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
       }
@@ -79,12 +111,22 @@ extension SearchEngine {
 
 extension SearchEngine {
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
-    for location in SearchList.locations(for: domain) {
+    for location in SearchList.locations(for: domain, suites: suites(of: domain)) {
       if let found = try find(key, at: location, for: domain) {
         return Resolution(found, location: location)
       }
     }
     return nil
+  }
+
+  /// Every hit of the search list, in its order: the first is the value that `resolve` gives.
+  public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Resolution] {
+    var found: [Resolution] = []
+    for location in SearchList.locations(for: domain, suites: suites(of: domain)) {
+      guard let stored = try find(key, at: location, for: domain) else { continue }
+      found.append(Resolution(stored, location: location))
+    }
+    return found
   }
 
   /// A list of the global domain that cannot be read (its owner has logged it) is an error of the
@@ -93,7 +135,7 @@ extension SearchEngine {
     _ key: Key, at location: Location, for domain: DomainName
   ) throws(EngineError) -> StoredValue? {
     switch location.place {
-    case .arguments: return arguments.find(key)
+    case .arguments: return arguments.find(key, in: .global)
     case .registered: return registered.find(key, in: location.domain)
     case .managed, .host, .user, .anyUser: break
     }
@@ -126,9 +168,20 @@ extension SearchEngine {
   }
 
   public func inheritedKeys() throws(EngineError) -> Set<Key> {
-    var found = Set(arguments.values.keys)
+    var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
     for place in SearchList.persistentPlaces {
       found.formUnion(try places.keys(at: Location(place, .global)))
+    }
+    return found
+  }
+
+  /// The keys that the domain has from its suites.
+  func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    var found: Set<Key> = []
+    for suite in suites(of: domain) {
+      for place in [Place.host, .user] {
+        found.formUnion(try places.keys(at: Location(place, suite)))
+      }
     }
     return found
   }
@@ -146,6 +199,34 @@ extension SearchEngine {
 // MARK: - Changes
 
 extension SearchEngine {
+  /// `apply` without waiting (see `PersistentPlaces.post`): what it sets is read here at once.
+  public func post(
+    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void
+  ) {
+    do throws(EngineError) {
+      for intent in intents { try refuseForVolatile(intent) }
+    } catch {
+      return refused(error)
+    }
+    places.post(intents, by: author) { [weak self] error in
+      self?.forget(intents)
+      refused(error)
+    }
+    forget(intents)
+  }
+
+  /// The keys of the intents may be others now.
+  private func forget(_ intents: [Intent]) {
+    var changeset = Changeset()
+    for case .set(let key, let domain, _, _) in intents {
+      changeset.items.append(.init(Location(.user, domain), .remove(key)))
+    }
+    for case .remove(let key, let domain) in intents {
+      changeset.items.append(.init(Location(.user, domain), .remove(key)))
+    }
+    forget(changeset)
+  }
+
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     for intent in intents { try refuseForVolatile(intent) }
     do {
@@ -166,11 +247,11 @@ extension SearchEngine {
     switch intent {
     case .set(let key, let domain, _, _), .describe(let key, let domain, _),
       .remove(let key, let domain):
-      guard arguments.find(key) != nil else { return }
+      guard arguments.find(key, in: .global) != nil else { return }
       for location in [Location(.managed, domain), Location(.managed, .global)]
       where try places.find(key, at: location) != nil { return }
       throw EngineError(
-        .argument, domain: domain, key: key, "an argument of the mount (-\(key)) sets it")
+        .argument, domain: domain, key: key, "an argument (-\(key)) sets it")
     case .removeDomain(let domain):
       guard registered.keys(of: domain).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: domain, "it has registered defaults")
@@ -179,7 +260,7 @@ extension SearchEngine {
       guard registered.keys(of: new).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: new, "it has registered defaults")
       }
-    case .createDomain: break
+    case .createDomain, .edit, .replace, .expect: break
     }
   }
 
@@ -195,6 +276,10 @@ extension SearchEngine {
   public func makeDurable() throws(EngineError) { try places.makeDurable() }
 
   public func synchronize() throws(EngineError) { try places.synchronize() }
+
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
+    try places.awaitMounts(through: version)
+  }
 
   public func addMount(_ author: Author) { places.addMount(author) }
 
@@ -224,7 +309,7 @@ extension SearchEngine {
 
 extension Notice {
   /// A key that is registered does not come or go with its stored value: it changes.
-  fileprivate func seen(beside registered: RegisteredPlace) -> Notice {
+  fileprivate func seen(beside registered: VolatilePlace) -> Notice {
     let events = events.map { event in
       registered.find(event.key, in: event.domain) == nil
         ? event : KeyEvent(event.domain, event.key, .changed)

@@ -3,44 +3,41 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The arguments of the process: one table for all domains, fixed.
-struct ArgumentPlace: Sendable {
-  let values: [Key: Value]
-  let since: Timestamp
+/// A place that is gone with the process: arguments, registered defaults. A table for each domain.
+///
+/// Threads: any; one lock, for a look.
+final class VolatilePlace: Sendable {
+  let place: Place
+  private let tables = Mutex<[DomainName: [Key: StoredValue]]>([:])
 
-  func find(_ key: Key) -> StoredValue? {
-    values[key].map { StoredValue($0, Metadata(text: nil, modified: since)) }
-  }
-}
+  init(_ place: Place) { self.place = place }
 
-/// Registered defaults: a table for each domain, gone with the process.
-final class RegisteredPlace: Sendable {
-  private struct Entry {
-    var value: Value
-    var modified: Timestamp
-  }
-
-  private let tables = Mutex<[DomainName: [Key: Entry]]>([:])
-
-  /// Merges; of a key registered twice the last value counts.
-  /// - Returns: the keys whose value changed.
-  func register(_ defaults: [Key: Value], for domain: DomainName) -> [Key] {
-    let now = Timestamp.now
+  /// Takes the values in; of a key that stands twice the last value counts.
+  /// - Parameter replacing: whether the domain's other keys go.
+  /// - Returns: what changed.
+  func set(
+    _ values: [Key: Value], for domain: DomainName, replacing: Bool = false
+  ) -> Changeset {
+    let (now, location) = (Timestamp.now, Location(place, domain))
     return tables.withLock { tables in
-      let changed = defaults.filter { tables[domain]?[$0.key]?.value != $0.value }
+      let old = tables[domain] ?? [:]
+      let gone = replacing ? old.keys.filter { values[$0] == nil } : []
+      let changed = values.filter { old[$0.key]?.value != $0.value }
+      for key in gone { tables[domain]?[key] = nil }
       for (key, value) in changed {
-        tables[domain, default: [:]][key] = Entry(value: value, modified: now)
+        tables[domain, default: [:]][key] = StoredValue(value, Metadata(text: nil, modified: now))
       }
-      return Array(changed.keys)
+      let edits = gone.map(Edit.remove) + changed.map { Edit.set($0.key, $0.value, .unknown) }
+      return Changeset(edits.map { Changeset.Item(location, $0) }, time: now)
     }
   }
 
   func find(_ key: Key, in domain: DomainName) -> StoredValue? {
-    tables.withLock { tables in
-      tables[domain]?[key].map {
-        StoredValue($0.value, Metadata(text: nil, modified: $0.modified))
-      }
-    }
+    tables.withLock { $0[domain]?[key] }
+  }
+
+  func values(of domain: DomainName) -> [Key: Value] {
+    tables.withLock { $0[domain]?.mapValues(\.value) ?? [:] }
   }
 
   func keys(of domain: DomainName) -> [Key] {

@@ -19,6 +19,8 @@ final class Connection: Sendable {
     var mounts: [Author] = []
     /// Its request is being carried out: what it is told goes with the answer.
     var isServed = false
+    /// It takes nothing any more; what it has sent before is still carried out.
+    var isDeaf = false
     var hasEnded = false
   }
 
@@ -73,14 +75,14 @@ final class Connection: Sendable {
     return state.withLock { state in
       state.isServed = false
       send(frame, &state)
-      return state.sent == state.outgoing.count && !state.hasEnded
+      return state.sent == state.outgoing.count && !state.hasEnded && !state.isDeaf
     }
   }
 
   func flush() { state.withLock { flush(&$0) } }
 
   private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
-    guard !state.hasEnded else { return }
+    guard !state.hasEnded, !state.isDeaf else { return }
     let isWaiting = state.sent < state.outgoing.count
     if isWaiting, state.outgoing.count - state.sent > Self.mostWaiting {
       server.log("a client does not read what it is sent; its connection is ended")
@@ -100,7 +102,7 @@ final class Connection: Sendable {
       case .moved(let count): state.sent += count
       case .later: return
       case .ended:
-        state.hasEnded = true
+        (state.isDeaf, state.outgoing, state.sent) = (true, [], 0)
         return
       }
     }
@@ -108,6 +110,14 @@ final class Connection: Sendable {
   }
 
   // MARK: - Requests
+
+  /// Carries out what has come before the owner ends.
+  func drain() {
+    for _ in 0..<Self.mostDrained where !hasEnded { guard serve() else { return } }
+  }
+
+  /// Pieces of 64 KiB, more than a socket holds.
+  private static let mostDrained = 64
 
   /// Carries out what has come.
   /// - Returns: whether there was a request.
@@ -162,7 +172,9 @@ final class Connection: Sendable {
     case .hello: break
     case .apply(let serial, let author, let deadline, let intents):
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
-    case .load, .domains, .modified:
+    case .find(_, let location) where server.places.isLoaded(location):
+      answer(number, Self.answer(request, server.places))
+    case .load, .find, .domains, .modified:
       errands.put { [self] places in answer(number, Self.answer(request, places)) }
     case .synchronize(let mounts):
       errands.synchronize { [self] failure in
@@ -231,13 +243,14 @@ final class Connection: Sendable {
     }
   }
 
-  /// What waits for a disk.
+  /// What may wait for a disk.
   private static func answer(_ request: Request, _ places: LocalPlaces) -> Message {
     do throws(EngineError) {
       switch request {
       case .load(let location):
         let (domain, version) = try places.snapshot(of: location)
         return .snapshot(domain.contents, version: version)
+      case .find(let key, let location): return .found(try places.find(key, at: location))
       case .domains(let place): return .domains(try places.domains(in: place))
       case .modified(let location): return .time(try places.modified(location))
       case .hello, .apply, .synchronize, .mount, .settle, .await, .ping: return .done

@@ -54,13 +54,3 @@ public final class OwnedStore: Sendable {
     store.unlock()
   }
 }
-
-extension StoreLayout {
-  /// Where the lists of a store lie.
-  public init(_ surroundings: Surroundings) {
-    self.init(
-      userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,
-      stateDirectory: surroundings.stateDirectory,
-      hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName)
-  }
-}

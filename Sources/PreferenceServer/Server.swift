@@ -103,7 +103,10 @@ public final class Server: Sendable {
       }
       removeEnded()
     }
-    for connection in state.withLock({ $0.connections }) { connection.end() }
+    for connection in state.withLock({ $0.connections }) {
+      connection.drain()
+      connection.end()
+    }
     removeEnded()
   }
 

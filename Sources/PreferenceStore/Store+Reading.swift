@@ -92,6 +92,11 @@ extension Store {
     }
   }
 
+  /// Whether the location was asked for.
+  public func isLoaded(_ location: Location) -> Bool {
+    state.withLock { $0.domains[location] != nil }
+  }
+
   /// The locations that were asked for.
   public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
 

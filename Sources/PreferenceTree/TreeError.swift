@@ -39,7 +39,8 @@ public enum TreeError: Error, Equatable, Sendable {
   /// An engine's refusal.
   init(_ error: EngineError) {
     switch error.reason {
-    case .forced, .argument, .heldElsewhere, .invalidDomain, .owned: self = .refused("\(error)")
+    case .forced, .argument, .heldElsewhere, .changedMeanwhile, .invalidDomain, .owned:
+      self = .refused("\(error)")
     case .noSuchKey, .noSuchDomain: self = .missing
     case .domainExists: self = .exists
     case .domainNotEmpty: self = .notEmpty("\(error)")

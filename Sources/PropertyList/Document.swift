@@ -37,6 +37,12 @@ public enum Document {
     }
   }
 
+  /// The value as JSON for other programs, scalars too: dates as ISO text, data as base64. Throws for what
+  /// JSON has no form of (infinities, `CF$UID`).
+  public static func json(_ value: Value) throws(FormatError) -> [UInt8] {
+    try JSONWriter.write(value, lossy: true)
+  }
+
   /// The value as a binary list, which holds every value.
   public static func binary(_ value: Value) -> [UInt8] { BinaryWriter.write(value) }
 

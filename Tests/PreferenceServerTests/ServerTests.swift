@@ -37,7 +37,7 @@ final class ServedStore: Sendable {
   func client(_ number: UInt64 = .random(in: 1 ... .max)) throws -> RemotePlaces {
     try #require(
       try RemotePlaces(
-        connectingTo: path, client: number, volume: sandbox.config,
+        connectingTo: path, client: number, volume: sandbox.config, isBrief: false,
         until: Instant.now.advanced(milliseconds: 5000)
       ) {})
   }

@@ -22,7 +22,10 @@ enum Probe {
 
   static func run(_ words: [String]) -> Int32 {
     do {
-      let member = try Member(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
+      let isBrief = words.first == "get" || words.first == "set"
+      let member = try Member(clientOf: Surroundings(), isBrief: isBrief) {
+        write("probe: \($0)\n", to: 2)
+      }
       defer { member.close() }
       return try Session(engine: SearchEngine(places: member)).run(words) ? 0 : 2
     } catch {

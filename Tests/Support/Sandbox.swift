@@ -49,11 +49,14 @@ public final class Sandbox: Sendable {
     environment["PREFSFS"] = Program.path
     environment["PREFSD"] = Program.beside("prefsd")
     environment["PROBE"] = Program.beside("prefs-probe")
+    // `defaults` is ours.
+    let directory = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+    environment["PATH"] = "\(directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
     return environment
   }
 
   /// Runs a shell command line in the sandbox: `$M` and `$M2` are the mount points, `$C` the lists'
-  /// directory, `$PREFSFS`, `$PREFSD` and `$PROBE` our programs.
+  /// directory, `$PREFSFS`, `$PREFSD` and `$PROBE` our programs, and `defaults` is ours.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     Program.run("/bin/bash", ["-c", command], environment: shellEnvironment)
@@ -124,7 +127,8 @@ public final class Sandbox: Sendable {
     }
     // An owner that a client started waits for others; nobody comes here any more.
     shell(
-      "p=$(cat \(state)/prefsfs/*/lock) && [ $(cat /proc/$p/comm) = prefsd ] && kill $p; true")
+      "for p in $(cat \(state)/prefsfs/*/lock); do "
+        + "[ $(cat /proc/$p/comm) = prefsd ] && kill $p; done; true")
     try? FileManager.default.removeItem(atPath: root)
   }
 }

@@ -1,7 +1,3 @@
-import PreferenceModel
-import PropertyList
-import SystemCalls
-
 /// Where each list of a store lies (SPEC section 2, "Files").
 public struct StoreLayout: Sendable {
   /// The user's lists: `$XDG_CONFIG_HOME`, or what `-o store=` names.
@@ -33,7 +29,8 @@ public struct StoreLayout: Sendable {
   private static let globalName = ".GlobalPreferences"
   private static let suffix = ".plist"
 
-  private func directory(_ place: Place) -> String {
+  /// Where the lists of a place are.
+  public func directory(_ place: Place) -> String {
     switch place {
     case .host: userDirectory + "/ByHost"
     case .anyUser: systemDirectory
@@ -49,7 +46,7 @@ public struct StoreLayout: Sendable {
   }
 
   /// The lists of a location, the one whose keys win first; only managed ones are two.
-  func paths(_ location: Location) -> [String] {
+  public func paths(_ location: Location) -> [String] {
     let name = fileName(location)
     guard location.place == .managed else { return [directory(location.place) + "/" + name] }
     let machine = directory(.managed)
@@ -58,15 +55,17 @@ public struct StoreLayout: Sendable {
   }
 
   /// The list that changes of the location are written to.
-  func path(_ location: Location) -> String { directory(location.place) + "/" + fileName(location) }
+  package func path(_ location: Location) -> String {
+    directory(location.place) + "/" + fileName(location)
+  }
 
   /// What we keep beside the location's list.
-  func metadataPath(_ location: Location) -> String {
+  package func metadataPath(_ location: Location) -> String {
     "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"
   }
 
   /// Whether a list can have the domain's name: a file name that does not mean another domain.
-  static func isValid(_ domain: DomainName) -> Bool {
+  package static func isValid(_ domain: DomainName) -> Bool {
     let name = domain.string.utf8
     return !name.isEmpty && name.count <= 200 && !name.contains(0x2F) && !name.contains(0)
       && domain.string != globalName && domain.string != "." && domain.string != ".."
@@ -84,16 +83,7 @@ public struct StoreLayout: Sendable {
     domain(ofFile: name, in: place).map { Location(place, $0) }
   }
 
-  /// The domains that have a list in the place.
-  func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
-    var names = try Files.names(in: directory(place)) ?? []
-    if place == .managed, !userName.isEmpty {
-      names += try Files.names(in: "\(directory(place))/\(userName)") ?? []
-    }
-    return Set(names.compactMap { domain(ofFile: $0, in: place) })
-  }
-
-  private func domain(ofFile file: String, in place: Place) -> DomainName? {
+  package func domain(ofFile file: String, in place: Place) -> DomainName? {
     let ending = Array(((place == .host ? ".\(hostIdentifier)" : "") + Self.suffix).utf8)
     guard file.utf8.count > ending.count, file.utf8.suffix(ending.count).elementsEqual(ending),
       let name = String(file.utf8.dropLast(ending.count))

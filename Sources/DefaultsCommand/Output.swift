@@ -1,0 +1,44 @@
+import Glibc
+import SystemCalls
+
+/// Where text goes.
+enum Output {
+  enum Stream: CInt {
+    case output = 1
+    case errors = 2
+  }
+
+  /// Writes all of it; a reader who has gone is nobody's mistake.
+  static func write(_ text: String, to stream: Stream = .output) {
+    write(Array(text.utf8), to: stream)
+  }
+
+  static func write(_ bytes: [UInt8], to stream: Stream = .output) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
+      if count < 0, Errno.current != .interrupted { return }
+      rest = rest.dropFirst(max(count, 0))
+    }
+  }
+
+  /// A message as NSLog has it: `2026-11-21 07:20:00.123 defaults[pid:tid] `, and the text. The main thread's
+  /// number is the process's.
+  static func log(_ message: String) {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    var fields = tm()
+    localtime_r(&now.tv_sec, &fields)
+    let day = "\(pad(fields.tm_year + 1900, 4))-\(pad(fields.tm_mon + 1))-\(pad(fields.tm_mday))"
+    let time = "\(pad(fields.tm_hour)):\(pad(fields.tm_min)):\(pad(fields.tm_sec))"
+    let fraction = pad(Int32(now.tv_nsec / 1_000_000), 3)
+    let end = message.hasSuffix("\n") ? "" : "\n"
+    let head = "\(day) \(time).\(fraction) defaults[\(getpid()):\(getpid())] "
+    write(head + message + end, to: .errors)
+  }
+
+  private static func pad(_ number: Int32, _ width: Int = 2) -> String {
+    let text = String(number)
+    return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+  }
+}

@@ -1,0 +1,89 @@
+import Glibc
+import PreferenceModel
+import PreferenceProtocol
+import SystemCalls
+
+/// What the domain of a command line means: which store, which domain of it, and in which place.
+struct Target {
+  /// The store's directory; nil: the user's own.
+  var directory: String?
+  var domain: DomainName
+  /// The one place; nil: the user's, the host's first, as the rules of writes have it.
+  var place: Place?
+  /// The domain in messages.
+  var name: String
+
+  /// The global domain in messages about a key.
+  var pairName: String { domain == .global && directory == nil ? Self.anyApplication : name }
+
+  private static let anyApplication = "kCFPreferencesAnyApplication"
+  private static let globalName = "Apple Global Domain"
+
+  /// Takes the domain from the words: a name, `-app NAME`, `-g`, or an absolute path.
+  init(_ arguments: inout Arguments) throws(Refusal) {
+    let place: Place? = arguments.options.isCurrentHost ? .host : nil
+    let word = try arguments.take()
+    switch word {
+    case "-g", "-globalDomain": self.init(domain: .global, place: place)
+    case "-app":
+      let application = try Application(try arguments.take())
+      self.init(domain: DomainName(application.domain), place: place, name: application.domain)
+    case _ where word.hasPrefix("/"): self.init(path: word)
+    default: self.init(domain: Self.domain(named: word), place: place)
+    }
+  }
+
+  /// The domain of a name; the global one has several.
+  static func domain(named name: String) -> DomainName {
+    [globalName, anyApplication].contains(name) ? .global : DomainName(name)
+  }
+
+  /// A domain of the user's store.
+  init(domain: DomainName, place: Place?, name: String? = nil) {
+    (self.domain, self.place) = (domain, place)
+    self.name = name ?? (domain == .global ? Self.globalName : domain.string)
+  }
+
+  /// A list by its path, with or without `.plist`: a domain of the directory that it is in. Where that is
+  /// a place of the user's store, it is that place, and where a Mac has such a directory and this machine
+  /// has not, the place that it is the name of.
+  private init(path: String) {
+    let surroundings = Surroundings()
+    let stem = path.hasSuffix(".plist") ? String(path.dropLast(6)) : path
+    let slash = stem.lastIndex(of: "/") ?? stem.startIndex
+    let parent = String(stem[..<slash])
+    var file = String(stem[stem.index(after: slash)...])
+    let home = Files.parent(of: surroundings.userDirectory)
+    let macs = [(getenv("HOME").map { String(cString: $0) } ?? home) + "/Library/Preferences"]
+    let own = surroundings.userDirectory
+    let ending = "." + surroundings.hostIdentifier
+    var (directory, place): (String?, Place) = (parent, .user)
+    if Self.isSame(parent, own) || Self.isAbsent(parent, macs) {
+      directory = nil
+    } else if Self.isSame(parent, surroundings.systemDirectory)
+      || Self.isAbsent(parent, ["/Library/Preferences"])
+    {
+      (directory, place) = (nil, .anyUser)
+    } else if Self.isSame(parent, own + "/ByHost"), file.hasSuffix(ending) {
+      (directory, place) = (nil, .host)
+      file = String(file.dropLast(ending.count))
+    }
+    let domain = file == ".GlobalPreferences" ? DomainName.global : DomainName(file)
+    self.init(domain: domain, place: place, name: stem)
+    self.directory = directory
+  }
+
+  private static func isSame(_ path: String, _ other: String) -> Bool {
+    path == other || Files.canonicalPath(path) == Files.canonicalPath(other)
+  }
+
+  private static func isAbsent(_ path: String, _ others: [String]) -> Bool {
+    others.contains(path) && !Files.isDirectory(path)
+  }
+
+  /// The locations that it reads from, first hit first.
+  var locations: [Location] {
+    if let place { return [Location(place, domain)] }
+    return [Location(.host, domain), Location(.user, domain)]
+  }
+}

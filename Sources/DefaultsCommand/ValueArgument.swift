@@ -1,0 +1,113 @@
+import Glibc
+import PropertyList
+
+/// The value of a command line: untyped, or a type and its text (Apple's grammar and conversions).
+enum ValueArgument {
+  /// What the words say, and what is to become of the present value.
+  enum Form {
+    case value(Value)
+    case arrayAdd([Value])
+    case dictionaryAdd([Key: Value])
+  }
+
+  /// Takes a value and everything after it.
+  static func take(_ arguments: inout Arguments) throws(Refusal) -> Form {
+    guard let type = arguments.first else { throw .usage }
+    switch type {
+    case "-array": return .value(.array(try takeElements(&arguments)))
+    case "-array-add": return .arrayAdd(try takeElements(&arguments))
+    case "-dict": return .value(.dictionary(try takePairs(&arguments)))
+    case "-dict-add": return .dictionaryAdd(try takePairs(&arguments))
+    default: break
+    }
+    let value = try takeScalar(&arguments)
+    if let extra = arguments.first {
+      throw Refusal("Unexpected argument \(extra); leaving defaults unchanged.")
+    }
+    return .value(value)
+  }
+
+  private static func takeElements(_ arguments: inout Arguments) throws(Refusal) -> [Value] {
+    _ = try arguments.take()
+    var elements: [Value] = []
+    while !arguments.isEmpty { elements.append(try takeElement(&arguments)) }
+    return elements
+  }
+
+  private static func takePairs(_ arguments: inout Arguments) throws(Refusal) -> [Key: Value] {
+    _ = try arguments.take()
+    var pairs: [Key: Value] = [:]
+    while !arguments.isEmpty {
+      guard case .string(let key) = try takeElement(&arguments) else {
+        throw Refusal("Dictionary keys must be strings")
+      }
+      guard !arguments.isEmpty else { throw Refusal("Key \(key) lacks a corresponding value") }
+      pairs[Key(key)] = try takeElement(&arguments)
+    }
+    return pairs
+  }
+
+  private static func takeElement(_ arguments: inout Arguments) throws(Refusal) -> Value {
+    if let type = arguments.first, ["-array", "-array-add", "-dict", "-dict-add"].contains(type) {
+      throw Refusal("Cannot nest composite types (arrays and dictionaries); exiting")
+    }
+    return try takeScalar(&arguments)
+  }
+
+  private static func takeScalar(_ arguments: inout Arguments) throws(Refusal) -> Value {
+    let word = try arguments.take()
+    switch word {
+    case "-string": return .string(try arguments.take())
+    case "-data": return .data(try data(try arguments.take()))
+    case "-int", "-integer": return .integer(WideInteger(integer(try arguments.take())))
+    case "-float": return .real(Double(single(try arguments.take())))
+    case "-bool", "-boolean": return .boolean(try boolean(try arguments.take()))
+    case "-date":
+      guard let date = DateArgument.date(try arguments.take()) else { throw .usage }
+      return .date(date)
+    default: return try untyped(word)
+    }
+  }
+
+  /// A string, unless it holds a character that only a property list has.
+  static func untyped(_ word: String) throws(Refusal) -> Value {
+    let signs = Set("\"()[]{}<>".utf8)
+    guard word.utf8.contains(where: signs.contains) else { return .string(word) }
+    do throws(FormatError) {
+      return try Document.read(Array(word.utf8)).value
+    } catch {
+      throw Refusal(
+        message: "Could not parse: \(word).  Try single-quoting it.", detail: "\(error)")
+    }
+  }
+
+  /// The digits at the beginning, as NSString's longLongValue: 0 where there are none, the nearest number
+  /// that fits where there are too many.
+  static func integer(_ text: String) -> Int64 { Int64(strtoll(text, nil, 10)) }
+
+  /// The decimal number at the beginning in single precision, as NSString's floatValue.
+  static func single(_ text: String) -> Float {
+    let number = text.drop { $0.isWhitespace }
+    let digits = number.drop { $0 == "+" || $0 == "-" }
+    guard let first = digits.first, first.isNumber || first == ".", !digits.hasPrefix("0x"),
+      !digits.hasPrefix("0X")
+    else { return 0 }
+    return strtof(String(number), nil)
+  }
+
+  private static func boolean(_ text: String) throws(Refusal) -> Bool {
+    switch text.lowercased() {
+    case "true", "yes": return true
+    case "false", "no": return false
+    default: throw .usage
+    }
+  }
+
+  /// Hexadecimal digits; of an odd number the first stands alone.
+  private static func data(_ text: String) throws(Refusal) -> [UInt8] {
+    let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count else { throw .usage }
+    let even = (digits.count % 2 == 0 ? [] : [0]) + digits
+    return stride(from: 0, to: even.count, by: 2).map { UInt8(even[$0] << 4 | even[$0 + 1]) }
+  }
+}

@@ -1,0 +1,46 @@
+/// What `defaults` can be asked for.
+enum Verb: String, CaseIterable {
+  case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
+  case `import`, export, domains, find, help
+  case hostIdentifier = "printhostidentifier"
+  case explain, watch, apply
+
+  /// The verb of a name, in upper or lower case; `remove` is `delete`.
+  init?(_ name: String) {
+    let name = name.lowercased()
+    self.init(rawValue: name == "remove" ? "delete" : name)
+  }
+
+  /// The options that may stand behind it.
+  var options: Set<String> {
+    switch self {
+    case .read: ["--json", "--plist", "--path", "--apple-text"]
+    case .readType, .write, .delete, .deleteAll: ["--path"]
+    case .find, .explain, .domains, .watch: ["--apple-text"]
+    case .apply: ["--dry-run", "--apple-text"]
+    default: []
+    }
+  }
+
+  /// Carries it out.
+  /// - Returns: the exit status.
+  func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    switch self {
+    case .read: try Read.run(&arguments)
+    case .readType: try Read.runType(&arguments)
+    case .write: try Write.run(&arguments)
+    case .rename: try Rename.run(&arguments)
+    case .delete, .deleteAll: try Delete.run(&arguments)
+    case .import: try Import.run(&arguments)
+    case .export: try Export.run(&arguments)
+    case .domains: try Domains.run(&arguments)
+    case .find: try Find.run(&arguments)
+    case .help: Output.write(Manual.usage)
+    case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
+    case .explain: try Explain.run(&arguments)
+    case .watch: try Watch.run(&arguments)
+    case .apply: return try Apply.run(&arguments)
+    }
+    return 0
+  }
+}

@@ -1,0 +1,52 @@
+import PreferenceModel
+import PropertyList
+
+/// `delete`, `remove`, `delete-all`.
+enum Delete {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    let word = arguments.isEmpty ? nil : try arguments.take()
+    try arguments.end()
+    let view = try refusing(target) { () throws(EngineError) in try DomainView(target) }
+    guard let word else {
+      let isThere = try refusing(target) { () throws(EngineError) in try removeDomain(view) }
+      if !isThere { throw notFound(target) }
+      return
+    }
+    let path = ValuePath(word, isPath: arguments.options.isPath)
+    let found = try refusing(target) { () throws(EngineError) in try view.find(path.key) }
+    guard let found, path.find(in: found.stored.value) != nil else { throw notFound(target) }
+    if path.entries.isEmpty {
+      _ = try refusing(target) { () throws(EngineError) in
+        try view.store.apply([view.removing(path.key, from: found.location)])
+      }
+    } else {
+      try view.update(path.key) { value throws(Refusal) in try path.changed(value, to: nil) }
+    }
+  }
+
+  /// - Returns: whether there was one.
+  private static func removeDomain(_ view: DomainView) throws(EngineError) -> Bool {
+    var intents: [Intent] = []
+    for location in view.target.locations where try view.store.places.exists(location) {
+      intents.append(.edit(location, .removeDomain))
+    }
+    return try !view.store.apply(intents).isEmpty
+  }
+
+  private static func notFound(_ target: Target, _ error: EngineError? = nil) -> Refusal {
+    Refusal("\nDomain (\(target.name)) not found.\nDefaults have not been changed.\n", error)
+  }
+
+  /// Apple's command has one message for whatever is in the way.
+  private static func refusing<Result>(
+    _ target: Target, _ body: () throws(EngineError) -> Result
+  ) throws(Refusal) -> Result {
+    do throws(EngineError) {
+      return try body()
+    } catch {
+      let isMissing = [.system(.noSuchFile), .noSuchKey].contains(error.reason)
+      throw notFound(target, isMissing ? nil : error)
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `import`: the keys of a list are set, the others stay.
+enum Import {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    guard !arguments.isEmpty else { throw Refusal("\nNeed a path to read from\n") }
+    let path = try arguments.take()
+    try arguments.end()
+    let values = try dictionary(path)
+    try target.writing { () throws(EngineError) in
+      let view = try DomainView(target)
+      let location = Location(target.place ?? .user, target.domain)
+      let sets = values.map { view.setting($0.key, $0.value) }
+      return try view.store.apply([.edit(location, .createDomain)] + sets)
+    }
+  }
+
+  /// The dictionary of a list of any format; `-`: of standard input.
+  static func dictionary(_ path: String) throws(Refusal) -> [Key: Value] {
+    guard let bytes = ListFile.contents(path) else {
+      throw Refusal("\nCould not read data from \(path)\n")
+    }
+    let value: Value
+    do throws(FormatError) {
+      value = try Document.read(bytes).value
+    } catch {
+      throw Refusal("\nCould not parse property list from \(path) due to \(error)\n")
+    }
+    guard case .dictionary(let values) = value else {
+      throw Refusal(
+        "\nProperty list \(path) was not a dictionary\nDefaults have not been changed.\n")
+    }
+    return values
+  }
+}
+
+/// `export`: a binary list; on standard output XML.
+enum Export {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    guard !arguments.isEmpty else { throw Refusal("\nNeed a path to write to\n") }
+    let path = try arguments.take()
+    try arguments.end()
+    let missing = Refusal("\nThe domain \(target.name) does not exist\n")
+    let values: [Key: Value]
+    do throws(EngineError) {
+      values = try DomainView(target).contents()
+    } catch  where error.reason == .system(.noSuchFile) {
+      throw missing
+    } catch {
+      throw Refusal("Could not read domain \(target.name); exiting", error)
+    }
+    if values.isEmpty { throw missing }
+    let list = Value.dictionary(values)
+    if path == "-" { return Output.write(xml(list)) }
+    do throws(SystemError) {
+      try ListFile.write(Document.binary(list), to: path)
+    } catch {
+      throw Refusal(message: "Could not write to \(path); exiting", detail: "\(error)")
+    }
+  }
+}
+
+extension Export {
+  /// The value as XML; where XML cannot hold it for every reader, so that ours read it back.
+  static func xml(_ value: Value) -> [UInt8] {
+    (try? Document.write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
+  }
+}
+
+/// A list that the user names, which is no preference.
+enum ListFile {
+  private static let largest = 1 << 30
+
+  static func contents(_ path: String) -> [UInt8]? {
+    if path != "-" { return (try? Files.contents(path, limit: largest)) ?? nil }
+    return try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
+  }
+
+  /// In one step: nobody finds half of it, and without room the old file stays.
+  static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
+    let temporary = "\(path).\(getpid())"
+    do throws(SystemError) {
+      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666).write(bytes)
+      try Files.rename(temporary, to: path)
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import PreferenceModel
+import PropertyList
+
+/// `read`, `read-type`.
+enum Read {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    if arguments.isEmpty { return try show(try everything(), arguments.options) }
+    let target = try Target(&arguments)
+    guard let word = arguments.first else {
+      let contents = try target.reading { () throws(EngineError) in
+        try DomainView(target).contents()
+      }
+      if contents.isEmpty { throw target.doesNotExist }
+      return try show(.dictionary(contents), arguments.options)
+    }
+    _ = try arguments.take()
+    try arguments.end()
+    try show(try value(word, target, arguments.options), arguments.options)
+  }
+
+  static func runType(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    let word = try arguments.take()
+    try arguments.end()
+    let value = try value(word, target, arguments.options)
+    let name = value.kind == .real ? "float" : value.kind.rawValue
+    Output.write("Type is \(name)\n")
+  }
+
+  private static func value(
+    _ word: String, _ target: Target, _ options: Options
+  ) throws(Refusal) -> Value {
+    let path = ValuePath(word, isPath: options.isPath)
+    let missing = Refusal(
+      "\nThe domain/default pair of (\(target.pairName), \(word)) does not exist\n")
+    do throws(EngineError) {
+      let found = try DomainView(target).find(path.key)
+      if let found, let value = path.find(in: found.stored.value) { return value }
+    } catch  where error.reason != .system(.noSuchFile) {
+      throw Refusal("Could not read domain \(target.name); exiting", error)
+    } catch {}
+    throw missing
+  }
+
+  /// A dictionary of all domains.
+  private static func everything() throws(Refusal) -> Value {
+    var all: [Key: Value] = [:]
+    for view in try Domains.all() {
+      let contents = try view.target.reading { () throws(EngineError) in try view.contents() }
+      if !contents.isEmpty { all[Key(view.target.name)] = .dictionary(contents) }
+    }
+    return .dictionary(all)
+  }
+
+  private static func show(_ value: Value, _ options: Options) throws(Refusal) {
+    switch options.form {
+    case .description:
+      let text = ValueDescription.text(of: value, isAppleText: options.isAppleText)
+      Output.write(text + "\n")
+    case .plist: Output.write(Export.xml(value))
+    case .json:
+      do throws(FormatError) {
+        Output.write(try Document.json(value))
+      } catch {
+        throw Refusal(message: "Could not show the value as JSON; use --plist", detail: "\(error)")
+      }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import PreferenceModel
+import PropertyList
+
+/// `write`.
+enum Write {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    if arguments.count == 1 { return try replace(target, with: try arguments.take()) }
+    let path = ValuePath(try arguments.take(), isPath: arguments.options.isPath)
+    let form = try ValueArgument.take(&arguments)
+    let view = try target.writing { () throws(EngineError) in try DomainView(target) }
+    if case .value(let value) = form, path.entries.isEmpty {
+      try target.writing { () throws(EngineError) in
+        try view.store.apply([view.setting(path.key, value)])
+      }
+      return
+    }
+    try view.update(path.key) { value throws(Refusal) in
+      let present = value.flatMap { path.find(in: $0) }
+      return try path.changed(value, to: try added(form, to: present, path.text))
+    }
+  }
+
+  /// The value with the elements or pairs that the words add to it.
+  private static func added(
+    _ form: ValueArgument.Form, to present: Value?, _ key: String
+  ) throws(Refusal) -> Value {
+    switch (form, present) {
+    case (.value(let value), _): return value
+    case (.arrayAdd(let elements), nil): return .array(elements)
+    case (.arrayAdd(let elements), .array(let old)): return .array(old + elements)
+    case (.arrayAdd, _):
+      throw Refusal(
+        "Value for key \(key) is not an array; cannot append.  Leaving defaults unchanged.")
+    case (.dictionaryAdd(let pairs), nil): return .dictionary(pairs)
+    case (.dictionaryAdd(let pairs), .dictionary(let old)):
+      return .dictionary(old.merging(pairs) { $1 })
+    case (.dictionaryAdd, _):
+      throw Refusal(
+        "Value for key \(key) is not a dictionary; cannot append.  Leaving defaults unchanged.")
+    }
+  }
+
+  /// The domain's keys are those of the dictionary, and no others.
+  private static func replace(_ target: Target, with word: String) throws(Refusal) {
+    guard case .dictionary(let values) = try ValueArgument.untyped(word) else {
+      throw Refusal("\nRep argument is not a dictionary\nDefaults have not been changed.\n")
+    }
+    try target.writing { () throws(EngineError) in
+      let view = try DomainView(target)
+      if let place = target.place {
+        return try view.store.apply([.replace(Location(place, target.domain), values)])
+      }
+      var intents = values.map { view.setting($0.key, $0.value) }
+      for location in target.locations {
+        for key in try view.store.places.keys(at: location) where values[key] == nil {
+          intents.append(.edit(location, .remove(key)))
+        }
+      }
+      return try view.store.apply(intents + [.edit(Location(.user, target.domain), .createDomain)])
+    }
+  }
+}
+
+/// `rename`.
+enum Rename {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    let (old, new) = (Key(try arguments.take()), Key(try arguments.take()))
+    try arguments.end()
+    do throws(EngineError) {
+      let view = try DomainView(target)
+      guard let (stored, location) = try view.find(old) else {
+        throw EngineError(.noSuchKey, domain: target.domain, key: old, "there is no such key")
+      }
+      let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
+      if old == new { return }
+      try view.store.apply([
+        .expect(old, location, stored.value), view.removing(old, from: location),
+        view.setting(new, stored.value, text),
+      ])
+    } catch  where [.noSuchKey, .system(.noSuchFile)].contains(error.reason) {
+      throw Refusal(
+        "Key \(old) does not exist in domain \(target.name); leaving defaults unchanged")
+    } catch {
+      throw Refusal("Failed to write domain \(target.name)", error)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import PropertyList
+
+/// The write and removal rules of the search list (SPEC section 2, "Writes"), over any places. Nobody
+/// changes the places while the rules are asked.
+public struct ChangeRules<Places: StoredPlaces> {
+  private let places: Places
+
+  /// The rules for these places.
+  public init(_ places: Places) { self.places = places }
+
+  /// The edits that carry out the intent. Throws why it is refused.
+  public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
+    switch intent {
+    case .set(let key, let domain, let value, let text):
+      let place = try writePlace(of: key, in: domain)
+      return [Changeset.Item(Location(place, domain), .set(key, value, text))]
+    case .describe(let key, let domain, let description):
+      let location = Location(try writePlace(of: key, in: domain), domain)
+      return [Changeset.Item(location, .describe(key, description))]
+    case .remove(let key, let domain):
+      let place = try writePlace(of: key, in: domain)
+      let location = Location(place, domain)
+      if try places.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
+      return [Changeset.Item(location, .remove(key))]
+    case .createDomain(let domain):
+      guard try !places.hasDomain(domain) else {
+        throw EngineError(.domainExists, domain: domain, "there is such a domain")
+      }
+      return [Changeset.Item(Location(.user, domain), .createDomain)]
+    case .removeDomain(let domain):
+      guard try isEmpty(domain) else {
+        throw EngineError(.domainNotEmpty, domain: domain, "remove its keys first")
+      }
+      return try ownItems(of: domain).map { Changeset.Item($0, .removeDomain) }
+    case .renameDomain(let old, let new): return try rename(old, to: new)
+    case .edit(let location, .removeDomain):
+      let keys = try places.keys(at: location)
+      return keys.map { Changeset.Item(location, .remove($0)) }
+        + [Changeset.Item(location, .removeDomain)]
+    case .edit(let location, let edit): return [Changeset.Item(location, edit)]
+    case .replace(let location, let values): return try replace(location, values)
+    case .expect(let key, let location, let value):
+      guard try places.find(key, at: location)?.value == value else {
+        throw EngineError(
+          .changedMeanwhile, domain: location.domain, key: key,
+          "it was changed by somebody else; read it again")
+      }
+      return []
+    }
+  }
+
+  /// Where a write of the key goes: the host's list if the key stands there, else the user's.
+  /// Only the places before them are asked, so that a damaged list elsewhere stops no write.
+  public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
+    for location in [Location(.managed, domain), Location(.managed, .global)]
+    where try places.find(key, at: location) != nil {
+      throw EngineError(
+        .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
+    }
+    return try places.find(key, at: Location(.host, domain)) != nil ? .host : .user
+  }
+
+  private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {
+    for place in SearchList.persistentPlaces
+    where try !places.keys(at: Location(place, domain)).isEmpty { return false }
+    return true
+  }
+
+  private func refuseRemoval(_ key: Key, in domain: DomainName) throws(EngineError) -> Never {
+    for location in SearchList.locations(for: domain)
+    where SearchList.persistentPlaces.contains(location.place) {
+      guard try places.find(key, at: location) != nil else { continue }
+      throw EngineError(
+        .heldElsewhere, domain: domain, key: key,
+        "it comes from \(location.source(seenFrom: domain)), which a removal does not reach")
+    }
+    throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
+  }
+
+  /// The user's own locations of a domain that has no others.
+  private func ownItems(of domain: DomainName) throws(EngineError) -> [Location] {
+    guard domain != .global else {
+      throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
+    }
+    for place in [Place.managed, .anyUser] where try places.exists(Location(place, domain)) {
+      throw EngineError(
+        .heldElsewhere, domain: domain, "the place \(place.rawValue) has the domain too")
+    }
+    var own: [Location] = []
+    for place in [Place.user, .host] where try places.exists(Location(place, domain)) {
+      own.append(Location(place, domain))
+    }
+    guard !own.isEmpty else {
+      throw EngineError(.noSuchDomain, domain: domain, "there is no such domain")
+    }
+    return own
+  }
+
+  private func rename(
+    _ old: DomainName, to new: DomainName
+  ) throws(EngineError) -> [Changeset.Item] {
+    if try places.hasDomain(new) {
+      guard try isEmpty(new) else {
+        throw EngineError(.domainNotEmpty, domain: new, "it has keys; remove them first")
+      }
+      _ = try ownItems(of: new)
+    }
+    var items: [Changeset.Item] = []
+    for location in try ownItems(of: old) {
+      let target = Location(location.place, new)
+      items.append(Changeset.Item(target, .createDomain))
+      for key in try places.keys(at: location) {
+        guard let entry = try places.find(key, at: location) else { continue }
+        let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
+        items.append(Changeset.Item(target, .set(key, entry.value, text)))
+        if let mode = entry.metadata.mode {
+          items.append(Changeset.Item(target, .describe(key, Description(mode: mode))))
+        }
+      }
+      items.append(Changeset.Item(location, .removeDomain))
+    }
+    return items
+  }
+
+  private func replace(
+    _ location: Location, _ values: [Key: Value]
+  ) throws(EngineError) -> [Changeset.Item] {
+    let gone = try places.keys(at: location).filter { values[$0] == nil }.map(Edit.remove)
+    let set = values.map { Edit.set($0.key, $0.value, .unknown) }
+    return ([.createDomain] + gone + set).map { Changeset.Item(location, $0) }
+  }
+}

@@ -1,0 +1,4 @@
+import DefaultsCommand
+import Glibc
+
+exit(DefaultsCommand.run(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,74 @@
+import Foundation
+import Support
+import Testing
+
+/// `defaults` beside mounts (laws 2, 7, 10): what one has written, the other reads in its next command.
+@Suite("defaults and mounts") struct DefaultsTests {
+  @Test("7: defaults write, then cat in the next command, 1,000 times, new keys and old ones")
+  func writeThenRead() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d; cd $M/d
+        for i in $(seq 500); do
+          defaults write d K -int $i; read text < K; [ "$text" = $i ] || echo "K is $text, not $i"
+          [ ! -e New$i ] || echo "New$i before its time"
+          defaults write d New$i text; read text < New$i; [ "$text" = text ] || echo "New$i: $text"
+        done
+        """)
+      #expect(outcome.output.isEmpty && outcome.errors.isEmpty, "\(outcome)")
+    }
+  }
+
+  @Test("7: in two mounts; delete, rename and import too, and echo the other way")
+  func twoMounts() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let second = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { second.unmount() }
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d
+        for i in $(seq 50); do
+          for m in $M $M2; do
+            defaults write d K -int $i; [ "$(cat $m/d/K)" = $i ] || echo "K at $i"
+            defaults rename d K L; [ "$(cat $m/d/L)" = $i ] || echo "L at $i"
+            ! [ -e $m/d/K ] || echo "K still at $i"
+            defaults delete d L; ! [ -e $m/d/L ] || echo "L still at $i"
+            echo '{"J": '$i'}' | defaults import d -; [ "$(cat $m/d/J)" = $i ] || echo "J at $i"
+            echo text$i > $m/d/E; [ "$(defaults read d E)" = text$i ] || echo "E at $i"
+            defaults delete d; ! [ -e $m/d/J ] || echo "d still at $i"
+            mkdir $m/d 2> /dev/null
+          done
+        done; true
+        """)
+      #expect(outcome.output.isEmpty, "\(outcome)")
+    }
+  }
+
+  @Test("10: what defaults wrote survives kill -9 of every process")
+  func killed() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        for i in $(seq 10); do
+          defaults write d K$i -int $i; kill -9 $(cat \(sandbox.state)/prefsfs/*/lock)
+        done
+        for i in $(seq 10); do defaults read d K$i; done | tr '\\n' ' '
+        """)
+      #expect(outcome.output == "1 2 3 4 5 6 7 8 9 10 ")
+    }
+  }
+
+  @Test("an owner who is stopped: a failure after 5 s, and nothing is written later")
+  func stopped() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        defaults write d K old; p=$(cat \(sandbox.state)/prefsfs/*/lock)
+        kill -STOP $p; defaults write d K new; echo $?; kill -CONT $p; sleep 0.3; defaults read d K
+        """)
+      #expect(outcome.output == "1\nold\n")
+      #expect(outcome.errors.contains("Could not write domain d; exiting"))
+    }
+  }
+}

@@ -1,0 +1,327 @@
+import Foundation
+import Support
+import Testing
+
+/// The command as its users run it: output, messages and exit statuses. A session's text is what its
+/// commands print, standard error included, where a line that begins with a time has none.
+@Suite("The defaults command") struct DefaultsCommandTests {
+  /// What the session prints, and the exit status of its last command.
+  static func run(_ session: String, _ sandbox: Sandbox) -> String {
+    let outcome = sandbox.shell("exec 2>&1\n" + session + "\necho \"[$?]\"")
+    let time = #/[0-9-]{10} [0-9:]{8}\.[0-9]{3} defaults\[[0-9]+:[0-9]+\] /#
+    return outcome.output.replacing(time, with: "")
+  }
+
+  static let sessions: [(name: String, session: String, text: String)] = [
+    ("a value", "defaults write d K -int 5; defaults read d K", "5\n[0]\n"),
+    ("verbs in any case", "defaults WRITE d K x; defaults Read d K", "x\n[0]\n"),
+    (
+      "a missing key", "defaults write d K x; defaults read d No",
+      "\nThe domain/default pair of (d, No) does not exist\n[1]\n"
+    ),
+    (
+      "a missing key of a missing domain", "defaults read-type no No",
+      "\nThe domain/default pair of (no, No) does not exist\n[1]\n"
+    ),
+    ("a missing domain", "defaults read no", "\nDomain no does not exist\n[1]\n"),
+    (
+      "a missing key of the global domain", "defaults read -g No",
+      "\nThe domain/default pair of (kCFPreferencesAnyApplication, No) does not exist\n[1]\n"
+    ),
+    (
+      "an empty global domain", "defaults read NSGlobalDomain",
+      "\nDomain Apple Global Domain does not exist\n[1]\n"
+    ),
+    (
+      "names of the global domain",
+      "defaults write -g A 1; defaults write 'Apple Global Domain' B 2; "
+        + "defaults write NSGlobalDomain C 3; defaults read -globalDomain",
+      "{\n    A = 1;\n    B = 2;\n    C = 3;\n}\n[0]\n"
+    ),
+    (
+      "types",
+      "defaults write d S s; defaults write d I -int 1; defaults write d F -float 1; "
+        + "defaults write d B -bool yes; defaults write d D -date now; defaults write d X -data 00; "
+        + "defaults write d A -array; defaults write d O -dict\n"
+        + "for k in S I F B D X A O; do defaults read-type d $k; done",
+      "Type is string\nType is integer\nType is float\nType is boolean\nType is date\n"
+        + "Type is data\nType is array\nType is dictionary\n[0]\n"
+    ),
+    (
+      "no dictionary for a domain", "defaults write d key",
+      "\nRep argument is not a dictionary\nDefaults have not been changed.\n[1]\n"
+    ),
+    (
+      "a dictionary for a domain",
+      "defaults write d Old x; defaults -currentHost write d Old y; defaults write d '{New = z;}'; "
+        + "defaults read d", "{\n    New = z;\n}\n[0]\n"
+    ),
+    (
+      "adding to an array",
+      "defaults write d A -array-add a; defaults write d A -array-add a -int 1; defaults read d A",
+      "(\n    a,\n    a,\n    1\n)\n[0]\n"
+    ),
+    (
+      "adding to a dictionary",
+      "defaults write d O -dict-add a 1 b 2; defaults write d O -dict-add b 3; defaults read d O",
+      "{\n    a = 1;\n    b = 3;\n}\n[0]\n"
+    ),
+    (
+      "adding to what is no array", "defaults write d S s; defaults write d S -array-add a",
+      "Value for key S is not an array; cannot append.  Leaving defaults unchanged.\n[1]\n"
+    ),
+    (
+      "adding to what is no dictionary", "defaults write d S s; defaults write d S -dict-add a b",
+      "Value for key S is not a dictionary; cannot append.  Leaving defaults unchanged.\n[1]\n"
+    ),
+    (
+      "rename",
+      "defaults write d A -int 1; defaults write d B x; defaults rename d A B; "
+        + "defaults read d", "{\n    B = 1;\n}\n[0]\n"
+    ),
+    (
+      "rename of nothing", "defaults rename d A B",
+      "Key A does not exist in domain d; leaving defaults unchanged\n[1]\n"
+    ),
+    (
+      "delete of a key",
+      "defaults write d A x; defaults write d B y; defaults delete d A; "
+        + "defaults read d", "{\n    B = y;\n}\n[0]\n"
+    ),
+    (
+      "remove of a domain", "defaults write d A x; defaults remove d; defaults read d",
+      "\nDomain d does not exist\n[1]\n"
+    ),
+    ("delete-all", "defaults write d A x; defaults delete-all d; defaults domains", "\n[0]\n"),
+    (
+      "delete of nothing", "defaults delete d",
+      "\nDomain (d) not found.\nDefaults have not been changed.\n[1]\n"
+    ),
+    (
+      "delete of no key", "defaults write d A x; defaults delete d B",
+      "\nDomain (d) not found.\nDefaults have not been changed.\n[1]\n"
+    ),
+    (
+      "domains", "for d in b.c a -g; do defaults write $d K x; done; defaults domains",
+      "a, b.c\n[0]\n"
+    ),
+    (
+      "all domains", "for d in b.c a -g; do defaults write $d K x; done; defaults read",
+      "{\n    \"Apple Global Domain\" =     {\n        K = x;\n    };\n    a =     {\n"
+        + "        K = x;\n    };\n    \"b.c\" =     {\n        K = x;\n    };\n}\n[0]\n"
+    ),
+    (
+      "find",
+      "defaults write d Needle x; defaults write d K -array -int 1 'a nEEdle b'; "
+        + "defaults write e K no; defaults find needle",
+      "Found 2 keys in domain 'd': {\n    K =     (\n        1,\n        \"a nEEdle b\"\n    );\n"
+        + "    Needle = x;\n}\n[0]\n"
+    ),
+    ("find of nothing", "defaults find zzz", "No domain, key, nor value containing 'zzz'\n[0]\n"),
+    (
+      "this host",
+      "defaults write d K any; defaults -currentHost write d K here; "
+        + "defaults read d K; defaults -currentHost delete d K; defaults read d K; "
+        + "defaults -host localhost read d K",
+      "here\nany\n\nThe domain/default pair of (d, K) does not exist\n[1]\n"
+    ),
+    (
+      "a write goes where it is read",
+      "defaults -currentHost write d K here; "
+        + "defaults write d K there; defaults -currentHost read d K", "there\n[0]\n"
+    ),
+    (
+      "nested paths",
+      "defaults write --path d K:a:b -int 1; defaults write --path d K:a:c x; "
+        + "defaults delete --path d K:a:b; defaults read --path d K:a",
+      "{\n    c = x;\n}\n[0]\n"
+    ),
+    (
+      "a path that leads nowhere", "defaults write d K x; defaults read --path d K:a",
+      "\nThe domain/default pair of (d, K:a) does not exist\n[1]\n"
+    ),
+    (
+      "Apple's text", "defaults write d K 'à'; defaults --apple-text read d K; defaults read d K",
+      "\\340\nà\n[0]\n"
+    ),
+    (
+      "JSON", "defaults write d K -array -int 1 -float 2 -bool yes; defaults read --json d",
+      "{\n  \"K\": [\n    1,\n    2.0,\n    true\n  ]\n}\n[0]\n"
+    ),
+  ]
+
+  @Test("sessions", arguments: sessions)
+  func session(_ name: String, _ session: String, _ text: String) throws {
+    try withSandbox { sandbox in
+      #expect(Self.run(session, sandbox) == text, "\(name)")
+    }
+  }
+
+  @Test(
+    "a wrong command line prints the usage on standard output, with status 255",
+    arguments: [
+      "", "nonsense", "write", "write d", "read d K x", "-host", "rename d a",
+      "write d K -bool 1", "domains x", "write d K",
+    ])
+  func usage(_ words: String) throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell("defaults \(words)")
+      if words == "write d" || words == "write d K" {
+        #expect(outcome.status == (words == "write d" ? 255 : 1))
+        return
+      }
+      #expect(outcome.status == 255, "\(words)")
+      #expect(outcome.output.hasPrefix("usage: defaults"), "\(words)")
+      #expect(outcome.errors.isEmpty)
+    }
+  }
+
+  @Test("export and import, beside Python's plistlib; import merges")
+  func exportImport() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(
+        sandbox.root + "/in.plist",
+        "dict(S='é', I=2**63, F=0.1, B=True, X=b'\\0\\1', A=[1, {'k': 'v'}], "
+          + "D=datetime.datetime(2026, 1, 2))")
+      #expect(sandbox.shell("defaults write d Old x; defaults import d $C/../in.plist").status == 0)
+      #expect(sandbox.shell("defaults export d $C/../out.plist").status == 0)
+      #expect(sandbox.shell("head -c 8 $C/../out.plist").output == "bplist00")
+      #expect(
+        sandbox.evaluate(sandbox.root + "/out.plist", "sorted(d.items())")
+          == "[('A', [1, {'k': 'v'}]), ('B', True), ('D', datetime.datetime(2026, 1, 2, 0, 0)), "
+          + "('F', 0.1), ('I', 9223372036854775808), ('Old', 'x'), ('S', 'é'), "
+          + "('X', b'\\x00\\x01')]")
+      sandbox.shell("defaults export d - > $C/../out.xml; defaults import e - < $C/../out.xml")
+      #expect(sandbox.shell("head -c 5 $C/../out.xml").output == "<?xml")
+      #expect(sandbox.shell("cmp <(defaults read d) <(defaults read e)").status == 0)
+      #expect(
+        Self.run("defaults import d /nope; defaults import d; defaults export no -", sandbox)
+          == "\nCould not read data from /nope\n\nNeed a path to read from\n"
+          + "\nThe domain no does not exist\n[1]\n")
+      #expect(
+        Self.run("echo '(a)' | defaults import d -", sandbox)
+          == "\nProperty list - was not a dictionary\nDefaults have not been changed.\n[1]\n")
+    }
+  }
+
+  @Test("a path names a list, of the user's store, of the machine, or of any directory")
+  func paths() throws {
+    try withSandbox { sandbox in
+      let session = """
+        defaults write $C/d Own x; defaults read d Own
+        defaults write $PREFSFS_SYSTEM_DIR/d Machine y; defaults read $PREFSFS_SYSTEM_DIR/d.plist
+        mkdir $C/../other; defaults write $C/../other/d.plist There -int 1; sleep 1.2
+        defaults write ~/Library/Preferences/d Home z; defaults read d Home
+        defaults write /no/such/d K x 2>&1 | head -1
+        """
+      #expect(
+        Self.run(session, sandbox)
+          == "x\n{\n    Machine = y;\n}\nz\nCould not write domain /no/such/d; exiting\n[0]\n")
+      #expect(sandbox.evaluate(sandbox.root + "/other/d.plist", "d") == "{'There': 1}")
+      sandbox.waitUntil("test -f $C/d.plist")
+    }
+  }
+
+  @Test("an application's domain is in its bundle")
+  func application() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("mkdir -p ~/Applications/{Edit.app/Contents,Plain.app}")
+      sandbox.makeList(
+        sandbox.root + "/home/Applications/Edit.app/Contents/Info.plist",
+        "dict(CFBundleIdentifier='org.example.edit')")
+      let session = """
+        defaults write -app Edit K x; defaults read org.example.edit K
+        defaults write -app ~/Applications/Plain.app K y; defaults read Plain K
+        defaults read -app None
+        """
+      #expect(
+        Self.run(session, sandbox)
+          == "x\ny\nCouldn't find an application named \"None\"; defaults unchanged\n[1]\n")
+    }
+  }
+
+  @Test("what an administrator forces is refused, and explained")
+  func forced() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(K=1)")
+      let session = """
+        defaults write d K 2; defaults write d Other x; defaults -currentHost write d K 3
+        defaults explain d K; defaults explain d No
+        """
+      #expect(
+        Self.run(session, sandbox).replacing(sandbox.root, with: "")
+          .replacing(#/\.[0-9A-F-]{36}\./#, with: ".HOST.") == """
+            Could not write domain d; exiting
+            defaults: d K: the administrator has set it (a managed list)
+            * managed (forced): 1
+                /system/managed/d.plist
+              host: 3
+                /config/ByHost/d.HOST.plist
+
+            The domain/default pair of (d, No) does not exist
+            [1]
+
+            """)
+    }
+  }
+
+  @Test("apply declares settings, says what differs, and changes all or nothing")
+  func apply() throws {
+    try withSandbox { sandbox in
+      sandbox.shell(
+        """
+        echo '{"d": {"I": 5, "A": ["x"]}, "NSGlobalDomain": {"G": true}}' > $C/../s.json
+        echo '{"d": {"I": 6}, "e": {"K": 1}}' > $C/../forced.json; echo '{"d": 1}' > $C/../no.json
+        """)
+      sandbox.makeList(sandbox.system + "/managed/e.plist", "dict(K=2)")
+      let lines = "NSGlobalDomain G: (none) -> 1\nd A: (none) -> ( x )\nd I: (none) -> 5\n"
+      #expect(Self.run("defaults apply --dry-run $C/../s.json", sandbox) == lines + "[2]\n")
+      #expect(Self.run("defaults domains", sandbox) == "\n[0]\n")
+      #expect(Self.run("defaults apply $C/../s.json", sandbox) == lines + "[2]\n")
+      #expect(Self.run("defaults apply $C/../s.json", sandbox) == "[0]\n")
+      #expect(sandbox.shell("defaults apply $C/../forced.json").status == 1)
+      #expect(sandbox.shell("defaults apply $C/../no.json").status == 1)
+      #expect(Self.run("defaults read d I", sandbox) == "5\n[0]\n")
+    }
+  }
+
+  @Test("watch says what becomes of effective values, whoever changes them")
+  func watch() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K='old', L=1)")
+      let all = try sandbox.start("exec defaults watch > $C/../all 2>&1")
+      let one = try sandbox.start("exec defaults watch d K > $C/../one 2>&1")
+      defer { for process in [all, one] { process.terminate() } }
+      sandbox.waitUntil("grep -q watching $C/../all && grep -q watching $C/../one")
+      sandbox.shell(
+        """
+        defaults write d K new; defaults write d K new; defaults write d L -int 2
+        defaults -currentHost write d K here; defaults write $C/d K hidden; defaults delete d K
+        """)
+      sandbox.makeList(sandbox.config + "/e.plist", "dict(O=True)")
+      sandbox.waitUntil("grep -q '^user e O' $C/../all")
+      let lines = """
+        user d K: old -> new
+        host d K: new -> here
+        host d K: here -> hidden
+
+        """
+      #expect(sandbox.shell("grep -v ^defaults $C/../one").output == lines)
+      #expect(
+        sandbox.shell("grep -v ^defaults $C/../all").output
+          == lines.replacing("host d K: new", with: "user d L: 1 -> 2\nhost d K: new")
+          + "user e O: (none) -> 1\n")
+    }
+  }
+
+  @Test("eight commands that add to one array at once lose nothing")
+  func concurrentAdds() throws {
+    try withSandbox { sandbox in
+      sandbox.shell(
+        "for n in $(seq 8); do (for i in $(seq 10); do defaults write d A -array-add $n-$i; done) & done; wait"
+      )
+      #expect(
+        sandbox.shell("defaults read --json d A | grep -c '\"'").output == "80\n")
+    }
+  }
+}

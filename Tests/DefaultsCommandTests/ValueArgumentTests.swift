@@ -1,0 +1,65 @@
+import PropertyList
+import Testing
+
+@testable import DefaultsCommand
+
+/// The values of a command line.
+@Suite("Value argument") struct ValueArgumentTests {
+  static let values: [(words: [String], value: Value)] = [
+    (["text"], "text"), (["1.5"], "1.5"), (["true"], "true"), ([""], ""), (["-5"], "-5"),
+    (["(a, \"b c\")"], ["a", "b c"]), (["{ a = 1; }"], ["a": "1"]), (["\"quoted\""], "quoted"),
+    (["[1, true]"], [1, true]), (["<0fbd77>"], .data([0x0F, 0xBD, 0x77])),
+    (["<plist><integer>5</integer></plist>"], 5),
+    (["-string", "(a)"], "(a)"), (["-string", "-int"], "-int"),
+    (["-int", "42"], 42), (["-integer", " -7x"], -7), (["-int", "garbage"], 0),
+    (["-int", "0x10"], 0), (["-int", "99999999999999999999"], 9_223_372_036_854_775_807),
+    (["-float", "0.5"], 0.5), (["-float", "0.1"], .real(Double(Float(0.1)))),
+    (["-float", "1e3kg"], 1000.0), (["-float", "x"], 0.0), (["-float", "0x10"], 0.0),
+    (["-float", "inf"], 0.0), (["-float", " .5"], 0.5),
+    (["-bool", "TRUE"], true), (["-boolean", "no"], false), (["-bool", "Yes"], true),
+    (["-data", "0FbD"], .data([0x0F, 0xBD])), (["-data", "abc"], .data([0x0A, 0xBC])),
+    (["-data", ""], .data([])),
+    (["-date", "2001-01-01 01:00:00 +0100"], .date(AbsoluteTime(seconds: 0))),
+    (["-date", "2001-01-01T00:00:00Z"], .date(AbsoluteTime(seconds: 0))),
+    (["-array"], []), (["-dict"], [:]),
+    (["-array", "a", "-int", "1", "(b)", "-bool", "yes"], ["a", 1, ["b"], true]),
+    (
+      ["-dict", "k", "v", "n", "-float", "2", "-string", "s", "{a=b;}"],
+      ["k": "v", "n": 2.0, "s": ["a": "b"]]
+    ),
+  ]
+
+  @Test("values", arguments: values)
+  func value(_ words: [String], _ value: Value) throws {
+    var arguments = Arguments(words[...], Options())
+    guard case .value(let found) = try ValueArgument.take(&arguments) else {
+      Issue.record("\(words) is no value")
+      return
+    }
+    #expect(found == value, "\(words)")
+  }
+
+  /// An empty message stands for the usage, with status 255.
+  static let refusals: [(words: [String], message: String)] = [
+    (["-bool", "1"], ""), (["-bool", "on"], ""), (["-int"], ""), (["-data", "0g"], ""),
+    (["-date", "nonsense"], ""), ([], ""), (["-dict", "k", "-int"], ""),
+    (["{a"], "Could not parse: {a.  Try single-quoting it."),
+    (["a", "b"], "Unexpected argument b; leaving defaults unchanged."),
+    (["-int", "1", "2"], "Unexpected argument 2; leaving defaults unchanged."),
+    (["-dict", "a"], "Key a lacks a corresponding value"),
+    (["-dict", "-int", "1", "x"], "Dictionary keys must be strings"),
+    (["-array", "-dict"], "Cannot nest composite types (arrays and dictionaries); exiting"),
+    (
+      ["-dict", "k", "-array", "a"],
+      "Cannot nest composite types (arrays and dictionaries); exiting"
+    ),
+  ]
+
+  @Test("refusals, in Apple's words", arguments: refusals)
+  func refusal(_ words: [String], _ message: String) {
+    var arguments = Arguments(words[...], Options())
+    let refusal = #expect(throws: Refusal.self) { _ = try ValueArgument.take(&arguments) }
+    #expect(refusal?.message == message, "\(words)")
+    #expect(refusal?.status == (message.isEmpty ? 255 : 1))
+  }
+}
