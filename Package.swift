@@ -18,6 +18,7 @@ let package = Package(
     .executable(name: "prefsfs", targets: ["prefsfs"]),
     .executable(name: "prefsd", targets: ["prefsd"]),
     .executable(name: "defaults", targets: ["defaults"]),
+    .library(name: "Preferences", targets: ["Preferences"]),
   ],
   targets: [
     // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
@@ -67,6 +68,13 @@ let package = Package(
       name: "FUSEDriver",
       dependencies: ["PreferenceTree", "PreferenceModel", "SystemCalls", "CFUSE", "CLinux"],
       swiftSettings: strict),
+    // 5: UserDefaults for programs
+    .target(
+      name: "Preferences",
+      dependencies: [
+        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PropertyList", "SystemCalls",
+      ], swiftSettings: strict),
     // 6: the verbs of `defaults`
     .target(
       name: "DefaultsCommand",
@@ -104,6 +112,10 @@ let package = Package(
         "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], path: "Tests/Probe", swiftSettings: strict),
+    // A program that uses the library, for tests.
+    .executableTarget(
+      name: "prefs-sample", dependencies: ["Preferences"], path: "Tests/Sample",
+      swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     // What the fuzzers call; scripts/fuzz links it with libFuzzer.
@@ -148,6 +160,12 @@ let package = Package(
     .testTarget(
       name: "DefaultsCommandTests",
       dependencies: ["DefaultsCommand", "PropertyList", "Support", "defaults", "prefsd"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PreferencesTests",
+      dependencies: [
+        "Preferences", "PropertyList", "Support", "prefs-sample", "prefsd", "defaults",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),

@@ -28,13 +28,19 @@ extension Member {
       do {
         if let places { return try body(places) }
       } catch  where error.reason == .ownerGone {}
-      let end = deadline ?? Instant.now.advanced(milliseconds: RemotePlaces.patience)
+      let end = deadline ?? Instant.now.advanced(milliseconds: patience)
       deadline = end
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
+        state.withLock { $0.isMissing = $0.role.places == nil }
         throw Self.ownerless
       }
     }
+  }
+
+  /// Milliseconds that one who asks waits for the next owner.
+  var patience: Int64 {
+    state.withLock { $0.isMissing } ? RemotePlaces.readPatience : RemotePlaces.patience
   }
 
   static let ownerless = EngineError(

@@ -132,15 +132,25 @@ extension Member {
     }
   }
 
-  /// Until the seeker has sent it to another owner.
+  /// Until the seeker has sent it to another owner. Where there is none for long it stays here, and is sent
+  /// when there is one.
   private func awaitNextOwner(_ request: PostedChanges.Request) {
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    let deadline = Instant.now.advanced(milliseconds: patience)
     let isSent = state.wait(until: deadline) { state -> Bool? in
       guard let waiting = state.posted.requests[request.serial] else { return true }
       return waiting.epoch != request.epoch || state.isClosing ? true : nil
     }
-    if isSent == nil { giveUp(request.serial, Self.ownerless) }
+    guard isSent == nil else { return }
+    let (isNews, isFull) = state.withLock { state in
+      defer { state.isMissing = true }
+      return (!state.isMissing, state.posted.requests.count > Self.mostWaiting)
+    }
+    if isNews { log("no owner of the store answers: what is set waits for one in this process") }
+    if isFull { giveUp(request.serial, Self.ownerless) }
   }
+
+  /// Changes that wait for an owner, at most.
+  private static let mostWaiting = 10_000
 
   /// Sends the new owner what the last one has not answered, before anybody else asks him.
   func sendPosted(to places: any PersistentPlaces, _ epoch: Int) {

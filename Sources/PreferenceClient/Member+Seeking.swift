@@ -47,7 +47,7 @@ extension Member {
   }
 
   /// Whether there is only no owner at the moment.
-  private static func isPassing(_ error: EngineError) -> Bool {
+  static func isPassing(_ error: EngineError) -> Bool {
     [.owned, .ownerGone].contains(error.reason)
   }
 
@@ -157,7 +157,7 @@ extension Member {
       let mounts = state.change { state -> [Author]? in
         guard state.posted.isSent(to: epoch) else { return nil }
         (state.role, state.epoch) = (role, epoch)
-        (state.startPause, state.lastFailure) = (0, nil)
+        (state.startPause, state.lastFailure, state.isMissing) = (0, nil, false)
         return state.mounts
       }
       if let mounts { return mounts }

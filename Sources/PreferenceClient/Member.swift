@@ -53,14 +53,16 @@ public final class Member: PersistentPlaces {
     public var start: (@Sendable () throws(SystemError) -> Void)?
     /// The process asks a few things and ends: it takes no memory of the store and no thread, and its
     /// observers hear of nothing while it asks nothing.
-    public var isBrief: Bool
+    public var isBrief = false
+    /// Where nobody answers at first, it goes on looking, and is not refused.
+    public var isLasting = false
 
     /// The ways that there are.
     public init(
       own: (@Sendable () throws(EngineError) -> Owned)? = nil,
-      start: (@Sendable () throws(SystemError) -> Void)? = nil, isBrief: Bool = false
+      start: (@Sendable () throws(SystemError) -> Void)? = nil
     ) {
-      (self.own, self.start, self.isBrief) = (own, start, isBrief)
+      (self.own, self.start) = (own, start)
     }
   }
 
@@ -85,6 +87,8 @@ public final class Member: PersistentPlaces {
     var startPause: Int64 = 0
     /// What was logged last.
     var lastFailure: EngineError?
+    /// Somebody has waited for an owner in vain: the next does not wait for long.
+    var isMissing = false
     var isClosing = false
   }
 
@@ -110,7 +114,13 @@ public final class Member: PersistentPlaces {
     isReadOnly = readOnly
     seeker = Seeker()
     state = Monitor(State(role: .seeking(nil)))
-    try begin(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
+    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    do throws(EngineError) {
+      try begin(until: deadline)
+    } catch  where ways.isLasting && Self.isPassing(error) {
+      state.withLock { $0.isMissing = true }
+      seeker.ask()
+    }
     seeker.start { [weak self] in self?.seek() }
   }
 

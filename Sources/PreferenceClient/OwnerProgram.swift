@@ -25,14 +25,19 @@ public enum OwnerProgram {
 extension Member {
   /// The places of a store for a process that is a client and never an owner: where there is no
   /// owner it starts `prefsd`. Throws what `init` throws.
-  /// - Parameter isBrief: see `Ways`.
+  /// - Parameters:
+  ///   - isBrief: see `Ways`.
+  ///   - isLasting: see `Ways`.
+  ///   - log: gets lines for people.
   public convenience init(
-    clientOf surroundings: Surroundings, isBrief: Bool = false,
+    clientOf surroundings: Surroundings, isBrief: Bool = false, isLasting: Bool = false,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     let start: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
       try OwnerProgram.start(surroundings)
     }
-    try self.init(surroundings, Ways(start: start, isBrief: isBrief), log: log)
+    var ways = Ways(start: start)
+    (ways.isBrief, ways.isLasting) = (isBrief, isLasting)
+    try self.init(surroundings, ways, log: log)
   }
 }

@@ -32,7 +32,7 @@ public final class RemotePlaces: PersistentPlaces {
   /// Milliseconds until a change that is not answered fails with ETIMEDOUT.
   public static let patience: Int64 = 5000
   /// Milliseconds that a read waits for notices that are on their way.
-  private static let readPatience: Int64 = 200
+  static let readPatience: Int64 = 200
 
   /// What comes without being asked for.
   private final class Inbox: Sendable {

@@ -56,10 +56,8 @@ public final class DomainReader: Sendable {
   /// A list that cannot be read leaves it incomplete.
   private func completeFilter() {
     let sweeps = answers.withLock { $0.sweeps }
-    guard let own = try? engine.keys(of: domain),
-      let inherited = try? engine.inheritedKeys(), let suite = try? engine.suiteKeys(of: domain)
-    else { return }
-    for key in own.union(inherited).union(suite) { filter.insert(key.quickHash(seed: Self.seed)) }
+    guard let keys = try? engine.allKeys(of: domain) else { return }
+    for key in keys { filter.insert(key.quickHash(seed: Self.seed)) }
     answers.withLock { if $0.sweeps == sweeps { filter.complete() } }
   }
 

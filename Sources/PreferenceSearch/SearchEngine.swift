@@ -175,8 +175,23 @@ extension SearchEngine {
     return found
   }
 
+  /// Every key that the search list of the domain has.
+  public func allKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    try keys(of: domain).union(inheritedKeys()).union(suiteKeys(of: domain))
+  }
+
+  /// A key's value in one place of the store.
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try places.find(key, at: location)
+  }
+
+  /// The keys of a domain in one place of the store.
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    try places.keys(at: location)
+  }
+
   /// The keys that the domain has from its suites.
-  func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+  private func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found: Set<Key> = []
     for suite in suites(of: domain) {
       for place in [Place.host, .user] {

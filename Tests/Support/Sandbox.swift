@@ -49,6 +49,7 @@ public final class Sandbox: Sendable {
     environment["PREFSFS"] = Program.path
     environment["PREFSD"] = Program.beside("prefsd")
     environment["PROBE"] = Program.beside("prefs-probe")
+    environment["SAMPLE"] = Program.beside("prefs-sample")
     // `defaults` is ours.
     let directory = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
     environment["PATH"] = "\(directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
@@ -56,7 +57,7 @@ public final class Sandbox: Sendable {
   }
 
   /// Runs a shell command line in the sandbox: `$M` and `$M2` are the mount points, `$C` the lists'
-  /// directory, `$PREFSFS`, `$PREFSD` and `$PROBE` our programs, and `defaults` is ours.
+  /// directory, `$PREFSFS`, `$PREFSD`, `$PROBE` and `$SAMPLE` our programs, and `defaults` is ours.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     Program.run("/bin/bash", ["-c", command], environment: shellEnvironment)

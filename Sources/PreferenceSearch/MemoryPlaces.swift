@@ -1,0 +1,121 @@
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// Persistent places that are in memory only, by the rules of the others: for tests of programs that use
+/// preferences.
+///
+/// Threads: any. Locks: `applying` (one transaction at a time; its observers are called under it), then
+/// `state`, for one look.
+public final class MemoryPlaces: PersistentPlaces {
+  private struct State {
+    var domains: [Location: DomainSnapshot] = [:]
+    var version: UInt64 = 0
+  }
+
+  private struct Observer: Sendable {
+    var author: Author?
+    var tell: @Sendable (Notice) -> Void
+  }
+
+  private let applying = Mutex(())
+  private let state = Mutex(State())
+  private let observers = Mutex<[Observer]>([])
+  /// Why every change is refused.
+  private let refusal: EngineError?
+
+  /// Empty places.
+  /// - Parameter refusal: every change throws it; nil: none does.
+  public init(refusing refusal: EngineError? = nil) { self.refusal = refusal }
+
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    state.withLock { $0.domains[location]?.entry(key) }
+  }
+
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    state.withLock { $0.domains[location]?.keys ?? [] }
+  }
+
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    state.withLock { $0.domains[location]?.exists ?? false }
+  }
+
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    state.withLock { state in
+      state.domains[location].flatMap { $0.exists ? $0.lastModified : nil }
+    }
+  }
+
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    let all = state.withLock { $0.domains }
+    return Set(all.filter { $0.key.place == place && $0.value.exists }.map(\.key.domain))
+  }
+
+  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    if let refusal { throw refusal }
+    return try applying.withLock { _ throws(EngineError) in
+      let rules = ChangeRules(self)
+      var items: [Changeset.Item] = []
+      for intent in intents { items += try rules.items(for: intent) }
+      let changeset = commit(items)
+      if !changeset.isEmpty { tell(Notice(changeset: changeset, author: author)) }
+      return changeset
+    }
+  }
+
+  public func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    try apply(intents, by: author)
+  }
+
+  /// - Returns: the edits that change something.
+  private func commit(_ items: [Changeset.Item]) -> Changeset {
+    state.withLock { state in
+      var changeset = Changeset(time: .now)
+      for item in items {
+        let domain = state.domains[item.location] ?? DomainSnapshot()
+        let old = item.edit.key.flatMap { domain.entry($0) }
+        guard let edit = domain.effective(item.edit, on: old) else { continue }
+        state.domains[item.location, default: DomainSnapshot()].apply(edit, time: changeset.time)
+        changeset.items.append(.init(item.location, edit))
+      }
+      if !changeset.isEmpty {
+        state.version += 1
+        changeset.version = state.version
+      }
+      return changeset
+    }
+  }
+
+  private func tell(_ notice: Notice) {
+    for observer in observers.withLock({ $0 })
+    where notice.author == nil || observer.author != notice.author { observer.tell(notice) }
+  }
+
+  public func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {
+    observers.withLock { $0.append(Observer(author: author, tell: observer)) }
+  }
+
+  // Nothing is on a disk, in another process, or in a kernel.
+
+  public func makeDurable() throws(EngineError) {}
+  public func synchronize() throws(EngineError) {}
+  public func awaitMounts(through version: UInt64) throws(EngineError) {}
+  public func addMount(_ author: Author) {}
+  public func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {}
+
+  public func whenSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author,
+    _ body: @escaping @Sendable () -> Void
+  ) { body() }
+
+  public func isAnswering(within milliseconds: Int64) -> Bool { true }
+  public func space() -> StoreSpace { StoreSpace() }
+  public var isReadOnly: Bool { refusal != nil }
+  public var isShared: Bool { false }
+  public var isFresh: Bool { true }
+}

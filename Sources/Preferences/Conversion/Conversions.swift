@@ -1,0 +1,94 @@
+import Foundation
+internal import PropertyList
+
+/// What each getter of `UserDefaults` makes of a stored value: the implicit conversions.
+///
+/// The source is Apple's: NSUserDefaults.h and the articles of the getters. Where they are silent a
+/// conversion loses nothing (a number that does not fit is the nearest that does). In brackets:
+/// Foundation's UserDefaults on Linux (swift-corelibs-foundation 6.3), where it is another.
+///
+/// | getter | string | integer | real | boolean | date | data | array | dictionary |
+/// |---|---|---|---|---|---|---|---|---|
+/// | `string` | itself | decimal | shortest, no `.0` | `1`, `0` | nil | nil | nil | nil |
+/// | `integer` | digits at its beginning, else 0 | itself | towards 0 [0.5 is 0, 1e20 is Int.min] | 1, 0 | 0 | 0 | 0 | 0 |
+/// | `double`, `float` | number at its beginning, else 0 | itself | itself | 0 [1.0] | 0 | 0 | 0 | 0 |
+/// | `bool` | YES, true, 1 in any case [NSString.boolValue: Y3, t, 2] | not 0 | not 0 | itself | false | false | false | false |
+/// | `url` | a file's path, `~` is the home directory | nil | nil | nil | nil | an archived URL, else nil [crash] | nil | nil |
+/// | `data` | nil | nil | nil | nil | nil | itself | nil | nil |
+/// | `array` | nil | nil | nil | nil | nil | nil | itself | nil |
+/// | `stringArray` | nil | nil | nil | nil | nil | nil | itself if all are strings, else nil | nil |
+/// | `dictionary` | nil | nil | nil | nil | nil | nil | nil | itself |
+/// | `object` | String | Int, UInt64 above Int.max | Double | Bool | Date | Data | [Any] | [String: Any] |
+enum Conversions {
+  static func string(_ value: Value) -> String? {
+    switch value {
+    case .string(let text): text
+    case .integer(let number): number.description
+    case .real(let number): text(of: number)
+    case .boolean(let flag): flag ? "1" : "0"
+    case .date, .data, .uid, .array, .dictionary: nil
+    }
+  }
+
+  /// As NSNumber's stringValue.
+  private static func text(of number: Double) -> String {
+    let text = "\(number)"
+    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+  }
+
+  static func integer(_ value: Value) -> Int {
+    switch value {
+    case .string(let text): (text as NSString).integerValue
+    case .integer(let number): number.signed.map { Int($0) } ?? .max
+    case .real(let number): nearest(number)
+    case .boolean(let flag): flag ? 1 : 0
+    case .date, .data, .uid, .array, .dictionary: 0
+    }
+  }
+
+  private static func nearest(_ number: Double) -> Int {
+    if number.isNaN { return 0 }
+    return Int(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : .max)
+  }
+
+  static func double(_ value: Value) -> Double {
+    switch value {
+    case .string(let text): (text as NSString).doubleValue
+    case .integer(let number): number.double
+    case .real(let number): number
+    case .boolean, .date, .data, .uid, .array, .dictionary: 0
+    }
+  }
+
+  static func boolean(_ value: Value) -> Bool {
+    switch value {
+    case .string(let text): ["yes", "true", "1"].contains(text.lowercased())
+    case .integer(let number): number != 0
+    case .real(let number): number != 0
+    case .boolean(let flag): flag
+    case .date, .data, .uid, .array, .dictionary: false
+    }
+  }
+
+  static func url(_ value: Value) -> URL? {
+    switch value {
+    case .string(let path): URL(fileURLWithPath: (path as NSString).expandingTildeInPath)
+    case .data(let data): ArchivedURL.url(data)
+    default: nil
+    }
+  }
+
+  static func data(_ value: Value) -> Data? {
+    guard case .data(let data) = value else { return nil }
+    return Data(data)
+  }
+
+  static func strings(_ value: Value) -> [String]? {
+    guard case .array(let elements) = value else { return nil }
+    let strings = elements.compactMap { element -> String? in
+      guard case .string(let text) = element else { return nil }
+      return text
+    }
+    return strings.count == elements.count ? strings : nil
+  }
+}

@@ -1,0 +1,88 @@
+import Foundation
+internal import PropertyList
+
+/// Values as Foundation's types, which the untyped API speaks, and back.
+enum Objects {
+  /// A value as the untyped getters give it.
+  static func object(_ value: Value) -> Any {
+    switch value {
+    case .string(let text): text
+    case .integer(let number):
+      number.signed.map { Int($0) as Any } ?? (number.unsigned ?? 0)
+    case .real(let number): number
+    case .boolean(let flag): flag
+    case .date(let time): Date(timeIntervalSinceReferenceDate: time.seconds)
+    case .data(let data): Data(data)
+    // As XML lists have it.
+    case .uid(let number): ["CF$UID": Int(clamping: number)] as [String: Any]
+    case .array(let elements): elements.map(object)
+    case .dictionary(let pairs): dictionary(pairs)
+    }
+  }
+
+  /// A dictionary as the untyped getters give it.
+  static func dictionary(_ pairs: [Key: Value]) -> [String: Any] {
+    Dictionary(pairs.map { ($0.key.string, object($0.value)) }) { $1 }
+  }
+
+  /// The value of an object; nil where it is no property list.
+  static func value(_ object: Any) -> Value? {
+    // Casts bridge: an NSNumber 1 would be a Bool.
+    if type(of: object) is AnyClass { return referenced(object) }
+    return switch object {
+    case let text as String: .string(text)
+    case let flag as Bool: .boolean(flag)
+    case let number as any BinaryInteger: integer(number)
+    case let number as any BinaryFloatingPoint: .real(Double(number))
+    case let date as Date: .date(AbsoluteTime(seconds: date.timeIntervalSinceReferenceDate))
+    case let data as Data: .data([UInt8](data))
+    case let elements as [Any]: array(elements)
+    case let pairs as [String: Any]: values(pairs).map { .dictionary($0) }
+    default: nil
+    }
+  }
+
+  /// A dictionary's values; nil where one is no property list.
+  static func values(_ pairs: [String: Any]) -> [Key: Value]? {
+    var result: [Key: Value] = [:]
+    for (key, object) in pairs {
+      guard let value = value(object) else { return nil }
+      result[Key(key)] = value
+    }
+    return result
+  }
+
+  private static func array(_ elements: [Any]) -> Value? {
+    let values = elements.compactMap(value)
+    return values.count == elements.count ? .array(values) : nil
+  }
+
+  private static func integer(_ number: some BinaryInteger) -> Value? {
+    if let number = Int64(exactly: number) { return .integer(WideInteger(number)) }
+    return UInt64(exactly: number).map { .integer(WideInteger($0)) }
+  }
+
+  /// Foundation's classes.
+  private static func referenced(_ object: Any) -> Value? {
+    switch object {
+    case let text as NSString: .string(text as String)
+    case let number as NSNumber: self.number(number)
+    case let date as NSDate: .date(AbsoluteTime(seconds: date.timeIntervalSinceReferenceDate))
+    case let data as NSData: .data([UInt8](Data(referencing: data)))
+    case let elements as NSArray: array(elements.map { $0 })
+    case let pairs as NSDictionary:
+      (pairs as? [String: Any]).flatMap(values).map { .dictionary($0) }
+    default: nil
+    }
+  }
+
+  private static func number(_ number: NSNumber) -> Value {
+    switch String(cString: number.objCType) {
+    // A boolean is one of two objects; no other number is one of them.
+    case "c" where number === (number.boolValue as NSNumber): .boolean(number.boolValue)
+    case "f", "d": .real(number.doubleValue)
+    case "Q": .integer(WideInteger(number.uint64Value))
+    default: .integer(WideInteger(number.int64Value))
+    }
+  }
+}

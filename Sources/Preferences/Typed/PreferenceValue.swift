@@ -1,0 +1,173 @@
+import Foundation
+public import PropertyList
+
+/// A type whose values are kept as preferences: the standard library's and Foundation's, enumerations by their
+/// raw values, and your own Codable types, which are kept as dictionaries and arrays that everybody can read,
+/// not as archives. For yours it is enough to say so:
+///
+/// ```swift
+/// struct Frame: Codable, PreferenceValue { var width = 800, height = 600 }
+/// enum Theme: String, PreferenceValue { case light, dark }
+/// ```
+///
+/// Reading is strict: what is no value of the type is not taken for one (a key then has its default). Text is
+/// taken at its word, all of it, because arguments of a command line are text.
+public protocol PreferenceValue: Sendable {
+  /// The value that a property list stands for; nil: it stands for none of this type.
+  static func value(from propertyList: PropertyList.Value) -> Self?
+
+  /// The property list that stands for the value. Throws what its encoding throws.
+  func propertyList() throws -> PropertyList.Value
+}
+
+extension PreferenceValue {
+  /// The value of a text, by the rules of the key's file: `8`, `true`, `2026-11-21T07:20:00Z`.
+  fileprivate static func value(ofText text: String, _ kind: Kind) -> PropertyList.Value? {
+    Recogniser.value(of: Array(text.utf8), kind: kind)
+  }
+}
+
+extension Bool: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Bool? {
+    switch propertyList {
+    case .boolean(let flag): flag
+    case .integer(let number) where number == 0 || number == 1: number == 1
+    case .string(let text): value(ofText: text, .boolean).flatMap { value(from: $0) }
+    default: nil
+    }
+  }
+
+  public func propertyList() -> PropertyList.Value { .boolean(self) }
+}
+
+extension PreferenceValue where Self: FixedWidthInteger & Codable {
+  public static func value(from propertyList: PropertyList.Value) -> Self? {
+    switch propertyList {
+    case .integer(let number):
+      number.signed.flatMap { Self(exactly: $0) } ?? number.unsigned.flatMap { Self(exactly: $0) }
+    case .real(let number): Self(exactly: number)
+    case .string(let text): value(ofText: text, .integer).flatMap { value(from: $0) }
+    default: nil
+    }
+  }
+
+  public func propertyList() -> PropertyList.Value {
+    .integer(Int64(exactly: self).map { WideInteger($0) } ?? WideInteger(UInt64(clamping: self)))
+  }
+}
+
+extension Int: PreferenceValue {}
+extension Int8: PreferenceValue {}
+extension Int16: PreferenceValue {}
+extension Int32: PreferenceValue {}
+extension Int64: PreferenceValue {}
+extension UInt: PreferenceValue {}
+extension UInt8: PreferenceValue {}
+extension UInt16: PreferenceValue {}
+extension UInt32: PreferenceValue {}
+extension UInt64: PreferenceValue {}
+
+extension Double: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Double? {
+    switch propertyList {
+    case .real(let number): number
+    case .integer(let number): number.double
+    case .string(let text): value(ofText: text, .real).flatMap { value(from: $0) }
+    default: nil
+    }
+  }
+
+  public func propertyList() -> PropertyList.Value { .real(self) }
+}
+
+extension Float: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Float? {
+    Double.value(from: propertyList).map { Float($0) }
+  }
+
+  public func propertyList() -> PropertyList.Value { .real(Double(self)) }
+}
+
+extension String: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> String? {
+    guard case .string(let text) = propertyList else { return nil }
+    return text
+  }
+
+  public func propertyList() -> PropertyList.Value { .string(self) }
+}
+
+extension Date: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Date? {
+    switch propertyList {
+    case .date(let time): Date(timeIntervalSinceReferenceDate: time.seconds)
+    case .string(let text): value(ofText: text, .date).flatMap { value(from: $0) }
+    default: nil
+    }
+  }
+
+  public func propertyList() -> PropertyList.Value {
+    .date(AbsoluteTime(seconds: timeIntervalSinceReferenceDate))
+  }
+}
+
+extension Data: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Data? {
+    guard case .data(let bytes) = propertyList else { return nil }
+    return Data(bytes)
+  }
+
+  public func propertyList() -> PropertyList.Value { .data([UInt8](self)) }
+}
+
+extension URL: PreferenceValue {
+  /// As `UserDefaults` keeps URLs: a path is a file's.
+  public static func value(from propertyList: PropertyList.Value) -> URL? {
+    Conversions.url(propertyList)
+  }
+
+  public func propertyList() -> PropertyList.Value { ArchivedURL.value(self) }
+}
+
+extension Array: PreferenceValue where Element: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> [Element]? {
+    guard case .array(let elements) = propertyList else { return nil }
+    let values = elements.compactMap { Element.value(from: $0) }
+    return values.count == elements.count ? values : nil
+  }
+
+  public func propertyList() throws -> PropertyList.Value {
+    .array(try map { try $0.propertyList() })
+  }
+}
+
+extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> [String: Value]? {
+    guard case .dictionary(let pairs) = propertyList else { return nil }
+    var values: [String: Value] = [:]
+    for (key, element) in pairs {
+      guard let value = Value.value(from: element) else { return nil }
+      values[key.string] = value
+    }
+    return values
+  }
+
+  public func propertyList() throws -> PropertyList.Value {
+    var pairs: [PropertyList.Key: PropertyList.Value] = [:]
+    for (key, value) in self { pairs[PropertyList.Key(key)] = try value.propertyList() }
+    return .dictionary(pairs)
+  }
+}
+
+/// A preference that need not be there: setting nil removes the key.
+extension Optional: PreferenceValue where Wrapped: PreferenceValue {
+  public static func value(from propertyList: PropertyList.Value) -> Wrapped?? {
+    Wrapped.value(from: propertyList).map { .some($0) }
+  }
+
+  /// Throws where there is no value: nothing stands for nil in a property list.
+  public func propertyList() throws -> PropertyList.Value {
+    guard let value = self else { throw PreferenceError.noValue }
+    return try value.propertyList()
+  }
+}

@@ -1,0 +1,68 @@
+import Foundation
+internal import PreferenceModel
+internal import PropertyList
+
+extension UserDefaults {
+  /// Sets a key to a String, number, Bool, Date, Data, array or dictionary of these, or a URL; nil removes
+  /// it. Any other object is refused and logged.
+  public func set(_ value: Any?, forKey defaultName: String) {
+    switch value {
+    case nil: removeObject(forKey: defaultName)
+    case let url as URL: set(url, forKey: defaultName)
+    case let url as NSURL: set(url as URL, forKey: defaultName)
+    case let object?:
+      guard let value = Objects.value(object) else {
+        return Session.note(
+          "\(domain) \(defaultName): a \(type(of: object)) is no property list; it was not set")
+      }
+      set(value, defaultName)
+    }
+  }
+
+  /// Sets a key to an integer.
+  public func set(_ value: Int, forKey defaultName: String) {
+    set(.integer(WideInteger(Int64(value))), defaultName)
+  }
+
+  /// Sets a key to a real.
+  public func set(_ value: Float, forKey defaultName: String) {
+    set(.real(Double(value)), defaultName)
+  }
+
+  /// Sets a key to a real.
+  public func set(_ value: Double, forKey defaultName: String) { set(.real(value), defaultName) }
+
+  /// Sets a key to a boolean.
+  public func set(_ value: Bool, forKey defaultName: String) { set(.boolean(value), defaultName) }
+
+  /// Sets a key to a URL: a file's as its path, with `~` for the home directory, any other as an archive;
+  /// nil removes the key.
+  public func set(_ url: URL?, forKey defaultName: String) {
+    guard let url else { return removeObject(forKey: defaultName) }
+    set(ArchivedURL.value(url), defaultName)
+  }
+
+  /// Removes the key from the user's list (the host's, if it stands there). Another place may still have it:
+  /// then its value is read.
+  public func removeObject(forKey defaultName: String) {
+    change([.remove(Key(defaultName), domain)], [Key(defaultName)])
+  }
+
+  /// Sets several keys in one message and as one transaction: all of them or, where one is refused, none.
+  public func setValuesForKeys(_ keyedValues: [String: Any]) {
+    guard let values = Objects.values(keyedValues) else {
+      return Session.note("\(domain): an object is no property list; nothing was set")
+    }
+    change(values.map { .set($0.key, domain, $0.value, .unknown) }, Array(values.keys))
+  }
+
+  func set(_ value: Value, _ name: String) {
+    let key = Key(name)
+    change([.set(key, domain, value, .unknown)], [key])
+  }
+
+  private func change(_ intents: [Intent], _ keys: [Key]) {
+    session.post(intents, of: keys, in: domain)
+    noteChange()
+  }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import Support
+import Testing
+
+/// Programs that use the library, beside mounts and `defaults` (laws 7 and 10).
+@Suite("Programs with preferences") struct ProcessTests {
+  @Test("10: sets survive the end of their program at once", arguments: ["exit", "kill"])
+  func ends(_ way: String) throws {
+    try withSandbox { sandbox in
+      for count in [1, 3000] {
+        sandbox.shell("$SAMPLE set \(count) \(way)")
+        sandbox.waitUntil("[ $(defaults read prefs-sample | grep -c Key) = \(count) ]")
+        #expect(
+          sandbox.shell("defaults read prefs-sample Key\(count - 1)").output == "\(count - 1)\n")
+      }
+    }
+  }
+
+  @Test("10: what was synchronized survives kill -9 of every process")
+  func synchronized() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("$SAMPLE sync K text; kill -9 $(cat \(sandbox.state)/prefsfs/*/lock)")
+      #expect(sandbox.shell("$SAMPLE get K").output == "text\n")
+    }
+  }
+
+  @Test("sets do not wait: 100 of them are sent, and no answer is waited for")
+  func messages() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("$SAMPLE get K")
+      sandbox.shell("strace -f -o $C/../trace -e trace=sendto,recvmsg,poll $SAMPLE set 100 exit")
+      let main = "p=$(head -1 $C/../trace | cut -d' ' -f1); grep ^$p $C/../trace"
+      let count = { (call: String) in
+        Int(sandbox.shell("\(main) | grep -c '\(call)('").output.dropLast()) ?? -1
+      }
+      // One message a set, hello, and which domains there are.
+      #expect((101...106).contains(count("sendto")))
+      #expect((1...5).contains(count("poll")))
+    }
+  }
+
+  @Test("an owner who is stopped: sets leave the program, and are there when he goes on")
+  func stopped() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("$SAMPLE set 1 exit")
+      let outcome = sandbox.shell(
+        """
+        p=$(cat \(sandbox.state)/prefsfs/*/lock)
+        coproc S { $SAMPLE paused 50; }; pid=$S_PID; read -u ${S[0]}
+        kill -STOP $p; echo go >&${S[1]}; time wait $pid; kill -CONT $p
+        """)
+      #expect(outcome.errors.contains("real\t0m0."), "\(outcome)")
+      sandbox.waitUntil("[ $(defaults read prefs-sample | grep -c Key) = 50 ]")
+    }
+  }
+
+  @Test("2, 7: a mount reads what a program set, and the other way; arguments stand before both")
+  func besideMount() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("mkdir $M/prefs-sample; $SAMPLE sync K first")
+      #expect(sandbox.shell("cat $M/prefs-sample/K").output == "first\n")
+      sandbox.shell("echo second > $M/prefs-sample/K")
+      #expect(sandbox.shell("$SAMPLE get K").output == "second\n")
+      #expect(sandbox.shell("$SAMPLE get K -K argument").output == "argument\n")
+      sandbox.shell("defaults write -g G global")
+      #expect(sandbox.shell("$SAMPLE get G").output == "global\n")
+    }
+  }
+
+  @Test("a program observes what others change: echo, defaults, an edited list, a new owner")
+  func observes() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("mkdir $M/prefs-sample; echo old > $M/prefs-sample/K")
+      let watcher = try sandbox.start("exec $SAMPLE watch K 5 > $C/../told 2>&1")
+      defer { watcher.terminate() }
+      sandbox.waitUntil("grep -q watching $C/../told")
+      let told = { (count: Int) in
+        sandbox.waitUntil("[ $(grep -c -e '->' $C/../told) = \(count) ]")
+      }
+      sandbox.shell("echo old > $M/prefs-sample/K; echo one > $M/prefs-sample/K")
+      told(1)
+      sandbox.shell("defaults write prefs-sample K two; defaults write prefs-sample L other")
+      told(2)
+      sandbox.shell("defaults write prefs-sample K two; defaults delete prefs-sample K")
+      told(3)
+      sandbox.waitUntil("test -f $C/prefs-sample.plist")
+      sandbox.makeList(sandbox.config + "/prefs-sample.plist", "dict(K='edited')")
+      told(4)
+      mount.crash()
+      sandbox.shell("defaults write prefs-sample K after")
+      told(5)
+      #expect(
+        sandbox.shell("grep -e '->' $C/../told").output == """
+          old -> one
+          one -> two
+          two -> (none)
+          (none) -> edited
+          edited -> after
+
+          """)
+    }
+  }
+
+  @Test("without prefsd: nothing is read, what is set is refused, and the log says so")
+  func noOwner() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "PREFSFS_PREFSD=/nope $SAMPLE get K; PREFSFS_PREFSD=/nope $SAMPLE set 1 stay")
+      #expect(outcome.output == "(none)\n")
+      #expect(outcome.status == 0)
+      #expect(outcome.errors.contains("/nope"))
+    }
+  }
+
+  @Test("a program that begins while the owner is stopped finds him later")
+  func finds() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("$SAMPLE sync K text")
+      let outcome = sandbox.shell(
+        """
+        p=$(cat \(sandbox.state)/prefsfs/*/lock); kill -STOP $p
+        (sleep 6; kill -CONT $p) & $SAMPLE late K | sort -u
+        """)
+      #expect(outcome.output == "(none)\ntext\n")
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+import class Preferences.UserDefaults
+@testable import Preferences
+
+enum Theme: String, PreferenceValue { case light, dark }
+enum Level: Int, Codable, PreferenceValue { case low = 1, high }
+
+struct Frame: Codable, Equatable, PreferenceValue {
+  var width = 800
+  var title = "é"
+  var tags: [String] = ["a"]
+  var nested: [String: Double] = ["x": 0.5]
+  var home: URL?
+  var made = Date(timeIntervalSinceReferenceDate: 1)
+  var bytes = Data([1, 2])
+}
+
+extension PreferenceKey<Int> {
+  static var tabWidth: Self { Self("TabWidth", default: 4) }
+}
+
+/// Typed keys, the property wrapper, Codable values.
+@Suite("Typed preferences") struct TypedTests {
+  private let defaults = UserDefaults.inMemory()
+
+  private func roundTrip<Value: PreferenceValue & Equatable>(_ value: Value, _ other: Value) {
+    let key = PreferenceKey("K", default: other)
+    defaults.removeObject(forKey: "K")
+    #expect(defaults[key] == other)
+    defaults[key] = value
+    #expect(defaults[key] == value)
+  }
+
+  @Test("values of every type come back")
+  func roundTrips() throws {
+    roundTrip(true, false)
+    roundTrip(Int.min, 0)
+    roundTrip(UInt64.max, 0)
+    roundTrip(Int8(-1), 0)
+    roundTrip(0.1, 0)
+    roundTrip(Float(0.1), 0)
+    roundTrip("é\n", "")
+    roundTrip(Date(timeIntervalSinceReferenceDate: -0.5), .now)
+    roundTrip(Data([0, 255]), Data())
+    roundTrip(try #require(URL(string: "https://a.b/c")), URL(fileURLWithPath: "/"))
+    roundTrip([[1, 2], []], [[0]])
+    roundTrip(["a": ["b": true]], [:])
+    roundTrip(Theme.dark, .light)
+    roundTrip(Level.high, .low)
+    roundTrip(Frame(width: 1, home: URL(string: "https://a.b")), Frame())
+    roundTrip([Theme.dark, .light], [])
+  }
+
+  @Test("a Codable value is a dictionary that everybody can read, not an archive")
+  func readable() throws {
+    try defaults.set(Frame(), for: PreferenceKey("Frame", default: Frame()))
+    let stored = try #require(defaults.dictionary(forKey: "Frame"))
+    #expect(stored["width"] as? Int == 800)
+    #expect(stored["tags"] as? [String] == ["a"])
+    #expect(stored["made"] as? Date == Date(timeIntervalSinceReferenceDate: 1))
+    #expect(stored["bytes"] as? Data == Data([1, 2]))
+    defaults.set(["width": "wide"], forKey: "Frame")
+    #expect(defaults[PreferenceKey("Frame", default: Frame(width: 1))].width == 1)
+  }
+
+  @Test("an optional key: nil removes it")
+  func optional() {
+    let key = PreferenceKey<String?>("K")
+    #expect(defaults[key] == nil)
+    defaults[key] = "x"
+    #expect(defaults[key] == "x")
+    defaults[key] = nil
+    #expect(defaults.object(forKey: "K") == nil)
+  }
+
+  /// Stored object, and what an Int, a Bool and a String key with defaults -1, true and "-" read.
+  static let strict: [(stored: any Sendable, int: Int, bool: Bool, string: String)] = [
+    (8, 8, true, "-"), (0, 0, false, "-"), (1, 1, true, "-"), (2.0, 2, true, "-"),
+    (2.5, -1, true, "-"),
+    ("8", 8, true, "8"), ("8 apples", -1, true, "8 apples"), ("no", -1, false, "no"),
+    (false, -1, false, "-"), ([1], -1, true, "-"), (1e300, -1, true, "-"),
+  ]
+
+  @Test("reading is strict: what is no value of the type is not taken for one", arguments: strict)
+  func strictness(_ stored: any Sendable, _ int: Int, _ bool: Bool, _ string: String) {
+    defaults.set(stored, forKey: "K")
+    #expect(defaults[PreferenceKey("K", default: -1)] == int)
+    #expect(defaults[PreferenceKey("K", default: true)] == bool)
+    #expect(defaults[PreferenceKey("K", default: "-")] == string)
+  }
+
+  @Test("what cannot be encoded is refused, and the old value stays")
+  func notEncodable() {
+    let key = PreferenceKey<[String?]>("K", default: [])
+    defaults.set(["old"], forKey: "K")
+    #expect(throws: PreferenceError.noValue) { try defaults.set([nil], for: key) }
+    defaults[key] = [nil]
+    #expect(defaults.stringArray(forKey: "K") == ["old"])
+  }
+
+  @Test("the property wrapper, and an observation of its key")
+  func wrapper() async throws {
+    @Preference("TabWidth", in: defaults) var tabWidth = 4
+    #expect(tabWidth == 4)
+    let changes = $tabWidth.changes
+    tabWidth = 8
+    #expect(defaults[.tabWidth] == 8)
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next() == PreferenceChange(old: 4, new: 8, isOwn: true))
+  }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import Preferences
+
+import class Preferences.UserDefaults
+
+/// A program that uses the library as its users do, for tests: nothing but its public API.
+enum Sample {
+  private static let usage = """
+    usage: sample get KEY
+           sample set COUNT exit|kill|stay     sets Key0, Key1, ... without waiting, then ends so
+           sample paused COUNT                 is connected, waits for a line, sets them, and exits
+           sample sync KEY TEXT                sets and synchronizes, then ends with kill -9
+           sample watch KEY COUNT              a line for so many changes
+           sample late KEY                     reads it, 20 times a second, for two seconds
+
+    """
+
+  static func run(_ arguments: [String]) -> Int32 {
+    // The rest is the argument domain.
+    let words = arguments.prefix { !$0.hasPrefix("-") }
+    let defaults = UserDefaults.standard
+    switch (words.first, words.count) {
+    case ("get", 2): say(defaults.string(forKey: words[1]) ?? "(none)")
+    case ("set", 3): set(words[1], thenEnd: words[2])
+    case ("paused", 2):
+      say(defaults.string(forKey: "K") ?? "ready")
+      _ = readLine()
+      set(words[1], thenEnd: "exit")
+    case ("sync", 3):
+      defaults.set(words[2], forKey: words[1])
+      if defaults.synchronize() { end("kill") }
+      return 1
+    case ("watch", 3): watch(words[1], Int(words[2]) ?? 1)
+    case ("late", 2):
+      for _ in 0..<40 {
+        say(defaults.string(forKey: words[1]) ?? "(none)")
+        usleep(50000)
+      }
+    default:
+      print(usage, terminator: "")
+      return 2
+    }
+    return 0
+  }
+
+  private static func set(_ count: String, thenEnd way: String) {
+    for index in 0..<(Int(count) ?? 0) { UserDefaults.standard.set(index, forKey: "Key\(index)") }
+    end(way)
+  }
+
+  private static func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = write(1, bytes, bytes.count)
+  }
+
+  private static func end(_ way: String) {
+    switch way {
+    case "kill": kill(getpid(), SIGKILL)
+    case "exit": _exit(0)
+    default: break
+    }
+  }
+
+  private static func watch(_ key: String, _ count: Int) {
+    let arrived = DispatchSemaphore(value: 0)
+    let observation = UserDefaults.standard.observe(PreferenceKey<String?>(key)) { change in
+      let values = [change.old, change.new].map { $0 ?? "(none)" }
+      say("\(values[0]) -> \(values[1])\(change.isOwn ? " (own)" : "")")
+      arrived.signal()
+    }
+    say("watching")
+    for _ in 0..<count { arrived.wait() }
+    observation.cancel()
+  }
+}

@@ -1,0 +1,4 @@
+import Foundation
+import class Preferences.UserDefaults
+
+exit(Sample.run(Array(CommandLine.arguments.dropFirst())))
