@@ -26,6 +26,7 @@ let package = Package(
     .systemLibrary(name: "CLinux"),
     .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
     .systemLibrary(name: "CFUSE", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .target(name: "ManualPage", swiftSettings: strict),
     // 1: domains, places, search list, changesets, the engine protocol
     .target(
       name: "PreferenceModel", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
@@ -80,7 +81,7 @@ let package = Package(
       name: "DefaultsCommand",
       dependencies: [
         "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
-        "PropertyList", "SystemCalls", "CLinux",
+        "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 7: compose, run, exit
     .executableTarget(
@@ -88,6 +89,7 @@ let package = Package(
       dependencies: [
         "FUSEDriver", "PreferenceTree", "PreferenceServer", "PreferenceClient",
         "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
+        "ManualPage",
       ], swiftSettings: strict),
     .executableTarget(
       name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,
@@ -100,7 +102,8 @@ let package = Package(
     .executableTarget(
       name: "prefsfs-bench",
       dependencies: [
-        "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
+        "Preferences", "PreferenceServer", "PreferenceClient", "PreferenceEngine",
+        "PreferenceStore",
         "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
         "CLinux",
       ], swiftSettings: strict),
@@ -115,6 +118,10 @@ let package = Package(
     // A program that uses the library, for tests.
     .executableTarget(
       name: "prefs-sample", dependencies: ["Preferences"], path: "Tests/Sample",
+      swiftSettings: strict),
+    // The program of the README.
+    .executableTarget(
+      name: "tab-editor", dependencies: ["Preferences"], path: "Tests/Example",
       swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
@@ -164,7 +171,8 @@ let package = Package(
     .testTarget(
       name: "PreferencesTests",
       dependencies: [
-        "Preferences", "PropertyList", "Support", "prefs-sample", "prefsd", "defaults",
+        "Preferences", "PreferenceModel", "PropertyList", "Support", "prefs-sample", "prefsd",
+        "defaults",
       ],
       swiftSettings: strict),
     .testTarget(

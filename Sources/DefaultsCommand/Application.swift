@@ -9,7 +9,8 @@ struct Application {
 
   /// - Parameter name: the bundle's path, or its name without `.app`.
   init(_ name: String) throws(Refusal) {
-    let paths = name.contains("/") ? [name] : Self.directories.map { "\($0)/\(name).app" }
+    let named = name.hasSuffix(".app") || name.contains("/") ? [name] : []
+    let paths = named + Self.directories.map { "\($0)/\(name).app" }
     guard let path = paths.first(where: Files.isDirectory) else {
       throw Refusal("Couldn't find an application named \"\(name)\"; defaults unchanged")
     }

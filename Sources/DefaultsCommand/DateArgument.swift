@@ -26,7 +26,11 @@ enum DateArgument {
     // A day without a time is its noon, as natural language has it.
     fields.tm_hour = 12
     fields.tm_isdst = -1
-    return prefsfs_parse_time(text, format, &fields) != 0 ? moment(&fields) : nil
+    guard prefsfs_parse_time(text, format, &fields) != 0 else { return nil }
+    let day = fields.tm_mday
+    let moment = moment(&fields)
+    // There is no 30th of February.
+    return fields.tm_mday == day ? moment : nil
   }
 
   private static func relative(_ word: String) -> AbsoluteTime? {

@@ -16,11 +16,19 @@ public enum DefaultsCommand {
   /// - Returns: the exit status; 255 for a command line that is none.
   public static func run(_ words: [String]) -> Int32 {
     do throws(Refusal) {
+      // What is no UTF-8 was replaced.
+      if words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
+        throw Refusal("An argument is not UTF-8; nothing was done")
+      }
       let (options, rest) = try Options.parse(words)
       guard let name = rest.first, let verb = Verb(name) else { throw .usage }
       var arguments = Arguments(rest.dropFirst(), options)
       try arguments.takeOptions(of: verb)
-      return try verb.run(&arguments)
+      let status = try verb.run(&arguments)
+      if let errno = Output.failure.withLock({ $0 }) {
+        throw Refusal("Could not write to standard output: \(errno)")
+      }
+      return status
     } catch {
       return error.report()
     }
@@ -50,7 +58,7 @@ struct Refusal: Error {
   /// Says it: usage on standard output, everything else on standard error.
   func report() -> Int32 {
     if message.isEmpty {
-      Output.write(Manual.usage)
+      Output.write(Manual.page.help)
     } else {
       Output.log(message)
       if let detail { Output.write("defaults: \(detail)\n", to: .errors) }

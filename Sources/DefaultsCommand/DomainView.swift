@@ -14,7 +14,7 @@ struct StoreView {
   /// - Parameter directory: the store's; nil: the user's own.
   init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
     if let directory, !Files.isDirectory(directory) {
-      throw EngineError(.system(.noSuchFile), "there is no directory \(directory)")
+      throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
     places = try Member(clientOf: Surroundings(store: directory), isBrief: isBrief) { line in
       Output.write("defaults: \(line)\n", to: .errors)
@@ -24,10 +24,14 @@ struct StoreView {
 
   /// Carries out a transaction, and returns when everybody sees it.
   /// - Returns: what changed.
+  /// - Parameter target: where it is a path, its list is written too.
   @discardableResult
-  func apply(_ intents: [Intent]) throws(EngineError) -> Changeset {
+  func apply(_ intents: [Intent], _ target: Target? = nil) throws(EngineError) -> Changeset {
     let changeset = try engine.apply(intents, by: author)
     if !changeset.isEmpty { try engine.awaitMounts(through: changeset.version) }
+    if let target, target.isPath {
+      for location in target.locations { try places.save(location) }
+    }
     return changeset
   }
 }
@@ -60,6 +64,16 @@ struct DomainView {
       }
     }
     return contents
+  }
+
+  /// All keys; nil, and a message, where a list cannot be read: other domains can.
+  func readableContents() -> [Key: Value]? {
+    do throws(Refusal) {
+      return try target.reading { () throws(EngineError) in try contents() }
+    } catch {
+      _ = error.report()
+      return nil
+    }
   }
 
   /// The intent that sets a key there.
@@ -97,7 +111,7 @@ struct DomainView {
     let location = found?.location ?? Location(target.place ?? .user, target.domain)
     let change = value.map { setting(key, $0) } ?? removing(key, from: location)
     do throws(EngineError) {
-      try store.apply([.expect(key, location, found?.stored.value), change])
+      try store.apply([.expect(key, location, found?.stored.value), change], target)
       return true
     } catch  where error.reason == .changedMeanwhile {
       return false
@@ -105,6 +119,11 @@ struct DomainView {
       throw target.couldNotWrite(error)
     }
   }
+}
+
+extension EngineError {
+  /// Whether there is no such thing, or can be none of that name.
+  var isMissing: Bool { [.noSuchDomain, .noSuchKey, .invalidDomain].contains(reason) }
 }
 
 extension Target {
@@ -127,7 +146,7 @@ extension Target {
   ) throws(Refusal) -> Result {
     do throws(EngineError) {
       return try body()
-    } catch  where error.reason == .system(.noSuchFile) {
+    } catch  where error.isMissing {
       throw doesNotExist
     } catch {
       throw Refusal("Could not read domain \(name); exiting", error)

@@ -1,14 +1,18 @@
 import Glibc
+import Synchronization
 import SystemCalls
 
 /// Where text goes.
 enum Output {
+  /// Why standard output did not take everything.
+  static let failure = Mutex<Errno?>(nil)
+
   enum Stream: CInt {
     case output = 1
     case errors = 2
   }
 
-  /// Writes all of it; a reader who has gone is nobody's mistake.
+  /// Writes all of it; a reader who has gone is nobody's mistake, any other failure is `failure`.
   static func write(_ text: String, to stream: Stream = .output) {
     write(Array(text.utf8), to: stream)
   }
@@ -17,7 +21,11 @@ enum Output {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
-      if count < 0, Errno.current != .interrupted { return }
+      if count < 0, Errno.current != .interrupted {
+        let errno = Errno.current
+        if stream == .output, errno.rawValue != EPIPE { failure.withLock { $0 = errno } }
+        return
+      }
       rest = rest.dropFirst(max(count, 0))
     }
   }

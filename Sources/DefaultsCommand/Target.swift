@@ -12,6 +12,8 @@ struct Target {
   var place: Place?
   /// The domain in messages.
   var name: String
+  /// It was named by its list's path: who does that reads the list in the next line.
+  var isPath = false
 
   /// The global domain in messages about a key.
   var pairName: String { domain == .global && directory == nil ? Self.anyApplication : name }
@@ -35,7 +37,7 @@ struct Target {
 
   /// The domain of a name; the global one has several.
   static func domain(named name: String) -> DomainName {
-    [globalName, anyApplication].contains(name) ? .global : DomainName(name)
+    [globalName, anyApplication, ".GlobalPreferences"].contains(name) ? .global : DomainName(name)
   }
 
   /// A domain of the user's store.
@@ -51,34 +53,35 @@ struct Target {
     let surroundings = Surroundings()
     let stem = path.hasSuffix(".plist") ? String(path.dropLast(6)) : path
     let slash = stem.lastIndex(of: "/") ?? stem.startIndex
-    let parent = String(stem[..<slash])
+    let parent = slash == stem.startIndex ? "/" : String(stem[..<slash])
     var file = String(stem[stem.index(after: slash)...])
-    let home = Files.parent(of: surroundings.userDirectory)
-    let macs = [(getenv("HOME").map { String(cString: $0) } ?? home) + "/Library/Preferences"]
-    let own = surroundings.userDirectory
+    var place = Self.place(of: parent, surroundings)
     let ending = "." + surroundings.hostIdentifier
-    var (directory, place): (String?, Place) = (parent, .user)
-    if Self.isSame(parent, own) || Self.isAbsent(parent, macs) {
-      directory = nil
-    } else if Self.isSame(parent, surroundings.systemDirectory)
-      || Self.isAbsent(parent, ["/Library/Preferences"])
-    {
-      (directory, place) = (nil, .anyUser)
-    } else if Self.isSame(parent, own + "/ByHost"), file.hasSuffix(ending) {
-      (directory, place) = (nil, .host)
-      file = String(file.dropLast(ending.count))
+    if place == .host {
+      // Another host's list is one of that directory, and no place here.
+      if file.hasSuffix(ending) { file = String(file.dropLast(ending.count)) } else { place = nil }
     }
     let domain = file == ".GlobalPreferences" ? DomainName.global : DomainName(file)
-    self.init(domain: domain, place: place, name: stem)
-    self.directory = directory
+    self.init(domain: domain, place: place ?? .user, name: path)
+    directory = place == nil ? parent : nil
+    isPath = true
+  }
+
+  /// The place of the user's store that a directory is; nil: none.
+  private static func place(of directory: String, _ surroundings: Surroundings) -> Place? {
+    let layout = StoreLayout(surroundings)
+    for place in SearchList.persistentPlaces where isSame(directory, layout.directory(place)) {
+      return place
+    }
+    let home = getenv("HOME").map { String(cString: $0) } ?? ""
+    let macs: [String: Place] = [
+      home + "/Library/Preferences": .user, "/Library/Preferences": .anyUser,
+    ]
+    return Files.isDirectory(directory) ? nil : macs[directory]
   }
 
   private static func isSame(_ path: String, _ other: String) -> Bool {
     path == other || Files.canonicalPath(path) == Files.canonicalPath(other)
-  }
-
-  private static func isAbsent(_ path: String, _ others: [String]) -> Bool {
-    others.contains(path) && !Files.isDirectory(path)
   }
 
   /// The locations that it reads from, first hit first.

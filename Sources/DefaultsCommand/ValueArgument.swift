@@ -69,12 +69,15 @@ enum ValueArgument {
     }
   }
 
-  /// A string, unless it holds a character that only a property list has.
+  /// A quoted string, with the escapes of one, unless it holds a character that only a property list has.
   static func untyped(_ word: String) throws(Refusal) -> Value {
     let signs = Set("\"()[]{}<>".utf8)
-    guard word.utf8.contains(where: signs.contains) else { return .string(word) }
     do throws(FormatError) {
-      return try Document.read(Array(word.utf8)).value
+      guard word.utf8.contains(where: signs.contains) else {
+        guard word.utf8.contains(UInt8(ascii: "\\")) else { return .string(word) }
+        return try Document.readOpenStep(Array("\"\(word)\"".utf8))
+      }
+      return try Document.read(Array(word.utf8), limits: .text).value
     } catch {
       throw Refusal(
         message: "Could not parse: \(word).  Try single-quoting it.", detail: "\(error)")

@@ -24,7 +24,7 @@ struct ValueDescription {
     var description = ValueDescription(isAppleText: isAppleText)
     description.isLine = true
     description.append(value, depth: 1)
-    return description.text
+    return isAppleText ? AppleText.nonLossyASCII(description.text) : description.text
   }
 
   private init(isAppleText: Bool) { self.isAppleText = isAppleText }
@@ -99,7 +99,9 @@ struct ValueDescription {
   /// The shortest text that reads back, as single precision where the number is one; no point without need.
   private static func text(of number: Double) -> String {
     let single = Float(number)
-    let text = Double(single) == number ? "\(single)" : "\(number)"
+    // Single precision has an exponent earlier.
+    let shortest = Double(single) == number ? Double("\(single)") : nil
+    let text = "\(shortest ?? number)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 

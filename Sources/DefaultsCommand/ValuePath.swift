@@ -17,6 +17,9 @@ struct ValuePath {
     entries = all.dropFirst()
   }
 
+  /// Entries of the longest path that leads to where something can be set.
+  private static let deepest = 400
+
   private static func split(_ text: String) -> [String] {
     var entries = [""]
     var isEscaped = false
@@ -40,7 +43,11 @@ struct ValuePath {
   /// The value with another one there: dictionaries are made on the way, an array grows by one at its end.
   /// - Parameter new: nil: what is there goes.
   func changed(_ value: Value?, to new: Value?) throws(Refusal) -> Value? {
-    try Self.changed(value, entries, to: new)
+    guard entries.count <= Self.deepest else {
+      throw Refusal(
+        "A value is at most \(Self.deepest) deep; the path has \(entries.count) entries")
+    }
+    return try Self.changed(value, entries, to: new)
   }
 
   private static func changed(

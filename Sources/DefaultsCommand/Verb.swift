@@ -35,7 +35,7 @@ enum Verb: String, CaseIterable {
     case .export: try Export.run(&arguments)
     case .domains: try Domains.run(&arguments)
     case .find: try Find.run(&arguments)
-    case .help: Output.write(Manual.usage)
+    case .help: Output.write(arguments.first == "--man" ? Manual.page.troff : Manual.page.help)
     case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
     case .explain: try Explain.run(&arguments)
     case .watch: try Watch.run(&arguments)

@@ -90,7 +90,8 @@ final class Link: Sendable {
       return state.lastNumber
     }
     guard let number else { return .ended }
-    let sent = transmit(request.frame(number), until: deadline)
+    let frame = request.frame(number)
+    let sent = frame.count > Request.largest ? .tooLarge : transmit(frame, until: deadline)
     if sent != .sent { _ = state.withLock { $0.bodies.removeValue(forKey: number) } }
     return sent
   }
@@ -112,12 +113,13 @@ final class Link: Sendable {
     defer { state.withLock { _ = $0.answers.removeValue(forKey: number) } }
     let frame = request.frame(number)
     guard frame.count <= Request.largest else {
-      throw EngineError(.system(.fileTooLarge), "a transaction of more than 128 MiB; make several")
+      throw Self.tooLarge
     }
     switch transmit(frame, until: deadline) {
     case .sent: break
     case .late: throw Self.late
     case .ended: throw Self.gone
+    case .tooLarge: throw Self.tooLarge
     }
     let answer = take(until: deadline) { state -> Message? in state.answers[number] ?? nil }
     guard let answer else { throw hasEnded ? Self.gone : Self.late }
@@ -145,6 +147,9 @@ final class Link: Sendable {
   private static let freshness: Int64 = 5_000_000
 
   static let gone = EngineError(.ownerGone, "the owner of the store is gone")
+
+  static let tooLarge = EngineError(
+    .system(.fileTooLarge), "a transaction of more than \(Request.largest >> 20) MiB; make several")
 
   static let late = EngineError(
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
@@ -180,7 +185,11 @@ final class Link: Sendable {
   enum Transmission {
     /// The owner has it, or it waits where he takes it from.
     case sent
+    /// There was no room before the deadline.
     case late
+    /// The connection has.
     case ended
+    /// No owner takes it.
+    case tooLarge
   }
 }

@@ -90,6 +90,10 @@ extension Member {
     try ask { places throws(EngineError) in try places.synchronize() }
   }
 
+  public func save(_ location: Location) throws(EngineError) {
+    try ask { places throws(EngineError) in try places.save(location) }
+  }
+
   public func awaitMounts(through version: UInt64) throws(EngineError) {
     try ask { places throws(EngineError) in try places.awaitMounts(through: version) }
   }

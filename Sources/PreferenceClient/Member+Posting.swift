@@ -6,160 +6,160 @@ import SystemCalls
 
 // Changes that are not waited for.
 //
-// Promises: those of one thread are carried out in their order, and before what it asks for afterwards.
-// Each is sent to the owner, and again to the next one where the owner is gone before he has answered; it is
-// carried out once. Until then this process reads what the change will make.
-
-/// The changes that are not answered yet.
-struct PostedChanges: Sendable {
-  struct Request: Sendable {
-    var serial: UInt64
-    var intents: [Intent]
-    var author: Author
-    /// The epoch of the owner to whom it was sent.
-    var epoch: Int
-    var refused: @Sendable (EngineError) -> Void
-  }
-
-  /// What a key is going to be.
-  struct Change: Sendable {
-    var serial: UInt64
-    var value: StoredValue?
-  }
-
-  private(set) var requests: [UInt64: Request] = [:]
-  private(set) var changes: [DomainName: [Key: Change]] = [:]
-
-  mutating func add(_ request: Request) {
-    requests[request.serial] = request
-    for intent in request.intents {
-      switch intent {
-      case .set(let key, let domain, let value, _):
-        let stored = StoredValue(value, Metadata(text: nil, modified: .now))
-        changes[domain, default: [:]][key] = Change(serial: request.serial, value: stored)
-      case .remove(let key, let domain):
-        changes[domain, default: [:]][key] = Change(serial: request.serial, value: nil)
-      default: break
-      }
-    }
-  }
-
-  /// The request is answered, or given up.
-  mutating func remove(_ serial: UInt64) -> Request? {
-    guard let request = requests.removeValue(forKey: serial) else { return nil }
-    for case .set(let key, let domain, _, _) in request.intents { forget(key, domain, serial) }
-    for case .remove(let key, let domain) in request.intents { forget(key, domain, serial) }
-    return request
-  }
-
-  private mutating func forget(_ key: Key, _ domain: DomainName, _ serial: UInt64) {
-    guard changes[domain]?[key]?.serial == serial else { return }
-    changes[domain]?[key] = nil
-    if changes[domain]?.isEmpty == true { changes[domain] = nil }
-  }
-
-  /// Whether the owner of the epoch has been sent all of them.
-  func isSent(to epoch: Int) -> Bool { requests.values.allSatisfy { $0.epoch == epoch } }
-
-  /// The requests that the owner of the epoch has not been sent, in their order; they are taken for sent.
-  mutating func takeUnsent(for epoch: Int) -> [Request] {
-    let unsent = requests.values.filter { $0.epoch != epoch }.sorted { $0.serial < $1.serial }
-    for request in unsent { requests[request.serial]?.epoch = epoch }
-    return unsent
-  }
-}
+// Promises: they are sent one after the other (`isPosting` is the turn), carried out in that order, and before
+// what is asked for afterwards. Each is sent to the owner, and again to the next one where the owner is gone
+// before he has answered: in the same order, before anybody else asks him, and it is carried out once. Until
+// it is over this process reads what it will make. The owner's `ordered` serials tell him what he has had.
+//
+// Half-broken states: no owner: what is set waits in this process for the next one, at most so many; where
+// there has never been one it is refused, because whoever sets without having read would undo what is there.
 
 extension Member {
   public func post(
-    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
-    if isReadOnly { return refused(EngineError(.readOnly, "mounted with -o ro")) }
-    let (request, role) = state.withLock { state in
-      state.lastSerial += 1
+    if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
+    takeTurn()
+    let (serial, role, epoch) = state.withLock { state in
+      state.lastPosted += 1
       let request = PostedChanges.Request(
-        serial: state.lastSerial, intents: intents, author: author, epoch: state.epoch,
-        refused: refused)
+        serial: state.lastPosted, intents: intents, author: author, done: done)
       state.posted.add(request)
       hasPosted.store(true, ordering: .releasing)
-      return (request, state.role)
+      return (state.lastPosted, state.role, state.epoch)
     }
-    guard let places = role.places else { return awaitNextOwner(request) }
-    send(request, to: places)
+    let sent = role.places.map { transmit(serial, to: $0, epoch) } ?? .ended
+    giveTurn()
+    switch sent {
+    case .sent: break
+    case .late: giveUp(serial, Link.late)
+    case .tooLarge: giveUp(serial, Link.tooLarge)
+    case .ended: awaitNextOwner(serial, canKeep: role.hasBeenAsked)
+    }
   }
 
-  /// Sends it; where its owner is gone, it waits for the next one.
-  private func send(_ request: PostedChanges.Request, to places: any PersistentPlaces) {
-    if transmit(request, to: places) == .ended { awaitNextOwner(request) }
+  private func takeTurn() {
+    _ = state.wait { state -> Bool? in
+      guard !state.isPosting else { return nil }
+      state.isPosting = true
+      return true
+    }
   }
 
+  private func giveTurn() { state.change { $0.isPosting = false } }
+
+  /// Sends a request, whose turn it is.
   private func transmit(
-    _ request: PostedChanges.Request, to places: any PersistentPlaces
+    _ serial: UInt64, to places: any PersistentPlaces, _ epoch: Int
   ) -> Link.Transmission {
-    let serial = request.serial
-    if let remote = places as? RemotePlaces {
-      let sent = remote.post(request.intents, by: request.author, serial: serial) {
-        [weak self] message in self?.answered(serial, message)
-      }
-      if sent == .late { giveUp(serial, Link.late) }
-      return sent
+    guard let request = state.withLock({ $0.posted.begin(serial) }) else { return .sent }
+    guard let remote = places as? RemotePlaces else { return apply(request, to: places, epoch) }
+    let deadline = Instant.now.advanced(milliseconds: patience)
+    let sent = remote.post(
+      request.intents, by: request.author, serial: serial, until: deadline
+    ) { [weak self] message in self?.take(message, of: serial, epoch) }
+    state.change { state in
+      // The answer may have come already.
+      if sent == .sent { state.posted.noteSent(serial, to: epoch) }
+      if sent != .ended { state.isMissing = sent == .late }
     }
+    return sent
+  }
+
+  /// The process itself is the owner.
+  private func apply(
+    _ request: PostedChanges.Request, to places: any PersistentPlaces, _ epoch: Int
+  ) -> Link.Transmission {
+    var outcome = PostedChanges.Outcome()
     do throws(EngineError) {
-      let origin = Origin(client: client, serial: serial)
+      let origin = Origin(client: client, serial: request.serial | Origin.ordered)
       let never = Instant(nanoseconds: .max)
       _ = try places.apply(request.intents, by: request.author, origin: origin, until: never)
-      answered(serial, .done)
     } catch {
-      giveUp(serial, error)
+      outcome.error = error
     }
+    state.change { $0.posted.noteSent(request.serial, to: epoch) }
+    finish(request.serial, outcome, epoch)
     return .sent
   }
 
-  private func answered(_ serial: UInt64, _ message: Message?) {
+  /// The owner's answer; nil: he is gone, and the next one is asked.
+  private func take(_ message: Message?, of serial: UInt64, _ epoch: Int) {
     switch message {
-    case nil: break  // The next owner is asked.
-    case .failed(let error): giveUp(serial, error)
-    default: forget(serial)
+    case nil: break
+    case .failed(let error): finish(serial, PostedChanges.Outcome(error: error), epoch)
+    default: finish(serial, PostedChanges.Outcome(), epoch)
     }
   }
 
-  private func giveUp(_ serial: UInt64, _ error: EngineError) { forget(serial)?.refused(error) }
+  /// What an owner says whom nobody asks yet counts when he is asked: until then this process reads what
+  /// it knew of the last one.
+  private func finish(_ serial: UInt64, _ outcome: PostedChanges.Outcome, _ epoch: Int) {
+    let isEarly = state.withLock { state in
+      guard epoch > state.epoch else { return false }
+      state.posted.note(outcome, of: serial)
+      return true
+    }
+    if !isEarly { end(serial, outcome) }
+  }
 
-  @discardableResult
-  private func forget(_ serial: UInt64) -> PostedChanges.Request? {
-    state.change { state in
+  private func giveUp(_ serial: UInt64, _ error: EngineError) {
+    end(serial, PostedChanges.Outcome(error: error))
+  }
+
+  /// Who asked hears of a refusal, and of what may have been carried out without a notice.
+  private func end(_ serial: UInt64, _ outcome: PostedChanges.Outcome) {
+    let request = state.change { state in
       defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
       return state.posted.remove(serial)
     }
+    if let request, outcome.error != nil || request.isRepeated { request.done(outcome.error) }
   }
 
-  /// Until the seeker has sent it to another owner. Where there is none for long it stays here, and is sent
-  /// when there is one.
-  private func awaitNextOwner(_ request: PostedChanges.Request) {
+  /// Until the seeker has sent it to another owner.
+  private func awaitNextOwner(_ serial: UInt64, canKeep: Bool) {
     let deadline = Instant.now.advanced(milliseconds: patience)
     let isSent = state.wait(until: deadline) { state -> Bool? in
-      guard let waiting = state.posted.requests[request.serial] else { return true }
-      return waiting.epoch != request.epoch || state.isClosing ? true : nil
+      guard let request = state.posted.requests[serial] else { return true }
+      return request.epoch != nil || state.isClosing ? true : nil
     }
     guard isSent == nil else { return }
-    let (isNews, isFull) = state.withLock { state in
+    let (isNews, count) = state.withLock { state in
       defer { state.isMissing = true }
-      return (!state.isMissing, state.posted.requests.count > Self.mostWaiting)
+      return (!state.isMissing, state.posted.requests.count)
     }
+    if !canKeep || count > Self.mostWaiting { return giveUp(serial, Self.ownerless) }
     if isNews { log("no owner of the store answers: what is set waits for one in this process") }
-    if isFull { giveUp(request.serial, Self.ownerless) }
   }
 
   /// Changes that wait for an owner, at most.
   private static let mostWaiting = 10_000
 
-  /// Sends the new owner what the last one has not answered, before anybody else asks him.
-  func sendPosted(to places: any PersistentPlaces, _ epoch: Int) {
-    while true {
-      let unsent = state.withLock { $0.posted.takeUnsent(for: epoch) }
-      if unsent.isEmpty { return }
-      for request in unsent { _ = transmit(request, to: places) }
-      state.change { _ in }
+  /// Sends the new owner what the last one has not answered, and lets the body make him the owner: nobody
+  /// posts meanwhile. Throws where he does not take it.
+  func sendPosted<Result>(
+    to places: any PersistentPlaces, _ body: (_ epoch: Int) -> Result
+  ) throws(EngineError) -> Result {
+    takeTurn()
+    defer { giveTurn() }
+    let (epoch, unsent) = state.withLock { state in
+      (state.epoch + 1, state.posted.unsent(to: state.epoch + 1))
     }
+    for request in unsent {
+      switch transmit(request.serial, to: places, epoch) {
+      case .sent: break
+      case .late: throw Link.late
+      case .ended: throw Link.gone
+      case .tooLarge: giveUp(request.serial, Link.tooLarge)
+      }
+    }
+    let result = body(epoch)
+    for serial in state.withLock({ $0.posted.over }) {
+      if let outcome = state.withLock({ $0.posted.requests[serial]?.outcome }) {
+        end(serial, outcome)
+      }
+    }
+    return result
   }
 }
 

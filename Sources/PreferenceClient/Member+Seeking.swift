@@ -137,7 +137,13 @@ extension Member {
     }
     // What readers keep is good again when they have heard of the differences, which they read here.
     gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
-    let late = publish(role, places).dropFirst(early.count)
+    let late: ArraySlice<Author>
+    do throws(EngineError) {
+      late = try publish(role, places).dropFirst(early.count)
+    } catch {
+      role.close()
+      throw error
+    }
     for mount in late { places.addMount(mount) }
     if !changes.isEmpty {
       tell(Notice(changeset: changes, events: Self.events(changes, old), author: nil))
@@ -150,17 +156,15 @@ extension Member {
 
   /// From now on everybody asks the new owner, who knows by then what the last one has not answered.
   /// - Returns: the mounts.
-  private func publish(_ role: Role, _ places: any PersistentPlaces) -> [Author] {
-    while true {
-      let epoch = state.withLock { $0.epoch + 1 }
-      sendPosted(to: places, epoch)
-      let mounts = state.change { state -> [Author]? in
-        guard state.posted.isSent(to: epoch) else { return nil }
+  private func publish(
+    _ role: Role, _ places: any PersistentPlaces
+  ) throws(EngineError) -> [Author] {
+    try sendPosted(to: places) { epoch in
+      state.change { state in
         (state.role, state.epoch) = (role, epoch)
         (state.startPause, state.lastFailure, state.isMissing) = (0, nil, false)
         return state.mounts
       }
-      if let mounts { return mounts }
     }
   }
 

@@ -80,6 +80,10 @@ public final class Member: PersistentPlaces {
     var domains: [Place: Set<DomainName>] = [:]
     var lastSerial: UInt64 = 0
     var posted = PostedChanges()
+    /// The serial of the last posted change; they have their own.
+    var lastPosted: UInt64 = 0
+    /// Somebody sends posted changes.
+    var isPosting = false
     /// Those of all owners so far: `gauge` points to one, and who looks at it holds no lock.
     var gauges: [Gauge] = []
     /// Before then no owner is started.
@@ -144,6 +148,12 @@ extension Member.Role {
     case .client(let remote): remote
     case .seeking: nil
     }
+  }
+
+  /// Whether there is, or was, an owner.
+  var hasBeenAsked: Bool {
+    if case .seeking(nil) = self { return false }
+    return true
   }
 
   /// Gives it up.

@@ -9,7 +9,11 @@ public enum OwnerProgram {
   /// says where it is; else it is beside this program, or in PATH. Cost: a process.
   public static func start(_ surroundings: Surroundings) throws(SystemError) {
     let status = try Child.runApart(path, ["--store", surroundings.userDirectory])
-    if status != 0 { throw SystemError("prefsd", path, .inputOutput) }
+    if status != 0 {
+      let hint =
+        "it could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
+      throw SystemError(hint, "", .inputOutput)
+    }
   }
 
   private static var path: String {

@@ -185,7 +185,7 @@ extension RemotePlaces {
 
 extension RemotePlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    let origin = Origin(client: inbox.client, serial: .random(in: 1 ... .max))
+    let origin = Origin(client: inbox.client, serial: .random(in: 1..<Origin.ordered))
     return try apply(intents, by: author, origin: origin, until: Self.deadline)
   }
 
@@ -200,20 +200,22 @@ extension RemotePlaces {
     return changeset
   }
 
-  /// Sends a change that is carried out whenever the owner comes to it.
+  /// Sends a change that is carried out whenever the owner comes to it. The serials must grow.
   func post(
-    _ intents: [Intent], by author: Author, serial: UInt64,
+    _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
     answered: @escaping @Sendable (Message?) -> Void
   ) -> Link.Transmission {
     let never = Instant(nanoseconds: .max)
-    return link.post(
-      .apply(serial: serial, author, deadline: never, intents), until: Self.deadline,
-      then: answered)
+    let request = Request.apply(
+      serial: serial | Origin.ordered, author, deadline: never, intents)
+    return link.post(request, until: deadline, then: answered)
   }
 
   public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }
 
   public func synchronize() throws(EngineError) { try wait(for: .synchronize(mounts: true)) }
+
+  public func save(_ location: Location) throws(EngineError) { try wait(for: .save(location)) }
 
   public func awaitMounts(through version: UInt64) throws(EngineError) {
     try wait(for: .await(.entries, through: version, Author(number: 0)))

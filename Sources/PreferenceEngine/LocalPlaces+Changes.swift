@@ -17,6 +17,7 @@ extension LocalPlaces {
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     if let known = store.outcome(of: origin) { return known }
+    defer { store.noteProgress(origin) }
     return try commit(intents, by: author, origin: nil)
   }
 
@@ -33,6 +34,7 @@ extension LocalPlaces {
   ) throws(EngineError) -> Changeset {
     let (changeset, isFirstUnsaved) = try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
+      defer { if let origin { store.noteProgress(origin) } }
       var items: [Changeset.Item] = []
       let rules = ChangeRules(self)
       for intent in intents { items += try rules.items(for: intent) }

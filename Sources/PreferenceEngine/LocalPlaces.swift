@@ -74,6 +74,17 @@ public final class LocalPlaces: PersistentPlaces {
     try awaitMounts(through: store.version)
   }
 
+  public func save(_ location: Location) throws(EngineError) {
+    let answer = Monitor<EngineError??>(nil)
+    save(location) { failure in answer.change { $0 = .some(failure) } }
+    if let failure = answer.wait(for: { $0 }), let failure { throw failure }
+  }
+
+  /// The same without waiting: the body is called by the writer's thread.
+  public func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
+    writer.save(location, body)
+  }
+
   public func awaitMounts(through version: UInt64) throws(EngineError) {
     guard settlements.hasMounts else { return }
     let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }

@@ -20,6 +20,8 @@ final class Writer: Sendable {
   private let log: @Sendable (String) -> Void
   private let bell: Wakeup
   private let isStopping = Mutex(false)
+  /// Lists that somebody waits for.
+  private let urgent = Mutex<[(location: Location, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
 
   /// What the thread knows of one location.
@@ -57,6 +59,12 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
+  /// Rewrites a list at once, if it is unsaved; the body gets what was in the way.
+  func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
+    urgent.withLock { $0.append((location, body)) }
+    bell.ring()
+  }
+
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var watcher = makeWatcher()
@@ -68,8 +76,14 @@ final class Writer: Sendable {
       let now = Instant.now
       settlements.expire(now)
       var next = [watcher?.deadline, settlements.deadline].compactMap { $0 }.min()
+      let asked = urgent.withLock { urgent in
+        defer { urgent = [] }
+        return urgent
+      }
+      let isUrgent = Set(asked.map(\.location))
       for (location, since) in store.isReadOnly ? [] : store.unsaved() {
-        let due = deadline(location, since, schedules[location])
+        let due =
+          isUrgent.contains(location) ? now : deadline(location, since, schedules[location])
         if due <= now {
           rewrite(location, &schedules[location, default: Schedule()])
           changed()
@@ -77,6 +91,7 @@ final class Writer: Sendable {
         let then = due <= now ? deadline(location, now, schedules[location]) : due
         next = min(next ?? then, then)
       }
+      for (location, body) in asked { body(store.failure(at: location)) }
       if store.hasPending, !store.isReadOnly { next = min(next ?? now.after(1), now.after(1)) }
       bell.wait(until: next, or: watcher?.number ?? -1)
     }

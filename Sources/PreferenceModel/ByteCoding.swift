@@ -27,7 +27,7 @@ package struct ByteWriter {
 
   /// A length of 32 bits, and the bytes.
   package mutating func append(counted content: some Collection<UInt8>) {
-    append(UInt32(content.count))
+    append(UInt32(clamping: content.count))
     let isCopied: Void? = content.withContiguousStorageIfAvailable {
       append(UnsafeRawBufferPointer($0))
     }

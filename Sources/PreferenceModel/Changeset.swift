@@ -78,11 +78,18 @@ public struct Changeset: Equatable, Sendable {
 public struct Origin: Hashable, Sendable {
   /// Which client; a random number.
   public let client: UInt64
-  /// Its requests, counted.
+  /// Its requests, counted; ordered ones apart from the others.
   public let serial: UInt64
 
   /// The client's request of that number.
   public init(client: UInt64, serial: UInt64) {
     (self.client, self.serial) = (client, serial)
   }
+
+  /// Of a serial: that the client sends such requests in the order of their serials, over connections and
+  /// owners. One that comes after a later one was carried out, or refused, before.
+  public static let ordered: UInt64 = 1 << 63
+
+  /// Whether it is one of those.
+  public var isOrdered: Bool { serial & Self.ordered != 0 }
 }

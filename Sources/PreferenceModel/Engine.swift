@@ -139,6 +139,9 @@ public protocol ChangeService: AnyObject, Sendable {
   /// what it told its kernel before. Blocks.
   func synchronize() throws(EngineError)
 
+  /// Returns when the location's list has everything that was applied before. Blocks.
+  func save(_ location: Location) throws(EngineError)
+
   /// Returns when every mount has dropped what it told its kernel before the change of that number, or
   /// was silent for a second. Blocks.
   func awaitMounts(through version: UInt64) throws(EngineError)
@@ -226,10 +229,10 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 
   /// `apply` without waiting: what it changes is read here at once, and has left this process when it
   /// returns, so that it happens whatever becomes of this process. Waits only while there is no owner, or
-  /// one who takes nothing, 5 s at most. A refusal is told later, by any thread; then it is as if it had
-  /// never been asked.
+  /// one who takes nothing, 5 s at most. `done` is called, by any thread, where it was refused (then it
+  /// is as if it had never been asked), and where it may have taken effect without a notice.
   func post(
-    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void)
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
 
   /// Whether every change that `apply` had returned, in any process, has been told to the observers
   /// here. Cost: a few loads.
@@ -245,12 +248,12 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 extension PersistentPlaces {
   /// Where a change costs no message, it is carried out.
   public func post(
-    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     do {
       _ = try apply(intents, by: author)
     } catch {
-      refused(error)
+      done(error)
     }
   }
 }

@@ -12,6 +12,9 @@ public enum Place: String, Sendable, CaseIterable {
   case anyUser = "any-user"
   /// Registered defaults of this process.
   case registered
+
+  /// Whether its lists are the machine's, which every user reads.
+  public var isEverybodys: Bool { self == .managed || self == .anyUser }
 }
 
 /// A domain in one place: what one property list, or one volatile table, holds.

@@ -26,14 +26,17 @@ public enum Request: Equatable, Sendable {
   case settle(Settlement, through: UInt64, Author)
   /// Answer: `done`, when every mount but the author's has told its kernel.
   case await(Settlement, through: UInt64, Author)
+  /// Answer: `done`, when the location's list has every change before.
+  case save(Location)
   /// Answer: `done`, at once.
   case ping
 
   /// The version of the messages; another one is refused.
   public static let version: UInt32 = 2
 
-  /// The largest request that an owner takes, in bytes: several of the largest values.
-  public static let largest = 128 << 20
+  /// The largest request that an owner takes, in bytes: several of the largest values, and less than what
+  /// may wait for a client that does not read.
+  public static let largest = 48 << 20
 }
 
 extension Request {
@@ -63,6 +66,7 @@ extension Request {
     case .await(let settlement, let version, let author):
       Frame.bytes(9, number) { $0.append(settlement, version, author) }
     case .ping: Frame.bytes(10, number) { _ in }
+    case .save(let location): Frame.bytes(12, number) { $0.append(location) }
     case .find(let key, let location):
       Frame.bytes(11, number) {
         $0.append(key.string)
@@ -156,6 +160,7 @@ extension ByteReader {
     case 9: return .await(try settlement(), through: try number(), try author())
     case 10: return .ping
     case 11: return .find(try key(), try location())
+    case 12: return .save(try location())
     default: throw Unknown()
     }
   }

@@ -53,7 +53,7 @@ public final class MemoryPlaces: PersistentPlaces {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    if let refusal { throw refusal }
+    if let refusal { throw Self.error(refusal, intents) }
     return try applying.withLock { _ throws(EngineError) in
       let rules = ChangeRules(self)
       var items: [Changeset.Item] = []
@@ -68,6 +68,15 @@ public final class MemoryPlaces: PersistentPlaces {
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     try apply(intents, by: author)
+  }
+
+  /// The refusal, with what was refused.
+  private static func error(_ refusal: EngineError, _ intents: [Intent]) -> EngineError {
+    switch intents.first {
+    case .set(let key, let domain, _, _), .remove(let key, let domain):
+      EngineError(refusal.reason, domain: domain, key: key, refusal.sentence)
+    default: refusal
+    }
   }
 
   /// - Returns: the edits that change something.
@@ -104,6 +113,7 @@ public final class MemoryPlaces: PersistentPlaces {
 
   public func makeDurable() throws(EngineError) {}
   public func synchronize() throws(EngineError) {}
+  public func save(_ location: Location) throws(EngineError) {}
   public func awaitMounts(through version: UInt64) throws(EngineError) {}
   public func addMount(_ author: Author) {}
   public func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {}

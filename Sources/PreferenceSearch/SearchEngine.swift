@@ -69,8 +69,14 @@ extension SearchEngine {
 
   /// What the domain and the places before it do not hold is looked for in the suites, last first,
   /// before the global domain.
-  public func setSuites(_ names: [DomainName], of domain: DomainName) {
-    suites.withLock { $0[domain] = names.isEmpty ? nil : names }
+  public func changeSuites(
+    of domain: DomainName, _ change: @Sendable (inout [DomainName]) -> Void
+  ) {
+    suites.withLock { suites in
+      var names = suites[domain] ?? []
+      change(&names)
+      suites[domain] = names.isEmpty ? nil : names
+    }
     readers.withLock { $0[domain]?.reader?.forget() }
   }
 }
@@ -82,6 +88,10 @@ extension SearchEngine {
   public func reader(of domain: DomainName) -> DomainReader {
     readers.withLock { readers in
       if let known = readers[domain]?.reader { return known }
+      // Those that nobody has any more are looked for when there are many.
+      if readers.count >= 64, readers.count.nonzeroBitCount == 1 {
+        readers = readers.filter { $0.value.reader != nil }
+      }
       let reader = DomainReader(domain, self)
       readers[domain] = WeakReader(reader: reader)
       return reader
@@ -216,16 +226,16 @@ extension SearchEngine {
 extension SearchEngine {
   /// `apply` without waiting (see `PersistentPlaces.post`): what it sets is read here at once.
   public func post(
-    _ intents: [Intent], by author: Author, refused: @escaping @Sendable (EngineError) -> Void
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     do throws(EngineError) {
       for intent in intents { try refuseForVolatile(intent) }
     } catch {
-      return refused(error)
+      return done(error)
     }
     places.post(intents, by: author) { [weak self] error in
       self?.forget(intents)
-      refused(error)
+      done(error)
     }
     forget(intents)
   }
@@ -291,6 +301,8 @@ extension SearchEngine {
   public func makeDurable() throws(EngineError) { try places.makeDurable() }
 
   public func synchronize() throws(EngineError) { try places.synchronize() }
+
+  public func save(_ location: Location) throws(EngineError) { try places.save(location) }
 
   public func awaitMounts(through version: UInt64) throws(EngineError) {
     try places.awaitMounts(through: version)

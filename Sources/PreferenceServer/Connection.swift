@@ -111,13 +111,13 @@ final class Connection: Sendable {
 
   // MARK: - Requests
 
-  /// Carries out what has come before the owner ends.
-  func drain() {
-    for _ in 0..<Self.mostDrained where !hasEnded { guard serve() else { return } }
-  }
+  /// The client can send nothing more: it finds that out, and asks the next owner.
+  func endReceiving() { socket.value.endReceiving() }
 
-  /// Pieces of 64 KiB, more than a socket holds.
-  private static let mostDrained = 64
+  /// Carries out what the client had sent before `endReceiving`, which is all of it when the stream ends.
+  func drain() {
+    while !hasEnded { _ = serve() }
+  }
 
   /// Carries out what has come.
   /// - Returns: whether there was a request.
@@ -187,6 +187,10 @@ final class Connection: Sendable {
         }
       }
     case .ping: answer(number, .done)
+    case .save(let location):
+      server.places.save(location) { [weak self] failure in
+        self?.answer(number, failure.map { .failed($0) } ?? .done)
+      }
     case .mount(let author):
       state.withLock { $0.mounts.append(author) }
       server.places.addMount(author)
@@ -253,7 +257,7 @@ final class Connection: Sendable {
       case .find(let key, let location): return .found(try places.find(key, at: location))
       case .domains(let place): return .domains(try places.domains(in: place))
       case .modified(let location): return .time(try places.modified(location))
-      case .hello, .apply, .synchronize, .mount, .settle, .await, .ping: return .done
+      case .hello, .apply, .synchronize, .save, .mount, .settle, .await, .ping: return .done
       }
     } catch {
       return .failed(error)

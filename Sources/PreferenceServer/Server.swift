@@ -103,7 +103,9 @@ public final class Server: Sendable {
       }
       removeEnded()
     }
-    for connection in state.withLock({ $0.connections }) {
+    let last = state.withLock { $0.connections }
+    for connection in last { connection.endReceiving() }
+    for connection in last {
       connection.drain()
       connection.end()
     }

@@ -18,11 +18,20 @@ struct Requests: Sendable {
     func isOpen(_ now: Instant) -> Bool { !isAnswered && keptUntil > now }
   }
 
+  /// How far a client's ordered requests have come.
+  private struct Progress: Sendable {
+    var serial: UInt64
+    var keptUntil: Instant
+  }
+
   private var requests: [Origin: Request] = [:]
+  private var ordered: [UInt64: Progress] = [:]
   /// How many there may be before old ones are looked for.
   private var limit = 1024
 
   private static let patience: Int64 = 10_000
+  /// Milliseconds that the progress of a client is kept after its last ordered request.
+  private static let memory: Int64 = 600_000
 
   /// Notes a request that was carried out. Cost: O(1), on average.
   mutating func note(_ origin: Origin, _ changeset: Changeset, _ sequence: UInt64) {
@@ -35,6 +44,17 @@ struct Requests: Sendable {
     requests[origin] = Request(
       changeset: changeset, sequence: sequence,
       keptUntil: now.advanced(milliseconds: Self.patience))
+    noteProgress(origin)
+  }
+
+  /// An ordered request is over, whether it changed something or not.
+  mutating func noteProgress(_ origin: Origin) {
+    guard origin.isOrdered else { return }
+    let now = Instant.now
+    if ordered.count >= 1024 { ordered = ordered.filter { $0.value.keptUntil > now } }
+    let before = ordered[origin.client]?.serial ?? 0
+    ordered[origin.client] = Progress(
+      serial: max(before, origin.serial), keptUntil: now.advanced(milliseconds: Self.memory))
   }
 
   /// A request of an earlier owner's time.
@@ -54,7 +74,11 @@ struct Requests: Sendable {
   }
 
   /// What the request changed, where it has been carried out.
-  func changeset(_ origin: Origin) -> Changeset? { requests[origin]?.changeset }
+  func changeset(_ origin: Origin) -> Changeset? {
+    if let known = requests[origin] { return known.changeset }
+    guard origin.isOrdered, let progress = ordered[origin.client] else { return nil }
+    return origin.serial <= progress.serial ? Changeset() : nil
+  }
 
   /// The client has its answer.
   mutating func answered(_ origin: Origin) { requests[origin]?.isAnswered = true }

@@ -47,6 +47,9 @@ extension Store {
     state.withLock { $0.requests.changeset(origin) }
   }
 
+  /// An ordered request is over, also where it was refused or changed nothing.
+  public func noteProgress(_ origin: Origin) { state.withLock { $0.requests.noteProgress(origin) } }
+
   /// The client has its answer: the journal need not keep its request.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 

@@ -97,6 +97,11 @@ extension Store {
     state.withLock { $0.domains[location] != nil }
   }
 
+  /// Why the location's list could not be read or written the last time; nil: it could.
+  public func failure(at location: Location) -> EngineError? {
+    state.withLock { $0.domains[location]?.failure }
+  }
+
   /// The locations that were asked for.
   public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
 

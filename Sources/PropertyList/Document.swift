@@ -23,6 +23,13 @@ public enum Document {
       bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], isRecoded: false, limits: limits)
   }
 
+  /// Reads an old-style list, and nothing else.
+  public static func readOpenStep(
+    _ bytes: [UInt8], limits: Limits = .standard
+  ) throws(FormatError) -> Value {
+    try parse(bytes[...], OpenStepParser(limits: limits))
+  }
+
   /// Writes a list.
   ///
   /// Throws where the format cannot hold the value exactly for every reader of the format: JSON

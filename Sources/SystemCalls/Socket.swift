@@ -144,10 +144,13 @@ public struct Socket: ~Copyable, Sendable {
   /// Waits until there is something to receive, or, where asked for, room to send.
   /// - Returns: false when the deadline passed first.
   public func wait(until deadline: Instant?, sending: Bool = false) -> Bool {
-    var entry = pollfd(fd: number, events: Int16(sending ? POLLIN | POLLOUT : POLLIN), revents: 0)
+    var entry = pollfd(fd: number, events: Int16(sending ? POLLOUT : POLLIN), revents: 0)
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     return poll(&entry, 1, timeout) != 0
   }
+
+  /// The other end can send nothing more; what it has sent before is still received.
+  public func endReceiving() { shutdown(number, CInt(SHUT_RD)) }
 
   /// Both directions end; who waits in `wait`, here or there, is woken.
   public func end() { shutdown(number, CInt(SHUT_RDWR)) }

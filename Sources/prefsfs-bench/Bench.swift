@@ -9,6 +9,7 @@ enum Bench {
   private static let usage = """
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
            prefsfs-bench outside LISTS MOUNT
+           prefsfs-bench start DEFAULTS FILE
            prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT     one step over and over, for a profiler
     """
@@ -17,6 +18,7 @@ enum Bench {
     switch (words.first, words.count) {
     case ("files", 2...): return FileBench.run(Array(words.dropFirst()))
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
+    case ("start", 3): return StartBench.run(words[1], file: words[2])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])
     case ("clients", 2): return ClientBench.run(words[1])

@@ -24,6 +24,7 @@ enum ClientBench {
         setenv(name, "\(directory)/\(name)", 1)
       }
       setenv("PREFSFS_SYSTEM_DIR", directory + "/system", 1)
+      LibraryBench.run(report)
       try reads(directory, report)
       try changes(report)
       try together(report)

@@ -11,6 +11,7 @@ struct Options: Equatable {
   var isDebugging = false
   var showsHelp = false
   var showsVersion = false
+  var showsManual = false
   var isReadOnly = false
   var store: String?
   var style = ValueText.Style.automatic
@@ -52,6 +53,7 @@ struct Options: Equatable {
         rest = []
       case "-h", "--help": showsHelp = true
       case "-V", "--version": showsVersion = true
+      case "--man": showsManual = true
       case "-f": isForeground = true
       case "-d": (isForeground, isDebugging) = (true, true)
       case "-s": break
@@ -64,7 +66,7 @@ struct Options: Equatable {
       default: positional.append(word)
       }
     }
-    if showsHelp || showsVersion { return }
+    if showsHelp || showsVersion || showsManual { return }
     try take(positional)
   }
 
@@ -134,6 +136,13 @@ struct Options: Equatable {
       throw Mistake(description: "-o \(name)= takes \(words.joined(separator: ", "))")
     }
     return choice
+  }
+
+  /// What is printed in the place of mounting.
+  var text: String? {
+    if showsHelp { return Help.page.help }
+    if showsManual { return Help.page.troff }
+    return showsVersion ? Help.version + "\n" : nil
   }
 
   /// The tree's part of the options.

@@ -20,8 +20,8 @@ enum Program {
       log("\(error); see prefsfs -h")
       return .usage
     }
-    if options.showsHelp || options.showsVersion {
-      print(options.showsHelp ? Help.text : Help.version, terminator: options.showsHelp ? "" : "\n")
+    if let text = options.text {
+      print(text, terminator: "")
       return .success
     }
     if options.isForeground || Background.isChild { return mount(options, log) }

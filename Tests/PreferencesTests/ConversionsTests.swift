@@ -23,6 +23,16 @@ import class Preferences.UserDefaults
     Row(name: "a real's text", value: { "1e3" }, string: "1e3", integer: 1, double: 1000),
     Row(name: "a signed text", value: { "-5" }, string: "-5", integer: -5, double: -5),
     Row(name: "hexadecimal text", value: { "0x10" }, string: "0x10"),
+    Row(
+      name: "a real's text, rounded as literals are", value: { "0.3" }, string: "0.3", double: 0.3),
+    Row(
+      name: "a text of many digits", value: { "99999999999999999999" },
+      string: "99999999999999999999", integer: .max, double: 1e20),
+    Row(name: "a point and nothing", value: { "5." }, string: "5.", integer: 5, double: 5),
+    Row(name: "a fraction alone", value: { "+.5e1x" }, string: "+.5e1x", double: 5),
+    Row(name: "an exponent that is none", value: { "2e" }, string: "2e", integer: 2, double: 2),
+    Row(name: "an emoji, at which Foundation ends the program", value: { "😀1" }, string: "😀1"),
+    Row(name: "a sign alone", value: { "-" }, string: "-"),
     Row(name: "YES", value: { "YES" }, string: "YES", bool: true),
     Row(name: "true", value: { "true" }, string: "true", bool: true),
     Row(name: "1", value: { "1" }, string: "1", integer: 1, double: 1, bool: true),

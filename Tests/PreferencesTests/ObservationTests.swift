@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 import class Preferences.UserDefaults
+import PreferenceModel
 @testable import Preferences
+import PropertyList
 
 /// Observations within a process.
 @Suite("Observation") struct ObservationTests {
@@ -25,11 +27,11 @@ import class Preferences.UserDefaults
   }
 
   /// Waits until everything that happened before was looked at.
-  private func settle(_ last: Int) {
+  private func settle() {
     let told = Told()
     let observation = observe("Last", told)
-    defaults.set(last, forKey: "Last")
-    _ = told.lines(1)
+    defaults.set(defaults.integer(forKey: "Last") + 1, forKey: "Last")
+    #expect(told.lines(1).count == 1)
     observation.cancel()
   }
 
@@ -39,21 +41,104 @@ import class Preferences.UserDefaults
     let observation = observe("K", told)
     for value in [1, 1, 2] {
       defaults.set(value, forKey: "K")
-      settle(value)
+      settle()
     }
     defaults.set("2", forKey: "Other")
     defaults.register(defaults: ["K": 5])
     defaults.setPersistentDomain(["K": 6], forName: UserDefaults.globalDomain)
-    settle(10)
+    settle()
     defaults.removeObject(forKey: "K")
-    settle(11)
+    settle()
     defaults.removePersistentDomain(forName: UserDefaults.globalDomain)
-    settle(12)
+    settle()
     #expect(told.lines(4) == ["-1 -> 1 own", "1 -> 2 own", "2 -> 6 own", "6 -> 5 own"])
     observation.cancel()
     defaults.set(9, forKey: "K")
-    settle(13)
+    settle()
     #expect(told.lines(4).count == 4)
+  }
+
+  @Test("somebody else's change is told as his, also where it comes with an own one")
+  func writers() throws {
+    let told = Told()
+    let observation = observe("K", told)
+    let (engine, other) = (defaults.session.engine, Author.unique())
+    func setByOther(_ value: Value) throws {
+      let name = DomainName(ProcessInfo.processInfo.processName)
+      _ = try engine.apply([.set("K", name, value, .unknown)], by: other)
+    }
+    try setByOther(1)
+    settle()
+    defaults.set(2, forKey: "K")
+    settle()
+    let slow = defaults.observe("Slow") { _, _, _ in usleep(200_000) }
+    defaults.set(1, forKey: "Slow")
+    usleep(50_000)
+    defaults.set(3, forKey: "K")
+    try setByOther(4)
+    settle()
+    #expect(told.lines(3) == ["-1 -> 1", "1 -> 2 own", "2 -> 4"])
+    // The same key of another domain is no echo.
+    UserDefaults(domain: "elsewhere", session: defaults.session).set(5, forKey: "K")
+    try setByOther(5)
+    settle()
+    #expect(told.lines(4).last == "4 -> 5")
+    for each in [observation, slow] { each.cancel() }
+  }
+
+  @Test("suites that come and go are told; an observation outlives its UserDefaults")
+  func suites() {
+    let told = Told()
+    defaults.setPersistentDomain(["K": 7], forName: "suite")
+    var other: UserDefaults? = UserDefaults(domain: defaults.domain, session: defaults.session)
+    let observation = other?.observe(PreferenceKey("K", default: -1)) { change in
+      told.add("\(change.old) -> \(change.new)")
+    }
+    other = nil
+    defaults.addSuite(named: "suite")
+    settle()
+    defaults.removeSuite(named: "suite")
+    settle()
+    #expect(told.lines(2) == ["-1 -> 7", "7 -> -1"])
+    observation?.cancel()
+    _ = other
+  }
+
+  @Test("no change after the return of observe is missed; observations come and go on many threads")
+  func races() async {
+    let defaults = defaults
+    await withTaskGroup(of: Bool.self) { group in
+      for thread in 0..<4 {
+        group.addTask {
+          let key = PreferenceKey("K\(thread)", default: 0)
+          for round in 1...200 {
+            let told = Told()
+            let observation = defaults.observe(key) { told.add("\($0.new)") }
+            defaults[key] = round
+            if told.lines(1) != ["\(round)"] { return false }
+            observation.cancel()
+          }
+          return true
+        }
+      }
+      for await isWell in group { #expect(isWell) }
+    }
+  }
+
+  @Test("an object that goes with its observation takes others with it")
+  func cancelling() {
+    final class Holder: Sendable {
+      let observations = Lock<[PreferenceObservation]>([])
+      let defaults: UserDefaults
+      init(_ defaults: UserDefaults) { self.defaults = defaults }
+      deinit { defaults.set(1, forKey: "Gone") }
+    }
+    var holder: Holder? = Holder(defaults)
+    let first = defaults.observe("A") { [holder] _, _, _ in _ = holder }
+    holder?.observations.withLock { $0 = [defaults.observe("B") { _, _, _ in }] }
+    holder = nil
+    first.cancel()
+    #expect(defaults.integer(forKey: "Gone") == 1)
   }
 
   @Test("an observation ends when it goes")
@@ -65,7 +150,7 @@ import class Preferences.UserDefaults
     observation = nil
     _ = observation
     defaults.set(2, forKey: "K")
-    settle(1)
+    settle()
     #expect(told.lines(1).count == 1)
   }
 
@@ -93,7 +178,7 @@ import class Preferences.UserDefaults
     }
     for value in 1...3 {
       defaults[key] = value
-      settle(value)
+      settle()
     }
     #expect(told.lines(3) == ["0 -> 1", "1 -> 2", "2 -> 3"])
     task.cancel()

@@ -113,6 +113,8 @@ import class Preferences.UserDefaults
   func severalKeys() {
     defaults.setValuesForKeys(["A": 1, "B": "x"])
     #expect(defaults.integer(forKey: "A") == 1)
+    defaults.setValuesForKeys(["Home": URL(fileURLWithPath: "/x"), "B": "y"])
+    #expect(defaults.url(forKey: "Home")?.path == "/x")
     defaults.setValuesForKeys(["A": 2, "C": NSNull()])
     #expect(defaults.integer(forKey: "A") == 1)
   }

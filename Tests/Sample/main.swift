@@ -1,4 +1,4 @@
 import Foundation
-import class Preferences.UserDefaults
 
-exit(Sample.run(Array(CommandLine.arguments.dropFirst())))
+let words = Array(CommandLine.arguments.dropFirst())
+if words == ["examples"] { await Examples.run() } else { exit(Sample.run(words)) }

@@ -75,6 +75,12 @@ public final class Sandbox: Sendable {
     return process
   }
 
+  /// Ends a process that was started; SIGTERM may be blocked in what a test starts.
+  public func end(_ process: Process) {
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
   /// inotifywait(1) on paths of the sandbox, its lines in the file `events`; ready when it returns.
   public func watch(_ paths: [String], in directory: String? = nil) throws -> Process {
     let process = Process()

@@ -13,9 +13,15 @@ enum Apply {
     let settings = try declarations(path)
     do throws(EngineError) {
       let store = try StoreView()
-      let intents = try intents(settings, store, options)
-      if !options.isDryRun { try store.apply(intents) }
-      return intents.isEmpty ? 0 : changed
+      let differences = try differences(settings, store, options)
+      if options.isDryRun {
+        let rules = ChangeRules(store.places)
+        for difference in differences { _ = try rules.items(for: difference.intent) }
+      } else {
+        try store.apply(differences.map(\.intent))
+      }
+      for difference in differences { Output.write(difference.line) }
+      return differences.isEmpty ? 0 : changed
     } catch {
       throw Refusal("Could not apply \(path); nothing was changed", error)
     }
@@ -38,29 +44,29 @@ enum Apply {
     return all
   }
 
-  /// What is not as it is declared, each said in a line.
-  private static func intents(
+  /// What is not as it is declared, each with a line that says so.
+  private static func differences(
     _ all: [(domain: DomainName, settings: [Key: Value])], _ store: StoreView, _ options: Options
-  ) throws(EngineError) -> [Intent] {
-    var intents: [Intent] = []
+  ) throws(EngineError) -> [(intent: Intent, line: String)] {
+    var differences: [(intent: Intent, line: String)] = []
     for (domain, settings) in all {
       let target = Target(domain: domain, place: options.isCurrentHost ? .host : nil)
       let view = DomainView(target, store)
       for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
         let old = try view.find(key)?.stored.value
         if old == value { continue }
-        intents.append(view.setting(key, value))
-        say(target, key, old, value, options)
+        let line = line(target, key, old, value, options)
+        differences.append((view.setting(key, value), line))
       }
     }
-    return intents
+    return differences
   }
 
-  private static func say(
+  private static func line(
     _ target: Target, _ key: Key, _ old: Value?, _ new: Value, _ options: Options
-  ) {
+  ) -> String {
     let before = old.map { ValueDescription.line(of: $0, options.isAppleText) } ?? "(none)"
     let after = ValueDescription.line(of: new, options.isAppleText)
-    Output.write("\(target.domain) \(key): \(before) -> \(after)\n")
+    return "\(target.domain) \(key): \(before) -> \(after)\n"
   }
 }

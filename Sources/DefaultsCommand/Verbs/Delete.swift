@@ -17,8 +17,9 @@ enum Delete {
     let found = try refusing(target) { () throws(EngineError) in try view.find(path.key) }
     guard let found, path.find(in: found.stored.value) != nil else { throw notFound(target) }
     if path.entries.isEmpty {
-      _ = try refusing(target) { () throws(EngineError) in
-        try view.store.apply([view.removing(path.key, from: found.location)])
+      try refusing(target) { () throws(EngineError) in
+        try view.store.apply([view.removing(path.key, from: found.location)], target)
+        try removeEmptyDomain(view)
       }
     } else {
       try view.update(path.key) { value throws(Refusal) in try path.changed(value, to: nil) }
@@ -31,7 +32,17 @@ enum Delete {
     for location in view.target.locations where try view.store.places.exists(location) {
       intents.append(.edit(location, .removeDomain))
     }
-    return try !view.store.apply(intents).isEmpty
+    return try !view.store.apply(intents, view.target).isEmpty
+  }
+
+  /// A domain whose last key is gone goes, as on a Mac.
+  static func removeEmptyDomain(_ view: DomainView) throws(EngineError) {
+    guard view.target.domain != .global, try view.contents().isEmpty else { return }
+    do throws(EngineError) {
+      try view.store.apply([.removeDomain(view.target.domain)], view.target)
+    } catch  where [.domainNotEmpty, .noSuchDomain, .heldElsewhere].contains(error.reason) {
+      // Somebody has set a key meanwhile, or the machine has the domain too.
+    }
   }
 
   private static func notFound(_ target: Target, _ error: EngineError? = nil) -> Refusal {
@@ -39,14 +50,14 @@ enum Delete {
   }
 
   /// Apple's command has one message for whatever is in the way.
+  @discardableResult
   private static func refusing<Result>(
     _ target: Target, _ body: () throws(EngineError) -> Result
   ) throws(Refusal) -> Result {
     do throws(EngineError) {
       return try body()
     } catch {
-      let isMissing = [.system(.noSuchFile), .noSuchKey].contains(error.reason)
-      throw notFound(target, isMissing ? nil : error)
+      throw notFound(target, error.isMissing ? nil : error)
     }
   }
 }

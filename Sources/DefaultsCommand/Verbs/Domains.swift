@@ -6,7 +6,7 @@ import PropertyList
 enum Domains {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     try arguments.end()
-    let names = try all().map(\.target.name).dropFirst()
+    let names = try all(arguments.options).map(\.target.name).dropFirst()
     Output.write(names.joined(separator: ", ") + "\n")
   }
 
@@ -16,12 +16,14 @@ enum Domains {
   }
 
   /// The user's domains: the global one, and the others by name.
-  static func all() throws(Refusal) -> [DomainView] {
+  static func all(_ options: Options) throws(Refusal) -> [DomainView] {
+    let place: Place? = options.isCurrentHost ? .host : nil
     do throws(EngineError) {
       let store = try StoreView()
-      let names = try store.places.domains(in: .user).union(store.places.domains(in: .host))
+      var names = try store.places.domains(in: .host)
+      if place == nil { names.formUnion(try store.places.domains(in: .user)) }
       return ([.global] + names.subtracting([.global]).sorted()).map { domain in
-        DomainView(Target(domain: domain, place: nil), store)
+        DomainView(Target(domain: domain, place: place), store)
       }
     } catch {
       throw Refusal("Could not read the domains; exiting", error)
@@ -35,9 +37,9 @@ enum Find {
     let word = try arguments.take()
     try arguments.end()
     var isFound = false
-    for view in try Domains.all() {
+    for view in try Domains.all(arguments.options) {
       let target = view.target
-      let contents = try target.reading { () throws(EngineError) in try view.contents() }
+      guard let contents = view.readableContents() else { continue }
       let isNamed = holds(target.name, word)
       let found = contents.filter { isNamed || matches($0.key, $0.value, word) }
       if found.isEmpty { continue }
@@ -61,6 +63,6 @@ enum Find {
   }
 
   private static func holds(_ text: String, _ word: String) -> Bool {
-    text.lowercased().contains(word.lowercased())
+    !word.isEmpty && text.lowercased().contains(word.lowercased())
   }
 }

@@ -15,24 +15,25 @@ enum Import {
       let view = try DomainView(target)
       let location = Location(target.place ?? .user, target.domain)
       let sets = values.map { view.setting($0.key, $0.value) }
-      return try view.store.apply([.edit(location, .createDomain)] + sets)
+      return try view.store.apply([.edit(location, .createDomain)] + sets, target)
     }
   }
 
   /// The dictionary of a list of any format; `-`: of standard input.
   static func dictionary(_ path: String) throws(Refusal) -> [Key: Value] {
     guard let bytes = ListFile.contents(path) else {
-      throw Refusal("\nCould not read data from \(path)\n")
+      throw Refusal("Could not read data from \(path)")
     }
     let value: Value
     do throws(FormatError) {
-      value = try Document.read(bytes).value
+      value = try Document.read(bytes, limits: .list).value
     } catch {
-      throw Refusal("\nCould not parse property list from \(path) due to \(error)\n")
+      throw Refusal("Could not parse property list from \(path) due to \(error)")
     }
     guard case .dictionary(let values) = value else {
+      let list = ValueDescription.text(of: value, isAppleText: false)
       throw Refusal(
-        "\nProperty list \(path) was not a dictionary\nDefaults have not been changed.\n")
+        "Property list \(list) was not a dictionary\nDefaults have not been changed.")
     }
     return values
   }
@@ -49,14 +50,14 @@ enum Export {
     let values: [Key: Value]
     do throws(EngineError) {
       values = try DomainView(target).contents()
-    } catch  where error.reason == .system(.noSuchFile) {
+    } catch  where error.isMissing {
       throw missing
     } catch {
       throw Refusal("Could not read domain \(target.name); exiting", error)
     }
     if values.isEmpty { throw missing }
     let list = Value.dictionary(values)
-    if path == "-" { return Output.write(xml(list)) }
+    if path == "-" { return Output.write(xml(list.inWholeSeconds)) }
     do throws(SystemError) {
       try ListFile.write(Document.binary(list), to: path)
     } catch {
@@ -72,6 +73,18 @@ extension Export {
   }
 }
 
+extension Value {
+  /// Dates without fractions, as XML lists have them.
+  fileprivate var inWholeSeconds: Value {
+    switch self {
+    case .date(let time): .date(AbsoluteTime(seconds: time.seconds.rounded(.down)))
+    case .array(let elements): .array(elements.map(\.inWholeSeconds))
+    case .dictionary(let pairs): .dictionary(pairs.mapValues(\.inWholeSeconds))
+    default: self
+    }
+  }
+}
+
 /// A list that the user names, which is no preference.
 enum ListFile {
   private static let largest = 1 << 30
@@ -81,11 +94,18 @@ enum ListFile {
     return try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
   }
 
-  /// In one step: nobody finds half of it, and without room the old file stays.
-  static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
+  /// In one step: nobody finds half of it, and without room the old file stays, as do its mode and a link to
+  /// it. What is no regular file (a pipe, a device) is written to.
+  static func write(_ bytes: [UInt8], to name: String) throws(SystemError) {
+    let old = try Files.status(name)
+    if let old, old.st_mode & S_IFMT != S_IFREG {
+      return try Descriptor(opening: name, O_WRONLY).write(bytes)
+    }
+    let path = Files.realPath(name) ?? name
     let temporary = "\(path).\(getpid())"
     do throws(SystemError) {
       try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666).write(bytes)
+      if let old { _ = chmod(temporary, old.st_mode & 0o7777) }
       try Files.rename(temporary, to: path)
     } catch {
       unlink(temporary)

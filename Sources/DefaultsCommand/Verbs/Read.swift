@@ -4,7 +4,7 @@ import PropertyList
 /// `read`, `read-type`.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    if arguments.isEmpty { return try show(try everything(), arguments.options) }
+    if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
     guard let word = arguments.first else {
       let contents = try target.reading { () throws(EngineError) in
@@ -36,18 +36,18 @@ enum Read {
     do throws(EngineError) {
       let found = try DomainView(target).find(path.key)
       if let found, let value = path.find(in: found.stored.value) { return value }
-    } catch  where error.reason != .system(.noSuchFile) {
+    } catch  where !error.isMissing {
       throw Refusal("Could not read domain \(target.name); exiting", error)
     } catch {}
     throw missing
   }
 
-  /// A dictionary of all domains.
-  private static func everything() throws(Refusal) -> Value {
+  /// A dictionary of all domains that can be read.
+  private static func everything(_ options: Options) throws(Refusal) -> Value {
     var all: [Key: Value] = [:]
-    for view in try Domains.all() {
-      let contents = try view.target.reading { () throws(EngineError) in try view.contents() }
-      if !contents.isEmpty { all[Key(view.target.name)] = .dictionary(contents) }
+    for view in try Domains.all(options) {
+      guard let contents = view.readableContents(), !contents.isEmpty else { continue }
+      all[Key(view.target.name)] = .dictionary(contents)
     }
     return .dictionary(all)
   }

@@ -38,7 +38,9 @@ struct Watcher {
     let arrived = Monitor<[Changeset]>([])
     engine.observe(except: nil) { notice in arrived.change { $0.append(notice.changeset) } }
     let domains = if let domain { [domain] } else { Array(try engine.domains()) }
-    for domain in domains { try learn(domain) }
+    for domain in domains {
+      try readable { watcher throws(EngineError) in try watcher.learn(domain) }
+    }
     // Whoever starts a watcher and then makes a change wants to know from when on it is seen.
     Output.write("defaults: watching\n", to: .errors)
     while true {
@@ -47,8 +49,21 @@ struct Watcher {
         return changesets.isEmpty ? nil : changesets
       }
       for changeset in changesets ?? [] {
-        for item in changeset.items { try see(item) }
+        for item in changeset.items {
+          try readable { watcher throws(EngineError) in try watcher.see(item) }
+        }
       }
+    }
+  }
+
+  /// A list that cannot be read is said so; the others go on.
+  private mutating func readable(
+    _ body: (inout Watcher) throws(EngineError) -> Void
+  ) throws(EngineError) {
+    do throws(EngineError) {
+      try body(&self)
+    } catch  where error.reason == .unreadable {
+      Output.write("defaults: \(error)\n", to: .errors)
     }
   }
 

@@ -11,7 +11,7 @@ enum Write {
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }
     if case .value(let value) = form, path.entries.isEmpty {
       try target.writing { () throws(EngineError) in
-        try view.store.apply([view.setting(path.key, value)])
+        try view.store.apply([view.setting(path.key, value)], target)
       }
       return
     }
@@ -49,7 +49,8 @@ enum Write {
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
       if let place = target.place {
-        return try view.store.apply([.replace(Location(place, target.domain), values)])
+        try view.store.apply([.replace(Location(place, target.domain), values)], target)
+        return
       }
       var intents = values.map { view.setting($0.key, $0.value) }
       for location in target.locations {
@@ -57,7 +58,8 @@ enum Write {
           intents.append(.edit(location, .remove(key)))
         }
       }
-      return try view.store.apply(intents + [.edit(Location(.user, target.domain), .createDomain)])
+      try view.store.apply(intents, target)
+      if values.isEmpty { try Delete.removeEmptyDomain(view) }
     }
   }
 }
@@ -70,20 +72,41 @@ enum Rename {
     try arguments.end()
     do throws(EngineError) {
       let view = try DomainView(target)
-      guard let (stored, location) = try view.find(old) else {
-        throw EngineError(.noSuchKey, domain: target.domain, key: old, "there is no such key")
+      for _ in 0..<mostAttempts {
+        if try rename(old, to: new, view) { return }
       }
-      let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
-      if old == new { return }
-      try view.store.apply([
-        .expect(old, location, stored.value), view.removing(old, from: location),
-        view.setting(new, stored.value, text),
-      ])
-    } catch  where [.noSuchKey, .system(.noSuchFile)].contains(error.reason) {
+    } catch  where error.isMissing {
       throw Refusal(
         "Key \(old) does not exist in domain \(target.name); leaving defaults unchanged")
     } catch {
       throw Refusal("Failed to write domain \(target.name)", error)
+    }
+    throw Refusal("Failed to write domain \(target.name)")
+  }
+
+  private static let mostAttempts = 1000
+
+  /// - Returns: whether it is done; false where somebody has changed the key meanwhile.
+  private static func rename(
+    _ old: Key, to new: Key, _ view: DomainView
+  ) throws(EngineError) -> Bool {
+    var intents: [Intent] = []
+    var first: StoredValue?
+    for location in view.target.locations {
+      guard let stored = try view.store.places.find(old, at: location) else { continue }
+      first = first ?? stored
+      intents += [.expect(old, location, stored.value), .edit(location, .remove(old))]
+    }
+    guard let first else {
+      throw EngineError(.noSuchKey, key: old, "there is no such key")
+    }
+    if old == new { return true }
+    let text: WrittenText = first.text.map { .exact($0) } ?? .canonical
+    do throws(EngineError) {
+      try view.store.apply(intents + [view.setting(new, first.value, text)], view.target)
+      return true
+    } catch  where error.reason == .changedMeanwhile {
+      return false
     }
   }
 }

@@ -38,7 +38,7 @@ enum Conversions {
 
   static func integer(_ value: Value) -> Int {
     switch value {
-    case .string(let text): (text as NSString).integerValue
+    case .string(let text): NumberPrefix(text).integer
     case .integer(let number): number.signed.map { Int($0) } ?? .max
     case .real(let number): nearest(number)
     case .boolean(let flag): flag ? 1 : 0
@@ -53,7 +53,7 @@ enum Conversions {
 
   static func double(_ value: Value) -> Double {
     switch value {
-    case .string(let text): (text as NSString).doubleValue
+    case .string(let text): NumberPrefix(text).double
     case .integer(let number): number.double
     case .real(let number): number
     case .boolean, .date, .data, .uid, .array, .dictionary: 0

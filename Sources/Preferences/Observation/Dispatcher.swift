@@ -1,24 +1,19 @@
 internal import PreferenceModel
 internal import PreferenceSearch
 internal import PropertyList
+internal import Synchronization
 internal import SystemCalls
 
 /// Tells observations what has become of their keys, one after the other, on a thread of its own that
 /// begins with the first observation.
 ///
-/// Promises: an observation hears of each change of its key's effective value, with the one before, in order,
-/// and of nothing else. What happens so fast that it is undone before it is looked at is not told.
+/// Promises: an observation hears of each change of its key's effective value from the moment when `add`
+/// returns, with the value before, in order, and of nothing else. What is undone before it is looked at is not
+/// told. A change is told as this process's own only where nobody else's can be in it.
 ///
-/// Threads: any may put; bodies run on the dispatcher's. Locks: the monitor, under which nothing is called.
+/// Threads: any may add, remove and put; bodies run on the dispatcher's, which ends with it. Locks: `starting`,
+/// under which the engine takes an observer; the monitor, under which nothing is called or released.
 final class Dispatcher: Sendable {
-  /// Who wants to know of a key.
-  struct Observation: Sendable {
-    var key: Key
-    var reader: DomainReader
-    var last: Value?
-    var body: @Sendable (Change) -> Void
-  }
-
   /// What has become of an effective value.
   struct Change: Sendable {
     var old: Value?
@@ -26,25 +21,50 @@ final class Dispatcher: Sendable {
     var isOwn: Bool
   }
 
-  /// Something that may change effective values: a key of a domain, or all of it.
-  private struct Event: Sendable {
+  /// Something that may have changed effective values.
+  struct Event: Sendable {
     var domain: DomainName
+    /// nil: any key.
     var key: Key?
-    var isOwn: Bool
+    var maker: Maker
+    /// What it set the key to; nil: it removed it.
+    var value: Value?
   }
 
-  private struct State {
+  /// Who made a change.
+  enum Maker: Sendable {
+    case own
+    case other
+    /// Perhaps nobody: it is only to be looked at.
+    case unknown
+  }
+
+  fileprivate struct Observation: Sendable {
+    var key: Key
+    var reader: DomainReader
+    var last: Value?
+    /// Its first value is being read.
+    var isNew = true
+    /// What this process is making of the key, and nobody else has undone as far as is known.
+    var own: Event?
+    var body: @Sendable (Change) -> Void
+  }
+
+  fileprivate struct State {
     var observations: [UInt64: Observation] = [:]
     var lastNumber: UInt64 = 0
     var events: [Event] = []
-    var isStarted = false
+    var isStopping = false
   }
 
-  private let state = Monitor(State())
+  fileprivate let state = Monitor(State())
+  private let starting = Mutex(false)
   private let engine: SearchEngine
   private let author: Author
 
   init(_ engine: SearchEngine, _ author: Author) { (self.engine, self.author) = (engine, author) }
+
+  deinit { state.change { $0.isStopping = true } }
 
   /// Begins to observe a key.
   /// - Returns: the observation's number.
@@ -52,82 +72,139 @@ final class Dispatcher: Sendable {
     _ key: Key, in domain: DomainName, _ body: @escaping @Sendable (Change) -> Void
   ) -> UInt64 {
     start()
-    let reader = engine.reader(of: domain)
-    // What nobody has read is not announced.
-    let value = try? reader.value(key)
-    return state.withLock { state in
+    let observation = Observation(key: key, reader: engine.reader(of: domain), body: body)
+    let number = state.withLock { state in
       state.lastNumber += 1
-      state.observations[state.lastNumber] = Observation(
-        key: key, reader: reader, last: value, body: body)
+      state.observations[state.lastNumber] = observation
       return state.lastNumber
     }
+    // What nobody has read is not announced; where it cannot be read now, it is news when it can.
+    let value = (try? observation.reader.value(key)) ?? nil
+    state.change { state in
+      state.observations[number]?.last = value
+      state.observations[number]?.isNew = false
+      state.events.append(Event(domain: domain, key: key, maker: .unknown))
+    }
+    return number
   }
 
   /// Ends an observation: its body is called at most for what it is being told of at the moment.
   func remove(_ number: UInt64) {
-    state.withLock { _ = $0.observations.removeValue(forKey: number) }
+    let gone = state.withLock { $0.observations.removeValue(forKey: number) }
+    // What the body holds goes here, without the lock.
+    _ = gone
   }
 
-  /// These keys of the domain may be others.
-  func put(_ keys: [Key], _ domain: DomainName, isOwn: Bool) {
-    put(keys.map { Event(domain: domain, key: $0, isOwn: isOwn) })
-  }
-
-  private func put(_ events: [Event]) {
-    guard state.withLock({ !$0.observations.isEmpty }) else { return }
-    state.change { $0.events += events }
+  /// Has those who observe such keys look at them. Own changes are put before they are made, so that
+  /// whoever sees one early knows whose it is, and after.
+  func put(_ events: [Event]) {
+    state.change { state in
+      for event in events where event.maker != .unknown { state.note(event) }
+      let keys = Set(state.observations.values.map(\.key))
+      state.events += events.filter { event in
+        event.key.map { keys.contains($0) } ?? !keys.isEmpty
+      }
+    }
   }
 
   private func start() {
-    let isFirst = state.withLock { state in
-      defer { state.isStarted = true }
-      return !state.isStarted
-    }
-    guard isFirst else { return }
-    engine.observe(except: nil) { [weak self, author] notice in
-      let isOwn = notice.author == author
-      self?.put(
-        notice.changeset.items.map { item in
-          Event(domain: item.location.domain, key: item.edit.key, isOwn: isOwn)
-        })
-    }
-    do {
-      // It lives as long as the process.
-      _ = try WorkerThread(name: "prefs-observer") { [self] in run() }
-    } catch {
-      Session.note("nothing can be observed: \(error)")
-    }
-  }
-
-  private func run() {
-    while true {
-      let events = state.wait { state -> [Event]? in
-        defer { state.events = [] }
-        return state.events.isEmpty ? nil : state.events
+    starting.withLock { isStarted in
+      if isStarted { return }
+      isStarted = true
+      engine.observe(except: nil) { [weak self, author] notice in
+        self?.put(notice.changeset.items.map { Event($0, notice.author == author ? .own : .other) })
       }
-      for event in events ?? [] { tell(event) }
+      do {
+        let (state, engine) = (state, engine)
+        // Nobody joins it: a body may let the dispatcher go.
+        _ = try WorkerThread(name: "prefs-observer") {
+          while let events = Self.next(state) { Self.tell(events, state, engine) }
+        }
+      } catch {
+        Session.note("nothing can be observed: \(error)")
+      }
     }
   }
+}
 
-  private func tell(_ event: Event) {
-    let concerned = state.withLock { state in
-      state.observations.filter { event.key == nil || event.key == $0.value.key }
+extension Dispatcher.State {
+  /// Who has changed the key last.
+  fileprivate mutating func note(_ event: Dispatcher.Event) {
+    for (number, observation) in observations
+    where observation.key == event.key && observation.reader.domain == event.domain {
+      observations[number]?.own = event.maker == .own ? event : nil
     }
-    for (number, observation) in concerned.sorted(by: { $0.key < $1.key }) {
-      // A list that cannot be read now has not changed anything yet.
+  }
+}
+
+// MARK: - The thread
+
+extension Dispatcher {
+  /// Everything that has happened; nil: the end.
+  private static func next(_ state: Monitor<State>) -> [Event]? {
+    let events = state.wait { state -> [Event]? in
+      if state.isStopping { return [] }
+      defer { state.events = [] }
+      return state.events.isEmpty ? nil : state.events
+    }
+    return events?.isEmpty == false ? events : nil
+  }
+
+  private static func tell(
+    _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine
+  ) {
+    let all = state.withLock { state in
+      state.observations.filter { !$0.value.isNew }.sorted { $0.key < $1.key }
+    }
+    for (number, observation) in all {
+      let suites = engine.suites(of: observation.reader.domain)
+      let concerned = events.filter { $0.concerns(observation.key, observation.reader, suites) }
+      guard !concerned.isEmpty else { continue }
       do throws(EngineError) {
         let new = try observation.reader.value(observation.key)
-        if let change = note(new, number, event.isOwn) { observation.body(change) }
-      } catch {}
+        if let change = note(new, number, concerned, state) { observation.body(change) }
+      } catch  where error.reason == .unreadable {
+        // The list has changed nothing yet; when it is mended there is an event.
+      } catch {
+        state.change { $0.events += concerned }
+        Instant.sleep(milliseconds: retryPause)
+      }
     }
   }
 
+  /// Milliseconds until what could not be read is read again.
+  private static let retryPause: UInt32 = 100
+
   /// - Returns: the change, where there is one.
-  private func note(_ new: Value?, _ number: UInt64, _ isOwn: Bool) -> Change? {
+  private static func note(
+    _ new: Value?, _ number: UInt64, _ events: [Event], _ state: Monitor<State>
+  ) -> Change? {
     state.withLock { state in
       guard let known = state.observations[number], known.last != new else { return nil }
       state.observations[number]?.last = new
+      let own = known.own ?? events.last { $0.maker == .own }
+      let isOwn = !events.contains { $0.maker == .other } && own?.explains(new) == true
       return Change(old: known.last, new: new, isOwn: isOwn)
     }
   }
+}
+
+extension Dispatcher.Event {
+  /// An item of a notice. Volatile places are this process's own.
+  init(_ item: Changeset.Item, _ maker: Dispatcher.Maker) {
+    let isVolatile = [.arguments, .registered].contains(item.location.place)
+    self.init(
+      domain: item.location.domain, key: item.edit.key, maker: isVolatile ? .own : maker)
+    if case .set(_, let value, _) = item.edit { self.value = value }
+  }
+
+  fileprivate func concerns(
+    _ key: Key, _ reader: DomainReader, _ suites: [DomainName]
+  ) -> Bool {
+    guard self.key == nil || self.key == key else { return false }
+    return domain == reader.domain || domain == .global || suites.contains(domain)
+  }
+
+  /// Whether the value may be what this made; a removal shows what other places have.
+  fileprivate func explains(_ new: Value?) -> Bool { value == nil || value == new }
 }

@@ -37,11 +37,10 @@ extension UserDefaults {
     _ key: PreferenceKey<Value>,
     _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
   ) -> PreferenceObservation {
-    observation(of: key.name) { [weak self] change in
-      guard let self else { return }
+    observation(of: key.name) { change in
       body(
         PreferenceChange(
-          old: typed(change.old, key), new: typed(change.new, key), isOwn: change.isOwn))
+          old: key.typed(change.old), new: key.typed(change.new), isOwn: change.isOwn))
     }
   }
 
@@ -76,11 +75,7 @@ public struct PreferenceChanges<Value: PreferenceValue>: AsyncSequence, Sendable
 
   init(_ defaults: UserDefaults, _ key: PreferenceKey<Value>) {
     stream = AsyncStream { continuation in
-      // The stream keeps the observation, and the defaults, as long as somebody waits for it.
-      let observation = defaults.observe(key) { change in
-        _ = defaults
-        continuation.yield(change)
-      }
+      let observation = defaults.observe(key) { change in continuation.yield(change) }
       continuation.onTermination = { _ in observation.cancel() }
     }
   }

@@ -56,12 +56,28 @@ final class Session: Sendable {
   /// Says what was refused.
   static func note(_ sentence: String) { log(sentence) }
 
-  /// Sends a change, and tells observers in this process.
-  func post(_ intents: [Intent], of keys: [Key], in domain: DomainName) {
-    engine.post(intents, by: author) { [dispatcher] error in
-      Self.note(error)
-      dispatcher.put(keys, domain, isOwn: true)
+  /// Sets keys, or removes them (nil), and tells observers in this process.
+  func post(_ values: [Key: Value?], in domain: DomainName) {
+    let intents = values.map { key, value -> Intent in
+      value.map { .set(key, domain, $0, .unknown) } ?? .remove(key, domain)
     }
-    dispatcher.put(keys, domain, isOwn: true)
+    let events = values.map { key, value in
+      Dispatcher.Event(domain: domain, key: key, maker: .own, value: value)
+    }
+    dispatcher.put(events)
+    engine.post(intents, by: author) { [weak dispatcher] error in
+      if let error { Self.note(error) }
+      dispatcher?.put(
+        values.keys.map { Dispatcher.Event(domain: domain, key: $0, maker: .unknown) })
+    }
+    dispatcher.put(events)
+  }
+
+  /// Changes the suites of a domain, and has observers look again.
+  func changeSuites(
+    of domain: DomainName, _ change: @Sendable (inout [DomainName]) -> Void
+  ) {
+    engine.changeSuites(of: domain, change)
+    dispatcher.put([Dispatcher.Event(domain: domain, maker: .own)])
   }
 }

@@ -34,7 +34,7 @@ extension UserDefaults {
   /// The value of a key; setting it does not wait. A value that cannot be encoded is refused and logged
   /// (``set(_:for:)`` throws then).
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
-    get { typed(value(key.name), key) }
+    get { key.typed(value(key.name)) }
     set {
       do {
         try set(newValue, for: key)
@@ -54,9 +54,12 @@ extension UserDefaults {
 
   /// Removes a key: its default is read, or what another place has.
   public func remove<Value>(_ key: PreferenceKey<Value>) { removeObject(forKey: key.name) }
+}
 
-  func typed<Value>(_ found: PropertyList.Value?, _ key: PreferenceKey<Value>) -> Value {
-    found.flatMap { Value.value(from: $0) } ?? key.defaultValue
+extension PreferenceKey {
+  /// What is read where that is found.
+  func typed(_ found: PropertyList.Value?) -> Value {
+    found.flatMap { Value.value(from: $0) } ?? defaultValue
   }
 }
 

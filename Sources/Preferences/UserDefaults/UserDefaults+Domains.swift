@@ -30,14 +30,16 @@ extension UserDefaults {
   /// was added comes first.
   public func addSuite(named suiteName: String) {
     let suite = DomainName(suiteName)
-    let others = session.engine.suites(of: domain).filter { $0 != suite }
-    session.engine.setSuites(others + [suite], of: domain)
+    session.changeSuites(of: domain) { suites in
+      suites.removeAll { $0 == suite }
+      suites.append(suite)
+    }
   }
 
   /// Takes a domain out of the search list.
   public func removeSuite(named suiteName: String) {
     let suite = DomainName(suiteName)
-    session.engine.setSuites(session.engine.suites(of: domain).filter { $0 != suite }, of: domain)
+    session.changeSuites(of: domain) { suites in suites.removeAll { $0 == suite } }
   }
 }
 

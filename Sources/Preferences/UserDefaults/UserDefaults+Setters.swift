@@ -44,25 +44,25 @@ extension UserDefaults {
 
   /// Removes the key from the user's list (the host's, if it stands there). Another place may still have it:
   /// then its value is read.
-  public func removeObject(forKey defaultName: String) {
-    change([.remove(Key(defaultName), domain)], [Key(defaultName)])
-  }
+  public func removeObject(forKey defaultName: String) { change([Key(defaultName): nil]) }
 
   /// Sets several keys in one message and as one transaction: all of them or, where one is refused, none.
   public func setValuesForKeys(_ keyedValues: [String: Any]) {
-    guard let values = Objects.values(keyedValues) else {
-      return Session.note("\(domain): an object is no property list; nothing was set")
+    var values: [Key: Value?] = [:]
+    for (name, object) in keyedValues {
+      guard let value = (object as? URL).map(ArchivedURL.value) ?? Objects.value(object) else {
+        return Session.note(
+          "\(domain) \(name): a \(type(of: object)) is no property list; nothing was set")
+      }
+      values[Key(name)] = value
     }
-    change(values.map { .set($0.key, domain, $0.value, .unknown) }, Array(values.keys))
+    change(values)
   }
 
-  func set(_ value: Value, _ name: String) {
-    let key = Key(name)
-    change([.set(key, domain, value, .unknown)], [key])
-  }
+  func set(_ value: Value, _ name: String) { change([Key(name): value]) }
 
-  private func change(_ intents: [Intent], _ keys: [Key]) {
-    session.post(intents, of: keys, in: domain)
+  private func change(_ values: [Key: Value?]) {
+    session.post(values, in: domain)
     noteChange()
   }
 }

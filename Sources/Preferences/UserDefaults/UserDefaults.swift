@@ -65,7 +65,7 @@ public final class UserDefaults: Sendable {
   public class func resetStandardUserDefaults() {
     standard.synchronize()
     let session = Session.shared
-    session.engine.setSuites([], of: Session.ownDomain)
+    session.changeSuites(of: Session.ownDomain) { $0 = [] }
     session.engine.argumentValues = ArgumentDomain.parse(Session.arguments)
     present.withLock { $0 = UserDefaults() }
   }

@@ -47,6 +47,9 @@ public struct Limits: Sendable {
   /// The limits above.
   public static let standard = Limits()
 
+  /// For a list whose values become preferences: a domain's list with them stays within `standard`.
+  public static let list = Limits(depth: 501)
+
   /// For the text of one value: a list that holds the value must stay within `standard`.
-  static let text = Limits(depth: 500, count: 5_000_000, size: 16 << 20)
+  public static let text = Limits(depth: 500, count: 5_000_000, size: 16 << 20)
 }

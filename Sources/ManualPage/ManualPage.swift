@@ -1,0 +1,90 @@
+/// What a program says of itself: its help and its manual page, from one table.
+public struct ManualPage: Sendable {
+  /// A form of the command line, an option or a file, and what it does or is.
+  public struct Form: Sendable {
+    let words: String
+    let meaning: String
+
+    /// A form and its meaning, one line of at most 60 characters or so.
+    public init(_ words: String, _ meaning: String) {
+      (self.words, self.meaning) = (words, meaning)
+    }
+  }
+
+  /// Forms below one title.
+  public struct Section: Sendable {
+    let title: String
+    let forms: [Form]
+
+    /// A section.
+    public init(_ title: String, _ forms: [Form]) { (self.title, self.forms) = (title, forms) }
+  }
+
+  private let name: String
+  private let number: Int
+  private let summary: String
+  private let synopsis: String
+  private let description: String
+  private let sections: [Section]
+  private let files: Section
+  private let related: [String]
+
+  /// A page.
+  /// - Parameters:
+  ///   - number: the section of the manual.
+  ///   - summary: what it does, as the end of a sentence.
+  ///   - description: paragraphs, kept apart by an empty line; for the page alone.
+  ///   - files: for the page alone.
+  ///   - related: other pages, e.g. `fusermount3(1)`.
+  public init(
+    _ name: String, _ number: Int, _ summary: String, synopsis: String, description: String,
+    sections: [Section], files: [Form], related: [String]
+  ) {
+    (self.name, self.number, self.summary) = (name, number, summary)
+    (self.synopsis, self.description, self.sections) = (synopsis, description, sections)
+    (self.files, self.related) = (Section("Files", files), related)
+  }
+
+  /// What `--help` prints.
+  public var help: String {
+    let first = summary.prefix(1).uppercased() + summary.dropFirst()
+    let parts = sections.map { section in
+      let width = min(30, (section.forms.map(\.words.utf8.count).max() ?? 0) + 2)
+      let lines = section.forms.map { form in
+        let space = String(repeating: " ", count: max(2, width - form.words.utf8.count))
+        return "  \(form.words)\(space)\(form.meaning)\n"
+      }
+      return "\(section.title):\n\(lines.joined())"
+    }
+    return "usage: \(synopsis)\n\n\(first).\n\n\(parts.joined(separator: "\n"))"
+  }
+
+  /// The page as troff, for man(1).
+  public var troff: String {
+    let paragraphs = description.split(separator: "\n\n").map { Self.escaped(String($0)) }
+    let parts = (sections + [files]).map { section in
+      ".SH \(section.title.uppercased())\n"
+        + section.forms.map { form in
+          ".TP\n.B \(Self.escaped(form.words))\n\(Self.escaped(form.meaning)).\n"
+        }.joined()
+    }
+    let others = related.map { page in ".BR " + page.replacing("(", with: " (") }
+    return """
+      .TH \(name.uppercased()) \(number)
+      .SH NAME
+      \(name) \\- \(Self.escaped(summary))
+      .SH SYNOPSIS
+      .B \(Self.escaped(synopsis))
+      .SH DESCRIPTION
+      \(paragraphs.joined(separator: "\n.PP\n"))
+      \(parts.joined()).SH SEE ALSO
+      \(others.joined(separator: ",\n"))
+
+      """
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("'", with: "\\(aq")
+      .replacing("\"", with: "\\(dq")
+  }
+}

@@ -1,0 +1,54 @@
+/// The decimal number that a text begins with, as NSString's integerValue and doubleValue read it: blanks, a sign,
+/// digits, and for a double a fraction and an exponent. Foundation's own ends the program on Linux where the text
+/// begins with a character beyond U+FFFF, and rounds 0.3 wrongly.
+struct NumberPrefix {
+  private var rest: Substring.UTF8View
+  private var text = ""
+
+  init(_ string: String) {
+    rest = Substring(string).utf8.drop { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { take() }
+    takeDigits()
+  }
+
+  /// The whole number; the nearest that fits where it is too large, 0 where there is none.
+  var integer: Int {
+    if let number = Int(text) { return number }
+    guard text.utf8.contains(where: isDigit) else { return 0 }
+    return text.hasPrefix("-") ? .min : .max
+  }
+
+  /// The number, correctly rounded; 0 where there is none.
+  var double: Double {
+    var prefix = self
+    if prefix.rest.first == UInt8(ascii: ".") {
+      prefix.take()
+      prefix.takeDigits()
+    }
+    guard prefix.text.utf8.contains(where: isDigit) else { return 0 }
+    return prefix.withExponent ?? Double(prefix.text) ?? 0
+  }
+
+  private var withExponent: Double? {
+    var prefix = self
+    guard let sign = prefix.rest.first, sign | 0x20 == UInt8(ascii: "e") else { return nil }
+    prefix.take()
+    if let sign = prefix.rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
+      prefix.take()
+    }
+    prefix.takeDigits()
+    return Double(prefix.text)
+  }
+
+  private mutating func take() {
+    if let byte = rest.popFirst() { text.unicodeScalars.append(Unicode.Scalar(byte)) }
+  }
+
+  private mutating func takeDigits() {
+    while let byte = rest.first, isDigit(byte) { take() }
+  }
+
+  private func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}

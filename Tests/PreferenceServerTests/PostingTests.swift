@@ -1,0 +1,172 @@
+import Foundation
+import PreferenceClient
+import PreferenceModel
+import PreferenceProtocol
+import PreferenceSearch
+import PreferenceServer
+import PropertyList
+import Support
+import Synchronization
+import SystemCalls
+import Testing
+
+private let author = Author(number: 5)
+private let user = Location(.user, "d")
+
+/// Changes that are not waited for, over changes of owners. The environment names the sandbox's directories.
+@Suite("Posted changes", .serialized) struct PostingTests {
+  private func withOwner(
+    _ body: (Sandbox, Surroundings, OwnedStore) throws -> Void
+  ) throws {
+    try withSandbox { sandbox in
+      for name in ["XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PREFSFS_SYSTEM_DIR"] {
+        setenv(name, sandbox.environment[name] ?? "", 1)
+      }
+      let surroundings = Surroundings(store: sandbox.config)
+      try body(sandbox, surroundings, try own(surroundings))
+    }
+  }
+
+  private func own(_ surroundings: Surroundings) throws -> OwnedStore {
+    try OwnedStore(surroundings, writeback: 3600) { _ in }
+  }
+
+  private func set(_ key: Key, _ value: Value) -> Intent { .set(key, "d", value, .unknown) }
+
+  @Test("what is posted is read at once, by readers too, and is everybody's soon")
+  func readAtOnce() throws {
+    try withOwner { _, surroundings, owner in
+      defer { owner.close() }
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      defer { member.close() }
+      let engine = SearchEngine(places: member)
+      let reader = engine.reader(of: "d")
+      #expect(try reader.value("K") == nil)
+      for number in 0..<300 as Range<Int64> {
+        engine.post([set("K", .integer(WideInteger(number)))], by: author) { _ in }
+        #expect(try reader.value("K") == .integer(WideInteger(number)))
+        #expect(try engine.keys(of: "d").contains("K"))
+        engine.post([.remove("K", "d")], by: author) { _ in }
+        #expect(try reader.value("K") == nil)
+        #expect(try !engine.keys(of: "d").contains("K"))
+      }
+      engine.post([set("K", "last")], by: author) { _ in }
+      try engine.synchronize()
+      #expect(try owner.places.find("K", at: user)?.value == "last")
+      #expect(try reader.value("K") == "last")
+    }
+  }
+
+  @Test("a refused one is told, and readers have the value that stands")
+  func refused() throws {
+    try withOwner { sandbox, surroundings, owner in
+      defer { owner.close() }
+      sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(K='forced')")
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      defer { member.close() }
+      let engine = SearchEngine(places: member)
+      let reader = engine.reader(of: "d")
+      #expect(try reader.value("K") == "forced")
+      let told = Mutex<[EngineError.Reason]>([])
+      for key in ["K", "Free"] as [Key] {
+        engine.post([set(key, "mine")], by: author) { error in
+          if let error { told.withLock { $0.append(error.reason) } }
+        }
+      }
+      #expect(try reader.value("K") == "forced")
+      let large = Value.data([UInt8](repeating: 0, count: Request.largest))
+      engine.post([set("Large", large)], by: author) { error in
+        if let error { told.withLock { $0.append(error.reason) } }
+      }
+      try engine.synchronize()
+      #expect(told.withLock { $0.count } == 2)
+      #expect(told.withLock { $0.contains(.forced) && $0.contains(.system(.fileTooLarge)) })
+      #expect(try reader.value("Large") == nil)
+      #expect(try reader.value("Free") == "mine")
+    }
+  }
+
+  @Test("while there is no owner they wait; the next one has them, in their order, and once")
+  func overOwners() throws {
+    try withOwner { _, surroundings, first in
+      _ = try first.places.apply([set("Old", 1)], by: author)
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      defer { member.close() }
+      let engine = SearchEngine(places: member)
+      let reader = engine.reader(of: "d")
+      #expect(try reader.value("Old") == 1)
+      first.close()
+      let next = Mutex<OwnedStore?>(nil)
+      let thread = try WorkerThread(name: "next") {
+        Instant.sleep(milliseconds: 300)
+        let owner = try? OwnedStore(surroundings, writeback: 3600) { _ in }
+        next.withLock { $0 = owner }
+      }
+      // The first waits for the next owner, and has been sent when it returns.
+      engine.post([set("K", 1)], by: author) { _ in }
+      #expect(try reader.value("K") == 1)
+      engine.post([.remove("Old", "d"), set("K", 2)], by: author) { _ in }
+      thread.join()
+      let second = try #require(next.withLock { $0 })
+      defer { second.close() }
+      try engine.synchronize()
+      #expect(try second.places.find("K", at: user)?.value == 2)
+      #expect(try second.places.find("Old", at: user) == nil)
+    }
+  }
+
+  @Test(
+    "an owner who gets a row of them again carries out none of it twice, whatever each had done")
+  func repeated() throws {
+    try withOwner { _, surroundings, first in
+      let origin = { (serial: UInt64) in Origin(client: 77, serial: serial | Origin.ordered) }
+      let row: [[Intent]] = [
+        [.remove("K", "d")], [set("K", 1)], [set("K", 1)], [set("Other", 1)],
+      ]
+      let never = Instant(nanoseconds: .max)
+      func send(_ places: any PersistentPlaces) {
+        for (index, intents) in row.enumerated() {
+          // The removal of what is not there is refused, every time.
+          _ = try? (places as? Member)?.apply(
+            intents, by: author, origin: origin(UInt64(index + 1)), until: never)
+        }
+      }
+      let member = try Member(
+        surroundings,
+        Member.Ways(own: { () throws(EngineError) in
+          let store = try OwnedStore(surroundings, writeback: 3600) { _ in }
+          return Member.Owned(
+            places: store.places, loaded: { store.loaded }, close: { store.close() })
+        })
+      ) { _ in }
+      defer { member.close() }
+      let serve = { (index: Int) in
+        _ = try? first.places.serve(
+          row[index], by: author, origin: origin(UInt64(index + 1)), until: never)
+      }
+      for index in row.indices { serve(index) }
+      _ = try first.places.apply([set("K", 9)], by: author)
+      for index in row.indices { serve(index) }
+      #expect(try first.places.find("K", at: user)?.value == 9, "the same owner")
+      first.close()
+      send(member)
+      #expect(try member.find("K", at: user)?.value == 9, "the next owner")
+    }
+  }
+
+  @Test("an owner that ends in order carries out what lay in his socket")
+  func orderlyEnd() throws {
+    try withOwner { _, surroundings, first in
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      let engine = SearchEngine(places: member)
+      let text = Value.string(String(repeating: "x", count: 100_000))
+      for number in 0..<20 { engine.post([set(Key("K\(number)"), text)], by: author) { _ in } }
+      // As the end of its process would: no answer is waited for.
+      member.close()
+      first.close()
+      let second = try own(surroundings)
+      defer { second.close() }
+      #expect(try second.places.keys(at: user).count == 20)
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Support
+import Testing
+
+/// Every example of the README and of the articles: what a shell session shows is what it prints, and what is
+/// Swift is compiled and run.
+@Suite("Documentation") struct DocumentationTests {
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+  private static let catalogue = "Sources/Preferences/Preferences.docc/"
+  static let articles = ["Preferences", "ComingFromUserDefaults"].map { catalogue + $0 + ".md" }
+  static let sessions =
+    ["README.md"]
+    + ["Preferences", "PreferencesInScripts", "PreferencesOfMachines"].map {
+      catalogue + $0 + ".md"
+    }
+
+  private static func text(_ path: String) throws -> String {
+    try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+  }
+
+  /// The blocks of a language.
+  private static func blocks(_ language: String, of path: String) throws -> [[String]] {
+    let parts = try text(path).components(separatedBy: "```\(language)\n").dropFirst()
+    return parts.compactMap {
+      $0.components(separatedBy: "\n```").first?.components(separatedBy: "\n")
+    }
+  }
+
+  // MARK: - Swift
+
+  @Test("the Swift of the articles is the examples' that are compiled", arguments: articles)
+  func compiled(_ article: String) throws {
+    let lines = { (text: String) in
+      text.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        .filter { !$0.isEmpty && !$0.hasPrefix("import ") }
+    }
+    let examples = lines(try Self.text("Tests/Sample/Examples.swift")).joined(separator: "\n")
+    let blocks = try Self.blocks("swift", of: article)
+    #expect(!blocks.isEmpty)
+    for block in blocks {
+      let text = lines(block.joined(separator: "\n")).joined(separator: "\n")
+      #expect(examples.contains(text), "\(text)")
+    }
+  }
+
+  @Test("the examples run")
+  func examples() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell("$SAMPLE examples")
+      #expect(outcome.output == "800 -> 1024, by us\n", "\(outcome)")
+      #expect(outcome.status == 0)
+    }
+  }
+
+  @Test("the README's program reads what echo has set in a mount, and hears of the next echo")
+  func program() throws {
+    let block = try #require(try Self.blocks("swift", of: "README.md").first)
+    let source = try Self.text("Tests/Example/Editor.swift")
+    #expect(source == block.joined(separator: "\n") + "\n")
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("mkdir $M/tab-editor; echo 8 > $M/tab-editor/TabWidth")
+      let editor = try sandbox.start("exec stdbuf -oL tab-editor > $C/../told 2>&1")
+      defer { sandbox.end(editor) }
+      sandbox.waitUntil("grep -q 'tabs are 8 wide' $C/../told; sleep 0.2")
+      sandbox.shell("echo 2 > $M/tab-editor/TabWidth")
+      sandbox.waitUntil("grep -q 'now they are 2 wide' $C/../told")
+    }
+  }
+
+  // MARK: - Shell
+
+  /// What makes a session the same everywhere.
+  private static let prelude = """
+    exec 2>&1
+    unset XDG_CONFIG_HOME; cd; mkdir Preferences .config
+    sudo() { "$@"; }
+    ls() { command ls -CT0 "$@"; }
+    defaults write -g AppleLanguages -array de en
+    defaults write prefs-sample TabWidth -int 8; defaults write prefs-sample Frame '{height=600;}'
+    defaults write prefs-sample Frame -dict height -int 600 width -int 1024
+    $PREFSFS ~/Preferences
+    """
+
+  /// What has to be there before the session of a file.
+  private static let preparations = [
+    "README.md": "defaults delete prefs-sample; defaults write com.example.editor TabWidth -int 4",
+    catalogue + "PreferencesOfMachines.md": "mkdir Preferences/com.example.editor",
+  ]
+
+  @Test("a session prints what it shows", arguments: sessions)
+  func session(_ path: String) throws {
+    let lines = try Self.blocks("console", of: path).filter { block in
+      !block.contains { $0.contains("scripts/") }
+    }.joined()
+    #expect(!lines.isEmpty)
+    try withSandbox { sandbox in
+      defer { sandbox.shell("fusermount3 -u -z \(sandbox.root)/home/Preferences") }
+      let (home, system) = (sandbox.root + "/home", sandbox.system)
+      let commands = lines.map { line in
+        guard line.hasPrefix("$ ") else { return "" }
+        return "echo '\(line.replacing("'", with: "'\\''"))'\n\(line.dropFirst(2))"
+      }
+      let script = [Self.prelude, Self.preparations[path] ?? "", "echo BEGIN"] + commands
+      let outcome = sandbox.shell(
+        script.joined(separator: "\n").replacing("/etc/preferences", with: system))
+      let printed = outcome.output.components(separatedBy: "BEGIN\n").last ?? ""
+      let expected = lines.joined(separator: "\n") + "\n"
+      #expect(
+        printed.replacing(home, with: "~").replacing(system, with: "/etc/preferences")
+          .replacing(#/(/bin/)?bash: line [0-9]+: /#, with: "bash: ")
+          .replacing(#/\.[0-9A-F-]{36}\./#, with: ".HOST.")
+          == expected.replacing("/home/ada", with: "~"))
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Preferences
+
+import class Preferences.UserDefaults
+
+// The Swift of the documentation, line by line: DocumentationTests compares. `examples` runs it.
+
+extension PreferenceKey<Frame> {
+  static var frame: Self { Self("Frame", default: Frame()) }
+}
+
+struct Frame: Codable, PreferenceValue {
+  var width = 800
+  var height = 600
+}
+
+enum Examples {
+  static func run() async {
+    @Preference("TabWidth") var tabWidth = 4
+    tabWidth = 8
+    let told = Task {
+      for await change in UserDefaults.standard.changes(of: .frame) {
+        print("\(change.old.width) -> \(change.new.width)\(change.isOwn ? ", by us" : "")")
+      }
+    }
+    try? await Task.sleep(for: .milliseconds(200))
+    UserDefaults.standard[.frame].width = 1024
+    try? await Task.sleep(for: .milliseconds(200))
+    told.cancel()
+    inMemory()
+    likeFoundation()
+    UserDefaults.standard.synchronize()
+  }
+
+  private static func inMemory() {
+    let defaults = UserDefaults.inMemory()
+    defaults[.frame] = Frame(width: 1, height: 1)
+    precondition(defaults[.frame].width == 1)
+  }
+
+  private static func likeFoundation() {
+    let defaults = UserDefaults.standard
+    defaults.register(defaults: ["TabWidth": 4])
+    defaults.set(8, forKey: "TabWidth")
+    defaults.set(URL(fileURLWithPath: "/tmp/x"), forKey: "Recent")
+    let width = defaults.integer(forKey: "TabWidth")
+    defaults.setValuesForKeys(["Width": 800, "Height": 600])
+    precondition(width == 8 && defaults.integer(forKey: "Height") == 600)
+  }
+}
