@@ -3,6 +3,11 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
+/// The mount's program needs libfuse at run time, but not the toolchain.
+let carriesRuntime: [LinkerSetting] = [
+  .unsafeFlags(["-static-stdlib"], .when(configuration: .release))
+]
+
 /// Programs that start often and use no shared library but the C library: linked statically, such a one
 /// starts in a quarter of the time.
 let startsFast: [LinkerSetting] = [
@@ -18,7 +23,7 @@ let package = Package(
     .executable(name: "prefsfs", targets: ["prefsfs"]),
     .executable(name: "prefsd", targets: ["prefsd"]),
     .executable(name: "defaults", targets: ["defaults"]),
-    .library(name: "Preferences", targets: ["Preferences"]),
+    .library(name: "Preferences", targets: ["Preferences", "PropertyList"]),
   ],
   targets: [
     // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
@@ -90,7 +95,7 @@ let package = Package(
         "FUSEDriver", "PreferenceTree", "PreferenceServer", "PreferenceClient",
         "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
         "ManualPage",
-      ], swiftSettings: strict),
+      ], swiftSettings: strict, linkerSettings: carriesRuntime),
     .executableTarget(
       name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,
       linkerSettings: startsFast),

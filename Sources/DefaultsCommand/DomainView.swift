@@ -13,7 +13,8 @@ struct StoreView {
 
   /// - Parameter directory: the store's; nil: the user's own.
   init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
-    if let directory, !Files.isDirectory(directory) {
+    let machine = Surroundings().systemDirectory + "/"
+    if let directory, !Files.isDirectory(directory), !directory.hasPrefix(machine) {
       throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
     places = try Member(clientOf: Surroundings(store: directory), isBrief: isBrief) { line in

@@ -78,7 +78,10 @@ enum Manual {
 
     It reads and writes the user's own lists: of a key that stands in the list of this host, that;
     -currentHost names the host's list outright, a path the list of that path. What an administrator forces
-    cannot be written; explain shows it.
+    cannot be written; explain shows it, and whatever else a program reads: read, export and find show the
+    user's own lists alone.
+
+    -host takes this host only. Where no mount owns the store, prefsd must be in PATH, or beside defaults.
 
     Text is printed as UTF-8. With --apple-text it is escaped as macOS does it.
     """

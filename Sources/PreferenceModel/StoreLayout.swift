@@ -45,6 +45,12 @@ public struct StoreLayout: Sendable {
     return name + host + Self.suffix
   }
 
+  /// Whether a place's lists are read by every user: those of the machine, also where they were named as a
+  /// store of their own.
+  package func isEverybodys(_ place: Place) -> Bool {
+    place.isEverybodys || (userDirectory + "/").hasPrefix(systemDirectory + "/")
+  }
+
   /// The lists of a location, the one whose keys win first; only managed ones are two.
   public func paths(_ location: Location) -> [String] {
     let name = fileName(location)

@@ -216,8 +216,8 @@ final class Connection: Sendable {
   ) throws(ProtocolError) {
     guard version == Request.version, client != 0, let file = server.number.descriptor else {
       throw ProtocolError(
-        "it speaks version \(version) of the messages, this program \(Request.version); "
-          + "use programs of one version")
+        "the program speaks version \(version) of the messages, the owner of the store "
+          + "\(Request.version); end the mounts and prefsd of the older version")
     }
     let places = server.places
     state.withLock { state in

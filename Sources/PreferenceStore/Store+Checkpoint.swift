@@ -102,7 +102,7 @@ extension Store {
   private func write(_ domain: Domain, _ location: Location) throws(SystemError) -> Written {
     let file = ListFile(path: layout.path(location))
     let directory = Files.parent(of: file.path)
-    try Files.makeDirectories(directory, mode: location.place.isEverybodys ? 0o755 : 0o700)
+    try Files.makeDirectories(directory, mode: layout.isEverybodys(location.place) ? 0o755 : 0o700)
     let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
     _ = try lock.lockExclusively(waiting: true)
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
@@ -144,7 +144,7 @@ extension Store {
   ) throws(SystemError) {
     let (bytes, format) = encode(written, location)
     let base = written.base
-    let mode: mode_t = location.place.isEverybodys ? 0o644 : 0o600
+    let mode: mode_t = layout.isEverybodys(location.place) ? 0o644 : 0o600
     written.format = format
     written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in
       try write(base, identity: identity, location)

@@ -32,7 +32,7 @@ enum Help {
     Form("-o new=infer", "a new key's type follows from its text; new=string: a string"),
     Form("-o list=own", "listings show a domain's own keys; list=all: inherited too"),
     Form("-o writeback=SECS", "rewrite a changed list after so many seconds (1)"),
-    Form("-o uid=,gid=,umask=", "and allow_other, and the other options of FUSE"),
+    Form("-o uid=,gid=,umask=", "and allow_other (see fuse.conf), and others of FUSE"),
   ]
 
   private static let files = [

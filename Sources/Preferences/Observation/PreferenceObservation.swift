@@ -28,11 +28,14 @@ public final class PreferenceObservation: Sendable {
 }
 
 extension UserDefaults {
-  /// Calls the body for each change of a key's effective value from now on, whoever made it: this process,
-  /// another one, a mount, an editor that changed the list. What does not change the value is silent.
+  /// Calls the body when a key's effective value is another than it was last told, from now on, whoever
+  /// changed it: this process, another one, a mount, an editor that changed the list.
   ///
-  /// The body runs on a thread of this library's own, one at a time, in the order of the changes; what it
-  /// reads is at least as new as what it was told of. The counterpart of key-value observing.
+  /// Changes that follow each other quickly are told as one, from the first old value to the last new one; what is
+  /// undone at once is not told. All bodies run on one thread of the library's: one that blocks holds up the
+  /// others. What a body reads is at least as new as what it was told of. Keep the result: the observation ends
+  /// with it. The call reads the value, and waits for the owner as a read does. The counterpart of key-value
+  /// observing.
   public func observe<Value>(
     _ key: PreferenceKey<Value>,
     _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
@@ -62,7 +65,8 @@ extension UserDefaults {
     return PreferenceObservation(dispatcher, dispatcher.add(Key(name), in: domain, body))
   }
 
-  /// The changes of a key's effective value from the moment of the call, as a sequence that does not end.
+  /// The changes of a key's effective value from the moment of the call, as a sequence that does not end. What
+  /// is not taken yet is kept, without a limit.
   public func changes<Value>(of key: PreferenceKey<Value>) -> PreferenceChanges<Value> {
     PreferenceChanges(self, key)
   }

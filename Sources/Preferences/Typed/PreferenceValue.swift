@@ -12,6 +12,8 @@ public import PropertyList
 ///
 /// Reading is strict: what is no value of the type is not taken for one (a key then has its default). Text is
 /// taken at its word, all of it, because arguments of a command line are text.
+///
+/// A type that is not Codable says itself what stands for it, and imports `PropertyList` for that.
 public protocol PreferenceValue: Sendable {
   /// The value that a property list stands for; nil: it stands for none of this type.
   static func value(from propertyList: PropertyList.Value) -> Self?

@@ -97,7 +97,8 @@ extension UserDefaults {
     return values.isEmpty ? nil : Objects.dictionary(values)
   }
 
-  /// Gives a domain in the user's list these keys and no others, as one transaction. It waits for the answer.
+  /// Gives a domain in the user's list these keys and no others, as one transaction. It waits for the
+  /// answer, 5 s at most; what fails is logged, and nothing is changed.
   /// The names of volatile domains are refused.
   public func setPersistentDomain(_ domain: [String: Any], forName domainName: String) {
     guard let values = Objects.values(domain) else {

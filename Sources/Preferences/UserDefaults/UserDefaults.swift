@@ -11,12 +11,15 @@ internal import PropertyList
 /// if the key stands there).
 ///
 /// - A read of what has not changed makes no system call; it costs some 40 ns, and the conversion. It is no
-///   older than any change that had returned, in any process of the user, when it began.
-/// - A setter does not wait: when it returns, the change has left the program, which may end or be killed
-///   without losing it, and is what the next read gives. ``synchronize()`` waits for the disk and
-///   for every process and mount.
-/// - What is refused (a key that an administrator forces, an object that is no property list) is logged to
-///   standard error, with domain, key and reason, and changes nothing.
+///   older than what this process has set, and what a file's write(2), `defaults` or ``synchronize()`` had
+///   answered, in any process of the user, when it began.
+/// - A setter does not wait: when it returns, the change is with the owner of the store, who carries it out
+///   though this program ends or is killed, and is what the next read here gives. Where there is no owner, or he
+///   takes nothing, it waits, 5 s at most, as the first use does. ``synchronize()`` waits for the disk and for
+///   every process and mount.
+/// - What is refused (a key that an administrator forces, an object that is no property list, more than 48 MiB)
+///   is logged to standard error, with domain, key and reason, perhaps after the setter has returned, and
+///   changes nothing.
 /// - Any thread may call anything.
 ///
 /// Use it in the place of Foundation's with `import class Preferences.UserDefaults`. The conversions of its
@@ -71,8 +74,8 @@ public final class UserDefaults: Sendable {
   }
 
   /// Waits until every change that this process has made is on the disk, and every process and mount
-  /// of the user sees it. Nobody needs it to read what was set.
-  /// - Returns: false where that failed; the log says why.
+  /// of the user sees it. This process does not need it to read what it has set.
+  /// - Returns: false where that failed; the log says why. Whether a set was refused it does not say.
   @discardableResult
   public func synchronize() -> Bool {
     do throws(EngineError) {
@@ -103,8 +106,8 @@ extension UserDefaults {
   /// The volatile domain of registered defaults.
   public static let registrationDomain = "NSRegistrationDomain"
   /// Posted after a setter, a removal or a registration of this process, on its thread, with the
-  /// `UserDefaults` as the object. Changes of other processes do not post it: observe keys
-  /// (``observe(_:_:)``) to hear of those.
+  /// `UserDefaults` as the object, also where the change is refused later. Changes of other processes do not
+  /// post it: observe keys to hear of those.
   public static let didChangeNotification = Notification.Name("NSUserDefaultsDidChangeNotification")
 
   func noteChange() {
