@@ -118,7 +118,9 @@ final class Link: Sendable {
     switch transmit(frame, until: deadline) {
     case .sent: break
     case .late: throw Self.late
-    case .ended: throw Self.gone
+    case .ended:
+      takeRest(until: deadline)
+      throw Self.gone
     case .tooLarge: throw Self.tooLarge
     }
     let answer = take(until: deadline) { state -> Message? in state.answers[number] ?? nil }
@@ -126,6 +128,10 @@ final class Link: Sendable {
     if case .failed(let error) = answer { throw error }
     return answer
   }
+
+  /// Takes what an owner who is gone has said before, to the end: a process without a thread for that would
+  /// never hear of it.
+  func takeRest(until deadline: Instant?) { _ = take(until: deadline) { _ -> Message? in nil } }
 
   /// Whether the owner answers, or did 5 ms ago; else he is asked, and the time waited for.
   func isAnswering(within milliseconds: Int64) -> Bool {

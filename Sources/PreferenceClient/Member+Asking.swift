@@ -66,8 +66,12 @@ extension Member {
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
+    // First: what is answered meanwhile is among the owner's keys.
+    let changes = state.withLock { $0.posted.changes[location.domain] }
     let known = try ask { places throws(EngineError) in try places.keys(at: location) }
-    return try keys(known, withPostedAt: location)
+    return try changes.map { changes throws(EngineError) in
+      try keys(known, at: location, with: changes)
+    } ?? known
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {

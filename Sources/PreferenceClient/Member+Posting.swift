@@ -52,7 +52,7 @@ extension Member {
   private func transmit(
     _ serial: UInt64, to places: any PersistentPlaces, _ epoch: Int
   ) -> Link.Transmission {
-    guard let request = state.withLock({ $0.posted.begin(serial) }) else { return .sent }
+    guard let request = state.withLock({ $0.posted.requests[serial] }) else { return .sent }
     guard let remote = places as? RemotePlaces else { return apply(request, to: places, epoch) }
     let deadline = Instant.now.advanced(milliseconds: patience)
     let sent = remote.post(
@@ -107,13 +107,13 @@ extension Member {
     end(serial, PostedChanges.Outcome(error: error))
   }
 
-  /// Who asked hears of a refusal, and of what may have been carried out without a notice.
+  /// Who asked looks again: a reader may have kept what he found while it was on its way.
   private func end(_ serial: UInt64, _ outcome: PostedChanges.Outcome) {
     let request = state.change { state in
       defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
-      return state.posted.remove(serial)
+      return state.posted.remove(serial, isRefused: outcome.error != nil)
     }
-    if let request, outcome.error != nil || request.isRepeated { request.done(outcome.error) }
+    request?.done(outcome.error)
   }
 
   /// Until the seeker has sent it to another owner.
@@ -124,10 +124,17 @@ extension Member {
       return request.epoch != nil || state.isClosing ? true : nil
     }
     guard isSent == nil else { return }
-    let (isNews, count) = state.withLock { state in
+    takeTurn()
+    defer { giveTurn() }
+    let (isNews, count, isUnsent) = state.withLock { state in
       defer { state.isMissing = true }
-      return (!state.isMissing, state.posted.requests.count)
+      let request = state.posted.requests[serial]
+      return (
+        !state.isMissing, state.posted.requests.count, request != nil && request?.epoch == nil
+      )
     }
+    // The seeker may have sent it in the last moment.
+    guard isUnsent else { return }
     if !canKeep || count > Self.mostWaiting { return giveUp(serial, Self.ownerless) }
     if isNews { log("no owner of the store answers: what is set waits for one in this process") }
   }
@@ -143,7 +150,9 @@ extension Member {
     takeTurn()
     defer { giveTurn() }
     let (epoch, unsent) = state.withLock { state in
-      (state.epoch + 1, state.posted.unsent(to: state.epoch + 1))
+      // Another one for each attempt: who has had a part of it may not be the owner in the end.
+      state.lastEpoch += 1
+      return (state.lastEpoch, state.posted.unsent(to: state.lastEpoch))
     }
     for request in unsent {
       switch transmit(request.serial, to: places, epoch) {
@@ -181,13 +190,12 @@ extension Member {
   }
 
   /// The keys of a location, with those that are on their way.
-  func keys(_ known: [Key], withPostedAt location: Location) throws(EngineError) -> [Key] {
-    guard hasPosted.load(ordering: .acquiring),
-      let changes = state.withLock({ $0.posted.changes[location.domain] })
-    else { return known }
+  func keys(
+    _ known: [Key], at location: Location, with changes: [Key: PostedChanges.Change]
+  ) throws(EngineError) -> [Key] {
+    guard [.host, .user].contains(location.place) else { return known }
     var keys = Set(known)
-    for key in changes.keys {
-      guard let change = try posted(key, at: location) else { continue }
+    for (key, change) in changes where try target(of: key, in: location.domain) == location.place {
       if change.value == nil { keys.remove(key) } else { keys.insert(key) }
     }
     return Array(keys)

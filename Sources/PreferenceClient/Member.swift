@@ -75,6 +75,8 @@ public final class Member: PersistentPlaces {
     var role: Role
     /// Counts roles.
     var epoch = 0
+    /// Counts those that were tried.
+    var lastEpoch = 0
     var observers: [Observer] = []
     var mounts: [Author] = []
     var domains: [Place: Set<DomainName>] = [:]

@@ -10,8 +10,6 @@ struct PostedChanges: Sendable {
     var author: Author
     /// The epoch of the owner who has it; nil: it has not left this process.
     var epoch: Int?
-    /// It was sent to more than one owner: the first may have carried it out.
-    var isRepeated = false
     /// What the owner says, before this process asks him for anything else.
     var outcome: Outcome?
     var done: @Sendable (EngineError?) -> Void
@@ -45,11 +43,16 @@ struct PostedChanges: Sendable {
     }
   }
 
-  /// The request is over.
-  mutating func remove(_ serial: UInt64) -> Request? {
+  /// The request is over. Under one that is refused may be an earlier one that is not over.
+  mutating func remove(_ serial: UInt64, isRefused: Bool) -> Request? {
     guard let request = requests.removeValue(forKey: serial) else { return nil }
     for case .set(let key, let domain, _, _) in request.intents { forget(key, domain, serial) }
     for case .remove(let key, let domain) in request.intents { forget(key, domain, serial) }
+    if isRefused {
+      let all = requests
+      (requests, changes) = ([:], [:])
+      for each in all.values.sorted(by: { $0.serial < $1.serial }) { add(each) }
+    }
     return request
   }
 
@@ -62,12 +65,6 @@ struct PostedChanges: Sendable {
   /// What the owner of the epoch does not have, in its order.
   func unsent(to epoch: Int) -> [Request] {
     requests.values.filter { $0.epoch != epoch }.sorted { $0.serial < $1.serial }
-  }
-
-  /// The request, which is sent now.
-  mutating func begin(_ serial: UInt64) -> Request? {
-    if requests[serial]?.epoch != nil { requests[serial]?.isRepeated = true }
-    return requests[serial]
   }
 
   /// The owner of the epoch has it.

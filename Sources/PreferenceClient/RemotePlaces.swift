@@ -224,7 +224,14 @@ extension RemotePlaces {
   /// A disk may be slow: it is waited for as long as the owner answers at all.
   private func wait(for request: Request) throws(EngineError) {
     let answer = Mutex<Message??>(nil)
-    link.send(request) { message in answer.withLock { $0 = .some(message) } }
+    let sent = link.post(request, until: Self.deadline) { message in
+      answer.withLock { $0 = .some(message) }
+    }
+    if sent == .late { throw Link.late }
+    if sent != .sent {
+      link.takeRest(until: Self.deadline)
+      throw Link.gone
+    }
     while true {
       link.catchUp(until: Self.deadline) { answer.withLock { $0 != nil } }
       if let message = answer.withLock({ $0 }) {

@@ -98,6 +98,7 @@ final class Writer: Sendable {
     for (location, _) in store.isReadOnly ? [] : store.unsaved() {
       rewrite(location, &schedules[location, default: Schedule()])
     }
+    for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
     changed()
   }
 

@@ -103,6 +103,8 @@ public final class Server: Sendable {
       }
       removeEnded()
     }
+    // Who connects from now on is refused at once.
+    listener.value.end()
     let last = state.withLock { $0.connections }
     for connection in last { connection.endReceiving() }
     for connection in last {

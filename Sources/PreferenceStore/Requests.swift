@@ -26,7 +26,11 @@ struct Requests: Sendable {
 
   private var requests: [Origin: Request] = [:]
   private var ordered: [UInt64: Progress] = [:]
-  /// How many there may be before old ones are looked for.
+  /// In the order in which they are to be forgotten.
+  private var ages: [(origin: Origin, until: Instant)] = []
+  /// Those of them that are.
+  private var forgotten = 0
+  /// Clients that there may be before old ones are looked for.
   private var limit = 1024
 
   private static let patience: Int64 = 10_000
@@ -36,22 +40,33 @@ struct Requests: Sendable {
   /// Notes a request that was carried out. Cost: O(1), on average.
   mutating func note(_ origin: Origin, _ changeset: Changeset, _ sequence: UInt64) {
     let now = Instant.now
-    if requests.count >= limit {
-      // Also an answered one may be repeated, by a client whose connection was cut.
-      requests = requests.filter { $0.value.keptUntil > now }
-      limit = max(1024, requests.count * 2)
-    }
-    requests[origin] = Request(
-      changeset: changeset, sequence: sequence,
-      keptUntil: now.advanced(milliseconds: Self.patience))
+    forgetOld(now)
+    let until = now.advanced(milliseconds: Self.patience)
+    requests[origin] = Request(changeset: changeset, sequence: sequence, keptUntil: until)
+    ages.append((origin, until))
     noteProgress(origin)
+  }
+
+  /// Also an answered one may be repeated, by a client whose connection was cut, but not after that.
+  private mutating func forgetOld(_ now: Instant) {
+    while forgotten < ages.count, ages[forgotten].until <= now {
+      let origin = ages[forgotten].origin
+      if let request = requests[origin], request.keptUntil <= now { requests[origin] = nil }
+      forgotten += 1
+    }
+    guard forgotten > 1024, forgotten * 2 > ages.count else { return }
+    ages.removeFirst(forgotten)
+    forgotten = 0
   }
 
   /// An ordered request is over, whether it changed something or not.
   mutating func noteProgress(_ origin: Origin) {
     guard origin.isOrdered else { return }
     let now = Instant.now
-    if ordered.count >= 1024 { ordered = ordered.filter { $0.value.keptUntil > now } }
+    if ordered.count >= limit {
+      ordered = ordered.filter { $0.value.keptUntil > now }
+      limit = max(1024, ordered.count * 2)
+    }
     let before = ordered[origin.client]?.serial ?? 0
     ordered[origin.client] = Progress(
       serial: max(before, origin.serial), keptUntil: now.advanced(milliseconds: Self.memory))
@@ -81,7 +96,10 @@ struct Requests: Sendable {
   }
 
   /// The client has its answer.
-  mutating func answered(_ origin: Origin) { requests[origin]?.isAnswered = true }
+  mutating func answered(_ origin: Origin) {
+    // How far an ordered client is says enough.
+    if origin.isOrdered { requests[origin] = nil } else { requests[origin]?.isAnswered = true }
+  }
 
   /// The first record that must stay.
   func oldestUnanswered(_ now: Instant) -> UInt64? {

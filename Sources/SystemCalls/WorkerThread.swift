@@ -39,6 +39,9 @@ public final class WorkerThread: Sendable {
     identifier = thread
   }
 
+  /// Nobody will wait for its end. Call it once, and not `join`.
+  public func detach() { pthread_detach(identifier) }
+
   /// Waits until the thread has ended. Call it once.
   public func join() { pthread_join(identifier, nil) }
 }

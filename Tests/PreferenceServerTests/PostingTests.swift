@@ -42,7 +42,7 @@ private let user = Location(.user, "d")
       let engine = SearchEngine(places: member)
       let reader = engine.reader(of: "d")
       #expect(try reader.value("K") == nil)
-      for number in 0..<300 as Range<Int64> {
+      for number in 0..<1000 as Range<Int64> {
         engine.post([set("K", .integer(WideInteger(number)))], by: author) { _ in }
         #expect(try reader.value("K") == .integer(WideInteger(number)))
         #expect(try engine.keys(of: "d").contains("K"))
@@ -54,6 +54,42 @@ private let user = Location(.user, "d")
       try engine.synchronize()
       #expect(try owner.places.find("K", at: user)?.value == "last")
       #expect(try reader.value("K") == "last")
+    }
+  }
+
+  @Test("whoever sets the same key meanwhile: in the end readers have what the owner has")
+  func beside() throws {
+    try withOwner { _, surroundings, owner in
+      defer { owner.close() }
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      defer { member.close() }
+      let engine = SearchEngine(places: member)
+      let reader = engine.reader(of: "d")
+      for round in 0..<1000 as Range<Int64> {
+        let other = try WorkerThread(name: "other") {
+          _ = try? owner.places.apply(
+            [.set("K", "d", .integer(WideInteger(-round)), .unknown)], by: Author(number: 6))
+        }
+        engine.post([set("K", .integer(WideInteger(round)))], by: author) { _ in }
+        for _ in 0..<20 { _ = try reader.value("K") }
+        other.join()
+        try engine.makeDurable()
+        #expect(try reader.value("K") == owner.places.find("K", at: user)?.value)
+      }
+    }
+  }
+
+  @Test("under one that is refused the earlier one is read")
+  func refusedOverAnother() throws {
+    try withOwner { _, surroundings, owner in
+      defer { owner.close() }
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      defer { member.close() }
+      let engine = SearchEngine(places: member)
+      let large = Value.data([UInt8](repeating: 0, count: Request.largest))
+      engine.post([set("K", 1)], by: author) { _ in }
+      engine.post([set("K", large)], by: author) { _ in }
+      #expect(try engine.reader(of: "d").value("K") == 1)
     }
   }
 

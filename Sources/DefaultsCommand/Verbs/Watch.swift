@@ -33,7 +33,7 @@ struct Watcher {
     (self.engine, self.domain, self.key, self.isAppleText) = (engine, domain, key, isAppleText)
   }
 
-  /// Never returns but by an error.
+  /// Until nobody takes the lines any more.
   mutating func run() throws(EngineError) {
     let arrived = Monitor<[Changeset]>([])
     engine.observe(except: nil) { notice in arrived.change { $0.append(notice.changeset) } }
@@ -43,7 +43,7 @@ struct Watcher {
     }
     // Whoever starts a watcher and then makes a change wants to know from when on it is seen.
     Output.write("defaults: watching\n", to: .errors)
-    while true {
+    while Output.failure.withLock({ $0 == nil }) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
         defer { changesets = [] }
         return changesets.isEmpty ? nil : changesets
@@ -62,7 +62,7 @@ struct Watcher {
   ) throws(EngineError) {
     do throws(EngineError) {
       try body(&self)
-    } catch  where error.reason == .unreadable {
+    } catch  where error.reason != .system(.timedOut) && error.reason != .ownerGone {
       Output.write("defaults: \(error)\n", to: .errors)
     }
   }

@@ -45,8 +45,8 @@ final class Dispatcher: Sendable {
     var last: Value?
     /// Its first value is being read.
     var isNew = true
-    /// What this process is making of the key, and nobody else has undone as far as is known.
-    var own: Event?
+    /// What this process has made of the key since somebody else did, oldest first.
+    var own: [Event] = []
     var body: @Sendable (Change) -> Void
   }
 
@@ -56,6 +56,9 @@ final class Dispatcher: Sendable {
     var events: [Event] = []
     var isStopping = false
   }
+
+  /// Own changes of a key that nobody has looked at yet.
+  fileprivate static let mostRemembered = 64
 
   fileprivate let state = Monitor(State())
   private let starting = Mutex(false)
@@ -117,9 +120,9 @@ final class Dispatcher: Sendable {
       do {
         let (state, engine) = (state, engine)
         // Nobody joins it: a body may let the dispatcher go.
-        _ = try WorkerThread(name: "prefs-observer") {
+        try WorkerThread(name: "prefs-observer") {
           while let events = Self.next(state) { Self.tell(events, state, engine) }
-        }
+        }.detach()
       } catch {
         Session.note("nothing can be observed: \(error)")
       }
@@ -132,7 +135,14 @@ extension Dispatcher.State {
   fileprivate mutating func note(_ event: Dispatcher.Event) {
     for (number, observation) in observations
     where observation.key == event.key && observation.reader.domain == event.domain {
-      observations[number]?.own = event.maker == .own ? event : nil
+      guard event.maker == .own else {
+        observations[number]?.own = []
+        continue
+      }
+      observations[number]?.own.append(event)
+      if observation.own.count >= Dispatcher.mostRemembered {
+        observations[number]?.own.removeFirst(Dispatcher.mostRemembered / 2)
+      }
     }
   }
 }
@@ -156,6 +166,7 @@ extension Dispatcher {
     let all = state.withLock { state in
       state.observations.filter { !$0.value.isNew }.sorted { $0.key < $1.key }
     }
+    var isLate = false
     for (number, observation) in all {
       let suites = engine.suites(of: observation.reader.domain)
       let concerned = events.filter { $0.concerns(observation.key, observation.reader, suites) }
@@ -163,13 +174,15 @@ extension Dispatcher {
       do throws(EngineError) {
         let new = try observation.reader.value(observation.key)
         if let change = note(new, number, concerned, state) { observation.body(change) }
-      } catch  where error.reason == .unreadable {
-        // The list has changed nothing yet; when it is mended there is an event.
+      } catch  where [.system(.timedOut), .ownerGone].contains(error.reason) {
+        isLate = true
       } catch {
-        state.change { $0.events += concerned }
-        Instant.sleep(milliseconds: retryPause)
+        // The list has changed nothing yet; when it can be read there is an event.
       }
     }
+    guard isLate else { return }
+    state.change { $0.events = events + $0.events }
+    Instant.sleep(milliseconds: retryPause)
   }
 
   /// Milliseconds until what could not be read is read again.
@@ -182,8 +195,11 @@ extension Dispatcher {
     state.withLock { state in
       guard let known = state.observations[number], known.last != new else { return nil }
       state.observations[number]?.last = new
-      let own = known.own ?? events.last { $0.maker == .own }
-      let isOwn = !events.contains { $0.maker == .other } && own?.explains(new) == true
+      // Values that were undone before they were looked at stay in the list until a later one is seen.
+      let index = known.own.lastIndex { $0.explains(new) }
+      if let index { state.observations[number]?.own.removeFirst(index) }
+      let isVolatile = known.own.isEmpty && events.contains { $0.maker == .own && $0.explains(new) }
+      let isOwn = !events.contains { $0.maker == .other } && (index != nil || isVolatile)
       return Change(old: known.last, new: new, isOwn: isOwn)
     }
   }
