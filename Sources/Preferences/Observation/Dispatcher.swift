@@ -57,8 +57,8 @@ final class Dispatcher: Sendable {
     var isStopping = false
   }
 
-  /// Own changes of a key that nobody has looked at yet.
-  fileprivate static let mostRemembered = 64
+  /// Own changes of a key that nobody has looked at yet; what is before them may be told as another's.
+  fileprivate static let mostRemembered = 4096
 
   fileprivate let state = Monitor(State())
   private let starting = Mutex(false)
@@ -98,11 +98,17 @@ final class Dispatcher: Sendable {
     _ = gone
   }
 
-  /// Has those who observe such keys look at them. Own changes are put before they are made, so that
-  /// whoever sees one early knows whose it is, and after.
+  /// This process is about to make these changes: whoever sees one knows whose it is.
+  func expect(_ events: [Event]) {
+    state.withLock { state in
+      for event in events { state.note(event) }
+    }
+  }
+
+  /// Has those who observe such keys look at them.
   func put(_ events: [Event]) {
     state.change { state in
-      for event in events where event.maker != .unknown { state.note(event) }
+      for event in events where event.maker == .other { state.note(event) }
       let keys = Set(state.observations.values.map(\.key))
       state.events += events.filter { event in
         event.key.map { keys.contains($0) } ?? !keys.isEmpty

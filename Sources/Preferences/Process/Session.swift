@@ -64,7 +64,7 @@ final class Session: Sendable {
     let events = values.map { key, value in
       Dispatcher.Event(domain: domain, key: key, maker: .own, value: value)
     }
-    dispatcher.put(events)
+    dispatcher.expect(events)
     engine.post(intents, by: author) { [weak dispatcher] error in
       if let error { Self.note(error) }
       dispatcher?.put(
