@@ -142,16 +142,22 @@ extension Target {
   }
 
   /// A part of a read.
+  /// - Parameter missing: what it says where there is no such thing; nil: that there is no such domain.
   func reading<Result>(
-    _ body: () throws(EngineError) -> Result
+    orSaying missing: Refusal? = nil, _ body: () throws(EngineError) -> Result
   ) throws(Refusal) -> Result {
     do throws(EngineError) {
       return try body()
     } catch  where error.isMissing {
-      throw doesNotExist
+      throw missing ?? doesNotExist
     } catch {
       throw Refusal("Could not read domain \(name); exiting", error)
     }
+  }
+
+  /// There is no such key.
+  func lacks(_ key: String) -> Refusal {
+    Refusal("\nThe domain/default pair of (\(pairName), \(key)) does not exist\n")
   }
 
   /// There is no such domain.

@@ -82,8 +82,8 @@ extension ByteReader {
     Timestamp(nanoseconds: try number())
   }
 
-  package mutating func value() throws -> Value {
-    try Document.read(Array(try counted())).value
+  package mutating func value(limits: Limits = .standard) throws -> Value {
+    try Document.read(Array(try counted()), limits: limits).value
   }
 
   package mutating func writtenText() throws -> WrittenText {
@@ -101,11 +101,11 @@ extension ByteReader {
     return Description(mode: has & 1 == 0 ? nil : mode, modified: has & 2 == 0 ? nil : modified)
   }
 
-  package mutating func edit() throws -> Edit {
+  package mutating func edit(limits: Limits = .standard) throws -> Edit {
     switch try number(UInt8.self) {
     case 1:
       let (key, text) = (try key(), try writtenText())
-      return .set(key, try value(), text)
+      return .set(key, try value(limits: limits), text)
     case 2: return .remove(try key())
     case 3: return .createDomain
     case 4: return .removeDomain

@@ -177,20 +177,21 @@ extension ByteReader {
     return settlement
   }
 
+  /// What becomes a part of a list is not nested so deep that the list could not be read.
   private mutating func intent() throws -> Intent {
     switch try number(UInt8.self) {
     case 1:
       let (key, domain, text) = (try key(), try domain(), try writtenText())
-      return .set(key, domain, try value(), text)
+      return .set(key, domain, try value(limits: .list), text)
     case 2: return .describe(try key(), try domain(), try description())
     case 3: return .remove(try key(), try domain())
     case 4: return .createDomain(try domain())
     case 5: return .removeDomain(try domain())
     case 6: return .renameDomain(try domain(), to: try domain())
-    case 7: return .edit(try location(), try edit())
+    case 7: return .edit(try location(), try edit(limits: .list))
     case 8:
       let location = try location()
-      guard case .dictionary(let values) = try value() else { throw Unknown() }
+      guard case .dictionary(let values) = try value(limits: .list) else { throw Unknown() }
       return .replace(location, values)
     case 9:
       let (key, location, bytes) = (try key(), try location(), Array(try counted()))

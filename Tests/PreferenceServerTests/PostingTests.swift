@@ -79,6 +79,26 @@ private let user = Location(.user, "d")
     }
   }
 
+  @Test("a value that its list could not be read with is refused", arguments: [500, 511])
+  func depth(_ depth: Int) throws {
+    try withOwner { _, surroundings, owner in
+      let member = try Member(surroundings, Member.Ways()) { _ in }
+      let engine = SearchEngine(places: member)
+      let value = (1..<depth).reduce(Value.array([])) { value, _ in .array([value]) }
+      let told = Mutex<[EngineError.Reason?]>([])
+      engine.post([set("K", value)], by: author) { error in
+        told.withLock { $0.append(error?.reason) }
+      }
+      try engine.synchronize()
+      #expect(told.withLock { $0 } == [depth == 500 ? nil : .system(.invalidArgument)])
+      member.close()
+      owner.close()
+      let next = try own(surroundings)
+      defer { next.close() }
+      #expect(try next.places.find("K", at: user)?.value == (depth == 500 ? value : nil))
+    }
+  }
+
   @Test("under one that is refused the earlier one is read")
   func refusedOverAnother() throws {
     try withOwner { _, surroundings, owner in

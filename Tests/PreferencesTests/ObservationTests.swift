@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 import class Preferences.UserDefaults
@@ -12,7 +13,7 @@ import PropertyList
 
   /// The changes that have been told, once there are so many, or after 5 s.
   private final class Told: Sendable {
-    private let lines = Lock<[String]>([])
+    private let lines = Mutex<[String]>([])
     func add(_ line: String) { lines.withLock { $0.append(line) } }
     func lines(_ count: Int) -> [String] {
       for _ in 0..<500 where lines.withLock({ $0.count }) < count { usleep(10000) }
@@ -140,7 +141,7 @@ import PropertyList
   @Test("an object that goes with its observation takes others with it")
   func cancelling() {
     final class Holder: Sendable {
-      let observations = Lock<[PreferenceObservation]>([])
+      let observations = Mutex<[PreferenceObservation]>([])
       let defaults: UserDefaults
       init(_ defaults: UserDefaults) { self.defaults = defaults }
       deinit { defaults.set(1, forKey: "Gone") }

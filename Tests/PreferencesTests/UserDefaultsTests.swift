@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 import class Preferences.UserDefaults
@@ -121,7 +122,7 @@ import class Preferences.UserDefaults
 
   @Test("didChangeNotification is posted on the thread of the change, with the object")
   func notification() {
-    let count = Lock(0)
+    let count = Mutex(0)
     let (own, thread) = (defaults, pthread_self())
     let token = NotificationCenter.default.addObserver(
       forName: UserDefaults.didChangeNotification, object: defaults, queue: nil

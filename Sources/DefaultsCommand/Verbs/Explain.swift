@@ -13,7 +13,7 @@ enum Explain {
       try DomainView(target).store.engine.holders(of: key, in: target.domain)
     }
     if holders.isEmpty {
-      throw Refusal("\nThe domain/default pair of (\(target.pairName), \(key)) does not exist\n")
+      throw target.lacks(key.string)
     }
     let layout = StoreLayout(Surroundings(store: target.directory))
     for (index, holder) in holders.enumerated() {

@@ -47,13 +47,8 @@ enum Export {
     let path = try arguments.take()
     try arguments.end()
     let missing = Refusal("\nThe domain \(target.name) does not exist\n")
-    let values: [Key: Value]
-    do throws(EngineError) {
-      values = try DomainView(target).contents()
-    } catch  where error.isMissing {
-      throw missing
-    } catch {
-      throw Refusal("Could not read domain \(target.name); exiting", error)
+    let values = try target.reading(orSaying: missing) { () throws(EngineError) in
+      try DomainView(target).contents()
     }
     if values.isEmpty { throw missing }
     let list = Value.dictionary(values)

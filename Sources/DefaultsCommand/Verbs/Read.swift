@@ -31,15 +31,11 @@ enum Read {
     _ word: String, _ target: Target, _ options: Options
   ) throws(Refusal) -> Value {
     let path = ValuePath(word, isPath: options.isPath)
-    let missing = Refusal(
-      "\nThe domain/default pair of (\(target.pairName), \(word)) does not exist\n")
-    do throws(EngineError) {
-      let found = try DomainView(target).find(path.key)
-      if let found, let value = path.find(in: found.stored.value) { return value }
-    } catch  where !error.isMissing {
-      throw Refusal("Could not read domain \(target.name); exiting", error)
-    } catch {}
-    throw missing
+    let found = try target.reading(orSaying: target.lacks(word)) { () throws(EngineError) in
+      try DomainView(target).find(path.key)
+    }
+    guard let found, let value = path.find(in: found.stored.value) else { throw target.lacks(word) }
+    return value
   }
 
   /// A dictionary of all domains that can be read.

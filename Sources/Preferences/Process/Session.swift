@@ -4,6 +4,7 @@ internal import PreferenceModel
 internal import PreferenceProtocol
 internal import PreferenceSearch
 internal import PropertyList
+internal import Synchronization
 internal import SystemCalls
 
 /// What all `UserDefaults` of a process share: the connection to the store, registered defaults, arguments,
@@ -19,7 +20,7 @@ final class Session: Sendable {
   let author = Author.unique()
   let dispatcher: Dispatcher
   /// Volatile domains that are in no search list, by name.
-  let volatile = Lock<[String: [Key: Value]]>([:])
+  let volatile = Mutex<[String: [Key: Value]]>([:])
   private static let log = Log("preferences")
 
   /// The process's own.

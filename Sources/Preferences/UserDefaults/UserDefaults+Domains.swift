@@ -2,16 +2,6 @@ import Foundation
 internal import PreferenceModel
 internal import PropertyList
 
-/// Names of domains, as the API has them.
-enum DomainNames {
-  static func name(_ text: String) -> DomainName { DomainName(text) }
-
-  /// Whether the name is that of a volatile domain of the search list.
-  static func isVolatile(_ name: String) -> Bool {
-    [UserDefaults.argumentDomain, UserDefaults.registrationDomain].contains(name)
-  }
-}
-
 // MARK: - Registration and suites
 
 extension UserDefaults {
@@ -46,6 +36,11 @@ extension UserDefaults {
 // MARK: - Volatile domains
 
 extension UserDefaults {
+  /// Whether the name is that of a volatile domain of the search list.
+  private static func isVolatile(_ name: String) -> Bool {
+    [argumentDomain, registrationDomain].contains(name)
+  }
+
   /// The names of the volatile domains: arguments, registered defaults, and those that were set.
   public var volatileDomainNames: [String] {
     [Self.argumentDomain, Self.registrationDomain] + session.volatile.withLock { $0.keys.sorted() }
@@ -76,7 +71,7 @@ extension UserDefaults {
 
   /// Removes a volatile domain; the arguments and the registered defaults are empty then.
   public func removeVolatileDomain(forName domainName: String) {
-    if DomainNames.isVolatile(domainName) { return setVolatileDomain([:], forName: domainName) }
+    if Self.isVolatile(domainName) { return setVolatileDomain([:], forName: domainName) }
     session.volatile.withLock { $0[domainName] = nil }
   }
 }
@@ -86,7 +81,7 @@ extension UserDefaults {
 extension UserDefaults {
   /// The keys of a domain in the user's list; nil where there is none. Cost: O(keys).
   public func persistentDomain(forName domainName: String) -> [String: Any]? {
-    let location = Location(.user, DomainNames.name(domainName))
+    let location = Location(.user, DomainName(domainName))
     let values: [Key: Value] = reading([:]) { () throws(EngineError) in
       var values: [Key: Value] = [:]
       for key in try session.engine.keys(at: location) {
@@ -104,18 +99,18 @@ extension UserDefaults {
     guard let values = Objects.values(domain) else {
       return Session.note("\(domainName): an object is no property list; nothing was set")
     }
-    let location = Location(.user, DomainNames.name(domainName))
+    let location = Location(.user, DomainName(domainName))
     change(domainName, .replace(location, values), Array(values.keys))
   }
 
   /// Removes a domain from the user's list. It waits for the answer.
   public func removePersistentDomain(forName domainName: String) {
-    let location = Location(.user, DomainNames.name(domainName))
+    let location = Location(.user, DomainName(domainName))
     change(domainName, .edit(location, .removeDomain), [])
   }
 
   private func change(_ name: String, _ intent: Intent, _ keys: [Key]) {
-    guard !DomainNames.isVolatile(name) else {
+    guard !Self.isVolatile(name) else {
       return Session.note("\(name) is a volatile domain; use setVolatileDomain(_:forName:)")
     }
     reading(()) { () throws(EngineError) in

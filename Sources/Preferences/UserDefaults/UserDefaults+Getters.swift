@@ -1,4 +1,5 @@
 import Foundation
+internal import PreferenceModel
 
 extension UserDefaults {
   /// The value as String, Int (UInt64 above Int.max), Double, Bool, Date, Data, [Any] or [String: Any]; nil
@@ -59,6 +60,6 @@ extension UserDefaults {
 
   /// Whether an administrator forces the key of a domain.
   public func objectIsForced(forKey key: String, inDomain domain: String) -> Bool {
-    isForced(key, in: DomainNames.name(domain))
+    isForced(key, in: DomainName(domain))
   }
 }

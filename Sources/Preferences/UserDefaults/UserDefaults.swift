@@ -2,6 +2,7 @@ import Foundation
 internal import PreferenceModel
 internal import PreferenceSearch
 internal import PropertyList
+internal import Synchronization
 
 /// The preferences of a program: `NSUserDefaults` for Linux, over the store that prefsfs shows as files.
 ///
@@ -36,7 +37,7 @@ public final class UserDefaults: Sendable {
     reader = session.engine.reader(of: domain)
   }
 
-  private static let present = Lock(UserDefaults())
+  private static let present = Mutex(UserDefaults())
 
   /// The preferences of the program: those of the domain that is named as the program, or as its bundle.
   public static var standard: UserDefaults { present.withLock { $0 } }
