@@ -37,10 +37,11 @@ struct Application {
       guard let bytes = (try? Files.contents(file, limit: 1 << 24)) ?? nil,
         case .dictionary(let values) = (try? Document.read(bytes))?.value
       else { continue }
-      return values.compactMapValues { value in
+      let texts = values.compactMap { key, value -> (Key, String)? in
         guard case .string(let text) = value else { return nil }
-        return text
+        return (key, text)
       }
+      return Dictionary(uniqueKeysWithValues: texts)
     }
     return [:]
   }

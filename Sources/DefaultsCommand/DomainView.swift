@@ -57,8 +57,8 @@ struct DomainView {
   }
 
   /// All keys.
-  func contents() throws(EngineError) -> [Key: Value] {
-    var contents: [Key: Value] = [:]
+  func contents() throws(EngineError) -> ValueDictionary {
+    var contents: ValueDictionary = [:]
     for location in target.locations.reversed() {
       for key in try store.places.keys(at: location) {
         contents[key] = try store.places.find(key, at: location)?.value
@@ -68,7 +68,7 @@ struct DomainView {
   }
 
   /// All keys; nil, and a message, where a list cannot be read: other domains can.
-  func readableContents() -> [Key: Value]? {
+  func readableContents() -> ValueDictionary? {
     do throws(Refusal) {
       return try target.reading { () throws(EngineError) in try contents() }
     } catch {

@@ -7,7 +7,7 @@ enum ValueArgument {
   enum Form {
     case value(Value)
     case arrayAdd([Value])
-    case dictionaryAdd([Key: Value])
+    case dictionaryAdd(ValueDictionary)
   }
 
   /// Takes a value and everything after it.
@@ -34,9 +34,9 @@ enum ValueArgument {
     return elements
   }
 
-  private static func takePairs(_ arguments: inout Arguments) throws(Refusal) -> [Key: Value] {
+  private static func takePairs(_ arguments: inout Arguments) throws(Refusal) -> ValueDictionary {
     _ = try arguments.take()
-    var pairs: [Key: Value] = [:]
+    var pairs: ValueDictionary = [:]
     while !arguments.isEmpty {
       guard case .string(let key) = try takeElement(&arguments) else {
         throw Refusal("Dictionary keys must be strings")

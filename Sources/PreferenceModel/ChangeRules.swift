@@ -123,7 +123,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   }
 
   private func replace(
-    _ location: Location, _ values: [Key: Value]
+    _ location: Location, _ values: ValueDictionary
   ) throws(EngineError) -> [Changeset.Item] {
     let gone = try places.keys(at: location).filter { values[$0] == nil }.map(Edit.remove)
     let set = values.map { Edit.set($0.key, $0.value, .unknown) }

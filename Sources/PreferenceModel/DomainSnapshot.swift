@@ -25,7 +25,7 @@ public struct DomainSnapshot: Sendable {
 
   /// The list on the disk, and what is kept beside it.
   package struct Base: Sendable {
-    package var values: [Key: Value] = [:]
+    package var values: ValueDictionary = [:]
     package var metadata: [Key: Metadata] = [:]
     /// The modification time of keys without metadata.
     package var modified = Timestamp(nanoseconds: 0)
@@ -92,7 +92,7 @@ public struct DomainSnapshot: Sendable {
   /// The keys of the domain, in no order. Cost: O(keys).
   public var keys: [Key] {
     layers.allSatisfy(\.changes.isEmpty)
-      ? Array(base.values.keys) : Array(merged(onto: base).values.keys)
+      ? base.values.keys : merged(onto: base).values.keys
   }
 
   /// Whether there is no key. Cost: O(keys).
@@ -177,7 +177,7 @@ extension DomainSnapshot {
 
   /// A domain as another process has it. Cost: O(keys).
   public init(_ contents: Contents) {
-    base.values = contents.entries.mapValues(\.value)
+    base.values = ValueDictionary(contents.entries)
     base.metadata = contents.entries.mapValues(\.metadata)
     base.modified = contents.modified
     (exists, lastModified) = (contents.exists, contents.modified)

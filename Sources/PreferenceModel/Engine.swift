@@ -48,7 +48,7 @@ public enum Intent: Equatable, Sendable {
   /// Carries out an edit of one place, whatever the other places hold.
   case edit(Location, Edit)
   /// Makes the domain hold these keys in that place and no others.
-  case replace(Location, [Key: Value])
+  case replace(Location, ValueDictionary)
   /// Changes nothing; the transaction is refused (`.changedMeanwhile`) where the key's value in that
   /// place is another one. Who reads, computes and writes loses no other writer's change so.
   case expect(Key, Location, Value?)
@@ -201,7 +201,7 @@ public protocol Engine: ChangeService {
 
   /// Adds defaults for a domain: what no other place holds is read from them, until the process
   /// ends. Of a key registered twice the last value counts (NSUserDefaults registerDefaults:).
-  func register(_ defaults: [Key: Value], for domain: DomainName)
+  func register(_ defaults: ValueDictionary, for domain: DomainName)
 }
 
 /// What the persistent places of a store hold.

@@ -55,3 +55,10 @@ public struct Description: Hashable, Sendable {
   /// Whether it says nothing.
   public var isEmpty: Bool { mode == nil && modified == nil }
 }
+
+extension ValueDictionary {
+  /// The values of the entries, without what is kept beside them.
+  package init(_ entries: [Key: StoredValue]) {
+    self.init(entries.lazy.map { ($0.key, $0.value.value) })
+  }
+}

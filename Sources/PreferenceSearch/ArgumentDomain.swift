@@ -6,8 +6,8 @@ public enum ArgumentDomain {
   /// key without value (the next token begins with `-`, or there is none) is dropped, as are
   /// other tokens. A value that begins with `{`, `[`, `(`, `<` or `"` is read as a property list
   /// if it is one; every other is a string, numbers too (APPLE.md section 2.3).
-  public static func parse(_ arguments: [String]) -> [Key: Value] {
-    var values: [Key: Value] = [:]
+  public static func parse(_ arguments: [String]) -> ValueDictionary {
+    var values: ValueDictionary = [:]
     var rest = arguments[...]
     while let name = rest.popFirst() {
       guard name.hasPrefix("-"), let text = rest.first, !text.hasPrefix("-") else { continue }

@@ -27,7 +27,7 @@ public final class SearchEngine: Engine {
 
   /// An engine over the places.
   /// - Parameter arguments: the argument domain, as `ArgumentDomain.parse` gives it.
-  public init(places: any PersistentPlaces, arguments: [Key: Value] = [:]) {
+  public init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
     self.places = places
     _ = self.arguments.set(arguments, for: .global)
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
@@ -37,23 +37,23 @@ public final class SearchEngine: Engine {
 // MARK: - Volatile places and suites
 
 extension SearchEngine {
-  public func register(_ defaults: [Key: Value], for domain: DomainName) {
+  public func register(_ defaults: ValueDictionary, for domain: DomainName) {
     tell(registered.set(defaults, for: domain))
   }
 
   /// The arguments of the process, which stand before every domain.
-  public var argumentValues: [Key: Value] {
+  public var argumentValues: ValueDictionary {
     get { arguments.values(of: .global) }
     set { tell(arguments.set(newValue, for: .global, replacing: true)) }
   }
 
   /// What is registered for a domain; for the global one: for all.
-  public func registeredValues(for domain: DomainName) -> [Key: Value] {
+  public func registeredValues(for domain: DomainName) -> ValueDictionary {
     registered.values(of: domain)
   }
 
   /// Registers these defaults for the domain, and no others.
-  public func setRegisteredValues(_ defaults: [Key: Value], for domain: DomainName) {
+  public func setRegisteredValues(_ defaults: ValueDictionary, for domain: DomainName) {
     tell(registered.set(defaults, for: domain, replacing: true))
   }
 

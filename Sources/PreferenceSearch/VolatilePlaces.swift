@@ -16,7 +16,7 @@ final class VolatilePlace: Sendable {
   /// - Parameter replacing: whether the domain's other keys go.
   /// - Returns: what changed.
   func set(
-    _ values: [Key: Value], for domain: DomainName, replacing: Bool = false
+    _ values: ValueDictionary, for domain: DomainName, replacing: Bool = false
   ) -> Changeset {
     let (now, location) = (Timestamp.now, Location(place, domain))
     return tables.withLock { tables in
@@ -36,8 +36,8 @@ final class VolatilePlace: Sendable {
     tables.withLock { $0[domain]?[key] }
   }
 
-  func values(of domain: DomainName) -> [Key: Value] {
-    tables.withLock { $0[domain]?.mapValues(\.value) ?? [:] }
+  func values(of domain: DomainName) -> ValueDictionary {
+    tables.withLock { ValueDictionary($0[domain] ?? [:]) }
   }
 
   func keys(of domain: DomainName) -> [Key] {

@@ -31,7 +31,7 @@ struct ListFile {
 
   /// A list as it was read.
   struct Contents {
-    var values: [Key: Value]
+    var values: ValueDictionary
     var format: Format
     var identity: FileIdentity
   }

@@ -51,15 +51,15 @@ struct MetadataFile {
   func write(_ contents: Contents) throws(SystemError) {
     var times = ByteWriter()
     var keys: [Value] = []
-    var texts: [Key: Value] = [:]
-    var modes: [Key: Value] = [:]
+    var texts: ValueDictionary = [:]
+    var modes: ValueDictionary = [:]
     for (key, metadata) in contents.keys {
       keys.append(.string(key.string))
       times.append(metadata.modified.nanoseconds)
       if let text = metadata.text { texts[key] = .data(text) }
       if let mode = metadata.mode { modes[key] = .integer(WideInteger(UInt64(mode))) }
     }
-    var root: [Key: Value] = [
+    var root: ValueDictionary = [
       "modified": contents.modified.value, "keys": .array(keys), "times": .data(times.bytes),
       "texts": .dictionary(texts), "modes": .dictionary(modes),
     ]

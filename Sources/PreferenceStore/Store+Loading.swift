@@ -62,7 +62,7 @@ extension Store {
     for path in layout.paths(location).reversed() {
       guard let list = try read(path, location) else { continue }
       var merged = list
-      if let below = contents { merged.values = below.values.merging(list.values) { $1 } }
+      if let below = contents { merged.values = below.values.merging(list.values) }
       contents = merged
     }
     return contents

@@ -80,7 +80,7 @@ enum CodecBench {
 
   /// Keys and values as preferences have them.
   static func sample(_ count: Int) -> Value {
-    var values: [Key: Value] = [:]
+    var values: ValueDictionary = [:]
     for index in 0..<count { values[Key("NSWindow Frame Setting \(index)")] = item(index) }
     return .dictionary(values)
   }
@@ -99,7 +99,7 @@ enum CodecBench {
   }
 
   private static func jsonSample(_ count: Int) -> Value {
-    var values: [Key: Value] = [:]
+    var values: ValueDictionary = [:]
     for index in 0..<count {
       let value = item(index)
       let isPlain = value.kind != .date && value.kind != .data

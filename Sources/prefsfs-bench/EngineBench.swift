@@ -110,7 +110,7 @@ enum EngineBench {
     }
   }
 
-  private static func table(_ store: Store, _ place: Location) throws -> [Key: Value] {
+  private static func table(_ store: Store, _ place: Location) throws -> ValueDictionary {
     let snapshot = try store.snapshot(of: place)
     return snapshot.keys.reduce(into: [:]) { $0[$1] = snapshot[$1] }
   }

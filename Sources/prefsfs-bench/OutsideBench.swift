@@ -38,7 +38,7 @@ enum OutsideBench {
 
   /// Replaces the list as most programs do, by a temporary file and rename(2).
   private static func replace(_ lists: String, last: Int) throws {
-    var values: [Key: Value] = ["Counter": .integer(WideInteger(Int64(last)))]
+    var values: ValueDictionary = ["Counter": .integer(WideInteger(Int64(last)))]
     for index in 1..<100 { values[Key("Key \(index)")] = .string("value \(index)") }
     let bytes = try Document.write(.dictionary(values), as: .xml)
     let temporary = lists + "/outside.plist.tmp"

@@ -10,7 +10,7 @@ import Testing
 
 /// An engine over the lists of a sandbox; closed when the test ends.
 func withEngine(
-  arguments: [Key: Value] = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
+  arguments: ValueDictionary = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
   _ body: (Sandbox, SearchEngine) throws -> Void
 ) throws {
   try withSandbox { sandbox in

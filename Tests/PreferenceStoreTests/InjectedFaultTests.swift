@@ -10,7 +10,7 @@ import Testing
 
 /// What a store has acknowledged, and what was under way when it failed.
 private struct Promises {
-  var values: [Location: [Key: Value]] = [:]
+  var values: [Location: ValueDictionary] = [:]
   /// Changes that threw: before a crash they may have happened or not.
   var open: [[Changeset.Item]] = []
 
@@ -127,7 +127,7 @@ private final class Plan: Sendable {
     }
     let store = try Store(TestStore.layout(sandbox), log: { _ in })
     let possible = [promises] + promises.open.suffix(1).map { promises.fulfilled($0) }
-    var found: [Location: [Key: Value]] = [:]
+    var found: [Location: ValueDictionary] = [:]
     for location in [Life.first, Life.second] {
       let snapshot = try store.snapshot(of: location)
       for key in snapshot.keys { found[location, default: [:]][key] = snapshot[key] }

@@ -29,7 +29,7 @@ import Testing
   func whole(_ fixture: String) throws {
     try withSandbox { sandbox in
       try open(fixture, in: sandbox) { (test: TestStore, _: String) throws -> Void in
-        let values: [Key: Value] = [
+        let values: ValueDictionary = [
           "string": "text", "integer": -5, "large": .integer(WideInteger(UInt64.max)), "real": 1.5,
           "yes": true, "date": .date(AbsoluteTime(seconds: 0.25)), "data": .data([0, 255]),
           "array": ["a", 1], "dictionary": ["k": ["n": false]], "ключ": "значение",

@@ -37,8 +37,8 @@ enum Samples {
     (
       "fifteen and more",
       .dictionary(
-        Dictionary(
-          uniqueKeysWithValues: (0..<300).map {
+        ValueDictionary(
+          (0..<300).map {
             (
               Key("key \($0)"),
               .array([.integer(WideInteger(Int64($0))), .string(String(repeating: "x", count: $0))])

@@ -30,8 +30,8 @@ enum Apply {
   /// What the document declares: of each domain, by name, the keys and values.
   private static func declarations(
     _ path: String
-  ) throws(Refusal) -> [(domain: DomainName, settings: [Key: Value])] {
-    var all: [(domain: DomainName, settings: [Key: Value])] = []
+  ) throws(Refusal) -> [(domain: DomainName, settings: ValueDictionary)] {
+    var all: [(domain: DomainName, settings: ValueDictionary)] = []
     for (name, value) in try Import.dictionary(path).sorted(by: { $0.key < $1.key }) {
       guard case .dictionary(let settings) = value else {
         throw Refusal(
@@ -46,7 +46,7 @@ enum Apply {
 
   /// What is not as it is declared, each with a line that says so.
   private static func differences(
-    _ all: [(domain: DomainName, settings: [Key: Value])], _ store: StoreView, _ options: Options
+    _ all: [(domain: DomainName, settings: ValueDictionary)], _ store: StoreView, _ options: Options
   ) throws(EngineError) -> [(intent: Intent, line: String)] {
     var differences: [(intent: Intent, line: String)] = []
     for (domain, settings) in all {

@@ -45,7 +45,7 @@ enum Find {
       if found.isEmpty { continue }
       isFound = true
       let text = ValueDescription.text(
-        of: .dictionary(found), isAppleText: arguments.options.isAppleText)
+        of: .dictionary(ValueDictionary(found)), isAppleText: arguments.options.isAppleText)
       Output.write("Found \(found.count) keys in domain '\(target.name)': \(text)\n")
     }
     if !isFound { Output.log("No domain, key, nor value containing '\(word)'") }

@@ -20,7 +20,7 @@ enum Import {
   }
 
   /// The dictionary of a list of any format; `-`: of standard input.
-  static func dictionary(_ path: String) throws(Refusal) -> [Key: Value] {
+  static func dictionary(_ path: String) throws(Refusal) -> ValueDictionary {
     guard let bytes = ListFile.contents(path) else {
       throw Refusal("Could not read data from \(path)")
     }

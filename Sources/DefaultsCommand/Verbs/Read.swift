@@ -40,7 +40,7 @@ enum Read {
 
   /// A dictionary of all domains that can be read.
   private static func everything(_ options: Options) throws(Refusal) -> Value {
-    var all: [Key: Value] = [:]
+    var all: ValueDictionary = [:]
     for view in try Domains.all(options) {
       guard let contents = view.readableContents(), !contents.isEmpty else { continue }
       all[Key(view.target.name)] = .dictionary(contents)

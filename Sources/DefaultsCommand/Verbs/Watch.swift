@@ -27,7 +27,7 @@ struct Watcher {
   private let domain: DomainName?
   private let key: Key?
   private let isAppleText: Bool
-  private var known: [DomainName: [Key: Value]] = [:]
+  private var known: [DomainName: ValueDictionary] = [:]
 
   init(_ engine: SearchEngine, domain: DomainName?, key: Key?, isAppleText: Bool) {
     (self.engine, self.domain, self.key, self.isAppleText) = (engine, domain, key, isAppleText)

@@ -34,7 +34,7 @@ enum Write {
         "Value for key \(key) is not an array; cannot append.  Leaving defaults unchanged.")
     case (.dictionaryAdd(let pairs), nil): return .dictionary(pairs)
     case (.dictionaryAdd(let pairs), .dictionary(let old)):
-      return .dictionary(old.merging(pairs) { $1 })
+      return .dictionary(old.merging(pairs))
     case (.dictionaryAdd, _):
       throw Refusal(
         "Value for key \(key) is not a dictionary; cannot append.  Leaving defaults unchanged.")

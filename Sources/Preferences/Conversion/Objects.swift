@@ -21,7 +21,7 @@ enum Objects {
   }
 
   /// A dictionary as the untyped getters give it.
-  static func dictionary(_ pairs: [Key: Value]) -> [String: Any] {
+  static func dictionary(_ pairs: ValueDictionary) -> [String: Any] {
     Dictionary(pairs.map { ($0.key.string, object($0.value)) }) { $1 }
   }
 
@@ -43,8 +43,8 @@ enum Objects {
   }
 
   /// A dictionary's values; nil where one is no property list.
-  static func values(_ pairs: [String: Any]) -> [Key: Value]? {
-    var result: [Key: Value] = [:]
+  static func values(_ pairs: [String: Any]) -> ValueDictionary? {
+    var result: ValueDictionary = [:]
     for (key, object) in pairs {
       guard let value = value(object) else { return nil }
       result[Key(key)] = value

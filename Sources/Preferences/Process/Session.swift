@@ -20,7 +20,7 @@ final class Session: Sendable {
   let author = Author.unique()
   let dispatcher: Dispatcher
   /// Volatile domains that are in no search list, by name.
-  let volatile = Mutex<[String: [Key: Value]]>([:])
+  let volatile = Mutex<[String: ValueDictionary]>([:])
   private static let log = Log("preferences")
 
   /// The process's own.
@@ -30,7 +30,7 @@ final class Session: Sendable {
   static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }
 
   /// A session over any places.
-  init(places: any PersistentPlaces, arguments: [Key: Value] = [:]) {
+  init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
     engine = SearchEngine(places: places, arguments: arguments)
     dispatcher = Dispatcher(engine, author)
   }

@@ -155,7 +155,7 @@ extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValu
   }
 
   public func propertyList() throws -> PropertyList.Value {
-    var pairs: [PropertyList.Key: PropertyList.Value] = [:]
+    var pairs: ValueDictionary = [:]
     for (key, value) in self { pairs[PropertyList.Key(key)] = try value.propertyList() }
     return .dictionary(pairs)
   }

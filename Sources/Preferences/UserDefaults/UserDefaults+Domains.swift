@@ -82,8 +82,8 @@ extension UserDefaults {
   /// The keys of a domain in the user's list; nil where there is none. Cost: O(keys).
   public func persistentDomain(forName domainName: String) -> [String: Any]? {
     let location = Location(.user, DomainName(domainName))
-    let values: [Key: Value] = reading([:]) { () throws(EngineError) in
-      var values: [Key: Value] = [:]
+    let values: ValueDictionary = reading([:]) { () throws(EngineError) in
+      var values: ValueDictionary = [:]
       for key in try session.engine.keys(at: location) {
         values[key] = try session.engine.find(key, at: location)?.value
       }
@@ -100,7 +100,7 @@ extension UserDefaults {
       return Session.note("\(domainName): an object is no property list; nothing was set")
     }
     let location = Location(.user, DomainName(domainName))
-    change(domainName, .replace(location, values), Array(values.keys))
+    change(domainName, .replace(location, values), values.keys)
   }
 
   /// Removes a domain from the user's list. It waits for the answer.
@@ -124,9 +124,9 @@ extension UserDefaults {
 
 extension UserDefaults {
   /// Every key of the search list.
-  func effectiveValues() -> [Key: Value] {
+  func effectiveValues() -> ValueDictionary {
     reading([:]) { () throws(EngineError) in
-      var values: [Key: Value] = [:]
+      var values: ValueDictionary = [:]
       for key in try session.engine.allKeys(of: domain) { values[key] = try reader.value(key) }
       return values
     }

@@ -30,13 +30,13 @@ extension BinaryReader {
   func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {
     let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
     let utf8 = slice.assumingMemoryBound(to: UInt8.self)
-    if UTF8Validator.isASCII(utf8) { return String(decoding: utf8, as: UTF8.self) }
+    if UTF8Validator.isASCII(utf8) { return String(valid: utf8) }
     if isASCII { throw failure(start, "an ASCII string with other bytes") }
     var validator = UTF8Validator()
     guard validator.feed(utf8), validator.isComplete else {
       throw failure(start, "a string that is not UTF-8")
     }
-    return String(decoding: utf8, as: UTF8.self)
+    return String(valid: utf8)
   }
 
   func utf16(_ start: Int, _ count: Int) throws(FormatError) -> String {
@@ -90,8 +90,9 @@ extension BinaryReader {
 
   private mutating func dictionary(
     _ start: Int, _ count: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> [Key: Value] {
-    var items = [Key: Value](minimumCapacity: count)
+  ) throws(FormatError) -> ValueDictionary {
+    var pairs: [ValueDictionary.Element] = []
+    pairs.reserveCapacity(count)
     for index in 0..<count {
       let keyPosition = start + index * referenceSize
       let key = try item(at: keyPosition, depth: depth, size: &size)
@@ -99,8 +100,8 @@ extension BinaryReader {
         throw failure(keyPosition, "a key that is no string")
       }
       let valuePosition = start + (count + index) * referenceSize
-      items[Key(text)] = try item(at: valuePosition, depth: depth, size: &size)
+      pairs.append((Key(text), try item(at: valuePosition, depth: depth, size: &size)))
     }
-    return items
+    return ValueDictionary(pairs)
   }
 }

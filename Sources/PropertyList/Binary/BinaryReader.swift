@@ -11,8 +11,10 @@ struct BinaryReader {
   let offsetTable: Int
   let objectCount: Int
   let top: Int
-  /// What was read already, except scalars.
-  var known: [Known]
+  /// What became of each object that can be large; the scalars and short strings stay `unread`.
+  var states: [State]
+  /// The objects that are referred to several times.
+  var shared: [Shared] = []
 
   /// How large a value is when everything that is shared is unfolded. Strings and data count by
   /// their bytes, too, so that no small list can stand for a huge value.
@@ -21,14 +23,17 @@ struct BinaryReader {
     var height = 0
   }
 
-  /// An object that was read, or is being read.
-  struct Known {
-    var value: Value?
-    /// How many values it unfolds to.
-    var weight: UInt32 = 0
-    /// How many levels of containers it has.
-    var height: UInt16 = 0
-    var isBeingRead = false
+  /// An object is kept when it is met for the second time: most are met once, and what is kept costs
+  /// a reference. So an object is read twice at most.
+  enum State: Equatable {
+    case unread, beingRead, read
+    case shared(UInt32)
+  }
+
+  /// An object that is referred to several times, and its size.
+  struct Shared {
+    var value: Value
+    var size: Size
   }
 
   /// Reads the whole list.
@@ -82,7 +87,7 @@ struct BinaryReader {
     self.top = Int(top)
     offsetTable = Int(table)
     objectCount = Int(count)
-    known = Array(repeating: Known(), count: objectCount)
+    states = Array(repeating: .unread, count: objectCount)
   }
 
   func failure(_ offset: Int, _ reason: String) -> FormatError {
@@ -103,33 +108,50 @@ struct BinaryReader {
     }
   }
 
-  /// The object with the number, and its size.
-  mutating func object(
-    _ reference: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
-    if let value = known[reference].value {
-      (size.weight, size.height) = (Int(known[reference].weight), Int(known[reference].height))
-      guard depth + size.height <= limits.depth else {
-        throw failure(offsetTable, "nested deeper than \(limits.depth)")
-      }
-      return value
-    }
+  /// Where the object with the number begins.
+  @inline(__always)
+  func offset(of reference: Int) throws(FormatError) -> Int {
     let position = offsetTable + reference * offsetSize
     let start = number(at: position, size: offsetSize)
     guard start >= 8, start < UInt64(offsetTable) else {
       throw failure(position, "object \(reference) lies outside of the list")
     }
-    let offset = Int(start)
-    // To read a scalar again is cheaper than to remember it.
+    return Int(start)
+  }
+
+  /// The object with the number, and its size.
+  mutating func object(
+    _ reference: Int, depth: Int, size: inout Size
+  ) throws(FormatError) -> Value {
+    let offset = try offset(of: reference)
+    // To read a scalar or a short string again is cheaper than to keep it.
     if bytes[offset] < 0x40 { return try scalar(at: offset) }
-    guard !known[reference].isBeingRead else {
-      throw failure(offset, "an object that contains itself")
+    if bytes[offset] >> 4 == 0x5, bytes[offset] & 15 != 15 {
+      let (start, count) = try extent(at: offset, unit: 1)
+      return .string(try string(start, count, isASCII: true))
     }
-    known[reference].isBeingRead = true
+    let state = states[reference]
+    if case .shared(let index) = state { return try known(Int(index), depth: depth, size: &size) }
+    guard state != .beingRead else { throw failure(offset, "an object that contains itself") }
+    states[reference] = .beingRead
     let value = try decode(at: offset, depth: depth, size: &size)
-    known[reference] = Known(
-      value: value, weight: UInt32(clamping: size.weight), height: UInt16(clamping: size.height))
+    if state == .unread {
+      states[reference] = .read
+    } else {
+      states[reference] = .shared(UInt32(shared.count))
+      shared.append(Shared(value: value, size: size))
+    }
     return value
+  }
+
+  private func known(
+    _ index: Int, depth: Int, size: inout Size
+  ) throws(FormatError) -> Value {
+    size = shared[index].size
+    guard depth + size.height <= limits.depth else {
+      throw failure(offsetTable, "nested deeper than \(limits.depth)")
+    }
+    return shared[index].value
   }
 
   private func scalar(at offset: Int) throws(FormatError) -> Value {

@@ -113,7 +113,7 @@ struct BinaryWriter {
     return index
   }
 
-  private mutating func add(_ items: [Key: Value]) -> Int {
+  private mutating func add(_ items: ValueDictionary) -> Int {
     let index = begin()
     addHead(0xD0, count: items.count)
     let references = reserve(2 * items.count)

@@ -136,10 +136,8 @@ extension Value {
       .array(items.enumerated().map { $0 < old.count ? $1.restoring(old[$0]) : $1 })
     case (.dictionary(let items), .dictionary(let old)):
       .dictionary(
-        Dictionary(
-          uniqueKeysWithValues: items.map { key, item in
-            (key, old[key].map { item.restoring($0) } ?? item)
-          }))
+        ValueDictionary(
+          items.map { key, item in (key, old[key].map { item.restoring($0) } ?? item) }))
     default: self
     }
   }

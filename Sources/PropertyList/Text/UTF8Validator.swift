@@ -13,14 +13,15 @@ struct UTF8Validator: Sendable {
   /// Whether every byte is below 0x80.
   static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     let raw = UnsafeRawBufferPointer(bytes)
+    guard raw.count >= 8 else { return raw.allSatisfy { $0 < 0x80 } }
+    // The last eight overlap those before.
+    var seen = raw.loadUnaligned(fromByteOffset: raw.count &- 8, as: UInt64.self)
     var index = 0
-    while index + 8 <= raw.count {
-      if raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
-        return false
-      }
-      index += 8
+    while index &+ 8 < raw.count, seen & 0x8080_8080_8080_8080 == 0 {
+      seen |= raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      index &+= 8
     }
-    return raw[index...].allSatisfy { $0 < 0x80 }
+    return seen & 0x8080_8080_8080_8080 == 0
   }
 
   /// Takes the next bytes; false when no UTF-8 begins with what was taken.
@@ -62,5 +63,13 @@ struct UTF8Validator: Sendable {
     default: return false
     }
     return true
+  }
+}
+
+extension String {
+  /// The text of bytes that are known to be UTF-8.
+  @inline(__always)
+  init(valid bytes: UnsafeBufferPointer<UInt8>) {
+    self.init(copying: UTF8Span(unchecked: bytes.span))
   }
 }

@@ -32,48 +32,11 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   /// The order of the UTF-8 bytes, as memcmp(3) has it.
   public static func < (left: Key, right: Key) -> Bool {
-    left.string.withBytes { left in
-      right.string.withBytes { right in
-        guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else {
-          return left.count < right.count
-        }
-        let order = memcmp(leftBase, rightBase, min(left.count, right.count))
-        return order != 0 ? order < 0 : left.count < right.count
-      }
-    }
+    left.string.withBytes { left in right.string.withBytes { left.isLess(than: $0) } }
   }
 
   public func hash(into hasher: inout Hasher) {
     string.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-  }
-}
-
-extension Key {
-  /// A hash of the bytes that is quick to compute, a few nanoseconds for a usual key. Only with a seed that
-  /// nobody else knows is it one for tables of other people's keys.
-  public func quickHash(seed: UInt64) -> UInt64 {
-    string.withBytes { bytes in
-      let bytes = UnsafeRawBufferPointer(bytes)
-      var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count)
-      var index = 0
-      while index &+ 8 <= bytes.count {
-        hash = Self.mixed(hash ^ bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-        index &+= 8
-      }
-      var rest: UInt64 = 0
-      while index < bytes.count {
-        rest = rest << 8 | UInt64(bytes[index])
-        index &+= 1
-      }
-      return Self.mixed(hash ^ rest)
-    }
-  }
-
-  /// Every bit of the number has a part in the upper bits of the result, and those in the lower.
-  @inline(__always)
-  private static func mixed(_ number: UInt64) -> UInt64 {
-    let product = number &* 0x9E37_79B9_7F4A_7C15
-    return product ^ (product >> 32)
   }
 }
 
@@ -101,5 +64,17 @@ extension String {
         return memcmp(leftBase, rightBase, left.count) == 0
       }
     }
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// The order of the bytes, as memcmp(3) has it; a beginning stands before the whole.
+  @inline(__always)
+  func isLess(than other: Self) -> Bool {
+    guard let base = baseAddress, let otherBase = other.baseAddress else {
+      return count < other.count
+    }
+    let order = memcmp(base, otherBase, Swift.min(count, other.count))
+    return order != 0 ? order < 0 : count < other.count
   }
 }

@@ -21,7 +21,7 @@ public enum Value: Sendable {
   /// Values in order.
   case array([Value])
   /// Values by key.
-  case dictionary([Key: Value])
+  case dictionary(ValueDictionary)
 }
 
 /// The kinds of a value, with the names that `user.prefs.type` shows.
@@ -79,6 +79,6 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
   /// A dictionary in source code; of a key that stands twice the last one counts.
   public init(dictionaryLiteral elements: (Key, Value)...) {
-    self = .dictionary(Dictionary(elements) { $1 })
+    self = .dictionary(ValueDictionary(elements.map { (key: $0, value: $1) }))
   }
 }

@@ -77,19 +77,19 @@ struct ValueBuilder {
     }
   }
 
-  /// Moves the last pairs off the stacks, from the end: nothing is retained, and the first value
-  /// that is met of a key is the one that counts.
+  /// Moves the last pairs off the stacks, from the end: nothing is retained.
   private mutating func dictionary(
     _ count: Int, unique: Bool
-  ) throws(BuilderError) -> [Key: Value] {
-    var dictionary = [Key: Value](minimumCapacity: count)
-    for _ in 0..<count {
-      let key = keys.removeLast()
-      guard let later = dictionary.updateValue(values.removeLast(), forKey: key) else { continue }
-      if unique { throw BuilderError("a key that stands twice") }
-      dictionary[key] = later
+  ) throws(BuilderError) -> ValueDictionary {
+    let pairs = [ValueDictionary.Element](unsafeUninitializedCapacity: count) { pairs, filled in
+      for position in (0..<count).reversed() {
+        pairs.initializeElement(at: position, to: (keys.removeLast(), values.removeLast()))
+      }
+      filled = count
     }
-    return dictionary
+    if let dictionary = ValueDictionary(unique: pairs) { return dictionary }
+    if unique { throw BuilderError("a key that stands twice") }
+    return ValueDictionary(pairs)
   }
 }
 
@@ -99,7 +99,7 @@ struct BuilderError: Error {
   init(_ reason: String) { self.reason = reason }
 }
 
-extension [Key: Value] {
+extension ValueDictionary {
   static var uidKey: Key { "CF$UID" }
 
   /// The UID that a dictionary in XML stands for.

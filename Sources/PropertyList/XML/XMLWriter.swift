@@ -53,7 +53,9 @@ struct XMLWriter {
       append("<data>" as StaticString)
       bytes += Base64.encode(data)
       append("</data>\n" as StaticString)
-    case .uid(let number): try add(["CF$UID": .integer(WideInteger(number))], depth: depth)
+    case .uid(let number):
+      try add(
+        [ValueDictionary.uidKey: .integer(WideInteger(number))] as ValueDictionary, depth: depth)
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items):
       if items.asUID != nil {
@@ -71,7 +73,7 @@ struct XMLWriter {
     append("</array>\n" as StaticString)
   }
 
-  private mutating func add(_ items: [Key: Value], depth: Int) throws(FormatError) {
+  private mutating func add(_ items: ValueDictionary, depth: Int) throws(FormatError) {
     if items.isEmpty { return append("<dict/>\n" as StaticString) }
     append("<dict>\n" as StaticString)
     for (key, item) in items.sortedItems {
