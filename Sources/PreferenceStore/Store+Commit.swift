@@ -190,7 +190,7 @@ extension Value {
     case .data(let data): data.count + 5
     case .array(let items): items.reduce(9) { $0 + $1.approximateSize + 4 }
     case .dictionary(let items):
-      items.reduce(9) { $0 + $1.key.string.utf8.count + $1.value.approximateSize + 13 }
+      items.reduce(9) { $0 + $1.key.utf8Count + $1.value.approximateSize + 13 }
     default: 9
     }
   }

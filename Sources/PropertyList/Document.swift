@@ -27,7 +27,7 @@ public enum Document {
   public static func readOpenStep(
     _ bytes: [UInt8], limits: Limits = .standard
   ) throws(FormatError) -> Value {
-    try parse(bytes[...], OpenStepParser(limits: limits))
+    try parse(bytes[...], OpenStepParser(limits: limits, size: bytes.count))
   }
 
   /// Writes a list.
@@ -60,42 +60,42 @@ public enum Document {
     if start.first == UInt8(ascii: "<") {
       let next = start.dropFirst().first
       if next == UInt8(ascii: "*") || next == UInt8(ascii: ">") || next?.hexValue != nil,
-        let value = try? parse(text, OpenStepParser(limits: limits))
+        let value = try? parse(text, OpenStepParser(limits: limits, size: text.count))
       {
         return (value, .openStep)
       }
-      return (try parse(text, XMLParser(limits: limits, checksEncoding: !isRecoded)), .xml)
+      return (
+        try parse(text, XMLParser(limits: limits, size: text.count, checksEncoding: !isRecoded)),
+        .xml
+      )
     }
     let json: FormatError
     do {
-      return (try parse(text, JSONParser(limits: limits)), .json)
+      return (try parse(text, JSONParser(limits: limits, size: text.count)), .json)
     } catch {
       json = error
     }
     do {
-      return (try parse(text, OpenStepParser(limits: limits)), .openStep)
+      return (try parse(text, OpenStepParser(limits: limits, size: text.count)), .openStep)
     } catch {
       throw (json.offset ?? 0) > (error.offset ?? 0) ? json : error
     }
   }
 
   private static func parse(
-    _ text: ArraySlice<UInt8>, _ parser: some DocumentParser
+    _ text: ArraySlice<UInt8>, _ parser: some TextParser
   ) throws(FormatError) -> Value {
     var parser = parser
-    try parser.feed(text)
-    return try parser.result()
-  }
-}
-
-extension DocumentParser {
-  /// Takes the next bytes.
-  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(FormatError) {
-    var failure: FormatError?
-    bytes.withUnsafeBufferPointer { buffer in
-      do throws(FormatError) { try feed(buffer) } catch { failure = error }
+    var outcome: Result<Value, FormatError>?
+    text.withUnsafeBufferPointer { text in
+      do throws(FormatError) {
+        outcome = .success(try parser.read(text))
+      } catch {
+        outcome = .failure(error)
+      }
     }
-    if let failure { throw failure }
+    guard let outcome else { throw parser.failure("empty") }
+    return try outcome.get()
   }
 }
 

@@ -11,6 +11,17 @@ protocol DocumentParser: Sendable {
   func result() throws(FormatError) -> Value
 }
 
+extension DocumentParser {
+  /// Takes the next bytes.
+  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(FormatError) {
+    var failure: FormatError?
+    bytes.withUnsafeBufferPointer { buffer in
+      do throws(FormatError) { try feed(buffer) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+}
+
 /// A parser of text: a state machine that takes a byte at a time, and whole runs of plain bytes
 /// where its state allows it. The lines are counted a piece at a time, which costs nearly nothing.
 protocol TextParser: DocumentParser {
@@ -33,6 +44,22 @@ protocol TextParser: DocumentParser {
 
 extension TextParser {
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
+    try take(bytes)
+    position.pass(bytes, upTo: bytes.count)
+  }
+
+  /// Takes a whole document; its lines are counted only for an error.
+  mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) -> Value {
+    try take(bytes)
+    do {
+      return try result()
+    } catch {
+      position.pass(bytes, upTo: bytes.count)
+      throw failure(error.reason)
+    }
+  }
+
+  private mutating func take(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
     var index = 0
     do throws(FormatError) {
@@ -42,7 +69,6 @@ extension TextParser {
       position.pass(bytes, upTo: index)
       throw failure(error.reason)
     }
-    position.pass(bytes, upTo: bytes.count)
   }
 
   func endPiece() throws(FormatError) {}

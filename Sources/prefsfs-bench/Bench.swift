@@ -11,7 +11,7 @@ enum Bench {
            prefsfs-bench outside LISTS MOUNT
            prefsfs-bench start DEFAULTS FILE
            prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
-           prefsfs-bench repeat read|write FORMAT     one step over and over, for a profiler
+           prefsfs-bench repeat read|write FORMAT KEYS     one step over and over, for a profiler
     """
 
   static func run(_ words: [String]) -> Int32 {
@@ -23,7 +23,7 @@ enum Bench {
     case ("engine", 2): return EngineBench.run(words[1])
     case ("clients", 2): return ClientBench.run(words[1])
     case ("compare", 3): return Comparison.run(words[1], words[2])
-    case ("repeat", 3): CodecBench.repeatStep(words[1], words[2])
+    case ("repeat", 4): CodecBench.repeatStep(words[1], words[2], Int(words[3]) ?? 10_000)
     default:
       print(usage)
       return 2

@@ -45,6 +45,18 @@ enum Samples {
             )
           }))
     ),
+    (
+      "long strings that are shared, by keys too",
+      [
+        "a string of more than fifteen": "a string of more than fifteen",
+        "another": [
+          "a string of more than fifteen", ["a string of more than fifteen": "x"],
+          ["a string of more than fifteen": "a string of more than fifteen"],
+          ["a string of more than fifteen": [["a string of more than fifteen"]]],
+        ],
+        "ein Schlüssel mit Umlauten": ["ein Schlüssel mit Umlauten": "ein Schlüssel mit Umlauten"],
+      ]
+    ),
     ("shared strings", ["a": "same", "b": "same", "c": ["same", "same"], "same": "a"]),
   ]
 

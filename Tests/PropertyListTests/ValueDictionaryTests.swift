@@ -39,12 +39,15 @@ struct ValueDictionaryTests {
 
   @Test("of a key that stands twice the last value counts", arguments: [3, 8, 9, 100])
   func repeated(_ count: Int) {
-    let pairs = (0..<count).map { (key: key($0 % (count - 1)), value: value($0)) }
-    #expect(ValueDictionary(unique: pairs) == nil)
-    let dictionary = ValueDictionary(pairs)
+    let pairs = (0..<count).map {
+      ValueDictionary.Item(key: key($0 % (count - 1)), value: value($0))
+    }
+    #expect(ValueDictionary(unique: pairs, hashes: nil) == nil)
+    let dictionary = ValueDictionary(pairs, hashes: nil)
+    #expect(dictionary == ValueDictionary(count: count) { (pairs[$0].key, pairs[$0].value) })
     #expect(dictionary.count == count - 1)
     #expect(dictionary[key(0)] == value(count - 1))
-    #expect(ValueDictionary(unique: Array(pairs.dropLast()))?.count == count - 1)
+    #expect(ValueDictionary(unique: Array(pairs.dropLast()), hashes: nil)?.count == count - 1)
   }
 
   @Test("equal ones may have their keys in other orders; copies do not change with each other")

@@ -30,13 +30,13 @@ extension BinaryReader {
   func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {
     let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
     let utf8 = slice.assumingMemoryBound(to: UInt8.self)
-    if UTF8Validator.isASCII(utf8) { return String(valid: utf8) }
+    if UTF8Validator.isASCII(utf8) { return String(valid: utf8, isASCII: true) }
     if isASCII { throw failure(start, "an ASCII string with other bytes") }
     var validator = UTF8Validator()
     guard validator.feed(utf8), validator.isComplete else {
       throw failure(start, "a string that is not UTF-8")
     }
-    return String(valid: utf8)
+    return String(valid: utf8, isASCII: false)
   }
 
   func utf16(_ start: Int, _ count: Int) throws(FormatError) -> String {
@@ -49,59 +49,62 @@ extension BinaryReader {
 }
 
 extension BinaryReader {
-  mutating func container(
-    at offset: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
+  mutating func container(at offset: Int, depth: Int) throws(FormatError) -> Value {
     if bytes[offset] >> 4 == 0xA {
       let (start, count) = try extent(at: offset, unit: referenceSize)
-      return .array(try array(start, count, depth: depth, size: &size))
+      return .array(try array(start, count, depth: depth + 1))
     }
     let (start, count) = try extent(at: offset, unit: 2 * referenceSize)
-    return .dictionary(try dictionary(start, count, depth: depth, size: &size))
+    return .dictionary(try dictionary(start, count, depth: depth + 1))
   }
 
-  private mutating func item(
-    at position: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
+  /// The object that is referred to at the position.
+  @inline(__always)
+  private mutating func item(at position: Int, depth: Int) throws(FormatError) -> Value {
+    try object(try reference(at: position), depth: depth)
+  }
+
+  @inline(__always)
+  private func reference(at position: Int) throws(FormatError) -> Int {
     let reference = number(at: position, size: referenceSize)
     guard reference < UInt64(objectCount) else {
       throw failure(position, "a reference to object \(reference) of \(objectCount)")
     }
-    var own = Size()
-    let value = try object(Int(reference), depth: depth + 1, size: &own)
-    size.weight += own.weight
-    size.height = max(size.height, own.height + 1)
-    guard size.weight <= limits.count else {
-      throw failure(position, "more than \(limits.count) values")
+    return Int(reference)
+  }
+
+  /// The string that is referred to at the position, as a key. ASCII, as nearly all of them, goes straight to
+  /// the document's block of keys.
+  @inline(__always)
+  private mutating func key(at position: Int, depth: Int) throws(FormatError) -> Key {
+    let reference = try reference(at: position)
+    let offset = try offset(of: reference)
+    guard bytes[offset] & 0xF0 == 0x50 else {
+      guard case .string(let text) = try object(reference, depth: depth) else {
+        throw failure(position, "a key that is no string")
+      }
+      return Key(text)
     }
-    return value
+    return try plainKey(reference, at: offset)
   }
 
   private mutating func array(
-    _ start: Int, _ count: Int, depth: Int, size: inout Size
+    _ start: Int, _ count: Int, depth: Int
   ) throws(FormatError) -> [Value] {
-    var items: [Value] = []
-    items.reserveCapacity(count)
-    for index in 0..<count {
-      items.append(try item(at: start + index * referenceSize, depth: depth, size: &size))
+    try [Value](capacity: count) { items throws(FormatError) in
+      for index in 0..<count {
+        items.append(try item(at: start + index * referenceSize, depth: depth))
+      }
     }
-    return items
   }
 
   private mutating func dictionary(
-    _ start: Int, _ count: Int, depth: Int, size: inout Size
+    _ start: Int, _ count: Int, depth: Int
   ) throws(FormatError) -> ValueDictionary {
-    var pairs: [ValueDictionary.Element] = []
-    pairs.reserveCapacity(count)
-    for index in 0..<count {
-      let keyPosition = start + index * referenceSize
-      let key = try item(at: keyPosition, depth: depth, size: &size)
-      guard case .string(let text) = key else {
-        throw failure(keyPosition, "a key that is no string")
-      }
-      let valuePosition = start + (count + index) * referenceSize
-      pairs.append((Key(text), try item(at: valuePosition, depth: depth, size: &size)))
+    try ValueDictionary(count: count) { index throws(FormatError) in
+      let position = start + index * referenceSize
+      let key = try key(at: position, depth: depth)
+      return (key, try item(at: position + count * referenceSize, depth: depth))
     }
-    return ValueDictionary(pairs)
   }
 }

@@ -11,29 +11,28 @@ struct BinaryReader {
   let offsetTable: Int
   let objectCount: Int
   let top: Int
-  /// What became of each object that can be large; the scalars and short strings stay `unread`.
-  var states: [State]
-  /// The objects that are referred to several times.
-  var shared: [Shared] = []
-
-  /// How large a value is when everything that is shared is unfolded. Strings and data count by
-  /// their bytes, too, so that no small list can stand for a huge value.
-  struct Size {
-    var weight = 1
-    var height = 0
-  }
+  /// What became of each object; scalars and short strings stay `unread`.
+  private var states: [State]
+  /// The objects that are referred to several times, by their numbers, and those of them that are keys.
+  private var shared: [Int: Shared] = [:]
+  private var sharedKeys: [Int: Key] = [:]
+  private var maker = KeyMaker()
+  /// How many values there are so far when everything that is shared is unfolded. Strings and data
+  /// count by their bytes, too, so that no small list can stand for a huge value.
+  var weight = 0
+  /// How many containers are inside each other at most, of what was read since `large` set it.
+  var deepest = 0
 
   /// An object is kept when it is met for the second time: most are met once, and what is kept costs
   /// a reference. So an object is read twice at most.
-  enum State: Equatable {
-    case unread, beingRead, read
-    case shared(UInt32)
-  }
+  private enum State: UInt8 { case unread, beingRead, read, shared }
 
-  /// An object that is referred to several times, and its size.
-  struct Shared {
+  /// An object that is referred to several times.
+  private struct Shared {
     var value: Value
-    var size: Size
+    var weight: Int
+    /// How many levels of containers it has.
+    var height: Int
   }
 
   /// Reads the whole list.
@@ -42,8 +41,7 @@ struct BinaryReader {
     bytes.withUnsafeBytes { buffer in
       do throws(FormatError) {
         var reader = try BinaryReader(buffer, limits: limits)
-        var size = Size()
-        outcome = .success(try reader.object(reader.top, depth: 0, size: &size))
+        outcome = .success(try reader.object(reader.top, depth: 0))
       } catch {
         outcome = .failure(error)
       }
@@ -94,24 +92,17 @@ struct BinaryReader {
     FormatError(.binary, offset: offset, reason)
   }
 
-  /// A big-endian number that lies inside of the list.
+  /// A big-endian number that lies before the trailer, which makes a load of eight bytes safe.
   @inline(__always)
   func number(at offset: Int, size: Int) -> UInt64 {
-    switch size {
-    case 1: return UInt64(bytes[offset])
-    case 2:
-      return UInt64(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
-    case 4:
-      return UInt64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-    case 8: return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-    default: return bytes[offset..<offset + size].reduce(0) { $0 << 8 | UInt64($1) }
-    }
+    let eight = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    return UInt64(bigEndian: eight) >> UInt64(64 &- 8 &* size)
   }
 
   /// Where the object with the number begins.
   @inline(__always)
   func offset(of reference: Int) throws(FormatError) -> Int {
-    let position = offsetTable + reference * offsetSize
+    let position = offsetTable &+ reference &* offsetSize
     let start = number(at: position, size: offsetSize)
     guard start >= 8, start < UInt64(offsetTable) else {
       throw failure(position, "object \(reference) lies outside of the list")
@@ -119,39 +110,70 @@ struct BinaryReader {
     return Int(start)
   }
 
-  /// The object with the number, and its size.
-  mutating func object(
-    _ reference: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
-    let offset = try offset(of: reference)
-    // To read a scalar or a short string again is cheaper than to keep it.
-    if bytes[offset] < 0x40 { return try scalar(at: offset) }
-    if bytes[offset] >> 4 == 0x5, bytes[offset] & 15 != 15 {
-      let (start, count) = try extent(at: offset, unit: 1)
-      return .string(try string(start, count, isASCII: true))
+  /// There are so many values more.
+  @inline(__always)
+  private mutating func count(_ more: Int, at offset: Int) throws(FormatError) {
+    weight += more
+    guard weight <= limits.count else { throw failure(offset, "more than \(limits.count) values") }
+  }
+
+  /// The key that the string of ASCII at the offset is.
+  mutating func plainKey(_ reference: Int, at offset: Int) throws(FormatError) -> Key {
+    let (start, length) = try extent(at: offset, unit: 1)
+    try count(1 + length / 64, at: offset)
+    let isMet = states[reference] != .unread
+    if isMet, let key = sharedKeys[reference] { return key }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[start..<start + length])
+      .assumingMemoryBound(to: UInt8.self)
+    guard UTF8Validator.isASCII(text) else {
+      throw failure(start, "an ASCII string with other bytes")
     }
+    let key = maker.key(text)
+    if isMet { sharedKeys[reference] = key } else { states[reference] = .read }
+    return key
+  }
+
+  /// The object with the number.
+  mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
+    let offset = try offset(of: reference)
+    try count(1, at: offset)
+    // To read a scalar or a short string again is cheaper than to keep it.
+    let marker = bytes[offset]
+    if marker < 0x40 { return try scalar(at: offset) }
+    if marker & 0xF0 == 0x50, marker != 0x5F {
+      let count = Int(marker & 15)
+      try require(offset, 1 + count)
+      return .string(try string(offset + 1, count, isASCII: true))
+    }
+    return try large(reference, at: offset, depth: depth)
+  }
+
+  private mutating func large(
+    _ reference: Int, at offset: Int, depth: Int
+  ) throws(FormatError) -> Value {
     let state = states[reference]
-    if case .shared(let index) = state { return try known(Int(index), depth: depth, size: &size) }
+    if state == .shared, let known = shared[reference] {
+      try count(known.weight, at: offset)
+      guard depth + known.height <= limits.depth else {
+        throw failure(offset, "nested deeper than \(limits.depth)")
+      }
+      deepest = max(deepest, depth + known.height)
+      return known.value
+    }
     guard state != .beingRead else { throw failure(offset, "an object that contains itself") }
     states[reference] = .beingRead
-    let value = try decode(at: offset, depth: depth, size: &size)
+    let (outerWeight, outerDeepest) = (weight, deepest)
+    deepest = depth
+    let value = try decode(at: offset, depth: depth)
     if state == .unread {
       states[reference] = .read
     } else {
-      states[reference] = .shared(UInt32(shared.count))
-      shared.append(Shared(value: value, size: size))
+      states[reference] = .shared
+      shared[reference] = Shared(
+        value: value, weight: weight - outerWeight, height: deepest - depth)
     }
+    deepest = max(deepest, outerDeepest)
     return value
-  }
-
-  private func known(
-    _ index: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
-    size = shared[index].size
-    guard depth + size.height <= limits.depth else {
-      throw failure(offsetTable, "nested deeper than \(limits.depth)")
-    }
-    return shared[index].value
   }
 
   private func scalar(at offset: Int) throws(FormatError) -> Value {
@@ -169,32 +191,31 @@ struct BinaryReader {
     }
   }
 
-  private mutating func decode(
-    at offset: Int, depth: Int, size: inout Size
-  ) throws(FormatError) -> Value {
+  private mutating func decode(at offset: Int, depth: Int) throws(FormatError) -> Value {
     let marker = bytes[offset]
-    let low = Int(marker & 15)
     switch marker >> 4 {
     case 0x4:
       let (start, count) = try extent(at: offset, unit: 1)
-      size.weight += count / 64
-      return .data([UInt8](bytes[start..<start + count]))
+      weight += count / 64
+      return .data([UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])))
     case 0x5, 0x7:
       let (start, count) = try extent(at: offset, unit: 1)
-      size.weight += count / 64
+      weight += count / 64
       return .string(try string(start, count, isASCII: marker >> 4 == 5))
     case 0x6:
       let (start, count) = try extent(at: offset, unit: 2)
+      weight += count / 32
       return .string(try utf16(start, count))
-    case 0x8 where low < 8:
-      try require(offset, low + 2)
-      return .uid(number(at: offset + 1, size: low + 1))
+    case 0x8 where marker & 15 < 8:
+      let size = Int(marker & 15) + 1
+      try require(offset, 1 + size)
+      return .uid(number(at: offset + 1, size: size))
     case 0xA, 0xD:
       guard depth < limits.depth else {
         throw failure(offset, "nested deeper than \(limits.depth)")
       }
-      size.height = 1
-      return try container(at: offset, depth: depth, size: &size)
+      deepest = max(deepest, depth + 1)
+      return try container(at: offset, depth: depth)
     default: throw unknown(offset)
     }
   }
@@ -203,6 +224,7 @@ struct BinaryReader {
     failure(offset, "unknown object type 0x\(String(bytes[offset], radix: 16))")
   }
 
+  @inline(__always)
   func require(_ offset: Int, _ size: Int) throws(FormatError) {
     guard size <= offsetTable - offset else { throw failure(offset, "the object does not fit") }
   }

@@ -1,47 +1,72 @@
 /// Writes binary property lists (`bplist00`).
 ///
 /// Keys are sorted, so that equal values give equal bytes. Strings and keys that are equal are
-/// written once, as are booleans. Cost: O(size), dictionaries O(n log n).
+/// written once, as are booleans. Cost: O(size), dictionaries that are not sorted O(n log n).
 struct BinaryWriter {
-  private var bytes: [UInt8] = Array("bplist00".utf8)
+  /// A string of ASCII that was written: where, and as which object.
+  private struct Written {
+    var start: Int
+    var count: Int
+    var object: Int
+  }
+
+  private var sink: ByteSink
   private var offsets: [Int] = []
-  private var strings: [Key: Int] = [:]
-  private var booleans: [Bool: Int] = [:]
+  private var written: [Written] = []
+  /// Of `written`.
+  private var index: KeyIndex
+  /// The strings that are not ASCII.
+  private var wide: [Key: Int] = [:]
+  private var booleans: (no: Int?, yes: Int?)
   private let referenceSize: Int
 
   /// The whole list. Every value can be written.
   static func write(_ value: Value) -> [UInt8] {
-    var writer = BinaryWriter(referenceSize: UInt64(objectBound(value)).byteCount)
+    var tally = Tally()
+    tally.add(value)
+    var writer = BinaryWriter(tally, room: value.extent(of: 12))
     let top = writer.add(value)
     writer.finish(top: top)
-    return writer.bytes
+    return writer.sink.finish()
   }
 
-  private init(referenceSize: Int) { self.referenceSize = referenceSize }
+  /// At least as many objects, and strings among them, as the list will have.
+  private struct Tally {
+    var objects = 0
+    var strings = 0
 
-  /// At least as many as there are objects.
-  private static func objectBound(_ value: Value) -> Int {
-    switch value {
-    case .array(let items): items.reduce(1) { $0 + objectBound($1) }
-    case .dictionary(let items): items.values.reduce(1 + items.count) { $0 + objectBound($1) }
-    default: 1
+    mutating func add(_ value: Value) {
+      objects += 1
+      switch value {
+      case .string: strings += 1
+      case .array(let items): for item in items { add(item) }
+      case .dictionary(let items):
+        objects += items.count
+        strings += items.count
+        for item in items { add(item.value) }
+      case .integer, .real, .boolean, .date, .data, .uid: break
+      }
     }
   }
 
+  private init(_ tally: Tally, room: Int) {
+    referenceSize = UInt64(tally.objects).byteCount
+    sink = ByteSink(room: room)
+    index = KeyIndex(capacity: tally.strings)
+    offsets.reserveCapacity(tally.objects)
+    written.reserveCapacity(tally.strings)
+    sink.append("bplist00")
+  }
+
   private mutating func begin() -> Int {
-    offsets.append(bytes.count)
+    offsets.append(sink.count)
     return offsets.count - 1
   }
 
   private mutating func add(_ value: Value) -> Int {
     switch value {
-    case .string(let text): return add(Key(text))
-    case .boolean(let flag):
-      if let known = booleans[flag] { return known }
-      let index = begin()
-      bytes.append(flag ? 9 : 8)
-      booleans[flag] = index
-      return index
+    case .string(let text): return add(text)
+    case .boolean(let flag): return add(flag)
     case .array(let items): return add(items)
     case .dictionary(let items): return add(items)
     case .integer, .real, .date, .data, .uid:
@@ -51,111 +76,129 @@ struct BinaryWriter {
     }
   }
 
+  private mutating func add(_ flag: Bool) -> Int {
+    if let known = flag ? booleans.yes : booleans.no { return known }
+    let index = begin()
+    sink.append(flag ? 9 : 8 as UInt8)
+    if flag { booleans.yes = index } else { booleans.no = index }
+    return index
+  }
+
   private mutating func addScalar(_ value: Value) {
     switch value {
     case .integer(let number): add(number)
-    case .real(let number):
-      bytes.append(0x23)
-      append(number.bitPattern, size: 8)
-    case .date(let time):
-      bytes.append(0x33)
-      append(time.seconds.bitPattern, size: 8)
+    case .real(let number): add(0x23, number)
+    case .date(let time): add(0x33, time.seconds)
     case .data(let data):
       addHead(0x40, count: data.count)
-      bytes += data
+      data.withUnsafeBufferPointer { sink.append($0) }
     case .uid(let number):
       let size = number.byteCount
-      bytes.append(0x80 | UInt8(size - 1))
-      append(number, size: size)
+      sink.append(0x80 | UInt8(size - 1))
+      sink.append(bigEndian: number, size: size)
     case .string, .boolean, .array, .dictionary: break
     }
+  }
+
+  private mutating func add(_ marker: UInt8, _ number: Double) {
+    sink.append(marker)
+    sink.append(bigEndian: number.bitPattern, size: 8)
   }
 
   /// 1, 2 and 4 bytes are unsigned, 8 signed; what 8 cannot hold takes 16.
   private mutating func add(_ number: WideInteger) {
     guard let unsigned = number.unsigned else {
-      bytes.append(0x13)
-      return append(UInt64(bitPattern: number.signed ?? 0), size: 8)
+      sink.append(0x13 as UInt8)
+      return sink.append(bigEndian: UInt64(bitPattern: number.signed ?? 0), size: 8)
     }
     if unsigned >> 63 == 1 {
-      bytes.append(0x14)
-      append(0, size: 8)
-      return append(unsigned, size: 8)
+      sink.append(0x14 as UInt8)
+      sink.append(bigEndian: 0, size: 8)
+      return sink.append(bigEndian: unsigned, size: 8)
     }
     let size = unsigned.byteCount
-    bytes.append(0x10 | UInt8(size.trailingZeroBitCount))
-    append(unsigned, size: size)
+    sink.append(0x10 | UInt8(size.trailingZeroBitCount))
+    sink.append(bigEndian: unsigned, size: size)
   }
 
-  private mutating func add(_ string: Key) -> Int {
-    if let known = strings[string] { return known }
-    let index = begin()
-    strings[string] = index
-    let isASCII = string.string.withBytes { utf8 in
-      guard UTF8Validator.isASCII(utf8) else { return false }
+  private mutating func add(_ string: String) -> Int {
+    string.withBytes { addASCII($0) } ?? addWide(string)
+  }
+
+  /// nil where the bytes are not ASCII.
+  private mutating func addASCII(_ utf8: UnsafeBufferPointer<UInt8>) -> Int? {
+    guard UTF8Validator.isASCII(utf8) else { return nil }
+    let hash = KeyHash.of(utf8)
+    let probe = index.probe(hash) { position in
+      written[position].count == utf8.count && sink.holds(utf8, at: written[position].start)
+    }
+    switch probe {
+    case .found(let position): return written[position].object
+    case .free(let slot):
+      index.fill(slot, hash, position: written.count)
+      let object = begin()
       addHead(0x50, count: utf8.count)
-      bytes.append(contentsOf: utf8)
-      return true
+      written.append(Written(start: sink.count, count: utf8.count, object: object))
+      sink.append(utf8)
+      return object
     }
-    if !isASCII {
-      let units = Array(string.string.utf16)
-      addHead(0x60, count: units.count)
-      for unit in units { append(UInt64(unit), size: 2) }
-    }
-    return index
+  }
+
+  private mutating func addWide(_ string: String) -> Int {
+    let key = Key(string)
+    if let known = wide[key] { return known }
+    let object = begin()
+    wide[key] = object
+    addHead(0x60, count: string.utf16.count)
+    for unit in string.utf16 { sink.append(bigEndian: UInt64(unit), size: 2) }
+    return object
   }
 
   private mutating func add(_ items: [Value]) -> Int {
-    let index = begin()
+    let object = begin()
     addHead(0xA0, count: items.count)
-    let references = reserve(items.count)
-    for (position, item) in items.enumerated() { set(references, position, add(item)) }
-    return index
+    var reference = reserve(items.count)
+    for item in items { set(&reference, add(item)) }
+    return object
   }
 
   private mutating func add(_ items: ValueDictionary) -> Int {
-    let index = begin()
+    let object = begin()
     addHead(0xD0, count: items.count)
-    let references = reserve(2 * items.count)
-    for (position, item) in items.sortedItems.enumerated() {
-      set(references, position, add(item.key))
-      set(references, items.count + position, add(item.value))
+    var keyReference = reserve(2 * items.count)
+    var valueReference = keyReference + items.count * referenceSize
+    for item in items.sortedItems {
+      set(&keyReference, item.key.withBytes { addASCII($0) } ?? addWide(item.key.string))
+      set(&valueReference, add(item.value))
     }
-    return index
+    return object
   }
 
   private mutating func reserve(_ count: Int) -> Int {
-    let start = bytes.count
-    bytes.append(contentsOf: repeatElement(0, count: count * referenceSize))
+    let start = sink.count
+    sink.append(repeating: 0, count: count * referenceSize)
     return start
   }
 
-  private mutating func set(_ start: Int, _ position: Int, _ reference: Int) {
-    let end = start + (position + 1) * referenceSize
-    for step in 0..<referenceSize {
-      bytes[end - 1 - step] = UInt8(truncatingIfNeeded: reference >> (8 * step))
-    }
+  private mutating func set(_ place: inout Int, _ reference: Int) {
+    sink.set(place, bigEndian: UInt64(reference), size: referenceSize)
+    place += referenceSize
   }
 
   private mutating func addHead(_ marker: UInt8, count: Int) {
-    guard count >= 15 else { return bytes.append(marker | UInt8(count)) }
-    bytes.append(marker | 15)
+    guard count >= 15 else { return sink.append(marker | UInt8(count)) }
+    sink.append(marker | 15)
     add(WideInteger(Int64(count)))
   }
 
-  private mutating func append(_ number: UInt64, size: Int) {
-    let shifted = number << UInt64(64 - 8 * size)
-    withUnsafeBytes(of: shifted.bigEndian) { bytes.append(contentsOf: $0.prefix(size)) }
-  }
-
   private mutating func finish(top: Int) {
-    let table = bytes.count
+    let table = sink.count
     let offsetSize = UInt64(table).byteCount
-    for offset in offsets { append(UInt64(offset), size: offsetSize) }
-    bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetSize), UInt8(referenceSize)]
-    append(UInt64(offsets.count), size: 8)
-    append(UInt64(top), size: 8)
-    append(UInt64(table), size: 8)
+    for offset in offsets { sink.append(bigEndian: UInt64(offset), size: offsetSize) }
+    sink.append(bigEndian: UInt64(offsetSize << 8 | referenceSize), size: 8)
+    sink.append(bigEndian: UInt64(offsets.count), size: 8)
+    sink.append(bigEndian: UInt64(top), size: 8)
+    sink.append(bigEndian: UInt64(table), size: 8)
   }
 }
 

@@ -14,15 +14,11 @@ extension JSONParser {
     }
     try endSurrogate()
     guard byte == UInt8(ascii: "\"") else { throw failure("a control character inside a string") }
-    try endString(String(decoding: token, as: UTF8.self))
-  }
-
-  mutating func endString(_ text: String) throws(FormatError) {
     if tokenIsKey {
-      builder.add(key: Key(text))
+      token.withUnsafeBufferPointer { builder.add(key: $0) }
       state = .colon
     } else {
-      try add(.string(text))
+      try add(.string(String(decoding: token, as: UTF8.self)))
     }
   }
 
@@ -134,32 +130,5 @@ enum NumberState {
     default: return false
     }
     return true
-  }
-}
-
-extension JSONParser {
-  /// The integer of at most 18 digits that stands at the index and ends within the piece; with
-  /// the index behind it.
-  func plainInteger(
-    _ piece: UnsafeBufferPointer<UInt8>, at start: Int
-  ) -> (WideInteger, end: Int)? {
-    let negative = piece[start] == UInt8(ascii: "-")
-    let first = start + (negative ? 1 : 0)
-    var index = first
-    var magnitude: Int64 = 0
-    while index < piece.count, piece[index].isDigit, index - first < 18 {
-      magnitude = magnitude * 10 + Int64(piece[index] & 15)
-      index += 1
-    }
-    guard index > first, index < piece.count, piece[index].endsJSONNumber,
-      piece[first] != UInt8(ascii: "0") || index == first + 1
-    else { return nil }
-    return (WideInteger(negative ? -magnitude : magnitude), index)
-  }
-}
-
-extension UInt8 {
-  fileprivate var endsJSONNumber: Bool {
-    isBlank || self == UInt8(ascii: ",") || self == UInt8(ascii: "]") || self == UInt8(ascii: "}")
   }
 }

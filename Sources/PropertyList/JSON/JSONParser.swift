@@ -21,34 +21,28 @@ struct JSONParser: TextParser {
   var highSurrogate: UInt16?
   var numberState = NumberState.start
 
-  init(limits: Limits = .standard) { builder = ValueBuilder(limits: limits) }
+  /// - Parameter size: of the document, where it is known.
+  init(limits: Limits = .standard, size: Int = 0) {
+    builder = ValueBuilder(limits: limits, size: size)
+  }
 
   mutating func step(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int {
-    let byte = piece[index]
     switch state {
     case .string:
       let end = piece.endOfRun(from: index, without: 0x22, 0x5C, controls: false)
-      let run = UnsafeBufferPointer(rebasing: piece[index..<end])
-      if end < piece.count, piece[end] == 0x22, token.isEmpty, highSurrogate == nil {
-        try endString(String(decoding: run, as: UTF8.self))
-        return end + 1
-      }
       guard end > index else { break }
       try endSurrogate()
-      token.append(contentsOf: run)
+      token.append(contentsOf: piece[index..<end])
       return end
     case .escape, .unicode, .number, .literal: break
-    case _ where byte.isBlank: return piece.endOfBlanks(from: index)
-    case .value, .firstElement:
-      if let (integer, end) = plainInteger(piece, at: index) {
-        try add(.integer(integer))
-        return end
-      }
-    default: break
+    case _ where piece[index].isBlank: return piece.endOfBlanks(from: index)
+    case .value, .firstElement: if let end = try takePlainValue(piece, at: index) { return end }
+    case .key, .firstKey: if let end = takePlainKey(piece, at: index) { return end }
+    case .colon, .separator: break
     }
-    try take(byte)
+    try take(piece[index])
     return index + 1
   }
 

@@ -1,77 +1,100 @@
 /// Writes JSON with two-space indentation and sorted keys.
 struct JSONWriter {
-  private var bytes: [UInt8] = []
+  private var sink: ByteSink
   /// Whether dates become ISO text and data base64; otherwise they are refused.
   private let isLossy: Bool
 
   /// The document, with a newline at its end. Dates, data and UIDs throw, and so do infinities
   /// and NaN; `lossy` writes dates as ISO text and data as base64.
   static func write(_ value: Value, lossy: Bool = false) throws(FormatError) -> [UInt8] {
-    var writer = JSONWriter(isLossy: lossy)
+    var writer = JSONWriter(isLossy: lossy, sink: ByteSink(room: value.extent(of: 8)))
     try writer.add(value, depth: 0)
-    writer.bytes.append(UInt8(ascii: "\n"))
-    return writer.bytes
+    writer.sink.append("\n")
+    return writer.sink.finish()
   }
 
-  private init(isLossy: Bool) { self.isLossy = isLossy }
-
-  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+  private init(isLossy: Bool, sink: ByteSink) {
+    self.isLossy = isLossy
+    self.sink = sink
+  }
 
   private mutating func newLine(_ depth: Int) {
-    bytes.append(UInt8(ascii: "\n"))
-    bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * depth))
+    sink.append("\n")
+    sink.append(repeating: UInt8(ascii: " "), count: 2 * depth)
   }
 
   private mutating func add(_ value: Value, depth: Int) throws(FormatError) {
     switch value {
-    case .string(let text): add(text)
-    case .integer(let number): append(number.description)
-    case .real(let number) where number.isFinite: append(RealText.text(number))
-    case .boolean(let flag): append(flag ? "true" : "false")
-    case .date(let time) where isLossy: add(time.text)
-    case .data(let data) where isLossy: add(String(decoding: Base64.encode(data), as: UTF8.self))
+    case .string(let text): text.withBytes { add($0) }
+    case .integer(let number): sink.append(number)
+    case .real(let number) where number.isFinite: sink.append(text: RealText.text(number))
+    case .boolean(let flag): sink.append(flag ? "true" : "false")
+    case .date(let time) where isLossy:
+      sink.append("\"")
+      sink.append(time)
+      sink.append("\"")
+    case .data(let data) where isLossy:
+      sink.append("\"")
+      Base64.encode(data, to: &sink)
+      sink.append("\"")
     case .real, .date, .data, .uid: throw FormatError(.json, "JSON has no \(value.kind.rawValue)")
-    case .array(let items):
-      try addItems(items, depth: depth, "[", "]") { writer, item throws(FormatError) in
-        try writer.add(item, depth: depth + 1)
-      }
-    case .dictionary(let items):
-      let sorted = items.sortedItems
-      try addItems(sorted, depth: depth, "{", "}") { writer, item throws(FormatError) in
-        writer.add(item.key.string)
-        writer.append(": ")
-        try writer.add(item.value, depth: depth + 1)
-      }
+    case .array(let items): try add(items, depth: depth)
+    case .dictionary(let items): try add(items, depth: depth)
     }
   }
 
-  private mutating func addItems<Item>(
-    _ items: [Item], depth: Int, _ open: String, _ close: String,
-    _ add: (inout JSONWriter, Item) throws(FormatError) -> Void
-  ) throws(FormatError) {
-    append(open)
+  private mutating func add(_ items: [Value], depth: Int) throws(FormatError) {
+    sink.append("[")
     for (index, item) in items.enumerated() {
-      if index > 0 { bytes.append(UInt8(ascii: ",")) }
-      newLine(depth + 1)
-      try add(&self, item)
+      beginItem(index, depth)
+      try add(item, depth: depth + 1)
     }
     if !items.isEmpty { newLine(depth) }
-    append(close)
+    sink.append("]")
   }
 
-  private mutating func add(_ text: String) {
-    bytes.append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
+  private mutating func add(_ items: ValueDictionary, depth: Int) throws(FormatError) {
+    sink.append("{")
+    for (index, item) in items.sortedItems.enumerated() {
+      beginItem(index, depth)
+      item.key.withBytes { add($0) }
+      sink.append(": ")
+      try add(item.value, depth: depth + 1)
+    }
+    if !items.isEmpty { newLine(depth) }
+    sink.append("}")
+  }
+
+  private mutating func beginItem(_ index: Int, _ depth: Int) {
+    if index > 0 { sink.append(",") }
+    newLine(depth + 1)
+  }
+
+  private mutating func add(_ text: UnsafeBufferPointer<UInt8>) {
+    sink.append("\"")
+    if text.isPlainJSON { sink.append(text) } else { escape(text) }
+    sink.append("\"")
+  }
+
+  private mutating func escape(_ utf8: UnsafeBufferPointer<UInt8>) {
+    for byte in utf8 {
       switch byte {
-      case UInt8(ascii: "\""): append("\\\"")
-      case UInt8(ascii: "\\"): append("\\\\")
-      case 10: append("\\n")
-      case 9: append("\\t")
-      case 13: append("\\r")
-      case 0..<32: append("\\u00" + (byte < 16 ? "0" : "") + String(byte, radix: 16))
-      default: bytes.append(byte)
+      case UInt8(ascii: "\""): sink.append("\\\"")
+      case UInt8(ascii: "\\"): sink.append("\\\\")
+      case 10: sink.append("\\n")
+      case 9: sink.append("\\t")
+      case 13: sink.append("\\r")
+      case 0..<32:
+        sink.append(text: "\\u00" + (byte < 16 ? "0" : "") + String(byte, radix: 16))
+      default: sink.append(byte)
       }
     }
-    bytes.append(UInt8(ascii: "\""))
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// Whether all stand for themselves in a string of JSON.
+  fileprivate var isPlainJSON: Bool {
+    isEveryEight { $0.bytes(equal: 0x22) | $0.bytes(equal: 0x5C) | $0.controls == 0 }
   }
 }

@@ -35,18 +35,23 @@ extension OpenStepParser {
   }
 
   mutating func endString() throws(FormatError) {
-    try endString(String(decoding: token, as: UTF8.self))
+    let token = self.token
+    var failure: FormatError?
+    token.withUnsafeBufferPointer { text in
+      do throws(FormatError) { try endString(text) } catch { failure = error }
+    }
+    if let failure { throw failure }
   }
 
-  mutating func endString(_ text: String) throws(FormatError) {
+  mutating func endString(_ text: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     if isKey {
-      builder.add(key: Key(text))
+      builder.add(key: text)
       state = .equals
     } else if builder.depth == 0 {
-      firstString = text
+      firstString = String(valid: text)
       state = .separator
     } else {
-      try add(.string(text))
+      try add(.string(String(valid: text)))
     }
   }
 

@@ -24,8 +24,9 @@ struct OpenStepParser: TextParser {
   /// The first string of the document, which may yet turn out to be a key.
   var firstString: String?
 
-  init(limits: Limits = .standard) {
-    builder = ValueBuilder(limits: limits)
+  /// - Parameter size: of the document, where it is known.
+  init(limits: Limits = .standard, size: Int = 0) {
+    builder = ValueBuilder(limits: limits, size: size)
     (state, afterComment) = (.value, .value)
   }
 
@@ -46,7 +47,7 @@ struct OpenStepParser: TextParser {
     if state == .quoted, token.isEmpty, end < piece.count, piece[end] == quote,
       highSurrogate == nil
     {
-      try endString(String(decoding: run, as: UTF8.self))
+      try endString(run)
       return end + 1
     }
     guard run.isEmpty else {
@@ -132,7 +133,7 @@ struct OpenStepParser: TextParser {
     firstString = nil
     isBare = true
     try begin(.dictionary)
-    builder.add(key: Key(key))
+    key.withBytes { builder.add(key: $0) }
     state = .value
   }
 

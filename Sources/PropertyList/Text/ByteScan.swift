@@ -16,8 +16,8 @@ extension UnsafeBufferPointer<UInt8> {
     var index = start
     while index + 8 <= count {
       let eight = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
-      var stops = (eight ^ first.repeated).zeroBytes | (eight ^ second.repeated).zeroBytes
-      if !controls { stops |= (eight & 0xE0E0_E0E0_E0E0_E0E0).zeroBytes }
+      var stops = eight.bytes(equal: first) | eight.bytes(equal: second)
+      if !controls { stops |= eight.controls }
       if stops != 0 { return index + stops.trailingZeroBitCount / 8 }
       index += 8
     }
@@ -29,13 +29,30 @@ extension UnsafeBufferPointer<UInt8> {
     return index
   }
 
+  /// Whether the test holds for all bytes, eight at a time; blanks fill up eight where there are fewer.
+  @inline(__always)
+  func isEveryEight(_ test: (UInt64) -> Bool) -> Bool {
+    guard count >= 8 else {
+      var rest = UInt8(ascii: " ").repeated
+      withUnsafeMutableBytes(of: &rest) { $0.copyMemory(from: UnsafeRawBufferPointer(self)) }
+      return test(rest)
+    }
+    var index = 0
+    while index &+ 8 < count {
+      guard test(eight(at: index)) else { return false }
+      index &+= 8
+    }
+    // The last eight overlap those before.
+    return test(eight(at: count &- 8))
+  }
+
   /// How many newlines there are before the index.
   func newlines(before end: Int) -> Int {
     let raw = UnsafeRawBufferPointer(self)
     var (index, lines) = (0, 0)
     while index + 8 <= end {
       let eight = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-      lines += (eight ^ UInt8(ascii: "\n").repeated).zeroBytes.nonzeroBitCount
+      lines += eight.bytes(equal: UInt8(ascii: "\n")).nonzeroBitCount
       index += 8
     }
     while index < end {
@@ -48,13 +65,40 @@ extension UnsafeBufferPointer<UInt8> {
 
 extension UInt8 {
   /// Eight times the byte.
-  @inline(__always) fileprivate var repeated: UInt64 { UInt64(self) &* 0x0101_0101_0101_0101 }
+  @inline(__always) var repeated: UInt64 { UInt64(self) &* 0x0101_0101_0101_0101 }
 }
 
 extension UInt64 {
+  /// The highest bit of every byte that is the other, and no other bit.
+  @inline(__always) func bytes(equal byte: UInt8) -> UInt64 { (self ^ byte.repeated).zeroBytes }
+
+  /// The highest bit of every byte below 0x20.
+  @inline(__always) var controls: UInt64 { (self & UInt8(0xE0).repeated).zeroBytes }
+
   /// The highest bit of every byte that is 0, and no other.
-  @inline(__always) fileprivate var zeroBytes: UInt64 {
+  @inline(__always) var zeroBytes: UInt64 {
     let low: UInt64 = 0x7F7F_7F7F_7F7F_7F7F
     return ~(((self & low) &+ low) | self | low)
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// The eight bytes at the index, the first of them lowest.
+  @inline(__always)
+  func eight(at index: Int) -> UInt64 {
+    UnsafeRawBufferPointer(self).loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
+  }
+}
+
+extension UInt64 {
+  /// Whether the eight bytes begin with the text, which is no longer; a comparison with a constant.
+  @inline(__always)
+  func begins(with text: StaticString) -> Bool {
+    var (word, index) = (UInt64(0), 0)
+    while index < text.utf8CodeUnitCount {
+      word |= UInt64(text.utf8Start[index]) << UInt64(8 &* index)
+      index &+= 1
+    }
+    return (self ^ word) << UInt64(64 &- 8 &* text.utf8CodeUnitCount) == 0
   }
 }

@@ -131,7 +131,7 @@ extension Value {
   fileprivate func restoring(_ template: Value) -> Value {
     switch (self, template) {
     case (.string(let text), .date): Recogniser.value(of: Array(text.utf8), kind: .date) ?? self
-    case (.string(let text), .data): Base64.decode(text.utf8).map { .data($0) } ?? self
+    case (.string(let text), .data): text.withBytes { Base64.decode($0) }.map { .data($0) } ?? self
     case (.array(let items), .array(let old)):
       .array(items.enumerated().map { $0 < old.count ? $1.restoring(old[$0]) : $1 })
     case (.dictionary(let items), .dictionary(let old)):

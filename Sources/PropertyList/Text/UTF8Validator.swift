@@ -70,6 +70,12 @@ extension String {
   /// The text of bytes that are known to be UTF-8.
   @inline(__always)
   init(valid bytes: UnsafeBufferPointer<UInt8>) {
-    self.init(copying: UTF8Span(unchecked: bytes.span))
+    self.init(valid: bytes, isASCII: UTF8Validator.isASCII(bytes))
+  }
+
+  /// The text of bytes that are known to be UTF-8, or ASCII.
+  @inline(__always)
+  init(valid bytes: UnsafeBufferPointer<UInt8>, isASCII: Bool) {
+    self.init(copying: UTF8Span(unchecked: bytes.span, isKnownASCII: isASCII))
   }
 }

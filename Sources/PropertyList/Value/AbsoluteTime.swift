@@ -15,25 +15,19 @@ public struct AbsoluteTime: Hashable, Sendable {
 
 extension AbsoluteTime {
   /// Years that text can hold: -999999 to 999999.
-  private static let lastYear = 999_999
+  fileprivate static let lastYear = 999_999
 
   /// ISO 8601 in UTC, with the shortest fraction that reads back to the same moment:
   /// `2026-11-21T07:20:00Z`. A moment that no calendar holds (not a number, infinite, beyond
   /// the year 999999) is `@` and its seconds since 2001.
   public var text: String {
-    let whole = seconds.rounded(.down)
-    guard whole.isFinite, abs(whole) < 3.2e13 else { return "@\(seconds)" }
-    let total = Int64(whole)
-    let (day, second) = total.quotientFlooring(by: 86400)
-    let date = CivilDate(daysSince2001: day)
-    guard abs(date.year) <= Self.lastYear else { return "@\(seconds)" }
-    let head = "\(date.text)T\(pad(second / 3600)):\(pad(second / 60 % 60)):\(pad(second % 60))"
-    guard let fraction = fraction(after: whole) else { return "@\(seconds)" }
-    return head + fraction + "Z"
+    var sink = ByteSink(room: 40)
+    sink.append(self)
+    return sink.text()
   }
 
   /// The shortest decimal fraction, with its point, that added to `whole` gives the moment.
-  private func fraction(after whole: Double) -> String? {
+  fileprivate func fraction(after whole: Double) -> String? {
     let rest = seconds - whole
     if rest == 0 { return seconds.sign == .minus && seconds == 0 ? nil : "" }
     for digits in 1...17 {
@@ -49,8 +43,39 @@ extension AbsoluteTime {
   private func pow10(_ exponent: Int) -> Double {
     (0..<exponent).reduce(1.0) { power, _ in power * 10 }
   }
+}
 
-  private func pad(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+extension ByteSink {
+  /// The text of a moment.
+  mutating func append(_ time: AbsoluteTime) {
+    let whole = time.seconds.rounded(.down)
+    guard whole.isFinite, abs(whole) < 3.2e13 else { return append(text: "@\(time.seconds)") }
+    let (day, second) = Int64(whole).quotientFlooring(by: 86400)
+    let date = CivilDate(daysSince2001: day)
+    guard abs(date.year) <= AbsoluteTime.lastYear, let fraction = time.fraction(after: whole) else {
+      return append(text: "@\(time.seconds)")
+    }
+    append(date)
+    append("T")
+    append(decimal: UInt64(second / 3600), width: 2)
+    append(":")
+    append(decimal: UInt64(second / 60 % 60), width: 2)
+    append(":")
+    append(decimal: UInt64(second % 60), width: 2)
+    append(text: fraction)
+    append("Z")
+  }
+
+  /// `YYYY-MM-DD`; outside 0000 to 9999 with a sign and six digits, as ISO 8601 expands it.
+  private mutating func append(_ date: CivilDate) {
+    let isWide = date.year < 0 || date.year > 9999
+    if isWide { append(UInt8(ascii: date.year < 0 ? "-" : "+")) }
+    append(decimal: UInt64(date.year.magnitude), width: isWide ? 6 : 4)
+    append("-")
+    append(decimal: UInt64(date.month), width: 2)
+    append("-")
+    append(decimal: UInt64(date.day), width: 2)
+  }
 }
 
 /// A day of the proleptic Gregorian calendar; years are astronomical (0 is 1 BC).
@@ -93,15 +118,6 @@ struct CivilDate: Equatable {
   var isValid: Bool {
     (1...12).contains(month) && day >= 1
       && CivilDate(daysSince2001: daysSince2001) == self
-  }
-
-  /// `YYYY-MM-DD`; outside 0000 to 9999 with a sign and six digits, as ISO 8601 expands it.
-  var text: String {
-    let digits = String(abs(year))
-    let wide = year < 0 || year > 9999
-    let zeros = String(repeating: "0", count: max(0, (wide ? 6 : 4) - digits.utf8.count))
-    let sign = year < 0 ? "-" : wide ? "+" : ""
-    return "\(sign)\(zeros)\(digits)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)"
   }
 }
 

@@ -6,37 +6,76 @@ import Glibc
 /// Swift's `String` compares by canonical equivalence, so that a composed and a decomposed "é"
 /// would be one key; in a property list and as file names they are two.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
-  /// The key as text.
-  public let string: String
+  private enum Storage {
+    case string(String)
+    /// Bytes of a document's block.
+    case block(KeyBlock, start: UInt32, count: UInt32)
+  }
+
+  private let storage: Storage
 
   /// A key of any text, the empty one included.
-  public init(_ string: String) { self.string = string }
+  public init(_ string: String) { storage = .string(string) }
 
   /// A key of any text.
-  public init(stringLiteral value: String) { string = value }
+  public init(stringLiteral value: String) { storage = .string(value) }
+
+  /// A key whose bytes stand in the block.
+  init(_ block: KeyBlock, _ start: Int, _ count: Int) {
+    storage = .block(block, start: UInt32(start), count: UInt32(count))
+  }
+
+  /// The key as text. Cost: a copy for a key of a list that is longer than 15 bytes.
+  public var string: String {
+    switch storage {
+    case .string(let string): string
+    case .block(let block, let start, let count): String(valid: block.bytes(start, count))
+    }
+  }
+
+  /// The UTF-8 bytes, for the time of the call. Cost: no copy.
+  @inline(__always)
+  func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    switch storage {
+    case .string(let string): string.withBytes(body)
+    case .block(let block, let start, let count):
+      withExtendedLifetime(block) { body(block.bytes(start, count)) }
+    }
+  }
+
+  /// The number of UTF-8 bytes.
+  public var utf8Count: Int {
+    switch storage {
+    case .string(let string): string.utf8.count
+    case .block(_, _, let count): Int(count)
+    }
+  }
 
   public static func == (left: Key, right: Key) -> Bool {
-    left.isIdentical(to: right) || left.string.hasSameBytes(as: right.string)
+    left.isIdentical(to: right)
+      || left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
   }
 
   /// Whether both are the same words in memory, as two copies of a string are, and two short strings of
   /// the same bytes: then they are equal. Others may be too.
   @inline(__always)
   private func isIdentical(to other: Key) -> Bool {
-    let (one, two) = (
-      unsafeBitCast(string, to: (UInt64, UInt64).self),
-      unsafeBitCast(other.string, to: (UInt64, UInt64).self)
-    )
-    return one == two
+    switch (storage, other.storage) {
+    case (.string(let one), .string(let two)):
+      unsafeBitCast(one, to: (UInt64, UInt64).self) == unsafeBitCast(two, to: (UInt64, UInt64).self)
+    case (.block(let one, let start, _), .block(let two, let otherStart, _)):
+      one === two && start == otherStart
+    default: false
+    }
   }
 
   /// The order of the UTF-8 bytes, as memcmp(3) has it.
   public static func < (left: Key, right: Key) -> Bool {
-    left.string.withBytes { left in right.string.withBytes { left.isLess(than: $0) } }
+    left.withBytes { left in right.withBytes { left.isLess(than: $0) } }
   }
 
   public func hash(into hasher: inout Hasher) {
-    string.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 }
 
@@ -55,19 +94,19 @@ extension String {
 
   /// Equality by UTF-8 bytes.
   func hasSameBytes(as other: String) -> Bool {
-    withBytes { left in
-      other.withBytes { right in
-        guard left.count == right.count else { return false }
-        guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else {
-          return true
-        }
-        return memcmp(leftBase, rightBase, left.count) == 0
-      }
-    }
+    withBytes { left in other.withBytes { left.isEqual(to: $0) } }
   }
 }
 
 extension UnsafeBufferPointer<UInt8> {
+  /// Whether both hold the same bytes.
+  @inline(__always)
+  func isEqual(to other: Self) -> Bool {
+    guard count == other.count else { return false }
+    guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
+    return memcmp(base, otherBase, count) == 0
+  }
+
   /// The order of the bytes, as memcmp(3) has it; a beginning stands before the whole.
   @inline(__always)
   func isLess(than other: Self) -> Bool {

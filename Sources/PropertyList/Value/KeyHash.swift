@@ -4,7 +4,7 @@ extension Key {
   /// A hash of the bytes that is quick to compute, a few nanoseconds for a usual key. Every bit of it
   /// depends on every byte. With a seed that nobody else knows nobody can choose keys that collide.
   public func quickHash(seed: UInt64) -> UInt64 {
-    string.withBytes { KeyHash.of($0, seed: seed) }
+    withBytes { KeyHash.of($0, seed: seed) }
   }
 }
 

@@ -46,6 +46,21 @@ extension Value {
   }
 }
 
+extension Value {
+  /// Bytes that a document of the value has, roughly, with so many for the marks around each value and key.
+  /// Cost: O(values); no text is looked at.
+  func extent(of marks: Int) -> Int {
+    switch self {
+    case .string(let text): marks + text.utf8.count
+    case .data(let data): marks + data.count / 3 * 4
+    case .array(let items): items.reduce(2 * marks) { $0 + $1.extent(of: marks) }
+    case .dictionary(let items):
+      items.reduce(2 * marks) { $0 + marks + $1.key.utf8Count + $1.value.extent(of: marks) }
+    case .integer, .real, .boolean, .date, .uid: marks + 16
+    }
+  }
+}
+
 extension Value: Equatable {
   public static func == (left: Value, right: Value) -> Bool {
     switch (left, right) {

@@ -12,12 +12,18 @@ public struct ValueDictionary: Sendable {
   /// One key and its value.
   public typealias Element = (key: Key, value: Value)
 
-  private var items: [Element]
+  /// As it is kept: an array of tuples is slower to let go.
+  struct Item {
+    let key: Key
+    var value: Value
+  }
+
+  private var items: [Item]
   /// Of the items, where there are more than a few.
   private var index = KeyIndex.none
 
   /// So many keys are compared one by one sooner than hashed.
-  private static let few = 8
+  static let few = 8
 
   /// No keys.
   public init() { items = [] }
@@ -30,37 +36,68 @@ public struct ValueDictionary: Sendable {
   }
 
   /// The pairs of a document; of a key that stands twice the last value counts. Cost: O(pairs).
-  public init(_ pairs: [Element]) {
-    if let dictionary = Self(unique: pairs) {
-      self = dictionary
-    } else {
-      self.init(minimumCapacity: pairs.count)
-      for pair in pairs { self[pair.key] = pair.value }
-    }
+  public init(_ pairs: some Sequence<Element>) {
+    self.init(pairs.map { Item(key: $0.key, value: $0.value) }, hashes: nil)
   }
 
-  /// The same of any pairs.
-  public init(_ pairs: some Sequence<Element>) { self.init(Array(pairs)) }
+  /// As many pairs as are said, one after the other; the last value counts.
+  @inline(__always)
+  init<Failure>(
+    count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
+  ) throws(Failure) {
+    var index = count > Self.few ? KeyIndex(capacity: count) : .none
+    var isRepeated = false
+    let items = try [Item](capacity: count) { items throws(Failure) in
+      for position in 0..<count {
+        let (key, value) = try pair(position)
+        if count > Self.few {
+          let hash = key.hash
+          let probe = index.probe(hash) { items[$0].key == key }
+          if case .free(let slot) = probe {
+            index.fill(slot, hash, position: position)
+          } else {
+            isRepeated = true
+          }
+        } else if !isRepeated {
+          isRepeated = (0..<position).contains { items[$0].key == key }
+        }
+        items.append(Item(key: key, value: value))
+      }
+    }
+    if isRepeated { self.init(lastOf: items) } else { self.init(items, index) }
+  }
 
-  /// The pairs of a document; nil where a key stands twice. Cost: O(pairs).
-  init?(unique pairs: [Element]) {
-    items = pairs
-    guard pairs.count > Self.few else {
-      for position in pairs.indices.dropFirst()
-      where items[..<position].contains(where: { $0.key == pairs[position].key }) {
+  private init(_ items: [Item], _ index: KeyIndex) { (self.items, self.index) = (items, index) }
+
+  /// - Parameter hashes: those of the keys, where there are more than a few and who made the keys had
+  ///   their bytes at hand; nil where they are still to be made.
+  init(_ items: [Item], hashes: [UInt64]?) {
+    self = Self(unique: items, hashes: hashes) ?? Self(lastOf: items)
+  }
+
+  private init(lastOf items: [Item]) {
+    self.init(minimumCapacity: items.count)
+    for item in items { self[item.key] = item.value }
+  }
+
+  /// nil where a key stands twice.
+  init?(unique items: [Item], hashes: [UInt64]?) {
+    self.items = items
+    if items.count > Self.few {
+      guard fillIndex(hashes ?? items.map(\.key.hash)) else { return nil }
+    } else {
+      for position in items.indices.dropFirst()
+      where items[..<position].contains(where: { $0.key == items[position].key }) {
         return nil
       }
-      return
     }
-    guard fillIndex(capacity: pairs.count) else { return nil }
   }
 
   /// Makes the index anew.
   /// - Returns: false where a key stands twice; the index is then of no use.
-  private mutating func fillIndex(capacity: Int) -> Bool {
-    var index = KeyIndex(capacity: capacity)
-    for position in items.indices {
-      let hash = items[position].key.hash
+  private mutating func fillIndex(_ hashes: [UInt64], capacity: Int = 0) -> Bool {
+    var index = KeyIndex(capacity: Swift.max(hashes.count, capacity))
+    for (position, hash) in hashes.enumerated() {
       let probe = index.probe(hash) { items[$0].key == items[position].key }
       guard case .free(let slot) = probe else { return false }
       index.fill(slot, hash, position: position)
@@ -81,7 +118,7 @@ public struct ValueDictionary: Sendable {
 extension Key {
   /// The hash that dictionaries use.
   @inline(__always)
-  fileprivate var hash: UInt64 { string.withBytes { KeyHash.of($0) } }
+  var hash: UInt64 { withBytes { KeyHash.of($0) } }
 }
 
 // MARK: - As a dictionary
@@ -105,14 +142,14 @@ extension ValueDictionary {
       items[position].value = value
       return old
     }
-    items.append((key, value))
+    items.append(Item(key: key, value: value))
     if items.count > Self.few { indexLast() }
     return nil
   }
 
   private mutating func indexLast() {
     guard items.count <= index.capacity, items.count > Self.few + 1 else {
-      _ = fillIndex(capacity: Swift.max(2 * items.count, index.capacity))
+      _ = fillIndex(items.map(\.key.hash), capacity: Swift.max(2 * items.count, index.capacity))
       return
     }
     let hash = items[items.count - 1].key.hash
@@ -166,7 +203,7 @@ extension ValueDictionary: RandomAccessCollection {
   /// The number of keys.
   public var endIndex: Int { items.count }
   /// The item at a place in the order.
-  public subscript(position: Int) -> Element { items[position] }
+  public subscript(position: Int) -> Element { (items[position].key, items[position].value) }
 }
 
 extension ValueDictionary: ExpressibleByDictionaryLiteral {
@@ -193,20 +230,20 @@ extension ValueDictionary: Equatable {
 extension ValueDictionary {
   /// The items in the order of their keys' UTF-8 bytes. Cost: O(keys) where they stand so already,
   /// else O(n log n).
-  var sortedItems: [Element] {
+  var sortedItems: [Item] {
     items.indices.dropFirst().allSatisfy { items[$0 - 1].key < items[$0].key }
       ? items : Self.sorted(items)
   }
 
   /// Sorts numbers, not the items, and compares in one buffer that holds the bytes of all keys:
   /// half of a list's writing time went into counting references while items changed places.
-  private static func sorted(_ items: [Element]) -> [Element] {
+  private static func sorted(_ items: [Item]) -> [Item] {
     var bytes: [UInt8] = []
     var ends: [Int] = [0]
     bytes.reserveCapacity(items.count * 24)
     ends.reserveCapacity(items.count + 1)
     for item in items {
-      item.key.string.withBytes { bytes.append(contentsOf: $0) }
+      item.key.withBytes { bytes.append(contentsOf: $0) }
       ends.append(bytes.count)
     }
     var order = Array(items.indices)

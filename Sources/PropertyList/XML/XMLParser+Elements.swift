@@ -35,7 +35,6 @@ extension XMLParser {
 
   mutating func open(_ element: Element) throws(FormatError) {
     guard scalar == nil else { throw failure("an element inside of <\(scalar?.rawValue ?? "")>") }
-    guard plist != .closed else { throw failure("an element after </plist>") }
     switch element {
     case .plist:
       guard plist == .absent, builder.root == nil, builder.depth == 0 else {
@@ -43,29 +42,31 @@ extension XMLParser {
       }
       plist = .open
     case .dictionary:
-      try expectValue()
+      try expectElement(isKey: false)
       try building { builder throws(BuilderError) in try builder.begin(.dictionary) }
     case .array:
-      try expectValue()
+      try expectElement(isKey: false)
       try building { builder throws(BuilderError) in try builder.begin(.array) }
     case .scalar(let kind):
-      if kind == .key { try expectKey() } else { try expectValue() }
+      try expectElement(isKey: kind == .key)
       scalar = kind
       text.removeAll(keepingCapacity: true)
     }
   }
 
-  private func expectKey() throws(FormatError) {
-    guard builder.open == .dictionary, !builder.hasPendingKey else {
+  /// Throws where no key, or no element that is a value, may stand.
+  func expectElement(isKey: Bool) throws(FormatError) {
+    guard plist != .closed else { throw failure("an element after </plist>") }
+    if builder.open == .dictionary {
+      guard builder.hasPendingKey != isKey else {
+        throw failure(
+          isKey ? "<key> where a value was expected" : "a value where a <key> was expected")
+      }
+    } else if isKey {
       throw failure("<key> where a value was expected")
+    } else if builder.depth == 0, builder.root != nil {
+      throw failure("an element after the value")
     }
-  }
-
-  private func expectValue() throws(FormatError) {
-    if builder.open == .dictionary, !builder.hasPendingKey {
-      throw failure("a value where a <key> was expected")
-    }
-    if builder.depth == 0, builder.root != nil { throw failure("an element after the value") }
   }
 
   mutating func close(_ element: Element) throws(FormatError) {
@@ -92,6 +93,7 @@ extension XMLParser {
 
   private mutating func endScalar(_ kind: Scalar) throws(FormatError) {
     let text = self.text
+    scalar = nil
     var failure: FormatError?
     text.withUnsafeBufferPointer { text in
       do throws(FormatError) { try endScalar(kind, text) } catch { failure = error }
@@ -103,21 +105,24 @@ extension XMLParser {
   mutating func endScalar(
     _ kind: Scalar, _ text: UnsafeBufferPointer<UInt8>
   ) throws(FormatError) {
-    scalar = nil
-    if kind == .key { return builder.add(key: Key(String(decoding: text, as: UTF8.self))) }
+    if kind == .key { return builder.add(key: text) }
     guard let value = value(of: kind, text) else {
       throw failure("the text of <\(kind.rawValue)> is no \(kind.rawValue)")
     }
-    try building { builder throws(BuilderError) in try builder.add(value) }
+    try add(value)
+  }
+
+  mutating func add(_ value: Value) throws(FormatError) {
+    do { try builder.add(value) } catch { throw failure(error.reason) }
   }
 
   private func value(of kind: Scalar, _ text: UnsafeBufferPointer<UInt8>) -> Value? {
     switch kind {
     case .key: nil
-    case .string: .string(String(decoding: text, as: UTF8.self))
-    case .integer: integer(text.trimmed).map { .integer($0) }
+    case .string: .string(String(valid: text))
+    case .integer: integer(text).map { .integer($0) }
     case .real: real(text).map { .real($0) }
-    case .date: Padded.value(of: text, DateParser())
+    case .date: text.plainDate.map { .date($0) } ?? Padded.value(of: text, DateParser())
     case .data: Base64.decode(text).map { .data($0) }
     case .yes: text.allSatisfy(\.isBlank) ? .boolean(true) : nil
     case .no: text.allSatisfy(\.isBlank) ? .boolean(false) : nil
@@ -125,7 +130,9 @@ extension XMLParser {
   }
 
   /// Decimal or, as CoreFoundation and plistlib take it, hexadecimal.
-  private func integer(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> WideInteger? {
+  private func integer(_ text: UnsafeBufferPointer<UInt8>) -> WideInteger? {
+    if case (.integer(let number), text.count)? = text.plainNumber(at: 0) { return number }
+    let digits = text.trimmed
     if let number = WideInteger(decimal: digits) { return number }
     let negative = digits.first == UInt8(ascii: "-")
     let unsigned = negative || digits.first == UInt8(ascii: "+") ? digits.dropFirst() : digits
@@ -139,6 +146,7 @@ extension XMLParser {
 
   /// As the text of a real, but a number beyond a double is infinite, as CoreFoundation has it.
   private func real(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
+    if case (.real(let number), text.count)? = text.plainNumber(at: 0) { return number }
     if case .real(let number)? = Padded.value(of: text, RealScanner()) { return number }
     let digits = text.trimmed
     guard digits.count < 1100, digits.allSatisfy({ $0.isDigit || "+-.eE".utf8.contains($0) })

@@ -2,74 +2,67 @@
 // They are read straight from the piece; everything else goes to the state machine.
 
 extension XMLParser {
-  /// A tag as the eight bytes after its `<`.
-  private struct Tag {
-    var bytes: UInt64
-    var mask: UInt64
-    var length: Int
-    var element: Element
-    var closes = false
-    var isEmpty = false
-
-    init(_ text: StaticString, _ element: Element) {
-      length = text.utf8CodeUnitCount
-      bytes = (0..<length).reduce(0) { $0 | UInt64(text.utf8Start[$1]) << UInt64(8 * $1) }
-      mask = length == 8 ? .max : 1 << UInt64(8 * length) - 1
-      self.element = element
-      closes = text.utf8Start[0] == UInt8(ascii: "/")
-      isEmpty = !closes && text.utf8Start[length - 2] == UInt8(ascii: "/")
-    }
-
-    /// The tag that the bytes are.
-    @inline(__always)
-    init?(_ bytes: UInt64) {
-      guard let tag = Self.all.first(where: { bytes & $0.mask == $0.bytes }) else { return nil }
-      self = tag
-    }
-
-    /// The commonest first.
-    private static let all = [
-      Tag("key>", .scalar(.key)), Tag("string>", .scalar(.string)),
-      Tag("integer>", .scalar(.integer)), Tag("true/>", .scalar(.yes)),
-      Tag("false/>", .scalar(.no)), Tag("dict>", .dictionary), Tag("/dict>", .dictionary),
-      Tag("real>", .scalar(.real)), Tag("array>", .array), Tag("/array>", .array),
-      Tag("date>", .scalar(.date)), Tag("data>", .scalar(.data)), Tag("array/>", .array),
-      Tag("dict/>", .dictionary), Tag("string/>", .scalar(.string)),
-    ]
-  }
-
   /// Takes the plain tag or element at the index; nil where there is none, or not all of it yet.
   mutating func takePlainElement(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int? {
     guard piece[index] == UInt8(ascii: "<"), index + 9 <= piece.count else { return nil }
-    let raw = UnsafeRawBufferPointer(piece)
-    let eight = raw.loadUnaligned(fromByteOffset: index + 1, as: UInt64.self).littleEndian
-    guard let tag = Tag(eight) else { return nil }
-    let end = index + 1 + tag.length
-    if case .scalar(let kind) = tag.element, !tag.isEmpty {
-      return try takePlainScalar(kind, tag, piece, from: end)
+    let (tag, start) = (piece.eight(at: index + 1), index + 1)
+    // The commonest first.
+    if tag.begins(with: "key>") { return try takePlain(.key, "key>", piece, from: start) }
+    if tag.begins(with: "string>") { return try takePlain(.string, "string>", piece, from: start) }
+    if tag.begins(with: "integer>") {
+      return try takePlain(.integer, "integer>", piece, from: start)
     }
-    if tag.closes {
-      try close(tag.element)
-    } else {
-      try open(tag.element)
-      if tag.isEmpty { try close(tag.element) }
-    }
-    return end
+    if tag.begins(with: "true/>") { return try takePlain(true, end: start + 6) }
+    if tag.begins(with: "false/>") { return try takePlain(false, end: start + 7) }
+    if tag.begins(with: "real>") { return try takePlain(.real, "real>", piece, from: start) }
+    if tag.begins(with: "date>") { return try takePlain(.date, "date>", piece, from: start) }
+    if tag.begins(with: "data>") { return try takePlain(.data, "data>", piece, from: start) }
+    return try takePlainContainer(tag, at: start)
   }
 
-  private mutating func takePlainScalar(
-    _ kind: Scalar, _ tag: Tag, _ piece: UnsafeBufferPointer<UInt8>, from start: Int
+  private mutating func takePlainContainer(
+    _ tag: UInt64, at start: Int
   ) throws(FormatError) -> Int? {
-    let end = piece.endOfRun(from: start, without: 0x3C, 0x26, controls: true)
+    if tag.begins(with: "dict>") {
+      try open(.dictionary)
+      return start + 5
+    }
+    if tag.begins(with: "array>") {
+      try open(.array)
+      return start + 6
+    }
+    if tag.begins(with: "/dict>") {
+      try close(.dictionary)
+      return start + 6
+    }
+    if tag.begins(with: "/array>") {
+      try close(.array)
+      return start + 7
+    }
+    return nil
+  }
+
+  /// The scalar whose tag begins at the index.
+  @inline(__always)
+  private mutating func takePlain(
+    _ kind: Scalar, _ tag: StaticString, _ piece: UnsafeBufferPointer<UInt8>, from start: Int
+  ) throws(FormatError) -> Int? {
+    let first = start + tag.utf8CodeUnitCount
+    let end = piece.endOfRun(from: first, without: 0x3C, 0x26, controls: true)
     // "</", the tag again, and what a load of eight bytes reaches.
-    guard end + 10 <= piece.count, piece[end] == 0x3C, piece[end + 1] == 0x2F else { return nil }
-    let raw = UnsafeRawBufferPointer(piece)
-    let eight = raw.loadUnaligned(fromByteOffset: end + 2, as: UInt64.self).littleEndian
-    guard eight & tag.mask == tag.bytes else { return nil }
-    try open(.scalar(kind))
-    try endScalar(kind, UnsafeBufferPointer(rebasing: piece[start..<end]))
-    return end + 2 + tag.length
+    guard end + 10 <= piece.count, piece[end] == 0x3C, piece[end + 1] == 0x2F,
+      piece.eight(at: end + 2).begins(with: tag)
+    else { return nil }
+    try expectElement(isKey: kind == .key)
+    try endScalar(kind, UnsafeBufferPointer(rebasing: piece[first..<end]))
+    return end + 2 + tag.utf8CodeUnitCount
+  }
+
+  private mutating func takePlain(_ flag: Bool, end: Int) throws(FormatError) -> Int {
+    try expectElement(isKey: false)
+    try add(.boolean(flag))
+    return end
   }
 }

@@ -37,9 +37,11 @@ struct XMLParser: TextParser {
 
   enum PlistElement { case absent, open, closed }
 
-  /// - Parameter checksEncoding: false when the text has been recoded already.
-  init(limits: Limits = .standard, checksEncoding: Bool = true) {
-    builder = ValueBuilder(limits: limits, findsUIDs: true)
+  /// - Parameters:
+  ///   - size: of the document, where it is known.
+  ///   - checksEncoding: false when the text has been recoded already.
+  init(limits: Limits = .standard, size: Int = 0, checksEncoding: Bool = true) {
+    builder = ValueBuilder(limits: limits, size: size, findsUIDs: true)
     self.checksEncoding = checksEncoding
   }
 

@@ -9,13 +9,13 @@ struct XMLWriter {
     case exact
   }
 
-  private var bytes: [UInt8] = []
+  private var sink: ByteSink
   private let dialect: Dialect
 
   /// The document.
   static func write(_ value: Value, _ dialect: Dialect) throws(FormatError) -> [UInt8] {
-    var writer = XMLWriter(dialect: dialect)
-    writer.append(
+    var writer = XMLWriter(dialect, room: 256 + value.extent(of: 24))
+    writer.sink.append(
       """
       <?xml version="1.0" encoding="UTF-8"?>
       <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
@@ -24,38 +24,44 @@ struct XMLWriter {
 
       """)
     try writer.add(value, depth: 0)
-    writer.append("</plist>\n" as StaticString)
-    return writer.bytes
+    writer.sink.append("</plist>\n")
+    return writer.sink.finish()
   }
 
-  private init(dialect: Dialect) { self.dialect = dialect }
-
-  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
-
-  private mutating func append(_ text: StaticString) {
-    bytes.append(
-      contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  private init(_ dialect: Dialect, room: Int) {
+    self.dialect = dialect
+    sink = ByteSink(room: room)
   }
 
   private mutating func indent(_ depth: Int) {
-    bytes.append(contentsOf: repeatElement(UInt8(ascii: "\t"), count: depth))
+    sink.append(repeating: UInt8(ascii: "\t"), count: depth)
   }
 
   private mutating func add(_ value: Value, depth: Int) throws(FormatError) {
     indent(depth)
     switch value {
-    case .string(let text): try element("<string>", text, "</string>\n")
-    case .integer(let number): append("<integer>\(number)</integer>\n")
-    case .real(let number): append("<real>\(try realText(number))</real>\n")
-    case .boolean(let flag): append(flag ? "<true/>\n" : "<false/>\n" as StaticString)
-    case .date(let time): append("<date>\(try text(time))</date>\n")
+    case .string(let text):
+      sink.append("<string>")
+      if !text.withBytes({ addPlain($0) }) { try escape(text) }
+      sink.append("</string>\n")
+    case .boolean(let flag): sink.append(flag ? "<true/>\n" : "<false/>\n")
+    case .integer(let number):
+      sink.append("<integer>")
+      sink.append(number)
+      sink.append("</integer>\n")
+    case .real(let number):
+      sink.append("<real>")
+      sink.append(text: try realText(number))
+      sink.append("</real>\n")
+    case .date(let time):
+      sink.append("<date>")
+      try add(time)
+      sink.append("</date>\n")
     case .data(let data):
-      append("<data>" as StaticString)
-      bytes += Base64.encode(data)
-      append("</data>\n" as StaticString)
-    case .uid(let number):
-      try add(
-        [ValueDictionary.uidKey: .integer(WideInteger(number))] as ValueDictionary, depth: depth)
+      sink.append("<data>")
+      Base64.encode(data, to: &sink)
+      sink.append("</data>\n")
+    case .uid(let number): try add(ValueDictionary.uid(number), depth: depth)
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items):
       if items.asUID != nil {
@@ -66,41 +72,33 @@ struct XMLWriter {
   }
 
   private mutating func add(_ items: [Value], depth: Int) throws(FormatError) {
-    if items.isEmpty { return append("<array/>\n" as StaticString) }
-    append("<array>\n" as StaticString)
+    if items.isEmpty { return sink.append("<array/>\n") }
+    sink.append("<array>\n")
     for item in items { try add(item, depth: depth + 1) }
     indent(depth)
-    append("</array>\n" as StaticString)
+    sink.append("</array>\n")
   }
 
   private mutating func add(_ items: ValueDictionary, depth: Int) throws(FormatError) {
-    if items.isEmpty { return append("<dict/>\n" as StaticString) }
-    append("<dict>\n" as StaticString)
-    for (key, item) in items.sortedItems {
+    if items.isEmpty { return sink.append("<dict/>\n") }
+    sink.append("<dict>\n")
+    for item in items.sortedItems {
       indent(depth + 1)
-      try element("<key>", key.string, "</key>\n")
-      try add(item, depth: depth + 1)
+      sink.append("<key>")
+      if !item.key.withBytes({ addPlain($0) }) { try escape(item.key.string) }
+      sink.append("</key>\n")
+      try add(item.value, depth: depth + 1)
     }
     indent(depth)
-    append("</dict>\n" as StaticString)
+    sink.append("</dict>\n")
   }
 
-  private mutating func element(
-    _ open: StaticString, _ text: String, _ close: StaticString
-  ) throws(FormatError) {
-    append(open)
-    let isPlain = text.withBytes { utf8 in
-      guard utf8.allSatisfy(Self.isPlain) else { return false }
-      bytes.append(contentsOf: utf8)
-      return true
-    }
-    if !isPlain { try escape(text) }
-    append(close)
-  }
-
-  /// Bytes that stand for themselves in every text; 0xEF may begin a character that XML lacks.
-  private static func isPlain(_ byte: UInt8) -> Bool {
-    byte >= 0x20 && byte != 0x3C && byte != 0x3E && byte != 0x26 && byte != 0xEF
+  /// Adds text where it needs no escapes.
+  @inline(__always)
+  private mutating func addPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard utf8.isPlainXML else { return false }
+    sink.append(utf8)
+    return true
   }
 
   private mutating func escape(_ text: String) throws(FormatError) {
@@ -109,26 +107,27 @@ struct XMLWriter {
     }
     for byte in text.utf8 {
       switch byte {
-      case UInt8(ascii: "<"): append("&lt;" as StaticString)
-      case UInt8(ascii: ">"): append("&gt;" as StaticString)
-      case UInt8(ascii: "&"): append("&amp;" as StaticString)
-      case 13: append("&#13;" as StaticString)
+      case UInt8(ascii: "<"): sink.append("&lt;")
+      case UInt8(ascii: ">"): sink.append("&gt;")
+      case UInt8(ascii: "&"): sink.append("&amp;")
+      case 13: sink.append("&#13;")
       case 0..<9, 11, 12, 14..<32:
         guard dialect == .exact else {
           throw FormatError(.xml, "XML cannot hold the control character \(byte)")
         }
-        append("&#\(byte);")
-      default: bytes.append(byte)
+        sink.append(text: "&#\(byte);")
+      default: sink.append(byte)
       }
     }
   }
 
-  private func text(_ time: AbsoluteTime) throws(FormatError) -> String {
-    let text = time.text
-    guard dialect == .exact || text.utf8.count == 20 else {
-      throw FormatError(.xml, "XML dates have whole seconds and years 0000 to 9999, not \(text)")
+  private mutating func add(_ time: AbsoluteTime) throws(FormatError) {
+    let start = sink.count
+    sink.append(time)
+    guard dialect == .exact || sink.count - start == 20 else {
+      throw FormatError(
+        .xml, "XML dates have whole seconds and years 0000 to 9999, not \(time.text)")
     }
-    return text
   }
 
   /// Other readers know one NaN.
@@ -137,6 +136,18 @@ struct XMLWriter {
       throw FormatError(.xml, "XML holds no NaN with a sign or payload")
     }
     return RealText.text(number)
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  /// Whether all stand for themselves in XML; 0xEF may begin a character that it lacks.
+  fileprivate var isPlainXML: Bool {
+    isEveryEight { eight in
+      // '<' and '>' differ in one bit.
+      let brackets = (eight & UInt8(0xFD).repeated).bytes(equal: 0x3C)
+      if brackets | eight.bytes(equal: 0x26) | eight.bytes(equal: 0xEF) != 0 { return false }
+      return eight.controls & ~(eight.bytes(equal: 9) | eight.bytes(equal: 10)) == 0
+    }
   }
 }
 
