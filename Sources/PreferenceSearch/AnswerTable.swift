@@ -10,8 +10,9 @@ struct AnswerTable: Sendable {
   }
 
   private struct Slot: Sendable {
-    var hash: UInt64 = 0
-    var key: Key?
+    /// 0 where the slot is free.
+    var mark: UInt64 = 0
+    var key: Key = ""
     var answer = Answer.unknown
   }
 
@@ -36,9 +37,10 @@ struct AnswerTable: Sendable {
   private static func place(
     of key: Key, _ hash: UInt64, _ slots: UnsafeBufferPointer<Slot>
   ) -> Int {
+    let mark = hash | 1
     var place = Int(truncatingIfNeeded: hash >> 24) & (slots.count - 1)
-    while let known = slots[place].key {
-      if slots[place].hash == hash, known == key { break }
+    while slots[place].mark != 0 {
+      if slots[place].mark == mark, slots[place].key == key { break }
       place = (place + 1) & (slots.count - 1)
     }
     return place
@@ -51,14 +53,14 @@ struct AnswerTable: Sendable {
   mutating func note(_ value: Value?, for key: Key, _ hash: UInt64) {
     if count * 2 >= slots.count { grow() }
     let place = place(of: key, hash)
-    if slots[place].key == nil { count += 1 }
-    slots[place] = Slot(hash: hash, key: key, answer: value.map { .value($0) } ?? .nothing)
+    if slots[place].mark == 0 { count += 1 }
+    slots[place] = Slot(mark: hash | 1, key: key, answer: value.map { .value($0) } ?? .nothing)
   }
 
   mutating func forget(_ key: Key, _ hash: UInt64) {
     changes += 1
     let place = place(of: key, hash)
-    if slots[place].key != nil { slots[place].answer = .unknown }
+    if slots[place].mark != 0 { slots[place].answer = .unknown }
   }
 
   mutating func forget() {
@@ -72,8 +74,6 @@ struct AnswerTable: Sendable {
     if count >= Self.largest { return forget() }
     let old = slots
     slots = [Slot](repeating: Slot(), count: old.count * 2)
-    for slot in old {
-      if let key = slot.key { slots[place(of: key, slot.hash)] = slot }
-    }
+    for slot in old where slot.mark != 0 { slots[place(of: slot.key, slot.mark)] = slot }
   }
 }

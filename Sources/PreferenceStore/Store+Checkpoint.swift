@@ -107,7 +107,9 @@ extension Store {
     _ = try lock.lockExclusively(waiting: true)
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
     try requireUnchanged(file, domain)
-    let base = domain.snapshot.merged(onto: domain.snapshot.base)
+    var base = domain.snapshot.merged(onto: domain.snapshot.base)
+    // As the list will have them: the next rewrite finds its keys nearly in order.
+    base.values.sort()
     var written = Written(base: base, identity: domain.identity, format: domain.format)
     if !domain.snapshot.changesList, domain.identity != nil {
       try write(base, identity: domain.identity, location)

@@ -107,15 +107,18 @@ extension Store {
 extension DomainSnapshot.Base {
   /// Takes in what was kept beside a list, as far as it still speaks of the list's values.
   fileprivate mutating func take(_ kept: MetadataFile.Contents, isSameList: Bool) {
-    let listModified = modified
-    if isSameList { modified = kept.modified }
-    for (key, known) in kept.keys {
-      guard let value = values[key] else { continue }
-      var known = known
+    if isSameList {
+      modified = kept.modified
+      metadata = kept.keys
+    } else {
       // Which keys somebody else changed meanwhile is not known: the time moves for all of them.
-      if !isSameList { known.modified = max(known.modified, listModified) }
-      if let text = known.text, !ValueText.denotes(text, value) { known.text = nil }
-      metadata[key] = known
+      metadata = kept.keys.filter { values[$0.key] != nil }.mapValues {
+        Metadata(text: $0.text, modified: max($0.modified, modified), mode: $0.mode)
+      }
+    }
+    for (key, known) in kept.keys {
+      guard let text = known.text, let value = values[key] else { continue }
+      if !ValueText.denotes(text, value) { metadata[key]?.text = nil }
     }
   }
 }

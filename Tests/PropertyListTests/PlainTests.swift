@@ -68,6 +68,25 @@ struct PlainTests {
     }
   }
 
+  @Test(
+    "a text of escapes, in a document of ASCII, is the text that it stands for",
+    arguments: [
+      "<plist><string>a text that is &#233;scaped &#x1F388;</string></plist>",
+      #"["a text that is \u00e9scaped \ud83c\udf88"]"#,
+      #"("a text that is \U00e9scaped \Ud83c\Udf88")"#,
+    ])
+  func escapes(_ document: String) throws {
+    var value = try Document.read(Array(document.utf8)).value
+    if case .array(let items) = value, let first = items.first { value = first }
+    guard case .string(let text) = value else {
+      Issue.record("\(value.kind)")
+      return
+    }
+    let expected = "a text that is \u{e9}scaped \u{1F388}"
+    #expect(text == expected && Array(text.utf16) == Array(expected.utf16))
+    #expect(text.count == expected.count)
+  }
+
   @Test("numbers are those that Swift reads")
   func numbers() {
     var generator = SystemRandomNumberGenerator()

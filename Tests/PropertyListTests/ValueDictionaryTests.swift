@@ -26,6 +26,10 @@ struct ValueDictionaryTests {
     #expect(Set(ours.keys) == Set(theirs.keys))
     #expect(ours == ValueDictionary(theirs.map { ($0.key, $0.value) }))
     #expect(ours.sortedItems.map(\.key) == theirs.keys.sorted())
+    var sorted = ours
+    sorted.sort()
+    #expect(sorted.keys == theirs.keys.sorted() && sorted == ours)
+    #expect((0..<keys).allSatisfy { sorted[key($0)] == theirs[key($0)] })
   }
 
   @Test("keys stand in the order in which they came", arguments: [3, 8, 9, 100])

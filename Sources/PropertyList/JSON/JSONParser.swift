@@ -118,7 +118,7 @@ struct JSONParser: TextParser {
     state = .separator
   }
 
-  mutating func add(_ value: Value) throws(FormatError) {
+  mutating func add(_ value: consuming Value) throws(FormatError) {
     do { try builder.add(value) } catch { throw failure(error.reason) }
     state = .separator
   }

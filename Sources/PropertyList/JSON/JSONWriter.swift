@@ -95,6 +95,6 @@ struct JSONWriter {
 extension UnsafeBufferPointer<UInt8> {
   /// Whether all stand for themselves in a string of JSON.
   fileprivate var isPlainJSON: Bool {
-    isEveryEight { $0.bytes(equal: 0x22) | $0.bytes(equal: 0x5C) | $0.controls == 0 }
+    isEveryEight { $0.firstByte(equal: 0x22) | $0.firstByte(equal: 0x5C) | $0.firstControl == 0 }
   }
 }

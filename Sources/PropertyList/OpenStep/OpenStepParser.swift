@@ -152,8 +152,8 @@ struct OpenStepParser: TextParser {
     do { try step(&builder) } catch { throw failure(error.reason) }
   }
 
-  mutating func add(_ value: Value) throws(FormatError) {
-    try building { builder throws(BuilderError) in try builder.add(value) }
+  mutating func add(_ value: consuming Value) throws(FormatError) {
+    do { try builder.add(value) } catch { throw failure(error.reason) }
     endValue()
   }
 

@@ -16,8 +16,8 @@ extension UnsafeBufferPointer<UInt8> {
     var index = start
     while index + 8 <= count {
       let eight = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
-      var stops = eight.bytes(equal: first) | eight.bytes(equal: second)
-      if !controls { stops |= eight.controls }
+      var stops = eight.firstByte(equal: first) | eight.firstByte(equal: second)
+      if !controls { stops |= eight.firstControl }
       if stops != 0 { return index + stops.trailingZeroBitCount / 8 }
       index += 8
     }
@@ -74,6 +74,17 @@ extension UInt64 {
 
   /// The highest bit of every byte below 0x20.
   @inline(__always) var controls: UInt64 { (self & UInt8(0xE0).repeated).zeroBytes }
+
+  /// The highest bit of the first byte that is the other, if any is; bits of later bytes mean nothing.
+  @inline(__always) func firstByte(equal byte: UInt8) -> UInt64 {
+    let difference = self ^ byte.repeated
+    return (difference &- UInt8(1).repeated) & ~difference & UInt8(0x80).repeated
+  }
+
+  /// The highest bit of the first byte below 0x20, if any is; bits of later bytes mean nothing.
+  @inline(__always) var firstControl: UInt64 {
+    (self &- UInt8(0x20).repeated) & ~self & UInt8(0x80).repeated
+  }
 
   /// The highest bit of every byte that is 0, and no other.
   @inline(__always) var zeroBytes: UInt64 {

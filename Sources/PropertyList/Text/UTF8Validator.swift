@@ -30,11 +30,7 @@ struct UTF8Validator: Sendable {
     var index = 0
     while index < raw.count {
       if missing == 0 {
-        while index + 8 <= raw.count,
-          raw.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
-        {
-          index += 8
-        }
+        index = raw.endOfASCII(from: index)
         guard index < raw.count else { return true }
       }
       guard take(raw[index]) else { return false }
@@ -63,6 +59,22 @@ struct UTF8Validator: Sendable {
     default: return false
     }
     return true
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where the bytes below 0x80 from the index on end, or up to seven bytes before.
+  fileprivate func endOfASCII(from start: Int) -> Int {
+    func eight(_ offset: Int) -> UInt64 { loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+    let high: UInt64 = 0x8080_8080_8080_8080
+    var index = start
+    while index &+ 32 <= count {
+      let all = eight(index) | eight(index &+ 8) | eight(index &+ 16) | eight(index &+ 24)
+      guard all & high == 0 else { break }
+      index &+= 32
+    }
+    while index &+ 8 <= count, eight(index) & high == 0 { index &+= 8 }
+    return index
   }
 }
 

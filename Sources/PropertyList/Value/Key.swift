@@ -56,17 +56,12 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
       || left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
   }
 
-  /// Whether both are the same words in memory, as two copies of a string are, and two short strings of
+  /// Whether both are the same words in memory, as two copies of a key are, and two short strings of
   /// the same bytes: then they are equal. Others may be too.
   @inline(__always)
   private func isIdentical(to other: Key) -> Bool {
-    switch (storage, other.storage) {
-    case (.string(let one), .string(let two)):
-      unsafeBitCast(one, to: (UInt64, UInt64).self) == unsafeBitCast(two, to: (UInt64, UInt64).self)
-    case (.block(let one, let start, _), .block(let two, let otherStart, _)):
-      one === two && start == otherStart
-    default: false
-    }
+    typealias Words = (UInt64, UInt64, UInt8)
+    return unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self)
   }
 
   /// The order of the UTF-8 bytes, as memcmp(3) has it.
@@ -74,9 +69,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     left.withBytes { left in right.withBytes { left.isLess(than: $0) } }
   }
 
-  public func hash(into hasher: inout Hasher) {
-    withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-  }
+  public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
 extension Key: CustomStringConvertible {

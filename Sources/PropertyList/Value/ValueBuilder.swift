@@ -35,8 +35,9 @@ struct ValueBuilder {
   init(limits: Limits, size: Int = 0, findsUIDs: Bool = false) {
     self.limits = limits
     self.findsUIDs = findsUIDs
-    items.reserveCapacity(size / 128)
-    hashes.reserveCapacity(size / 128)
+    if size > 0 { values.reserveCapacity(16) }
+    items.reserveCapacity(size / 64)
+    hashes.reserveCapacity(size / 64)
   }
 
   /// The number of open containers.
@@ -70,7 +71,7 @@ struct ValueBuilder {
   }
 
   /// A value of the open container, or the root.
-  mutating func add(_ value: Value) throws(BuilderError) {
+  mutating func add(_ value: consuming Value) throws(BuilderError) {
     count += 1
     guard count <= limits.count else { throw BuilderError("more than \(limits.count) values") }
     if let key = key.take() {
@@ -99,9 +100,13 @@ struct ValueBuilder {
   private mutating func dictionary(
     _ count: Int, unique: Bool
   ) throws(BuilderError) -> ValueDictionary {
-    let known = count > ValueDictionary.few ? Array(hashes.suffix(count)) : nil
-    hashes.removeLast(count)
     let items = items.removingLast(count)
+    var known: [UInt64]?
+    if count > ValueDictionary.few {
+      known = hashes.removingLast(count)
+    } else {
+      hashes.removeLast(count)
+    }
     guard unique else { return ValueDictionary(items, hashes: known) }
     if let dictionary = ValueDictionary(unique: items, hashes: known) { return dictionary }
     throw BuilderError("a key that stands twice")

@@ -40,34 +40,23 @@ public struct ValueDictionary: Sendable {
     self.init(pairs.map { Item(key: $0.key, value: $0.value) }, hashes: nil)
   }
 
-  /// As many pairs as are said, one after the other; the last value counts.
+  /// As many pairs as are said, one after the other; of a key that stands twice the last value counts.
   @inline(__always)
   init<Failure>(
     count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
   ) throws(Failure) {
-    var index = count > Self.few ? KeyIndex(capacity: count) : .none
-    var isRepeated = false
+    let isHashed = count > Self.few
+    var hashes: [UInt64] = []
+    if isHashed { hashes.reserveCapacity(count) }
     let items = try [Item](capacity: count) { items throws(Failure) in
       for position in 0..<count {
         let (key, value) = try pair(position)
-        if count > Self.few {
-          let hash = key.hash
-          let probe = index.probe(hash) { items[$0].key == key }
-          if case .free(let slot) = probe {
-            index.fill(slot, hash, position: position)
-          } else {
-            isRepeated = true
-          }
-        } else if !isRepeated {
-          isRepeated = (0..<position).contains { items[$0].key == key }
-        }
+        if isHashed { hashes.append(key.hash) }
         items.append(Item(key: key, value: value))
       }
     }
-    if isRepeated { self.init(lastOf: items) } else { self.init(items, index) }
+    self.init(items, hashes: isHashed ? hashes : nil)
   }
-
-  private init(_ items: [Item], _ index: KeyIndex) { (self.items, self.index) = (items, index) }
 
   /// - Parameter hashes: those of the keys, where there are more than a few and who made the keys had
   ///   their bytes at hand; nil where they are still to be made.
@@ -86,8 +75,8 @@ public struct ValueDictionary: Sendable {
     if items.count > Self.few {
       guard fillIndex(hashes ?? items.map(\.key.hash)) else { return nil }
     } else {
-      for position in items.indices.dropFirst()
-      where items[..<position].contains(where: { $0.key == items[position].key }) {
+      for position in items.indices
+      where (0..<position).contains(where: { items[$0].key == items[position].key }) {
         return nil
       }
     }
@@ -228,11 +217,19 @@ extension ValueDictionary: Equatable {
 // MARK: - Order
 
 extension ValueDictionary {
-  /// The items in the order of their keys' UTF-8 bytes. Cost: O(keys) where they stand so already,
-  /// else O(n log n).
-  var sortedItems: [Item] {
+  /// Brings the keys into the order of their UTF-8 bytes. Cost: O(keys) where they stand so already, else
+  /// O(n log n); little more than O(n) where few stand elsewhere.
+  public mutating func sort() {
+    guard !isSorted else { return }
+    items = Self.sorted(items)
+    if items.count > Self.few { _ = fillIndex(items.map(\.key.hash)) }
+  }
+
+  /// The items in the order of their keys' UTF-8 bytes. Cost: as that of `sort`.
+  var sortedItems: [Item] { isSorted ? items : Self.sorted(items) }
+
+  private var isSorted: Bool {
     items.indices.dropFirst().allSatisfy { items[$0 - 1].key < items[$0].key }
-      ? items : Self.sorted(items)
   }
 
   /// Sorts numbers, not the items, and compares in one buffer that holds the bytes of all keys:

@@ -112,7 +112,7 @@ extension XMLParser {
     try add(value)
   }
 
-  mutating func add(_ value: Value) throws(FormatError) {
+  mutating func add(_ value: consuming Value) throws(FormatError) {
     do { try builder.add(value) } catch { throw failure(error.reason) }
   }
 

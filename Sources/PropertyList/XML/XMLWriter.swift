@@ -144,8 +144,10 @@ extension UnsafeBufferPointer<UInt8> {
   fileprivate var isPlainXML: Bool {
     isEveryEight { eight in
       // '<' and '>' differ in one bit.
-      let brackets = (eight & UInt8(0xFD).repeated).bytes(equal: 0x3C)
-      if brackets | eight.bytes(equal: 0x26) | eight.bytes(equal: 0xEF) != 0 { return false }
+      let brackets = (eight & UInt8(0xFD).repeated).firstByte(equal: 0x3C)
+      let others = eight.firstByte(equal: 0x26) | eight.firstByte(equal: 0xEF)
+      if brackets | others != 0 { return false }
+      if eight.firstControl == 0 { return true }
       return eight.controls & ~(eight.bytes(equal: 9) | eight.bytes(equal: 10)) == 0
     }
   }
