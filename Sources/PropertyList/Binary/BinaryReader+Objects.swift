@@ -50,11 +50,19 @@ extension BinaryReader {
 
 extension BinaryReader {
   mutating func container(at offset: Int, depth: Int) throws(FormatError) -> Value {
+    guard depth < limits.depth else {
+      throw failure(offset, "nested deeper than \(limits.depth)")
+    }
+    deepest = max(deepest, depth + 1)
     if bytes[offset] >> 4 == 0xA {
       let (start, count) = try extent(at: offset, unit: referenceSize)
+      try open(count, at: offset)
+      defer { close(count) }
       return .array(try array(start, count, depth: depth + 1))
     }
     let (start, count) = try extent(at: offset, unit: 2 * referenceSize)
+    try open(2 * count, at: offset)
+    defer { close(2 * count) }
     return .dictionary(try dictionary(start, count, depth: depth + 1))
   }
 

@@ -11,7 +11,7 @@ struct BinaryReader {
   let offsetTable: Int
   let objectCount: Int
   let top: Int
-  /// What became of each object; scalars and short strings stay `unread`.
+  /// What became of each object; scalars, and short strings that are no keys, stay `unread`.
   private var states: [State]
   /// The objects that are referred to several times, by their numbers, and those of them that are keys.
   private var shared: [Int: Shared] = [:]
@@ -20,6 +20,8 @@ struct BinaryReader {
   /// How many values there are so far when everything that is shared is unfolded. Strings and data
   /// count by their bytes, too, so that no small list can stand for a huge value.
   var weight = 0
+  /// How many keys and values the containers have that are being read.
+  private var promised = 0
   /// How many containers are inside each other at most, of what was read since `large` set it.
   var deepest = 0
 
@@ -117,6 +119,17 @@ struct BinaryReader {
     guard weight <= limits.count else { throw failure(offset, "more than \(limits.count) values") }
   }
 
+  /// A container of so many keys and values is read next, for which room is made.
+  mutating func open(_ count: Int, at offset: Int) throws(FormatError) {
+    promised += count
+    guard promised <= limits.count else {
+      throw failure(offset, "more than \(limits.count) values")
+    }
+  }
+
+  /// It was read.
+  mutating func close(_ count: Int) { promised -= count }
+
   /// The key that the string of ASCII at the offset is.
   mutating func plainKey(_ reference: Int, at offset: Int) throws(FormatError) -> Key {
     let (start, length) = try extent(at: offset, unit: 1)
@@ -164,7 +177,11 @@ struct BinaryReader {
     states[reference] = .beingRead
     let (outerWeight, outerDeepest) = (weight, deepest)
     deepest = depth
-    let value = try decode(at: offset, depth: depth)
+    // Containers go another way than the rest: each that is inside of another takes less of the stack.
+    let kind = bytes[offset] >> 4
+    let value =
+      kind == 0xA || kind == 0xD
+      ? try container(at: offset, depth: depth) : try decode(at: offset)
     if state == .unread {
       states[reference] = .read
     } else {
@@ -191,7 +208,8 @@ struct BinaryReader {
     }
   }
 
-  private mutating func decode(at offset: Int, depth: Int) throws(FormatError) -> Value {
+  @inline(never)
+  private mutating func decode(at offset: Int) throws(FormatError) -> Value {
     let marker = bytes[offset]
     switch marker >> 4 {
     case 0x4:
@@ -210,12 +228,6 @@ struct BinaryReader {
       let size = Int(marker & 15) + 1
       try require(offset, 1 + size)
       return .uid(number(at: offset + 1, size: size))
-    case 0xA, 0xD:
-      guard depth < limits.depth else {
-        throw failure(offset, "nested deeper than \(limits.depth)")
-      }
-      deepest = max(deepest, depth + 1)
-      return try container(at: offset, depth: depth)
     default: throw unknown(offset)
     }
   }

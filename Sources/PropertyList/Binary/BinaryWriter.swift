@@ -24,7 +24,7 @@ struct BinaryWriter {
   static func write(_ value: Value) -> [UInt8] {
     var tally = Tally()
     tally.add(value)
-    var writer = BinaryWriter(tally, room: value.extent(of: 12))
+    var writer = BinaryWriter(tally, room: 64 + value.extent(of: 12))
     let top = writer.add(value)
     writer.finish(top: top)
     return writer.sink.finish()

@@ -12,10 +12,9 @@ extension UnsafeBufferPointer<UInt8> {
   /// The end of the run from `start` on that holds neither of the bytes and, unless they are
   /// allowed, no control characters (below 0x20).
   func endOfRun(from start: Int, without first: UInt8, _ second: UInt8, controls: Bool) -> Int {
-    let raw = UnsafeRawBufferPointer(self)
     var index = start
     while index + 8 <= count {
-      let eight = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
+      let eight = eight(at: index)
       var stops = eight.firstByte(equal: first) | eight.firstByte(equal: second)
       if !controls { stops |= eight.firstControl }
       if stops != 0 { return index + stops.trailingZeroBitCount / 8 }
@@ -48,11 +47,9 @@ extension UnsafeBufferPointer<UInt8> {
 
   /// How many newlines there are before the index.
   func newlines(before end: Int) -> Int {
-    let raw = UnsafeRawBufferPointer(self)
     var (index, lines) = (0, 0)
     while index + 8 <= end {
-      let eight = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-      lines += eight.bytes(equal: UInt8(ascii: "\n")).nonzeroBitCount
+      lines += eight(at: index).bytes(equal: UInt8(ascii: "\n")).nonzeroBitCount
       index += 8
     }
     while index < end {

@@ -29,7 +29,8 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   public var string: String {
     switch storage {
     case .string(let string): string
-    case .block(let block, let start, let count): String(valid: block.bytes(start, count))
+    case .block(let block, let start, let count):
+      withExtendedLifetime(block) { String(valid: block.bytes(start, count)) }
     }
   }
 

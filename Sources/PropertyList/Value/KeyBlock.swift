@@ -36,7 +36,7 @@ final class KeyBlock: Sendable {
 
 /// Makes the keys of one document. Copies share a block.
 struct KeyMaker: Sendable {
-  /// A longer key is a block of its own.
+  /// A longer key is a string of its own.
   private static let largest = 1 << 16
   private var block: KeyBlock?
   /// Of the next block.

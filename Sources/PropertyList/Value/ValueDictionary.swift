@@ -29,7 +29,7 @@ public struct ValueDictionary: Sendable {
   public init() { items = [] }
 
   /// No keys, and room for some.
-  public init(minimumCapacity count: Int) {
+  private init(minimumCapacity count: Int) {
     items = []
     items.reserveCapacity(count)
     if count > Self.few { index = KeyIndex(capacity: count) }
@@ -138,7 +138,7 @@ extension ValueDictionary {
 
   private mutating func indexLast() {
     guard items.count <= index.capacity, items.count > Self.few + 1 else {
-      _ = fillIndex(items.map(\.key.hash), capacity: Swift.max(2 * items.count, index.capacity))
+      _ = fillIndex(items.map(\.key.hash), capacity: 2 * items.count)
       return
     }
     let hash = items[items.count - 1].key.hash
@@ -204,13 +204,23 @@ extension ValueDictionary: ExpressibleByDictionaryLiteral {
 
 extension ValueDictionary: Equatable {
   public static func == (left: ValueDictionary, right: ValueDictionary) -> Bool {
-    left.count == right.count
-      && left.items.indices.allSatisfy { position in
-        let item = left.items[position]
-        // Equal ones mostly have their keys in one order.
-        return right.items[position].key == item.key
-          ? right.items[position].value == item.value : right[item.key] == item.value
-      }
+    guard left.count == right.count else { return false }
+    if left.items.hasSameStorage(as: right.items) { return true }
+    return left.items.indices.allSatisfy { position in
+      let item = left.items[position]
+      // Equal ones mostly have their keys in one order.
+      return right.items[position].key == item.key
+        ? right.items[position].value == item.value : right[item.key] == item.value
+    }
+  }
+}
+
+extension Array {
+  /// Whether both are copies of one, neither changed since.
+  fileprivate func hasSameStorage(as other: [Element]) -> Bool {
+    withUnsafeBufferPointer { one in
+      other.withUnsafeBufferPointer { $0.baseAddress == one.baseAddress && $0.count == one.count }
+    }
   }
 }
 
