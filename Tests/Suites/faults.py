@@ -190,4 +190,8 @@ finally:
     pid = owner()
     if pid is not None and is_ours(pid):
         os.kill(pid, signal.SIGTERM)
+        # It saves what it has before it ends, into directories that it makes anew.
+        end = time.time() + 10
+        while is_ours(pid) and time.time() < end:
+            time.sleep(0.01)
     shutil.rmtree(root, ignore_errors=True)

@@ -242,12 +242,14 @@ extension ValueDictionary {
     items.indices.dropFirst().allSatisfy { items[$0 - 1].key < items[$0].key }
   }
 
+  private static func sorted(_ items: [Item]) -> [Item] { order(of: items).map { items[$0] } }
+
   /// Sorts numbers, not the items, and compares in one buffer that holds the bytes of all keys:
   /// half of a list's writing time went into counting references while items changed places.
-  private static func sorted(_ items: [Item]) -> [Item] {
+  private static func order(of items: [Item]) -> [Int] {
     var bytes: [UInt8] = []
     var ends: [Int] = [0]
-    bytes.reserveCapacity(items.count * 24)
+    bytes.reserveCapacity(items.reduce(0) { $0 + $1.key.utf8Count })
     ends.reserveCapacity(items.count + 1)
     for item in items {
       item.key.withBytes { bytes.append(contentsOf: $0) }
@@ -262,6 +264,6 @@ extension ValueDictionary {
         }
       }
     }
-    return order.map { items[$0] }
+    return order
   }
 }
