@@ -105,12 +105,11 @@ extension ByteSink {
     }
   }
 
-  /// What was written from the offset on.
+  /// Whether the bytes were written at the offset.
   @inline(__always)
   func holds(_ other: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
-    bytes.withUnsafeBytes { bytes in
-      UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + other.count])
-        .elementsEqual(UnsafeRawBufferPointer(other))
+    bytes.withUnsafeBufferPointer {
+      UnsafeBufferPointer(rebasing: $0[offset..<offset + other.count]).isEqual(to: other)
     }
   }
 }

@@ -32,7 +32,7 @@ extension UnsafeBufferPointer<UInt8> {
     index = endOfDigits(from: point &+ 1, into: &magnitude)
     let places = index &- point &- 1
     guard places > 0, index &- first <= 16 else { return nil }
-    let number = Double(magnitude) / Self.powersOfTen[places]
+    let number = Double(magnitude) / PowersOfTen.all[places]
     return (.real(negative ? -number : number), index)
   }
 
@@ -47,8 +47,6 @@ extension UnsafeBufferPointer<UInt8> {
     }
     return index
   }
-
-  private static var powersOfTen: [Double] { PowersOfTen.all }
 
   /// The moment that all the bytes are: `2026-11-21T07:20:00Z`.
   var plainDate: AbsoluteTime? {

@@ -12,28 +12,26 @@ struct UTF8Validator: Sendable {
 
   /// Whether every byte is below 0x80.
   static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-    let raw = UnsafeRawBufferPointer(bytes)
-    guard raw.count >= 8 else { return raw.allSatisfy { $0 < 0x80 } }
+    guard bytes.count >= 8 else { return bytes.allSatisfy { $0 < 0x80 } }
     // The last eight overlap those before.
-    var seen = raw.loadUnaligned(fromByteOffset: raw.count &- 8, as: UInt64.self)
+    var seen = bytes.eight(at: bytes.count &- 8)
     var index = 0
-    while index &+ 8 < raw.count, seen & 0x8080_8080_8080_8080 == 0 {
-      seen |= raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+    while index &+ 8 < bytes.count, seen & UInt8(0x80).repeated == 0 {
+      seen |= bytes.eight(at: index)
       index &+= 8
     }
-    return seen & 0x8080_8080_8080_8080 == 0
+    return seen & UInt8(0x80).repeated == 0
   }
 
   /// Takes the next bytes; false when no UTF-8 begins with what was taken.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-    let raw = UnsafeRawBufferPointer(bytes)
     var index = 0
-    while index < raw.count {
+    while index < bytes.count {
       if missing == 0 {
-        index = raw.endOfASCII(from: index)
-        guard index < raw.count else { return true }
+        index = bytes.endOfASCII(from: index)
+        guard index < bytes.count else { return true }
       }
-      guard take(raw[index]) else { return false }
+      guard take(bytes[index]) else { return false }
       index += 1
     }
     return true
@@ -62,18 +60,17 @@ struct UTF8Validator: Sendable {
   }
 }
 
-extension UnsafeRawBufferPointer {
+extension UnsafeBufferPointer<UInt8> {
   /// Where the bytes below 0x80 from the index on end, or up to seven bytes before.
   fileprivate func endOfASCII(from start: Int) -> Int {
-    func eight(_ offset: Int) -> UInt64 { loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
-    let high: UInt64 = 0x8080_8080_8080_8080
+    let high = UInt8(0x80).repeated
     var index = start
     while index &+ 32 <= count {
-      let all = eight(index) | eight(index &+ 8) | eight(index &+ 16) | eight(index &+ 24)
-      guard all & high == 0 else { break }
+      let all = eight(at: index) | eight(at: index &+ 8) | eight(at: index &+ 16)
+      guard (all | eight(at: index &+ 24)) & high == 0 else { break }
       index &+= 32
     }
-    while index &+ 8 <= count, eight(index) & high == 0 { index &+= 8 }
+    while index &+ 8 <= count, eight(at: index) & high == 0 { index &+= 8 }
     return index
   }
 }

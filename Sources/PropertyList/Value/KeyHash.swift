@@ -19,12 +19,11 @@ enum KeyHash {
   static func of(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 { of(bytes, seed: seed) }
 
   static func of(_ bytes: UnsafeBufferPointer<UInt8>, seed: UInt64) -> UInt64 {
-    let bytes = UnsafeRawBufferPointer(bytes)
     let other = ~seed &* 0x9E37_79B9_7F4A_7C15
     var state = seed
     var index = 0
     while index &+ 16 < bytes.count {
-      state = folded(load(bytes, index) ^ other, load(bytes, index &+ 8) ^ state)
+      state = folded(bytes.eight(at: index) ^ other, bytes.eight(at: index &+ 8) ^ state)
       index &+= 16
     }
     let (first, last) = ends(of: bytes)
@@ -33,23 +32,19 @@ enum KeyHash {
 
   /// The last sixteen bytes, or of a shorter key all.
   @inline(__always)
-  private static func ends(of bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64) {
+  private static func ends(of bytes: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64) {
     let count = bytes.count
-    if count >= 16 { return (load(bytes, count &- 16), load(bytes, count &- 8)) }
-    if count >= 8 { return (load(bytes, 0), load(bytes, count &- 8)) }
+    if count >= 16 { return (bytes.eight(at: count &- 16), bytes.eight(at: count &- 8)) }
+    if count >= 8 { return (bytes.eight(at: 0), bytes.eight(at: count &- 8)) }
     if count >= 4 {
+      let raw = UnsafeRawBufferPointer(bytes)
       return (
-        UInt64(bytes.loadUnaligned(fromByteOffset: 0, as: UInt32.self)),
-        UInt64(bytes.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+        UInt64(raw.loadUnaligned(fromByteOffset: 0, as: UInt32.self)),
+        UInt64(raw.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
       )
     }
     guard count > 0 else { return (0, 0) }
     return (UInt64(bytes[0]) << 8 | UInt64(bytes[count / 2]), UInt64(bytes[count &- 1]))
-  }
-
-  @inline(__always)
-  private static func load(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
-    bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
   }
 
   @inline(__always)
