@@ -101,7 +101,9 @@ let package = Package(
       linkerSettings: startsFast),
     .executableTarget(
       name: "prefsd",
-      dependencies: ["PreferenceServer", "PreferenceProtocol", "PreferenceModel", "SystemCalls"],
+      dependencies: [
+        "PreferenceServer", "PreferenceProtocol", "PreferenceModel", "SystemCalls", "CLinux",
+      ],
       swiftSettings: strict, linkerSettings: startsFast),
 
     .executableTarget(
@@ -182,6 +184,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),
+    .testTarget(
+      name: "SystemCallsTests", dependencies: ["SystemCalls", "Support"], swiftSettings: strict),
     .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",

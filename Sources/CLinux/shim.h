@@ -36,11 +36,20 @@ static inline unsigned long prefsfs_device(unsigned int major_, unsigned int min
   return makedev(major_, minor_);
 }
 
-// mount(2), seen by the calling process alone (unshare(2) with CLONE_NEWNS); root's.
-static inline int prefsfs_mount_for_itself(const char *type, const char *point) {
-  if (syscall(SYS_unshare, 0x20000) != 0) return -1;
-  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return -1;
-  return mount(type, point, type, 0, NULL);
+// open(2) for writing of a file in a file system that is mounted for this call alone (unshare(2) with
+// CLONE_NEWNS, and back with setns(2)); root's. The other mounts are not kept from ending by it.
+static inline int prefsfs_open_in_mount(const char *type, const char *point, const char *path) {
+  int file = -1;
+  int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+  if (home < 0) return -1;
+  if (syscall(SYS_unshare, 0x20000) == 0) {
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount(type, point, type, 0, NULL) == 0)
+      file = open(path, O_WRONLY | O_CLOEXEC);
+    syscall(SYS_setns, home, 0x20000);
+  }
+  close(home);
+  return file;
 }
 
 // minor(3), a macro.

@@ -60,7 +60,7 @@ enum ValueArgument {
     case "-string": return .string(try arguments.take())
     case "-data": return .data(try data(try arguments.take()))
     case "-int", "-integer": return .integer(WideInteger(integer(try arguments.take())))
-    case "-float": return .real(Double(single(try arguments.take())))
+    case "-float": return .single(single(try arguments.take()))
     case "-bool", "-boolean": return .boolean(try boolean(try arguments.take()))
     case "-date":
       guard let date = DateArgument.date(try arguments.take()) else { throw .usage }

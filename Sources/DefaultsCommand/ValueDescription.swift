@@ -88,6 +88,7 @@ struct ValueDescription {
     switch value {
     case .integer(let number): number.description
     case .real(let number): text(of: number)
+    case .single(let number): text(of: Double(number))
     case .boolean(let flag): flag ? "1" : "0"
     case .date(let date): text(of: date)
     case .uid(let number): "<CFKeyedArchiverUID>{value = \(number)}"
@@ -107,7 +108,7 @@ struct ValueDescription {
 
   /// `2026-11-21 07:20:00 +0000`: whole seconds of UTC.
   private static func text(of date: AbsoluteTime) -> String {
-    let text = AbsoluteTime(seconds: date.seconds.rounded(.down)).text
+    let text = date.inWholeSeconds.text
     guard text.hasSuffix("Z") else { return text }
     return text.dropLast().replacing("T", with: " ", maxReplacements: 1) + " +0000"
   }

@@ -27,30 +27,12 @@ final class Announcer: Sendable {
   private let state = Mutex(State())
 
   /// Where the mount is, and its device; set once, when it has just been mounted.
-  /// - Returns: the device; nil where proc(5) does not say.
-  func setMountPoint(_ path: String) -> dev_t? {
-    let device = Self.device(ofMount: path)
-    state.withLock { ($0.mountPoint, $0.device) = (path, device) }
-    return device
-  }
-
-  /// As proc(5) has it, because stat(2) would ask the driver, which does not answer yet. Of mounts
-  /// on the same point the last one counts.
-  private static func device(ofMount path: String) -> dev_t? {
-    let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
-    var escaped = ""
-    for character in path.unicodeScalars {
-      let octal = [" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"]
-      escaped += octal[String(character)] ?? String(character)
-    }
-    var device: dev_t?
-    for line in String(decoding: table, as: UTF8.self).split(separator: "\n") {
-      let fields = line.split(separator: " ")
-      guard fields.count > 4, fields[4].utf8.elementsEqual(escaped.utf8) else { continue }
-      let numbers = fields[2].split(separator: ":").compactMap { UInt32($0) }
-      device = numbers.count == 2 ? prefsfs_device(numbers[0], numbers[1]) : nil
-    }
-    return device
+  /// - Returns: the mount; nil where proc(5) does not say. stat(2) would ask the driver, which does not
+  ///   answer yet.
+  func setMountPoint(_ path: String) -> MountInformation.Mount? {
+    let mount = MountInformation.mount(at: path)
+    state.withLock { ($0.mountPoint, $0.device) = (path, mount?.device) }
+    return mount
   }
 
   /// The announcement that the request is a part of; nil for everybody else's requests.

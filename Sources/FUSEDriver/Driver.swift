@@ -31,6 +31,7 @@ public final class Driver {
   let mailbox: Mailbox
   let announcer = Announcer()
   private var post: Guard.Post?
+  private var mounted: MountInformation.Mount?
   let heldReplies: HeldReplies
   var parking = Parking()
   private let notifier: Notifier
@@ -87,7 +88,8 @@ public final class Driver {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
     }
-    if let device = announcer.setMountPoint(path) {
+    mounted = announcer.setMountPoint(path)
+    if let device = mounted?.device {
       do throws(SystemError) {
         post = try Guard.post(for: prefsfs_minor(UInt(device)))
       } catch {
@@ -118,12 +120,22 @@ public final class Driver {
     }
     beginStop()
     fuse_session_unmount(session.raw)
+    unmountWhereItIs()
     post?.dismiss()
     tree.finish()
     notifier.join()
     synchroniser.join()
     // A reply that is still held needs the session; the process ends anyway.
     if heldReplies.areSent { fuse_session_destroy(session.raw) }
+  }
+
+  /// A mount point whose directory was renamed is not where libfuse looks for it.
+  private func unmountWhereItIs() {
+    guard let mounted, let path = MountInformation.path(of: mounted),
+      umount2(path, CInt(MNT_DETACH)) != 0
+    else { return }
+    // A plain user's mounts end with the set-uid program.
+    do { _ = try Child.run("fusermount3", ["-u", "-z", path]) } catch { log("\(error)") }
   }
 
   private func beginStop() {

@@ -8,8 +8,10 @@ import SystemCalls
 /// directory's lock keeps one open, and gets the lock only when the requests of those who hold it and wait
 /// for it are ended. The notifier's own device frees the one who holds it; where several wait, nobody
 /// would. The guard writes to the connection's `abort` (fusectl), which belongs to the user of the mount.
-/// Where fusectl is not mounted root mounts it for a moment, for itself alone; another user cannot, and
-/// such a mount stays until root ends it with `umount -f`.
+/// It opens that file while the driver lives, so that it is this connection's and never that of a mount
+/// which got the same number later: once a connection is gone, a write to its file does nothing. Where
+/// fusectl is not mounted root mounts it for the guard alone; another user cannot, and such a mount stays
+/// until root ends it with `umount -f`.
 public enum Guard {
   private static let word = "--guard"
 
@@ -19,6 +21,10 @@ public enum Guard {
     prefsfs_name_thread("prefs-guard")
     prefsfs_close_range(4, .max)
     for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, SIG_IGN) }
+    let path = "\(connections)/\(connection)/abort"
+    let known = open(path, O_WRONLY | O_CLOEXEC)
+    let abort = known >= 0 ? known : prefsfs_open_in_mount("fusectl", connections, path)
+    guard abort >= 0, isDriverAlive else { return 0 }
     var byte: UInt8 = 0
     while true {
       let count = read(3, &byte, 1)
@@ -26,12 +32,15 @@ public enum Guard {
       if count == 1 { return 0 }
       if count == 0 || errno != EINTR { break }
     }
-    let path = "\(connections)/\(connection)/abort"
-    if access(connections + "/\(connection)", F_OK) != 0 {
-      _ = prefsfs_mount_for_itself("fusectl", connections)
-    }
-    try? Descriptor(opening: path, O_WRONLY).write(Array("1".utf8))
+    _ = write(abort, "1", 1)
     return 0
+  }
+
+  /// Whether the driver still has its end of the pipe. Where it has gone already, the number may be another
+  /// mount's by now.
+  private static var isDriverAlive: Bool {
+    var entry = pollfd(fd: 3, events: 0, revents: 0)
+    return poll(&entry, 1, 0) == 0
   }
 
   private static let connections = "/sys/fs/fuse/connections"

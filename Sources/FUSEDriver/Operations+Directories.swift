@@ -49,7 +49,8 @@ private func list(
   add: (inout ListingBuffer, Driver, ListingItem) -> Bool
 ) {
   answerWithDriver(request) { driver throws(TreeError) in
-    let items = try driver.tree.list(NodeID(rawValue: node), after: UInt64(offset))
+    let items = try driver.tree.list(
+      NodeID(rawValue: node), after: UInt64(bitPattern: Int64(offset)))
     var buffer = ListingBuffer(request: request, room: room)
     let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
       ListingItem(name: name, inode: node, type: .directory, cookie: cookie)

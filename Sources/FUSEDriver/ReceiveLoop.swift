@@ -52,12 +52,12 @@ struct ReceiveLoop: ~Copyable {
         if driver.parks(&buffer, now) { continue }
         fuse_session_process_buf(session, &buffer)
         // A stream of requests must not starve signals, notices and timers.
-        guard now.nanoseconds - lastLook.nanoseconds > 1_000_000 else { continue }
+        guard now.nanoseconds(after: lastLook) > 1_000_000 else { continue }
         lastLook = now
         if look(blocking: false) { return }
       case 0, -ENODEV: return
       case -EAGAIN:
-        guard now.nanoseconds - lastRequest.nanoseconds > Self.patience else { continue }
+        guard now.nanoseconds(after: lastRequest) > Self.patience else { continue }
         if look(blocking: true) { return }
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))

@@ -183,8 +183,9 @@ public struct Owner: Sendable {
   public var user = getuid()
   /// `-o gid=`, or the group of the process.
   public var group = getgid()
-  /// `-o umask=`: bits that no file has.
-  public var mask: mode_t = 0
+  /// `-o umask=`: what files and directories may not; it stands in the place of their own modes, as with
+  /// other file systems. nil: they have their own.
+  public var mask: mode_t?
 
   /// The user of the process.
   public init() {}
@@ -204,17 +205,25 @@ public struct Owner: Sendable {
   func status(_ attributes: Attributes) -> stat {
     var status = stat()
     status.st_ino = UInt(attributes.inode)
-    status.st_mode = Self.type(attributes.type) | (mode_t(attributes.mode) & ~mask)
+    status.st_mode = Self.type(attributes.type) | mode(attributes)
     // 1 says of a directory that its links do not count subdirectories, as btrfs has it.
-    status.st_nlink = 1
+    status.st_nlink = nlink_t(attributes.links)
     status.st_uid = user
     status.st_gid = group
     status.st_size = off_t(attributes.size)
     status.st_blksize = 4096
     status.st_blocks = blkcnt_t((attributes.size + 511) / 512)
     let time = attributes.modified.timespec
-    (status.st_atim, status.st_mtim, status.st_ctim) = (time, time, time)
+    (status.st_atim, status.st_mtim) = (time, time)
+    status.st_ctim = attributes.changed.timespec
     return status
+  }
+
+  private func mode(_ attributes: Attributes) -> mode_t {
+    guard let mask, attributes.type != .link else { return mode_t(attributes.mode) }
+    let all: mode_t =
+      attributes.type == .directory ? 0o777 : attributes.isReadOnly ? 0o444 : 0o666
+    return all & ~mask
   }
 
   func parameters(_ entry: Entry) -> fuse_entry_param {

@@ -16,11 +16,14 @@ extension Member {
 
   private func connect() throws(EngineError) -> Role? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
-    let remote = try RemotePlaces(
-      connectingTo: surroundings.ownerSocketPath, client: client,
-      volume: surroundings.userDirectory, isBrief: ways.isBrief, until: patience
-    ) { [weak self] in self?.ownerIsGone() }
-    return remote.map { .client($0) }
+    for path in surroundings.ownerSocketPaths {
+      let remote = try RemotePlaces(
+        connectingTo: path, client: client, volume: surroundings.userDirectory,
+        isBrief: ways.isBrief, until: patience
+      ) { [weak self] in self?.ownerIsGone() }
+      if let remote { return .client(remote) }
+    }
+    return nil
   }
 
   /// Milliseconds that one who listens may take for his first answer; he may be stopped.

@@ -8,7 +8,7 @@ public enum OwnerProgram {
   /// Starts it; it can be asked when this returns, unless somebody else owns the store. PREFSFS_PREFSD
   /// says where it is; else it is beside this program, or in PATH. Cost: a process.
   public static func start(_ surroundings: Surroundings) throws(SystemError) {
-    let status = try Child.runApart(path, ["--store", surroundings.userDirectory])
+    let status = try Child.runApartAgain(path, ["--store", surroundings.userDirectory])
     if status != 0 {
       let hint =
         "it could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"

@@ -3,14 +3,15 @@ import PreferenceStore
 import SystemCalls
 
 /// Sees which lists somebody else changed, through inotify; directories on file systems that do not
-/// tell (NFS, SMB, FUSE) are looked at every 2 s. A directory that is not there yet is found when
+/// tell (NFS, SMB, FUSE), and all of them where the user has no inotify instance left, are looked at
+/// every 2 s. It also sees when files of the state directory go. A directory that is not there yet is found when
 /// it comes, because the nearest one above it is watched. Lists that are symbolic links are watched
 /// where they lie.
 ///
 /// Threads: the writer's alone.
 struct ListWatcher {
   private let layout: StoreLayout
-  private let watch: DirectoryWatch
+  private let watch: DirectoryWatch?
   /// What a directory is: of a place, or where a link's list lies.
   private var places: [String: Place] = [:]
   private var linked: [String: [String: Location]] = [:]
@@ -24,13 +25,22 @@ struct ListWatcher {
   /// Milliseconds between two looks at a file system that tells nothing.
   private static let pollInterval: Int64 = 2000
 
-  init(_ layout: StoreLayout) throws(SystemError) {
+  /// - Parameter report: gets a sentence where changes are seen late.
+  init(_ layout: StoreLayout, report: (String) -> Void) {
     self.layout = layout
-    watch = try DirectoryWatch()
+    do {
+      watch = try DirectoryWatch()
+    } catch {
+      watch = nil
+      report("changes by other programs are seen every 2 s only: \(error)")
+    }
   }
 
-  /// For poll(2).
-  var number: CInt { watch.number }
+  /// For poll(2); -1 where there is nothing to wait for.
+  var number: CInt { watch?.number ?? -1 }
+
+  /// Whether files of the state directory may have gone since `changes` was asked before.
+  private(set) var isStateInDoubt = false
 
   /// When `changes` must be asked although nothing can be read.
   var deadline: Instant? { nextPoll }
@@ -41,41 +51,53 @@ struct ListWatcher {
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
     for (place, path) in layout.listDirectories {
       places[path] = place
+      guard let watch else {
+        polled.append(place)
+        continue
+      }
       do throws(SystemError) {
-        try begin(path, place)
+        try begin(path, place, watch)
       } catch {
         report("changes in \(path) are seen every 2 s only: \(error)")
         polled.append(place)
       }
     }
+    watchState()
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
   }
 
-  private mutating func begin(_ path: String, _ place: Place) throws(SystemError) {
+  private mutating func begin(
+    _ path: String, _ place: Place, _ watch: DirectoryWatch
+  ) throws(SystemError) {
     if try !watch.add(path) {
-      try wait(for: path)
+      try wait(for: path, watch)
       // It may have come meanwhile.
       guard try watch.add(path) else { return }
     }
     watched.insert(path)
-    try followLinks(in: path, place)
+    try followLinks(in: path, place, watch)
     if Self.isSilent(path) { polled.append(place) }
   }
 
+  /// Watches the state directory, which was made anew.
+  func watchState() { _ = try? watch?.add(layout.stateDirectory) }
+
   /// Watches the nearest directory above for the part of the path that is missing in it.
-  private mutating func wait(for path: String) throws(SystemError) {
+  private mutating func wait(for path: String, _ watch: DirectoryWatch) throws(SystemError) {
     var missing = path
     while try !watch.add(Files.parent(of: missing)) { missing = Files.parent(of: missing) }
     awaited.insert(missing)
   }
 
-  private mutating func followLinks(in directory: String, _ place: Place) throws(SystemError) {
+  private mutating func followLinks(
+    in directory: String, _ place: Place, _ watch: DirectoryWatch
+  ) throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] {
       guard let location = layout.location(ofFile: name, in: place),
         let target = Files.linkTarget("\(directory)/\(name)")
       else { continue }
       guard let real = Files.realPath("\(directory)/\(name)") else {
-        try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)")
+        try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)", watch)
         continue
       }
       let parent = Files.parent(of: real)
@@ -96,7 +118,9 @@ struct ListWatcher {
   ) -> Set<Location> {
     var changed: Set<Location> = []
     var before: Set<String>?
-    for event in watch.events() {
+    isStateInDoubt = watch == nil
+    for event in watch?.events() ?? [] {
+      if event.directory == layout.stateDirectory { isStateInDoubt = true }
       guard let name = event.name else {
         // A directory went or came, or events were lost: everything is looked at.
         before = []

@@ -247,6 +247,20 @@ extension DomainSnapshot {
     lastModified = max(lastModified, base.modified)
   }
 
+  /// The edits that make the base this domain. Cost: O(changes).
+  package var unsavedEdits: [Edit] {
+    var edits: [Edit] = []
+    collapsed().changes.forEach { key, change in
+      switch change {
+      case .set: edits.append(restoring(key))
+      case .removed: edits.append(.remove(key))
+      case .described(let description): edits.append(.describe(key, description))
+      }
+    }
+    if changesList { edits.append(exists ? .createDomain : .removeDomain) }
+    return edits
+  }
+
   /// One layer for all, to be put in their place by `replaceLayers`. Cost: O(changes).
   package func collapsed() -> Layer {
     var result = Layer()

@@ -65,6 +65,13 @@ public struct StoreLayout: Sendable {
     directory(location.place) + "/" + fileName(location)
   }
 
+  /// The file whose lock a rewrite of the location's list takes: beside the machine's lists, which several
+  /// users' processes rewrite, else in the state directory.
+  package func lockPath(_ location: Location) -> String {
+    isEverybodys(location.place)
+      ? directory(location.place) + "/.lock" : stateDirectory + "/lists.lock"
+  }
+
   /// What we keep beside the location's list.
   package func metadataPath(_ location: Location) -> String {
     "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"

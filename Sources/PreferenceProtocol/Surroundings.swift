@@ -16,11 +16,9 @@ public struct Surroundings: Sendable {
   public let hostIdentifier: String
   /// The user's name; empty where the system knows none. Cost: a look into the system's accounts.
   public var userName: String { Self.account?.name ?? "" }
-  /// Where the sockets of the user's stores are: `$XDG_RUNTIME_DIR/prefsfs`, else a directory of the
-  /// user's in the temporary directory.
-  public let runtimeDirectory: String
-  /// The socket of the store's owner, if it is this process.
-  public let socketPath: String
+  /// Where the store's owner may listen, the first choice first: in `$XDG_RUNTIME_DIR/prefsfs`, and in the
+  /// state directory where there is no such directory of the user's.
+  public let socketPaths: [String]
 
   /// The surroundings of this process.
   /// - Parameter store: the directory of the lists; nil: the user's own.
@@ -29,39 +27,49 @@ public struct Surroundings: Sendable {
     userDirectory = Self.absolute(
       directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
-    let state = Self.absolute(Self.variable("XDG_STATE_HOME") ?? home + "/.local/state")
+    let state = Self.stateHome(home)
     let name = StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
     hostIdentifier = Self.hostIdentifier
-    if let directory = Self.variable("XDG_RUNTIME_DIR") {
-      runtimeDirectory = directory + "/prefsfs"
-    } else {
-      runtimeDirectory = "\(Self.variable("TMPDIR") ?? "/tmp")/prefsfs-\(getuid())"
-    }
     let all = [Files.canonicalPath(userDirectory), systemDirectory, stateDirectory]
-    socketPath = runtimeDirectory + "/" + StableHash.text(of: all.joined(separator: "\0").utf8)
+    let socket = StableHash.text(of: all.joined(separator: "\0").utf8)
+    let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute)
+    let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : $0 + "/prefsfs" }
+    socketPaths = [own, stateDirectory + "/run"].compactMap { $0.map { "\($0)/\(socket)" } }
+  }
+
+  /// Where state is kept. Directories of another user are never written to: `su` without `-` leaves root
+  /// with the variables of whoever called it.
+  private static func stateHome(_ home: String) -> String {
+    let choices = [
+      variable("XDG_STATE_HOME"), home + "/.local/state", account.map { $0.home + "/.local/state" },
+    ].compactMap { $0.map(absolute) }
+    return choices.first { !isSomebodyElses($0) } ?? choices[0]
+  }
+
+  /// Whether the directory, or where it is not there yet the nearest one above it, is another user's. For
+  /// anybody but root the system's own directories are not.
+  private static func isSomebodyElses(_ path: String) -> Bool {
+    var directory = path
+    while directory != "/", directory != "." {
+      if let status = try? Files.status(directory) {
+        return status.st_uid != geteuid() && status.st_uid != 0
+      }
+      directory = Files.parent(of: directory)
+    }
+    return false
   }
 
   /// Where the owner wrote the path of his socket: processes of one store may have different
   /// `$XDG_RUNTIME_DIR`s (cron, su).
   public var socketNote: String { stateDirectory + "/socket" }
 
-  /// The socket of the present owner.
-  public var ownerSocketPath: String {
+  /// Where the present owner may be listening: where it said so, else where it would.
+  public var ownerSocketPaths: [String] {
     let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
-    guard let noted, !noted.isEmpty else { return socketPath }
-    return String(decoding: noted, as: UTF8.self)
-  }
-
-  /// Makes the directory of the sockets, where it is not there. Throws EPERM where it is somebody
-  /// else's, or others could put something into it.
-  public func makeRuntimeDirectory() throws(SystemError) {
-    try Files.makeDirectories(runtimeDirectory, mode: 0o700)
-    guard let status = try Files.linkStatus(runtimeDirectory),
-      status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o077 == 0
-    else {
-      throw SystemError("open", runtimeDirectory, .notPermitted)
-    }
+    guard let noted, !noted.isEmpty else { return socketPaths }
+    let path = String(decoding: noted, as: UTF8.self)
+    return [path] + socketPaths.filter { $0 != path }
   }
 
   private static func variable(_ name: String) -> String? {

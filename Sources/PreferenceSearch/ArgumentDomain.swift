@@ -4,8 +4,8 @@ import PropertyList
 public enum ArgumentDomain {
   /// The values of the pairs. A token that begins with `-` names a key and the next its value; a
   /// key without value (the next token begins with `-`, or there is none) is dropped, as are
-  /// other tokens. A value that begins with `{`, `[`, `(`, `<` or `"` is read as a property list
-  /// if it is one; every other is a string, numbers too (APPLE.md section 2.3).
+  /// other tokens. A value that begins with `{`, `[`, `(`, `<` or `"` is read as an old-style or XML list
+  /// if it is one; every other is a string, numbers and JSON too (NSUserDefaults, NSArgumentDomain).
   public static func parse(_ arguments: [String]) -> ValueDictionary {
     var values: ValueDictionary = [:]
     var rest = arguments[...]
@@ -23,8 +23,8 @@ public enum ArgumentDomain {
       .reversed()
     let string = String(trimmed)
     guard let first = string.first, "{[(<\"".contains(first),
-      let document = try? Document.read(Array(string.utf8))
+      let value = try? Document.readArgument(Array(string.utf8))
     else { return .string(string) }
-    return document.value
+    return value
   }
 }

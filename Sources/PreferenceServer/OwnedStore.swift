@@ -26,10 +26,10 @@ public final class OwnedStore: Sendable {
         server = nil
         return
       }
-      try surroundings.makeRuntimeDirectory()
-      server = try Server(places: places, path: surroundings.socketPath, log: log)
-      try Descriptor(opening: surroundings.socketNote, O_WRONLY | O_CREAT | O_TRUNC)
-        .write(Array(surroundings.socketPath.utf8))
+      let server = try Server(
+        places: places, paths: surroundings.socketPaths, note: surroundings.socketNote, log: log)
+      store.onRevival { [weak server] in server?.writeNote() }
+      self.server = server
     } catch {
       places.close()
       store.unlock()
@@ -39,6 +39,12 @@ public final class OwnedStore: Sendable {
 
   /// Since when there has been no client; nil: there is one.
   public var idleSince: Instant? { server?.idleSince }
+
+  /// Waits until the first client comes or the last one goes, at most until the deadline (nil: for ever),
+  /// or until the descriptor can be read.
+  public func waitForClients(until deadline: Instant?, or other: CInt) {
+    server?.clientsBell.wait(until: deadline, or: other)
+  }
 
   /// Every location that was asked for, as it is.
   public var loaded: [Location: DomainSnapshot] {

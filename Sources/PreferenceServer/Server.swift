@@ -15,15 +15,18 @@ import SystemCalls
 ///
 /// Threads: the server's own, which waits for connections and requests, and for a disk only where a change
 /// is the first of a list that nobody has read; the errands', which reads lists and waits for fsync(2); notices come on the thread of whoever made the
-/// change. Locks: `connections`; a connection's own, inside of it or alone.
+/// change. Locks: `state`; a connection's own, inside of it or alone.
 ///
 /// Half-broken states: the name of a socket that nobody listens at is what a crash leaves; the next
-/// owner, who has the store's lock, replaces it.
+/// owner, which has the store's lock, replaces it. A socket whose name, or directory, was removed is made
+/// anew (`Door`).
 public final class Server: Sendable {
   let places: LocalPlaces
   let number: SharedNumber
   let log: @Sendable (String) -> Void
-  private let listener: SharedSocket
+  private let door: Door
+  /// Rung when the first client comes and when the last one goes.
+  let clientsBell: Wakeup
   private let bell: Wakeup
   private let errands: Errands
   private let state: Mutex<State>
@@ -38,15 +41,19 @@ public final class Server: Sendable {
   }
 
   /// Begins to serve.
-  /// - Parameter path: the socket's name; what is there is replaced.
+  /// - Parameters:
+  ///   - paths: names for the socket; the first that can be made is used. What is there is replaced.
+  ///   - note: the file that says which; nil: nobody needs to be told.
   public init(
-    places: LocalPlaces, path: String, log: @escaping @Sendable (String) -> Void
+    places: LocalPlaces, paths: [String], note: String? = nil,
+    log: @escaping @Sendable (String) -> Void
   ) throws(SystemError) {
     self.places = places
     self.log = log
     number = try SharedNumber()
     number.raise(to: places.version)
-    listener = SharedSocket(try Socket.listening(at: path))
+    door = try Door(paths, note: note, log: log)
+    clientsBell = try Wakeup()
     bell = try Wakeup()
     errands = try Errands(places: places)
     state = Mutex(State())
@@ -69,6 +76,9 @@ public final class Server: Sendable {
     state.withLock { $0.connections.isEmpty ? $0.idleSince : nil }
   }
 
+  /// Writes again where the socket is: the state directory was made anew.
+  func writeNote() { door.writeNote() }
+
   // MARK: - Notices
 
   private func tell(_ notice: Notice) {
@@ -87,24 +97,26 @@ public final class Server: Sendable {
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
       // A wake-up costs more than most requests: see ReceiveLoop.
-      let isBusy = Instant.now.nanoseconds - lastRequest.nanoseconds < Self.patience
+      let isBusy = Instant.now.nanoseconds(after: lastRequest) < Self.patience
       var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
       let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
-      let listening = isFull ? -1 : listener.value.number
-      entries.append(pollfd(fd: listening, events: Int16(POLLIN), revents: 0))
+      entries.append(pollfd(fd: isFull ? -1 : door.number, events: Int16(POLLIN), revents: 0))
+      entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
-      let timeout = isBusy ? 0 : isFull ? CInt(Self.fullPause) : -1
-      guard poll(&entries, nfds_t(entries.count), timeout) > 0 else { continue }
+      let timeout = isBusy ? 0 : isFull ? CInt(Self.fullPause) : door.pause
+      let count = poll(&entries, nfds_t(entries.count), timeout)
+      if entries[2].revents != 0 || (count == 0 && !isBusy) { door.look() }
+      guard count > 0 else { continue }
       if entries[0].revents != 0 { bell.clear() }
       if entries[1].revents != 0 { accept() }
-      for (connection, entry) in zip(connections, entries.dropFirst(2)) where entry.revents != 0 {
+      for (connection, entry) in zip(connections, entries.dropFirst(3)) where entry.revents != 0 {
         connection.flush()
         if connection.serve() { lastRequest = .now }
       }
       removeEnded()
     }
     // Who connects from now on is refused at once.
-    listener.value.end()
+    door.close()
     let last = state.withLock { $0.connections }
     for connection in last { connection.endReceiving() }
     for connection in last {
@@ -121,7 +133,7 @@ public final class Server: Sendable {
 
   private func accept() {
     do throws(SystemError) {
-      while let socket = try listener.value.accept() {
+      while let socket = try door.accept() {
         guard let peer = socket.peer, peer.user == geteuid() else {
           log("a connection of another user was refused")
           continue
@@ -131,6 +143,7 @@ public final class Server: Sendable {
         state.withLock { state in
           state.connections.append(connection)
           places.noteClients(state.connections.count)
+          if state.connections.count == 1 { clientsBell.ring() }
         }
       }
     } catch {
@@ -145,7 +158,10 @@ public final class Server: Sendable {
       guard !ended.isEmpty else { return ended }
       state.connections.removeAll(where: \.hasEnded)
       places.noteClients(state.connections.count)
-      if state.connections.isEmpty { state.idleSince = .now }
+      if state.connections.isEmpty {
+        state.idleSince = .now
+        clientsBell.ring()
+      }
       return ended
     }
     for connection in ended { connection.leave() }

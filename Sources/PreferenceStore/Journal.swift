@@ -21,19 +21,22 @@ final class Journal {
 
   private let directory: String
   private var segments: [Segment]
-  private var active: SharedDescriptor
+  /// The file that records are appended to: the last segment; nil before the first record, so that
+  /// a store can be read while its disk is full.
+  private var active: SharedDescriptor?
   private var number: Int
   /// Files whose records have been written to others.
   private var obsolete: [String] = []
   /// The number of the last record.
   private(set) var lastSequence: UInt64
 
-  private static let magic = Array("PREFJRNL".utf8)
-  private static let version: UInt32 = 3
+  static let magic = Array("PREFJRNL".utf8)
+  private static let version: UInt32 = 4
   /// Versions that are read; a later one only adds to an earlier one.
-  private static let knownVersions: ClosedRange<UInt8> = 1...3
-  private static let headerSize = 16
-  private static let prefix = "journal."
+  static let knownVersions: ClosedRange<UInt8> = 1...4
+  static let headerSize = 16
+  static let prefix = "journal."
+  private static let largestNumber = 1 << 48
   /// Bytes after which records go to a new file, so that the old one can be removed.
   private static let segmentSize = 1 << 20
   private static let largestSegment = 64 << 20
@@ -44,98 +47,6 @@ final class Journal {
     let record: JournalRecord
   }
 
-  /// What the files of a directory hold, oldest first.
-  /// - Parameters:
-  ///   - keepsDamaged: whether a file with records behind a damaged one is put aside, so that
-  ///     nothing removes it; the reader without the lock changes nothing.
-  ///   - report: called with a sentence for each damage.
-  static func entries(
-    in directory: String, keepsDamaged: Bool, report: (String) -> Void
-  ) throws(SystemError) -> [Entry] {
-    var entries: [Entry] = []
-    for number in try numbers(in: directory) {
-      let path = "\(directory)/\(prefix)\(number)"
-      let bytes = try Files.contents(path, limit: 1 << 32) ?? []
-      // Zeros: the power went before anything of the file was made durable.
-      if bytes.count < headerSize || bytes.prefix(headerSize).allSatisfy({ $0 == 0 }) { continue }
-      guard isKnown(bytes) else {
-        report("\(path): a journal of another version; use the program that wrote it")
-        throw SystemError("read", path, .notSupported)
-      }
-      if let end = parse(bytes, path: path, into: &entries, report: report) {
-        if keepsDamaged { try putAside(path, number, sound: bytes[headerSize..<end]) }
-        report("\(directory)/damaged.*: kept for you to look at")
-      }
-    }
-    return ordered(entries)
-  }
-
-  /// What one file's bytes hold.
-  static func entries(ofFile bytes: [UInt8]) -> [Entry] {
-    var entries: [Entry] = []
-    _ = parse(bytes, path: "", into: &entries) { _ in }
-    return ordered(entries)
-  }
-
-  /// By number, each once: a file that was doubtful may be there beside the one that replaced it.
-  private static func ordered(_ entries: [Entry]) -> [Entry] {
-    var last: UInt64 = 0
-    return entries.sorted { $0.sequence < $1.sequence }.filter { entry in
-      defer { last = entry.sequence }
-      return entry.sequence != last
-    }
-  }
-
-  /// A damaged file is kept under another name; its sound records go on in a new file.
-  private static func putAside(
-    _ path: String, _ number: Int, sound: ArraySlice<UInt8>
-  ) throws(SystemError) {
-    let directory = Files.parent(of: path)
-    let fresh = try Fresh(directory, (try numbers(in: directory).last ?? number) + 1)
-    try fresh.descriptor.value.write(Array(sound))
-    try fresh.descriptor.value.synchronize()
-    var kept = "\(directory)/damaged.\(number)"
-    while try Files.status(kept) != nil { kept += "a" }
-    try Files.rename(path, to: kept)
-  }
-
-  /// - Returns: where the damage begins, when records stand behind it, so that the file is kept.
-  private static func parse(
-    _ bytes: [UInt8], path: String, into entries: inout [Entry], report: (String) -> Void
-  ) -> Int? {
-    var offset = headerSize
-    while offset < bytes.count {
-      var reader = ByteReader(bytes[offset...])
-      guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
-        let content = try? reader.take(8 + Int(length)), Checksum.crc32c(content) == sum,
-        let record = JournalRecord(decoding: content.dropFirst(8))
-      else {
-        report(
-          "\(path): the record at offset \(offset) is torn or damaged; what follows is left out")
-        return isLast(bytes, at: offset) ? nil : offset
-      }
-      var head = ByteReader(content.prefix(8))
-      if let sequence = try? head.number(UInt64.self), sequence < 1 << 62 {
-        entries.append(Entry(sequence: sequence, record: record))
-      }
-      offset += 16 + Int(length)
-    }
-    return nil
-  }
-
-  /// Whether the record at the offset reaches to the end of the file, as a torn one does.
-  private static func isLast(_ bytes: [UInt8], at offset: Int) -> Bool {
-    var reader = ByteReader(bytes[offset...])
-    guard let length = try? reader.number(UInt32.self) else { return true }
-    return offset + 16 + Int(length) >= bytes.count
-  }
-
-  /// Whether the header is of a version that is read.
-  private static func isKnown(_ bytes: [UInt8]) -> Bool {
-    bytes.starts(with: magic) && knownVersions.contains(bytes[8])
-      && bytes[9..<12].allSatisfy { $0 == 0 }
-  }
-
   private static var header: [UInt8] {
     var writer = ByteWriter()
     for byte in magic { writer.append(byte) }
@@ -144,13 +55,18 @@ final class Journal {
     return writer.bytes
   }
 
-  private static func numbers(in directory: String) throws(SystemError) -> [Int] {
+  /// The numbers of the files in a directory, ascending. A number that no journal reaches is left
+  /// out: what has it was not made by this program.
+  static func numbers(in directory: String) throws(SystemError) -> [Int] {
     (try Files.names(in: directory) ?? []).compactMap { name in
-      name.hasPrefix(prefix) ? Int(name.dropFirst(prefix.count)) : nil
+      guard name.hasPrefix(prefix), let number = Int(name.dropFirst(prefix.count)) else {
+        return nil
+      }
+      return (1...largestNumber).contains(number) ? number : nil
     }.sorted()
   }
 
-  /// Opens the journal for appending, after what was found in it.
+  /// The journal after what was found in it. No file is made before the first record.
   init(directory: String, after entries: [Entry]) throws(SystemError) {
     self.directory = directory
     let numbers = try Self.numbers(in: directory)
@@ -161,23 +77,50 @@ final class Journal {
         path: "\(directory)/\(Self.prefix)\($0)", size: 0, lastSequence: last, isSynchronized: false
       )
     }
-    number = (numbers.last ?? 0) + 1
-    let fresh = try Fresh(directory, number)
-    active = fresh.descriptor
-    append(fresh.path)
+    number = numbers.last ?? 0
+  }
+
+  /// A journal in the place of one whose files are gone. Its sequences go on.
+  init(directory: String, after lost: borrowing Journal) throws(SystemError) {
+    self.directory = directory
+    lastSequence = lost.lastSequence
+    segments = []
+    number = max(lost.number, try Self.numbers(in: directory).last ?? 0)
+  }
+
+  /// Whether the file that records are appended to is still in its directory. Cost: two stat(2).
+  var isInPlace: Bool {
+    guard let active, let path = segments.last?.path else { return true }
+    guard let own = try? active.value.status(), let there = try? Files.linkStatus(path) else {
+      return false
+    }
+    return own.st_ino == there.st_ino && own.st_dev == there.st_dev
   }
 
   /// A new file with nothing but its header; made without the owner's lock.
   struct Fresh {
     let path: String
+    fileprivate let number: Int
     fileprivate let descriptor: SharedDescriptor
 
     init(_ directory: String, _ number: Int) throws(SystemError) {
+      self.number = number
       path = "\(directory)/\(prefix)\(number)"
       descriptor = SharedDescriptor(
         try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND))
-      try descriptor.value.write(header)
-      try Files.synchronizeDirectory(directory)
+      do throws(SystemError) {
+        try descriptor.value.write(header)
+        try Files.synchronizeDirectory(directory)
+      } catch {
+        do { try Files.remove(path) } catch {}
+        throw error
+      }
+    }
+
+    /// Writes to it before it is the journal's file.
+    func write(_ bytes: [UInt8]) throws(SystemError) {
+      try descriptor.value.write(bytes)
+      try descriptor.value.synchronize()
     }
   }
 
@@ -191,10 +134,9 @@ final class Journal {
   /// the journal is as it was.
   /// - Returns: the record's number.
   func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
-    if let size = segments.last?.size, size > Self.largestSegment {
-      number += 1
-      begin(try Fresh(directory, number))
-    }
+    let isFull = (segments.last?.size ?? 0) > Self.largestSegment
+    if active == nil || isFull { begin(try Fresh(directory, number + 1)) }
+    guard let active else { throw SystemError("write", directory, .inputOutput) }
     let last = segments.count - 1
     var writer = ByteWriter()
     writer.append(0 as UInt64)
@@ -218,13 +160,14 @@ final class Journal {
   /// The number of a new file, where the present one is large enough that the next rewrites
   /// should free it.
   func reserveSegment() -> Int? {
-    guard let size = segments.last?.size, size > Self.segmentSize else { return nil }
+    guard active != nil, let size = segments.last?.size, size > Self.segmentSize else { return nil }
     number += 1
     return number
   }
 
   /// Records go to the new file from now on.
   func begin(_ fresh: Fresh) {
+    number = max(number, fresh.number)
     active = fresh.descriptor
     append(fresh.path)
   }
@@ -234,8 +177,9 @@ final class Journal {
   /// holds no other record, it is emptied. It never is before the older ones are gone: they would
   /// come back without what followed them.
   func release(through sequence: UInt64) throws(SystemError) -> [String] {
-    let released = segments.dropLast().prefix { $0.lastSequence <= sequence }.map(\.path)
-    guard released.isEmpty, segments.count == 1, obsolete.isEmpty else {
+    let closed = active == nil ? segments[...] : segments.dropLast()
+    let released = closed.prefix { $0.lastSequence <= sequence }.map(\.path)
+    guard released.isEmpty, segments.count == 1, obsolete.isEmpty, let active else {
       return obsolete + released
     }
     if sequence >= lastSequence, segments[0].size > Self.headerSize {

@@ -63,8 +63,16 @@ extension JournalRecord {
 }
 
 extension ByteReader {
+  /// A request holds a record, but no other request.
   fileprivate mutating func record() throws -> JournalRecord {
-    switch try number(UInt8.self) {
+    let kind = try number(UInt8.self)
+    guard kind == 4 else { return try plainRecord(kind) }
+    let origin = Origin(client: try number(), serial: try number())
+    return .from(origin, try plainRecord(try number(UInt8.self)))
+  }
+
+  private mutating func plainRecord(_ kind: UInt8) throws -> JournalRecord {
+    switch kind {
     case 1: return .change(try changeset())
     case 2: return .checkpoint(try location(), through: try number(), try identity())
     case 3:
@@ -75,11 +83,6 @@ extension ByteReader {
       let suffix = Array(try counted())
       return .growth(
         Growth(location, key, time: time, base: base, suffix: suffix, isBare: isBare))
-    case 4:
-      let origin = Origin(client: try number(), serial: try number())
-      let inner = try record()
-      if case .from = inner { throw Unknown() }
-      return .from(origin, inner)
     default: throw Unknown()
     }
   }

@@ -7,17 +7,29 @@ struct FileIdentity: Hashable, Sendable {
   let size: Int64
   let modified: Timestamp
   let inode: UInt64
+  /// The time of the last change of the file or of what stat(2) says of it, which nobody can set: an
+  /// edit of the same size that was given the old modification time has another one. nil where the
+  /// identity was recorded, because rename(2) changes it too.
+  let changed: Timestamp?
 
   init(size: Int64, modified: Timestamp, inode: UInt64) {
     self.size = size
     self.modified = modified
     self.inode = inode
+    changed = nil
   }
 
   init(_ status: stat) {
     size = Int64(status.st_size)
     modified = Timestamp(status.st_mtim)
     inode = UInt64(status.st_ino)
+    changed = Timestamp(status.st_ctim)
+  }
+
+  /// Whether a recorded identity can be this file's.
+  func matches(_ recorded: FileIdentity?) -> Bool {
+    guard let recorded else { return false }
+    return size == recorded.size && modified == recorded.modified && inode == recorded.inode
   }
 }
 
@@ -100,7 +112,9 @@ struct ListFile {
     if Files.isDirectory(Files.parent(of: target)), try Files.status(target) != nil {
       try Files.checkWritable(target)
     }
-    if let free = try Files.freeBytes(directory), free < size + 4096 {
+    if let free = try Files.freeBytes(directory),
+      free < size.addingReportingOverflow(4096).partialValue
+    {
       throw SystemError("write", target, .noSpace)
     }
   }
@@ -115,23 +129,33 @@ struct ListFile {
     let name = "\(Self.temporaryPrefix)\(getpid())-\(UInt32.random(in: 0...(.max)))"
     let temporary = "\(directory)/\(name)"
     do throws(SystemError) {
-      let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL)
-      let old = try Files.status(target)
-      if let old, old.st_uid != geteuid() || old.st_gid != getegid() {
-        try descriptor.changeOwner(old.st_uid, old.st_gid)
-      }
-      try descriptor.changeMode(old.map { $0.st_mode & 0o7777 } ?? mode)
+      let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+      try Self.copyAccess(of: target, to: descriptor, mode: mode)
       try descriptor.write(bytes)
       try descriptor.synchronize()
-      let identity = FileIdentity(try descriptor.status())
-      try prepared(identity)
+      try prepared(FileIdentity(try descriptor.status()))
       try Files.rename(temporary, to: target)
       try Files.synchronizeDirectory(directory)
-      return identity
+      return FileIdentity(try descriptor.status())
     } catch {
       do { try Files.remove(temporary) } catch {}
       throw error
     }
+  }
+
+  /// Gives the new list the owner, the extended attributes (access control list and security label
+  /// among them) and the mode of the old one, in this order: at no moment may anybody do more with the
+  /// new list than with the old one.
+  private static func copyAccess(
+    of target: String, to new: borrowing Descriptor, mode: mode_t
+  ) throws(SystemError) {
+    guard let old = try Files.status(target) else { return try new.changeMode(mode) }
+    let own = try new.status()
+    if old.st_uid != own.st_uid || old.st_gid != own.st_gid {
+      try new.changeOwner(old.st_uid, old.st_gid)
+    }
+    try ExtendedAttributes.replace(those: new, by: target)
+    try new.changeMode(old.st_mode & 0o7777)
   }
 
   private static let temporaryPrefix = ".prefsfs-"

@@ -95,14 +95,37 @@ struct Requests: Sendable {
     return origin.serial <= progress.serial ? Changeset() : nil
   }
 
-  /// The client has its answer.
+  /// The client has its answer. What it set is not kept any longer, however large it was: a client that
+  /// asks again hears when its change was made.
   mutating func answered(_ origin: Origin) {
     // How far an ordered client is says enough.
-    if origin.isOrdered { requests[origin] = nil } else { requests[origin]?.isAnswered = true }
+    if origin.isOrdered {
+      requests[origin] = nil
+    } else if let request = requests[origin] {
+      requests[origin]?.isAnswered = true
+      requests[origin]?.changeset = request.changeset.withoutValues
+    }
+  }
+
+  /// When the first of the requests that may be asked again is no longer kept; nil: there is none.
+  var endOfPatience: Instant? {
+    requests.values.filter { !$0.isAnswered }.map(\.keptUntil).min()
   }
 
   /// The first record that must stay.
   func oldestUnanswered(_ now: Instant) -> UInt64? {
     requests.values.filter { $0.isOpen(now) }.map(\.sequence).min()
+  }
+}
+
+extension Changeset {
+  /// The changeset with its times and numbers, and which keys it touched.
+  fileprivate var withoutValues: Changeset {
+    var lighter = self
+    lighter.items = items.map { item in
+      guard case .set(let key, _, _) = item.edit else { return item }
+      return Item(item.location, .describe(key, Description()))
+    }
+    return lighter
   }
 }

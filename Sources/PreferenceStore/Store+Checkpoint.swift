@@ -21,8 +21,13 @@ extension Store {
         return
       } catch  where error.reason == .system(Self.changedMeanwhile) && attempt < Self.mostAttempts {
         continue
+      } catch  where error.reason == .system(.wouldBlock) {
+        // Another process rewrites there just now: nothing is wrong.
+        collapse(start, location)
+        throw error
       } catch {
-        note(error, start, location)
+        collapse(start, location)
+        state.withLock { $0.domains[location]?.failure = error }
         throw error
       }
     }
@@ -34,14 +39,11 @@ extension Store {
   /// C: ESTALE. Somebody else replaced the list that was to be rewritten.
   private static let changedMeanwhile = Errno(rawValue: ESTALE)
 
-  private func note(_ error: EngineError, _ start: Start, _ location: Location) {
-    let layer = start.layers > 1 ? start.domain.snapshot.collapsed() : nil
-    state.withLock { state in
-      state.domains[location]?.failure = error
-      if let layer {
-        state.domains[location]?.snapshot.replaceLayers(start.layers, with: layer)
-      }
-    }
+  /// After a rewrite that failed: attempts do not pile layers up.
+  private func collapse(_ start: Start, _ location: Location) {
+    guard start.layers > 1 else { return }
+    let layer = start.domain.snapshot.collapsed()
+    state.withLock { $0.domains[location]?.snapshot.replaceLayers(start.layers, with: layer) }
   }
 
   /// Removes files of the journal, and empties the present one if that leaves nothing in it. What
@@ -86,6 +88,8 @@ extension Store {
     var base: DomainSnapshot.Base
     var identity: FileIdentity?
     var format: Format
+    /// There was no room for what is kept beside the list.
+    var lacksMetadata = false
   }
 
   private func rewrite(_ start: Start, _ location: Location) throws(EngineError) {
@@ -96,6 +100,13 @@ extension Store {
       try write(domain, location)
     }
     remove(state.withLock { $0.finish(written, start, location, log) })
+    guard written.lacksMetadata else { return }
+    // The journal has made room meanwhile.
+    do throws(SystemError) {
+      try write(written.base, identity: written.identity, location)
+    } catch {
+      log("\(location): spellings and times of its keys are not kept: \(error)")
+    }
   }
 
   /// Writes list and metadata, under the lock of the list's directory.
@@ -103,8 +114,8 @@ extension Store {
     let file = ListFile(path: layout.path(location))
     let directory = Files.parent(of: file.path)
     try Files.makeDirectories(directory, mode: layout.isEverybodys(location.place) ? 0o755 : 0o700)
-    let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-    _ = try lock.lockExclusively(waiting: true)
+    let lock = try ListLock(layout.lockPath(location), directory: directory)
+    defer { lock.unlock() }
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
     try requireUnchanged(file, domain)
     var base = domain.snapshot.merged(onto: domain.snapshot.base)
@@ -148,10 +159,17 @@ extension Store {
     let base = written.base
     let mode: mode_t = layout.isEverybodys(location.place) ? 0o644 : 0o600
     written.format = format
+    var lacksMetadata = false
     written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in
-      try write(base, identity: identity, location)
+      do throws(SystemError) {
+        try write(base, identity: identity, location)
+      } catch  where error.errno == .noSpace {
+        // The journal may be what fills that disk: it can go once the list is written.
+        lacksMetadata = true
+      }
       try requireUnchanged(file, domain)
     }
+    written.lacksMetadata = lacksMetadata
   }
 
   /// Writes what is kept beside the list.
@@ -235,6 +253,7 @@ extension Store.State {
   /// - Returns: the journal's files that are to be removed.
   mutating func releaseJournal() throws(SystemError) -> [String] {
     let unanswered = requests.oldestUnanswered(.now)
+    releaseAt = unanswered == nil ? nil : requests.endOfPatience
     let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
     return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
   }

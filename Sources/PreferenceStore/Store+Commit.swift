@@ -25,7 +25,7 @@ extension Store {
       let steps = state.effective(items)
       guard !steps.isEmpty else { return (Changeset(), false) }
       let sizes = try state.sizes(with: steps)
-      let time = max(Timestamp.now, Timestamp(nanoseconds: state.lastTime.nanoseconds &+ 1))
+      let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps.map(\.item), time: time)
       let record = Store.State.record(changeset, of: steps, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
@@ -66,7 +66,7 @@ extension Store {
     }
     if let failure, failure.reason == .unreadable { throw failure }
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(size))
+      try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
     }
     // What made the last rewrite fail is mended.
     if failure != nil { state.withLock { $0.domains[location]?.failure = nil } }
@@ -147,6 +147,7 @@ extension Store.State {
   /// - Returns: whether a list that was saved is unsaved now.
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
+    if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: 10_000) }
     var isFirstUnsaved = false
     let sharesRecord = changeset.items.count > 1 && changeset.locations.count > 1
     for item in changeset.items {

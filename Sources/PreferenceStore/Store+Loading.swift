@@ -82,7 +82,9 @@ extension Store {
     if location.place != .managed,
       let kept = MetadataFile(path: layout.metadataPath(location)).read()
     {
-      base.take(kept, isSameList: kept.identity == domain.identity)
+      base.take(
+        kept,
+        isSameList: domain.identity.map { $0.matches(kept.identity) } ?? (kept.identity == nil))
     }
     domain.snapshot.adopt(base)
     return domain

@@ -139,7 +139,7 @@ extension Store.State {
     _ keys: Set<Key>, as old: DomainSnapshot, _ location: Location
   ) throws(SystemError) {
     guard !keys.isEmpty else { return }
-    let time = max(Timestamp.now, Timestamp(nanoseconds: lastTime.nanoseconds &+ 1))
+    let time = max(Timestamp.now, lastTime.next)
     let items = keys.map { Changeset.Item(location, old.restoring($0)) }
     let sequence = try journal?.append(.change(Changeset(items, time: time))) ?? 0
     lastTime = time

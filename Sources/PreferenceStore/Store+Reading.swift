@@ -36,6 +36,19 @@ extension Store {
     }
   }
 
+  /// Lets go of what was kept for some seconds after a change: what keys were before it.
+  /// - Returns: when there is more to let go of; nil: not before the next change.
+  public func forgetOld(_ now: Instant) -> Instant? {
+    state.withLock { state in
+      guard let due = state.forgetAt else { return nil }
+      if due <= now {
+        for location in state.domains.keys { state.domains[location]?.recent.forget(now: now) }
+        state.forgetAt = state.domains.values.compactMap(\.recent.deadline).min()
+      }
+      return state.forgetAt
+    }
+  }
+
   /// The number of the last change.
   public var version: UInt64 { state.withLock { $0.version } }
 
@@ -83,9 +96,8 @@ extension Store {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       var latest: Timestamp?
       for path in layout.paths(location) {
-        guard let status = try Files.status(path), status.st_mode & S_IFMT == S_IFREG else {
-          continue
-        }
+        // What is no file, a directory or a pipe, is a list that cannot be read.
+        guard let status = try Files.status(path) else { continue }
         latest = max(latest ?? Timestamp(status.st_mtim), Timestamp(status.st_mtim))
       }
       return latest

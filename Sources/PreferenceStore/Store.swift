@@ -11,14 +11,15 @@ import SystemCalls
 /// that cannot be parsed never is. One process owns a store (flock on `lock` in the state
 /// directory); the lock ends with the process, however that ends.
 ///
-/// Threads: any. Locks: `state` guards everything; under it there is one system call at most, the
-/// append to the journal. `groupCommit` is held for one look. `checkpoint` is called by one thread at a time; it takes the flock of
-/// the list's directory first and `state` inside of it.
+/// Threads: any. Locks: `state` guards everything; under it the journal is appended to, and what that
+/// needs (a new file) is done. `groupCommit` is held for one look. `checkpoint` is called by one thread at a
+/// time; it takes the lock of the list's directory (`ListLock`) first, without waiting for it, and `state`
+/// inside of it.
 ///
 /// Half-broken states: a crash before the append, nothing happened; after it, the replay has the
 /// change; after the list took its place and before the journal was released, the replay applies
 /// the same values again. A list that another program replaced since we read it is read again and
-/// our unsaved keys are put on top of it.
+/// our unsaved keys are put on top of it. A state directory that was removed is made anew (`revive`).
 public final class Store: Sendable {
   /// One location as it is in memory.
   struct Domain: Sendable {
@@ -65,7 +66,11 @@ public final class Store: Sendable {
     /// Directories in which what crashes left was looked for.
     var tidied: Set<String> = []
     var journal: Journal?
+    /// When the journal may be released of requests that were not answered; nil: nothing waits for that.
+    var releaseAt: Instant?
     var lastTime = Timestamp(nanoseconds: 0)
+    /// When `forgetOld` has something to do.
+    var forgetAt: Instant?
     /// Changes that observers have not been told of.
     var publications: [Publication] = []
     /// The number of the last change. It begins with the time of day, so that a later owner's are
@@ -80,7 +85,10 @@ public final class Store: Sendable {
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
-  private let lock: Descriptor?
+  /// The lock by which this process owns the store; another one once the state directory was made anew.
+  let lock: Mutex<SharedDescriptor?>
+  /// Called when the state directory was made anew.
+  let revived = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// Whether nothing may be changed: no lock, no journal of its own, no state is written.
   public let isReadOnly: Bool
@@ -96,7 +104,8 @@ public final class Store: Sendable {
     self.log = log
     isReadOnly = readOnly
     do throws(SystemError) {
-      lock = readOnly ? nil : try Self.takeLock(layout)
+      let owned = readOnly ? nil : SharedDescriptor(try Self.takeLock(layout))
+      lock = Mutex(owned)
       var initial = State()
       let entries = try Journal.entries(
         in: layout.stateDirectory, keepsDamaged: !readOnly, report: log)
@@ -120,7 +129,17 @@ public final class Store: Sendable {
       })
   }
 
-  private static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
+  /// When `releaseIfDue` has something to do; nil: not before the next change.
+  public var releaseDeadline: Instant? { state.withLock { $0.releaseAt } }
+
+  /// Removes the journal files that were kept for clients that might ask again, once the time in which they
+  /// do is over. Cost: nothing before `releaseDeadline`.
+  public func releaseIfDue(_ now: Instant = .now) {
+    guard let due = releaseDeadline, due <= now else { return }
+    releaseReplayed()
+  }
+
+  static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let path = layout.stateDirectory + "/lock"
     let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)
@@ -132,13 +151,17 @@ public final class Store: Sendable {
           + "is it stopped? (kill -CONT \(owner))",
         .wouldBlock)
     }
-    try lock.truncate(to: 0)
-    try lock.write(Array("\(getpid())".utf8))
+    do throws(SystemError) {
+      try lock.truncate(to: 0)
+      try lock.write(Array("\(getpid())".utf8))
+    } catch  where error.errno == .noSpace {
+      // Only people read it. A store whose disk is full can be read all the same.
+    }
     return lock
   }
 
   /// Lets another process have the store; nothing may be asked of this one any more.
-  public func unlock() { lock?.unlock() }
+  public func unlock() { lock.withLock { $0?.value.unlock() } }
 
   static func replay(_ entries: [Journal.Entry], into state: inout State) {
     for entry in entries {

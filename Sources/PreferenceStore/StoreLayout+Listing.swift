@@ -4,9 +4,11 @@ import SystemCalls
 extension StoreLayout {
   /// The domains that have a list in the place.
   func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
-    var names = try Files.names(in: directory(place)) ?? []
+    // A directory with the name of a list is a list that cannot be read.
+    var names = try Files.names(in: directory(place), withDirectories: true) ?? []
     if place == .managed, !userName.isEmpty {
-      names += try Files.names(in: "\(directory(place))/\(userName)") ?? []
+      let own = "\(directory(place))/\(userName)"
+      names += try Files.names(in: own, withDirectories: true) ?? []
     }
     return Set(names.compactMap { domain(ofFile: $0, in: place) })
   }

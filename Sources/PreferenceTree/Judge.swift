@@ -12,9 +12,10 @@ struct Judge {
 
   private var rule: Rule
 
-  /// For a key that has a value; `template` where its text is lossy JSON.
-  init(kind: Kind, template: Value? = nil) {
-    rule = .kind(Recogniser(kind: kind, template: template))
+  /// For a key that has a value; `template` where its text is lossy JSON, `shown` the value whose text the
+  /// file showed.
+  init(kind: Kind, template: Value? = nil, shown: Value? = nil) {
+    rule = .kind(Recogniser(kind: kind, template: template, shown: shown))
   }
 
   /// For a new key.

@@ -44,6 +44,10 @@ final class Node {
   var editsOwnValue = false
   /// A directory's own modification time.
   var modified = Timestamp(nanoseconds: 0)
+  /// When text was written that the engine does not have; nil: it has what the file shows.
+  var textChanged: Timestamp?
+  /// When chmod(2), chown(2), utimensat(2) or rename(2) last touched the node; nil: nobody has.
+  var changed: Timestamp?
   /// A directory's entries in the order of their cookies, until one changes.
   var listing: [ListingItem]?
   /// A value's text, while it is in the cache.

@@ -54,6 +54,13 @@ struct TextEditor {
   /// Bytes that a value's text may have.
   static let largest = 16 << 20
   private static let patience: Int64 = 50
+
+  /// Where so many bytes that are written at the offset end; nil past the largest text.
+  static func end(of count: Int, at offset: Int) -> Int? {
+    let (end, overflow) = offset.addingReportingOverflow(count)
+    return offset >= 0 && !overflow && end <= largest ? end : nil
+  }
+
   private static let holding: Int64 = 5000
 
   private(set) var text: [UInt8]
@@ -99,8 +106,7 @@ struct TextEditor {
   ) -> Action {
     let startsEmpty = memory.startsEmpty && offset == 0 && !appending
     let position = appending ? text.count : offset
-    let end = position + bytes.count
-    guard end <= Self.largest else { return .tooLarge }
+    guard let end = Self.end(of: bytes.count, at: position) else { return .tooLarge }
     if position == memory.droppedEnd, position > 0, !appending {
       return .refuse("it goes on from text that was dropped; write the whole text again")
     }
@@ -124,7 +130,7 @@ struct TextEditor {
 
   /// ftruncate(2).
   mutating func truncate(to size: Int, now: Instant) -> Action {
-    guard size <= Self.largest else { return .tooLarge }
+    guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
       memory = Memory(startsEmpty: true)
       let value = judge.isInferred ? fresh.emptyValue : nil

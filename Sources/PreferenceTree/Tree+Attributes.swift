@@ -11,15 +11,21 @@ extension Tree {
   }
 
   func attributes(_ node: Node) throws(TreeError) -> Attributes {
+    var attributes = try contents(node)
+    attributes.changed = max(attributes.modified, node.changed ?? attributes.modified)
+    return attributes
+  }
+
+  private func contents(_ node: Node) throws(TreeError) -> Attributes {
     switch node.subject {
     case .root, .domain:
       return Attributes(
-        inode: node.inode, type: .directory, mode: 0o700, size: 0, modified: node.modified,
-        isSettled: true)
+        inode: node.inode, type: .directory, mode: 0o700, size: 0, modified: node.modified)
     case .detached(let text):
-      return Attributes(
-        inode: node.inode, type: .file, mode: 0o600, size: text.count,
-        modified: node.modified, isSettled: true)
+      var attributes = Attributes(
+        inode: node.inode, type: .file, mode: 0o600, size: text.count, modified: node.modified)
+      attributes.links = 0
+      return attributes
     case .scratch:
       let size: Int =
         switch node.scratch?.content {
@@ -28,13 +34,17 @@ extension Tree {
         }
       return Attributes(
         inode: node.inode, type: node.type, mode: node.scratch?.mode ?? 0o600, size: size,
-        modified: node.modified, isSettled: true)
+        modified: node.modified)
     case .key(let path):
       guard let resolution = try resolve(path) else { throw .missing }
       let size = node.editor?.text.count ?? text(resolution, of: node).count
-      return Attributes(
-        inode: node.inode, type: .file, mode: mode(resolution),
-        size: size, modified: resolution.modified, isSettled: true)
+      // Text that the engine does not have yet is news too.
+      let modified = max(
+        resolution.modified, node.editor.flatMap { _ in node.textChanged } ?? resolution.modified)
+      var attributes = Attributes(
+        inode: node.inode, type: .file, mode: mode(resolution), size: size, modified: modified)
+      attributes.isReadOnly = resolution.isReadOnly
+      return attributes
     }
   }
 
@@ -49,6 +59,7 @@ extension Tree {
     }
     if let size = change.size { try truncate(node, to: size, handle: handle, now: now) }
     try describe(node, change)
+    node.changed = .now
     return try attributes(node)
   }
 

@@ -133,7 +133,7 @@ extension Tree {
   func entriesChanged(_ domain: DomainName, at time: Timestamp) {
     guard let node = table[domain] else { return }
     node.listing = nil
-    node.modified = max(time, Timestamp(nanoseconds: node.modified.nanoseconds + 1))
+    node.modified = max(time, node.modified.next)
     effects.append(.dropAttributes(node.id))
   }
 
@@ -141,7 +141,7 @@ extension Tree {
   func rootChanged(at time: Timestamp) {
     guard let root = table[NodeID.root] else { return }
     root.listing = nil
-    root.modified = max(time, Timestamp(nanoseconds: root.modified.nanoseconds + 1))
+    root.modified = max(time, root.modified.next)
     effects.append(.dropAttributes(root.id))
   }
 }

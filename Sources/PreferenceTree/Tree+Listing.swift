@@ -11,7 +11,7 @@ extension Tree {
   /// name that was read; when that name is gone from a listing that was kept meanwhile, it leaves
   /// the rest out.
   public func mayKeepListing(_ id: NodeID) throws(TreeError) -> Bool {
-    Timestamp.now.nanoseconds - (try node(id)).modified.nanoseconds > 2_000_000_000
+    Timestamp.now.nanoseconds(after: try node(id).modified) > 2_000_000_000
   }
 
   /// The entries of a directory behind the cookie (0: from the start), without `.` and `..`.

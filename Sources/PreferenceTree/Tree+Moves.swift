@@ -35,6 +35,7 @@ extension Tree {
     try replaceScratch(table[new], now: now)
     dropCache(node)
     (node.editor, node.creation, node.modified) = (nil, nil, source.modified)
+    node.changed = .now
     table.move(node, to: new)
     table.setScratch(scratch, of: node)
     let until = now.advanced(milliseconds: Self.removalTime)
@@ -177,6 +178,7 @@ extension Tree {
     endHold(path)
     if let moved, moved != path { endHold(moved) }
     table.become(node, path)
+    node.changed = .now
     if isLate { node.editorMemory = TextEditor.Memory(startsEmpty: true) }
     directoryChanged(old.parent)
     propagate(changeset, known: [path], addsEntries: true)
@@ -211,7 +213,9 @@ extension Tree {
     let template = options.style == .json ? existing?.value : nil
     let kind =
       existing?.value.kind ?? moved.flatMap { removals[$0]?.kind } ?? removals[path]?.kind
-    let known = kind.flatMap { Recogniser.value(of: text, kind: $0, template: template) }
+    let known = kind.flatMap {
+      Recogniser.value(of: text, kind: $0, template: template, shown: existing?.value)
+    }
     if let existing, known == nil {
       throw refused(
         .refused(

@@ -79,6 +79,7 @@ extension Tree {
       dropCache(node)
       node.editor = nil
       if target != nil { node.creation = nil }
+      node.changed = .now
       table.move(node, to: new)
     }
     removed(old, nil, [], kind: source.value.kind, now: now)
@@ -108,7 +109,9 @@ extension Tree {
     // As JSON with dates and data as strings, the target tells what was a date.
     let template = options.style == .json ? old : nil
     guard let kind, kind != source.value.kind || template != nil else { return source.value }
-    if let value = Recogniser.value(of: text, kind: kind, template: template) { return value }
+    if let value = Recogniser.value(of: text, kind: kind, template: template, shown: old) {
+      return value
+    }
     guard old != nil else { return source.value }
     throw refused(
       .refused("\(new.domain) \(new.key): the renamed file's text is no \(kind.rawValue)"))

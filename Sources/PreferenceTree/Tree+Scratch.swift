@@ -79,7 +79,7 @@ extension Tree {
     case .directory(let id):
       guard let node = table[id] else { return }
       node.listing = nil
-      node.modified = max(.now, Timestamp(nanoseconds: node.modified.nanoseconds + 1))
+      node.modified = max(.now, node.modified.next)
       effects.append(.dropAttributes(id))
     }
   }
@@ -102,7 +102,7 @@ extension Tree {
     }
     let position = appending ? text.count : offset
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
-    guard !overflow else { throw .tooLarge(subjectText(node)) }
+    guard !overflow, position >= 0 else { throw .tooLarge(subjectText(node)) }
     try checkRoom(for: max(0, end - text.count), subjectText(node))
     let before = text.count
     // The node lets go of the text, so that it changes in place.
@@ -119,6 +119,7 @@ extension Tree {
     guard var scratch = node.scratch, let text = scratch.text else {
       throw .invalid("only a file can be truncated")
     }
+    guard size >= 0 else { throw .invalid("a negative size") }
     try checkRoom(for: max(0, size - text.count), subjectText(node))
     scratch.content = .file(
       Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))

@@ -10,8 +10,8 @@ extension Tree {
   {
     let node = try node(id)
     let text = try shownText(node)
-    guard offset < text.count else { return [] }
-    return text[offset..<min(text.count, offset + count)]
+    guard (0..<text.count).contains(offset) else { return [] }
+    return text[offset...].prefix(max(count, 0))
   }
 
   /// The bytes that the file has now.
@@ -84,7 +84,7 @@ extension Tree {
     _ node: Node, to size: Int, handle: HandleID, now: Instant
   ) throws(TreeError) {
     if case .detached(let text) = node.subject {
-      guard size <= TextEditor.largest else { throw tooLarge(node) }
+      guard (0...TextEditor.largest).contains(size) else { throw tooLarge(node) }
       node.subject = .detached(
         Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
       return
@@ -98,8 +98,7 @@ extension Tree {
   private func writeDetached(
     _ node: Node, _ text: [UInt8], _ bytes: [UInt8], at offset: Int
   ) throws(TreeError) {
-    let end = offset + bytes.count
-    guard end <= TextEditor.largest else { throw tooLarge(node) }
+    guard let end = TextEditor.end(of: bytes.count, at: offset) else { throw tooLarge(node) }
     var text = text
     if offset > text.count { text += repeatElement(0, count: offset - text.count) }
     text.replaceSubrange(offset..<min(end, text.count), with: bytes)
@@ -141,7 +140,7 @@ extension Tree {
     let judge =
       infers
       ? Judge(preferred: node.creation?.preferred)
-      : Judge(kind: resolution.value.kind, template: template)
+      : Judge(kind: resolution.value.kind, template: template, shown: resolution.value)
     return TextEditor(
       text: text(resolution, of: node), judge: judge, memory: node.editorMemory)
   }
@@ -155,6 +154,7 @@ extension Tree {
     let end = now.advanced(milliseconds: 5000)
     edited[node.id] = end
     wake(at: editor.deadline ?? end)
+    node.textChanged = editor.deadline == nil ? nil : .now
     switch action {
     case .nothing: break
     case .cut:

@@ -48,8 +48,21 @@ public struct Attributes: Equatable, Sendable {
   public var size: Int
   /// When the value, or the directory's entries, last changed.
   public var modified: Timestamp
+  /// When anything that stat(2) shows, or the contents, last changed: `st_ctim`. It never goes back with
+  /// utimensat(2).
+  public var changed: Timestamp
+  /// Whether a write would be refused.
+  public var isReadOnly = false
+  /// `st_nlink`: 0 for a file whose name is gone.
+  public var links: UInt32 = 1
   /// Whether the attributes stay until the tree says otherwise.
-  public var isSettled: Bool
+  public var isSettled = true
+
+  /// Attributes of a node with a name, which changed last when its contents did.
+  public init(inode: UInt64, type: FileType, mode: UInt32, size: Int, modified: Timestamp) {
+    (self.inode, self.type, self.mode, self.size) = (inode, type, mode, size)
+    (self.modified, changed) = (modified, modified)
+  }
 }
 
 /// A node as a look-up gives it; the look-up counts until `forget`.

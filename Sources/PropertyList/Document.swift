@@ -30,9 +30,16 @@ public enum Document {
     try parse(bytes[...], OpenStepParser(limits: limits, size: bytes.count))
   }
 
+  /// Reads what a command line's `-Key value` takes as a property list: XML or an old-style list.
+  public static func readArgument(_ bytes: [UInt8]) throws(FormatError) -> Value {
+    let (value, format) = try read(bytes)
+    return format == .json || format == .binary ? try readOpenStep(bytes) : value
+  }
+
   /// Writes a list.
   ///
-  /// Throws where the format cannot hold the value exactly for every reader of the format: JSON
+  /// Throws where the format cannot hold the value exactly for every reader of the format, but that
+  /// text has no precision: a real of single precision is read back as one of double. JSON
   /// holds no dates, data, UIDs, infinities; XML no fractions of seconds and no control
   /// characters. Old-style lists are not written. Binary holds everything.
   public static func write(_ value: Value, as format: Format) throws(FormatError) -> [UInt8] {

@@ -37,9 +37,10 @@ public enum Background {
     return Child.wait(child)
   }
 
-  /// In the child: it is ready. Lets go of terminal and directory.
+  /// In the child: it is ready. Lets go of terminal, directory and the caller's process group.
   public static func ready(_ log: Log) {
     unsetenv(variable)
+    _ = setsid()
     log.moveToSystemLog()
     _ = chdir("/")
     let null = open("/dev/null", O_RDWR)

@@ -26,7 +26,8 @@ public enum Child {
         program, [program] + arguments, extra: [], actions: &actions, newSession: true))
   }
 
-  /// Starts this program again, detached from the terminal, with the pipe's end as descriptor 3.
+  /// Starts this program again, with the pipe's end as descriptor 3. It stays in this process's group, by
+  /// which automount(8) knows those that may look at a mount point before there is a mount.
   public static func restart(_ arguments: [String], environment: String, pipe: CInt)
     throws(SystemError)
     -> pid_t
@@ -38,7 +39,7 @@ public enum Child {
     // By its path, so that ps(1) shows the program's name.
     let program = Files.realPath("/proc/self/exe") ?? "/proc/self/exe"
     return try spawn(
-      program, arguments, extra: [environment], actions: &actions, newSession: true)
+      program, arguments, extra: [environment], actions: &actions, newSession: false)
   }
 
   /// Starts this program once more, beside this process, with the pipe's end as descriptor 3 and nothing on
@@ -57,11 +58,24 @@ public enum Child {
       newSession: true)
   }
 
+  /// Starts a program with nothing of this process's, waits for its end, and does so again where a signal
+  /// has ended it, at most three times.
+  public static func runApartAgain(
+    _ program: String, _ arguments: [String]
+  ) throws(SystemError) -> Int32 {
+    var status = killed
+    for _ in 0..<3 where status == killed { status = try runApart(program, arguments) }
+    return status
+  }
+
+  /// The status of a child that a signal ended.
+  private static let killed: Int32 = 127
+
   /// Waits for the child's end; its status, 127 when it was killed.
   public static func wait(_ child: pid_t) -> Int32 {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
-    return status & 0x7F == 0 ? status >> 8 & 0xFF : 127
+    return status & 0x7F == 0 ? status >> 8 & 0xFF : killed
   }
 
   private static func spawn(
@@ -71,7 +85,14 @@ public enum Child {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    if newSession { posix_spawnattr_setflags(&attributes, 0x80) }  // POSIX_SPAWN_SETSID
+    // The child begins without the signals that are blocked or ignored here.
+    var signals = sigset_t()
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    // POSIX_SPAWN_SETSIGDEF, SETSIGMASK, SETSID
+    posix_spawnattr_setflags(&attributes, 0x04 | 0x08 | (newSession ? 0x80 : 0))
     var words = arguments.map { strdup($0) } + [nil]
     var variables: [UnsafeMutablePointer<CChar>?] = extra.map { strdup($0) }
     defer { for pointer in words + variables { free(pointer) } }

@@ -1,6 +1,9 @@
 import Glibc
 
 /// A moment of the wall clock, in nanoseconds since 1970-01-01T00:00:00Z.
+///
+/// Times come from file systems, journals, clients and `touch -d`, so they may be any number: all
+/// arithmetic here stops at the ends of the range (1677-09-21 and 2262-04-11) and never traps.
 public struct Timestamp: Hashable, Comparable, Sendable {
   /// Nanoseconds since 1970; about 292 years to each side.
   public let nanoseconds: Int64
@@ -8,9 +11,10 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   /// A moment by its distance from 1970.
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// A moment as the kernel has it.
+  /// A moment as the kernel has it; one outside of the range becomes the nearest end of it.
   public init(_ time: timespec) {
-    nanoseconds = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    let seconds = Int64(time.tv_sec).multiplied(by: 1_000_000_000)
+    nanoseconds = seconds.added(Int64(time.tv_nsec))
   }
 
   /// The moment as the kernel has it.
@@ -26,6 +30,14 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     var time = Glibc.timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(time)
+  }
+
+  /// The next moment that can be told from this one: a nanosecond later.
+  public var next: Timestamp { Timestamp(nanoseconds: nanoseconds.added(1)) }
+
+  /// Nanoseconds from `earlier` to this moment; negative where it is later.
+  public func nanoseconds(after earlier: Timestamp) -> Int64 {
+    nanoseconds.subtracted(earlier.nanoseconds)
   }
 
   public static func < (left: Timestamp, right: Timestamp) -> Bool {
@@ -45,7 +57,8 @@ public struct Instant: Hashable, Comparable, Sendable {
   public static var now: Instant {
     var time = Glibc.timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
-    return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    return Instant(
+      nanoseconds: Int64(time.tv_sec).multiplied(by: 1_000_000_000).added(Int64(time.tv_nsec)))
   }
 
   /// The moment as the kernel has it.
@@ -56,12 +69,12 @@ public struct Instant: Hashable, Comparable, Sendable {
 
   /// This moment and so many microseconds.
   public func advanced(microseconds: Int64) -> Instant {
-    Instant(nanoseconds: nanoseconds + microseconds * 1000)
+    Instant(nanoseconds: nanoseconds.added(microseconds.multiplied(by: 1000)))
   }
 
   /// This moment and so many milliseconds.
   public func advanced(milliseconds: Int64) -> Instant {
-    Instant(nanoseconds: nanoseconds + milliseconds * 1_000_000)
+    Instant(nanoseconds: nanoseconds.added(milliseconds.multiplied(by: 1_000_000)))
   }
 
   /// The calling thread sleeps.
@@ -72,10 +85,44 @@ public struct Instant: Hashable, Comparable, Sendable {
 
   /// Whole milliseconds from now until this moment, rounded up; 0 when it has passed.
   public func milliseconds(after now: Instant) -> Int {
-    max(0, Int((nanoseconds - now.nanoseconds + 999_999) / 1_000_000))
+    max(0, Int(nanoseconds(after: now).added(999_999) / 1_000_000))
+  }
+
+  /// Nanoseconds from `earlier` to this moment; negative where it is later.
+  public func nanoseconds(after earlier: Instant) -> Int64 {
+    nanoseconds.subtracted(earlier.nanoseconds)
+  }
+
+  /// The moment so many seconds after this one.
+  public func advanced(seconds: Double) -> Instant {
+    Instant(nanoseconds: nanoseconds.added(Int64(clamping: seconds * 1e9)))
   }
 
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
+  }
+}
+
+/// Arithmetic that stops at the ends of the range.
+extension Int64 {
+  fileprivate func added(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+
+  fileprivate func subtracted(_ other: Int64) -> Int64 {
+    let (difference, overflow) = subtractingReportingOverflow(other)
+    return overflow ? (other < 0 ? .max : .min) : difference
+  }
+
+  fileprivate func multiplied(by other: Int64) -> Int64 {
+    let (product, overflow) = multipliedReportingOverflow(by: other)
+    return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
+  }
+
+  /// The nearest number; 0 for what is none.
+  fileprivate init(clamping number: Double) {
+    self =
+      Int64(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : number > 0 ? .max : 0)
   }
 }

@@ -23,9 +23,11 @@ public enum Files {
     throw SystemError("\(name)", path, reason)
   }
 
-  /// The names in a directory, in no order, without those of directories; nil where there is no
-  /// directory.
-  public static func names(in directory: String) throws(SystemError) -> [String]? {
+  /// The names in a directory, in no order; nil where there is no directory.
+  /// - Parameter withDirectories: whether those of directories are among them.
+  public static func names(
+    in directory: String, withDirectories: Bool = false
+  ) throws(SystemError) -> [String]? {
     guard let stream = opendir(directory) else {
       let reason = Errno.current
       if reason == .noSuchFile || reason == .notDirectory { return nil }
@@ -37,7 +39,7 @@ public enum Files {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
       }
-      if let name, entry.pointee.d_type != UInt8(DT_DIR) { names.append(name) }
+      if let name, withDirectories || entry.pointee.d_type != UInt8(DT_DIR) { names.append(name) }
     }
     return names
   }

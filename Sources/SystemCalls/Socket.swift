@@ -53,11 +53,18 @@ public struct Socket: ~Copyable, Sendable {
     )
   }
 
+  /// A path that is too long for a socket's address (107 bytes) is named by a descriptor of its directory.
   private static func withAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) throws(SystemError) -> Result {
     var address = sockaddr_un()
     let room = MemoryLayout.size(ofValue: address.sun_path)
+    if path.utf8.count >= room, path.hasPrefix("/"), !path.hasPrefix("/proc/self/fd/") {
+      let parent = Files.parent(of: path)
+      let directory = try Descriptor(opening: parent, prefsfs_o_path | O_DIRECTORY)
+      let name = path.dropFirst(parent.count + (parent == "/" ? 0 : 1))
+      return try withAddress("/proc/self/fd/\(directory.number)/\(name)", body)
+    }
     guard path.utf8.count < room else { throw SystemError("socket", path, .nameTooLong) }
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import PreferenceModel
 import PreferenceProtocol
@@ -45,7 +46,11 @@ enum Program {
   }
 
   static func run(_ words: [String]) -> Int32 {
-    if Background.isChild { Background.closeInherited() }
+    Inheritance.ignoreWriteSignals()
+    if Background.isChild {
+      Background.closeInherited()
+      Inheritance.reset()
+    }
     if words.contains("-h") || words.contains("--help") {
       print(usage, terminator: "")
       return 0
@@ -55,7 +60,10 @@ enum Program {
       log("wrong arguments; see prefsd --help")
       return 2
     }
-    if options.isForeground || Background.isChild { return serve(options, log) }
+    if options.isForeground || Background.isChild {
+      defer { log.flush() }
+      return serve(options, log)
+    }
     do {
       return try Background.start()
     } catch {
@@ -83,15 +91,17 @@ enum Program {
     }
   }
 
-  /// Until a signal comes, or nobody has been there for long enough.
+  /// Until a signal comes, or nobody has been there for long enough. Meanwhile this thread sleeps.
   private static func waitForEnd(
     of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
   ) {
+    let arrived = signalfd(-1, &signals, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
+    var information = signalfd_siginfo()
     while true {
-      var pause = timespec(tv_sec: 0, tv_nsec: 250_000_000)
-      if sigtimedwait(&signals, nil, &pause) > 0 { return }
-      guard let since = store.idleSince else { continue }
-      if Double(Instant.now.nanoseconds - since.nanoseconds) > idle * 1e9 { return }
+      let end = store.idleSince.map { $0.advanced(seconds: idle) }
+      if let end, end <= .now { return }
+      store.waitForClients(until: end, or: arrived)
+      if read(arrived, &information, MemoryLayout.size(ofValue: information)) > 0 { return }
     }
   }
 }

@@ -10,7 +10,7 @@ enum ExitStatus: Int32, CaseIterable {
   case storeInUse = 3
   /// The store, or the directory of its journal, cannot be used.
   case storeUnusable = 4
-  /// The mount point is no directory that can be mounted on.
+  /// The mount point is no directory that can be mounted on, or SOURCE is no directory.
   case mountPointUnusable = 5
 
   var meaning: String {
@@ -20,7 +20,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .usage: "the command line is wrong"
     case .storeInUse: "another process owns the store"
     case .storeUnusable: "the store or its journal cannot be used"
-    case .mountPointUnusable: "the mount point cannot be mounted on"
+    case .mountPointUnusable: "the mount point, or SOURCE, is no directory that can be used"
     }
   }
 }

@@ -24,6 +24,13 @@ enum MountPoint {
     return real
   }
 
+  /// Throws where SOURCE is no directory.
+  static func checkSource(_ path: String) throws(Unusable) {
+    guard Files.isDirectory(path) else {
+      throw Unusable(description: "\(path): no such directory; SOURCE is a directory of lists")
+    }
+  }
+
   /// Throws where a mount would hide the lists from the driver, who would then ask himself.
   static func check(_ point: String, holds directories: [String]) throws(Unusable) {
     for directory in directories {

@@ -20,7 +20,7 @@ struct Options: Equatable {
   var writeback = 1.0
   var user: uid_t?
   var group: gid_t?
-  var mask: mode_t = 0
+  var mask: mode_t?
   /// For libfuse and the kernel.
   var passedOn: [String] = []
   /// What stands behind `--`.
@@ -33,7 +33,7 @@ struct Options: Equatable {
 
   /// FUSE's options and the kernel's that are passed on.
   private static let known: Set<String> = [
-    "allow_other", "allow_root", "auto_unmount", "fsname", "subtype", "max_read", "dev", "nodev",
+    "allow_other", "allow_root", "auto_unmount", "fsname", "subtype", "dev", "nodev",
     "suid", "nosuid", "exec", "noexec", "sync", "async", "atime", "noatime", "dirsync",
   ]
 
@@ -42,6 +42,21 @@ struct Options: Equatable {
     "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
     "nofail", "owner", "group", "relatime", "norelatime",
   ]
+
+  /// Options of other FUSE programs that change nothing here: what the kernel keeps is always taken back
+  /// when it changes, and a mount never hides what it shows.
+  private static let withoutEffect: Set<String> = [
+    "attr_timeout", "entry_timeout", "negative_timeout", "ac_attr_timeout", "kernel_cache",
+    "auto_cache", "noauto_cache", "nonempty", "direct_io", "hard_remove", "use_ino", "readdir_ino",
+    "big_writes", "large_read", "intr", "remember", "noforget", "max_write", "max_readahead",
+    "max_background", "congestion_threshold", "async_read", "sync_read", "atomic_o_trunc",
+    "no_remote_lock", "no_remote_flock", "no_remote_posix_lock", "splice_write", "splice_move",
+    "splice_read", "no_splice_write", "no_splice_move", "no_splice_read", "blksize", "reconnect",
+    "clone_fd", "max_idle_threads", "max_threads",
+  ]
+
+  /// What was given and has no effect.
+  private(set) var unused: [String] = []
 
   init(_ words: [String]) throws(Mistake) {
     var rest = words[...]
@@ -108,6 +123,13 @@ struct Options: Equatable {
     case "uid": user = try number(value, name, "a number") { uid_t($0) }
     case "gid": group = try number(value, name, "a number") { gid_t($0) }
     case "umask": mask = try number(value, name, "an octal number") { mode_t($0, radix: 8) }
+    case "max_read":
+      let bytes = try number(value, name, "a number of bytes, 4096 or more") { Int($0) }
+      guard bytes >= 4096 else {
+        throw Mistake(description: "-o max_read= takes a number of bytes, 4096 or more")
+      }
+      passedOn.append(option)
+    case _ where Self.withoutEffect.contains(name): unused.append(name)
     case _ where Self.known.contains(name): passedOn.append(option)
     case _ where Self.ignored.contains(name) || name.hasPrefix("x-"): break
     default: throw Mistake(description: "unknown option -o \(name)")

@@ -12,7 +12,11 @@ enum Program {
   static func run(_ words: [String]) -> ExitStatus {
     if let status = Guard.run(words) { return ExitStatus(rawValue: status) ?? .failure }
     let log = Log("prefsfs")
-    if Background.isChild { Background.closeInherited() }
+    Inheritance.ignoreWriteSignals()
+    if Background.isChild {
+      Background.closeInherited()
+      Inheritance.reset()
+    }
     let options: Options
     do {
       options = try Options(words)
@@ -24,7 +28,10 @@ enum Program {
       print(text, terminator: "")
       return .success
     }
-    if options.isForeground || Background.isChild { return mount(options, log) }
+    if options.isForeground || Background.isChild {
+      defer { log.flush() }
+      return mount(options, log)
+    }
     do {
       return ExitStatus(rawValue: try Background.start()) ?? .failure
     } catch {
@@ -35,9 +42,15 @@ enum Program {
 
   private static func mount(_ options: Options, _ log: Log) -> ExitStatus {
     blockEndingSignals()
+    if !options.unused.isEmpty {
+      log("without effect here: -o \(options.unused.joined(separator: ","))")
+    }
     do {
       let point = try MountPoint.prepare(options.mountPoint)
       let surroundings = Surroundings(store: options.store ?? options.source)
+      if options.store ?? options.source != nil {
+        try MountPoint.checkSource(surroundings.userDirectory)
+      }
       try MountPoint.check(
         point,
         holds: [
@@ -86,8 +99,9 @@ enum Program {
   }
 
   private static func fuseArguments(_ options: Options, _ surroundings: Surroundings) -> [String] {
-    // A comma would end the name inside of -o.
-    let name = surroundings.userDirectory.replacing(",", with: "\\,")
+    // A comma would end the name inside of -o, and a backslash takes the next character as it is.
+    let name = surroundings.userDirectory.replacing("\\", with: "\\\\")
+      .replacing(",", with: "\\,")
     let passedOn = ["default_permissions", "fsname=\(name)", "subtype=prefsfs"] + options.passedOn
     return ["-o", passedOn.joined(separator: ",")] + (options.isDebugging ? ["-d"] : [])
   }

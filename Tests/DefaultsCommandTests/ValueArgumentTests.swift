@@ -13,9 +13,10 @@ import Testing
     (["-string", "(a)"], "(a)"), (["-string", "-int"], "-int"),
     (["-int", "42"], 42), (["-integer", " -7x"], -7), (["-int", "garbage"], 0),
     (["-int", "0x10"], 0), (["-int", "99999999999999999999"], 9_223_372_036_854_775_807),
-    (["-float", "0.5"], 0.5), (["-float", "0.1"], .real(Double(Float(0.1)))),
-    (["-float", "1e3kg"], 1000.0), (["-float", "x"], 0.0), (["-float", "0x10"], 0.0),
-    (["-float", "inf"], 0.0), (["-float", " .5"], 0.5),
+    (["-float", "0.5"], .single(0.5)), (["-float", "0.1"], .single(0.1)),
+    (["-float", "1e3kg"], .single(1000)), (["-float", "x"], .single(0)),
+    (["-float", "0x10"], .single(0)),
+    (["-float", "inf"], .single(0)), (["-float", " .5"], .single(0.5)),
     (["-bool", "TRUE"], true), (["-boolean", "no"], false), (["-bool", "Yes"], true),
     (["-data", "0FbD"], .data([0x0F, 0xBD])), (["-data", "abc"], .data([0x0A, 0xBC])),
     (["-data", ""], .data([])),
@@ -25,7 +26,7 @@ import Testing
     (["-array", "a", "-int", "1", "(b)", "-bool", "yes"], ["a", 1, ["b"], true]),
     (
       ["-dict", "k", "v", "n", "-float", "2", "-string", "s", "{a=b;}"],
-      ["k": "v", "n": 2.0, "s": ["a": "b"]]
+      ["k": "v", "n": .single(2), "s": ["a": "b"]]
     ),
   ]
 

@@ -25,7 +25,7 @@ final class ServedStore: Sendable {
     path = sandbox.root + "/socket"
     let store = try Store(layout) { _ in }
     places = try LocalPlaces(store: store, writeback: 3600) { _ in }
-    server = try Server(places: places, path: path) { _ in }
+    server = try Server(places: places, paths: [path]) { _ in }
   }
 
   static func layout(_ sandbox: Sandbox) -> StoreLayout {

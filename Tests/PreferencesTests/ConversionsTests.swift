@@ -40,6 +40,10 @@ import class Preferences.UserDefaults
     Row(
       name: "2, which Foundation takes for true", value: { "2" }, string: "2", integer: 2, double: 2
     ),
+    Row(name: "1.0", value: { "1.0" }, string: "1.0", integer: 1, double: 1, bool: true),
+    Row(
+      name: "a Float", value: { Float(12.34) }, string: "12.34", integer: 12,
+      double: Double(Float(12.34)), bool: true),
     Row(name: "NO", value: { "NO" }, string: "NO"),
     Row(name: "an integer", value: { 42 }, string: "42", integer: 42, double: 42, bool: true),
     Row(name: "zero", value: { 0 }, string: "0"),
@@ -54,7 +58,7 @@ import class Preferences.UserDefaults
     Row(
       name: "a small negative real", value: { -1e20 }, string: "-1e+20", integer: .min,
       double: -1e20, bool: true),
-    Row(name: "true itself", value: { true }, string: "1", integer: 1, bool: true),
+    Row(name: "true itself", value: { true }, string: "1", integer: 1, double: 1, bool: true),
     Row(name: "false itself", value: { false }, string: "0"),
     Row(name: "a date", value: { Date(timeIntervalSinceReferenceDate: 5) }),
     Row(name: "data", value: { Data([1, 2]) }),
@@ -71,6 +75,18 @@ import class Preferences.UserDefaults
     #expect(defaults.double(forKey: "K") == row.double)
     #expect(defaults.float(forKey: "K") == Float(row.double))
     #expect(defaults.bool(forKey: "K") == row.bool)
+  }
+
+  @Test("a Float is cast to Float and to Double, and a registered URL is what a set one is")
+  func floatsAndURLs() {
+    let defaults = UserDefaults.inMemory()
+    defaults.set(Float(12.34), forKey: "F")
+    #expect(defaults.object(forKey: "F") as? Float == 12.34)
+    #expect(defaults.object(forKey: "F") as? Double == Double(Float(12.34)))
+    let url = URL(fileURLWithPath: "/hello/world")
+    defaults.register(defaults: ["URL": url, "NSURL": url as NSURL, "Bad": defaults, "Good": 1])
+    #expect(defaults.url(forKey: "URL") == url && defaults.url(forKey: "NSURL") == url)
+    #expect(defaults.object(forKey: "Bad") == nil && defaults.integer(forKey: "Good") == 1)
   }
 
   @Test("containers and data are given for their own types only")
@@ -97,7 +113,7 @@ import class Preferences.UserDefaults
     let date = Date(timeIntervalSinceReferenceDate: 1.5)
     let cases: [(any Sendable, String)] = [
       (1, "Int"), (1.0, "Double"), (true, "Bool"), ("s", "String"), (date, "Date"),
-      (Data([1]), "Data"), (UInt64.max, "UInt64"), (Int8(1), "Int"), (Float(0.5), "Double"),
+      (Data([1]), "Data"), (UInt64.max, "UInt64"), (Int8(1), "Int"), (Float(0.5), "NSNumber"),
     ]
     for (value, type) in cases {
       defaults.set(value, forKey: "K")

@@ -72,7 +72,7 @@ extension Value {
   /// Dates without fractions, as XML lists have them.
   fileprivate var inWholeSeconds: Value {
     switch self {
-    case .date(let time): .date(AbsoluteTime(seconds: time.seconds.rounded(.down)))
+    case .date(let time): .date(time.inWholeSeconds)
     case .array(let elements): .array(elements.map(\.inWholeSeconds))
     case .dictionary(let pairs): .dictionary(pairs.mapValues(\.inWholeSeconds))
     default: self

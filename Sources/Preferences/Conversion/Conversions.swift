@@ -3,7 +3,9 @@ internal import PropertyList
 
 /// What each getter of `UserDefaults` makes of a stored value: the implicit conversions.
 ///
-/// The source is Apple's: NSUserDefaults.h and the articles of the getters. Where they are silent a
+/// The source is Apple's: NSUserDefaults.h and the articles of the getters; of a boolean as a double what
+/// macOS does (swift-corelibs-foundation, pull requests 4782 and 4783), which the header denies. A real keeps
+/// the precision that it was set with: `string` of `Float(12.34)` is 12.34. Where they are silent a
 /// conversion loses nothing (a number that does not fit is the nearest that does). In brackets:
 /// Foundation's UserDefaults on Linux (swift-corelibs-foundation 6.3), where it is another.
 ///
@@ -11,28 +13,30 @@ internal import PropertyList
 /// |---|---|---|---|---|---|---|---|---|
 /// | `string` | itself | decimal | shortest, no `.0` | `1`, `0` | nil | nil | nil | nil |
 /// | `integer` | digits at its beginning, else 0 | itself | towards 0 [0.5 is 0, 1e20 is Int.min] | 1, 0 | 0 | 0 | 0 | 0 |
-/// | `double`, `float` | number at its beginning, else 0 | itself | itself | 0 [1.0] | 0 | 0 | 0 | 0 |
-/// | `bool` | YES, true, 1 in any case [NSString.boolValue: Y3, t, 2] | not 0 | not 0 | itself | false | false | false | false |
+/// | `double`, `float` | number at its beginning, else 0 | itself | itself | 1, 0 | 0 | 0 | 0 | 0 |
+/// | `bool` | YES, true, 1, 1.0 in any case [NSString.boolValue: Y3, t, 2] | not 0 | not 0 | itself | false | false | false | false |
 /// | `url` | a file's path, `~` is the home directory | nil | nil | nil | nil | an archived URL, else nil [crash] | nil | nil |
 /// | `data` | nil | nil | nil | nil | nil | itself | nil | nil |
 /// | `array` | nil | nil | nil | nil | nil | nil | itself | nil |
 /// | `stringArray` | nil | nil | nil | nil | nil | nil | itself if all are strings, else nil | nil |
 /// | `dictionary` | nil | nil | nil | nil | nil | nil | nil | itself |
-/// | `object` | String | Int, UInt64 above Int.max | Double | Bool | Date | Data | [Any] | [String: Any] |
+/// | `object` | String | Int, UInt64 above Int.max | Double; of single precision NSNumber, which is cast to Float and to Double | Bool | Date | Data | [Any] | [String: Any] |
 enum Conversions {
   static func string(_ value: Value) -> String? {
     switch value {
     case .string(let text): text
     case .integer(let number): number.description
     case .real(let number): text(of: number)
+    case .single(let number): text(of: number)
     case .boolean(let flag): flag ? "1" : "0"
     case .date, .data, .uid, .array, .dictionary: nil
     }
   }
 
   /// As NSNumber's stringValue.
-  private static func text(of number: Double) -> String {
-    let text = "\(number)"
+  private static func text(of number: some BinaryFloatingPoint & CustomStringConvertible) -> String
+  {
+    let text = number.description
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 
@@ -41,6 +45,7 @@ enum Conversions {
     case .string(let text): NumberPrefix(text).integer
     case .integer(let number): number.signed.map { Int($0) } ?? .max
     case .real(let number): nearest(number)
+    case .single(let number): nearest(Double(number))
     case .boolean(let flag): flag ? 1 : 0
     case .date, .data, .uid, .array, .dictionary: 0
     }
@@ -56,15 +61,18 @@ enum Conversions {
     case .string(let text): NumberPrefix(text).double
     case .integer(let number): number.double
     case .real(let number): number
-    case .boolean, .date, .data, .uid, .array, .dictionary: 0
+    case .single(let number): Double(number)
+    case .boolean(let flag): flag ? 1 : 0
+    case .date, .data, .uid, .array, .dictionary: 0
     }
   }
 
   static func boolean(_ value: Value) -> Bool {
     switch value {
-    case .string(let text): ["yes", "true", "1"].contains(text.lowercased())
+    case .string(let text): ["yes", "true", "1", "1.0"].contains(text.lowercased())
     case .integer(let number): number != 0
     case .real(let number): number != 0
+    case .single(let number): number != 0
     case .boolean(let flag): flag
     case .date, .data, .uid, .array, .dictionary: false
     }

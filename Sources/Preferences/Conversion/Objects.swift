@@ -10,6 +10,8 @@ enum Objects {
     case .integer(let number):
       number.signed.map { Int($0) as Any } ?? (number.unsigned ?? 0)
     case .real(let number): number
+    // Casts to Float and to Double succeed, as on Apple's systems.
+    case .single(let number): NSNumber(value: number)
     case .boolean(let flag): flag
     case .date(let time): Date(timeIntervalSinceReferenceDate: time.seconds)
     case .data(let data): Data(data)
@@ -33,13 +35,24 @@ enum Objects {
     case let text as String: .string(text)
     case let flag as Bool: .boolean(flag)
     case let number as any BinaryInteger: integer(number)
+    case let number as Float: .single(number)
     case let number as any BinaryFloatingPoint: .real(Double(number))
     case let date as Date: .date(AbsoluteTime(seconds: date.timeIntervalSinceReferenceDate))
     case let data as Data: .data([UInt8](data))
+    case let url as URL: ArchivedURL.value(url)
     case let elements as [Any]: array(elements)
     case let pairs as [String: Any]: values(pairs).map { .dictionary($0) }
     default: nil
     }
+  }
+
+  /// A dictionary's values without those that are no property lists, and the names of these.
+  static func valuesAndOthers(_ pairs: [String: Any]) -> (ValueDictionary, others: [String]) {
+    var (result, others): (ValueDictionary, [String]) = ([:], [])
+    for (key, object) in pairs {
+      if let value = value(object) { result[Key(key)] = value } else { others.append(key) }
+    }
+    return (result, others.sorted())
   }
 
   /// A dictionary's values; nil where one is no property list.
@@ -69,6 +82,7 @@ enum Objects {
     case let number as NSNumber: self.number(number)
     case let date as NSDate: .date(AbsoluteTime(seconds: date.timeIntervalSinceReferenceDate))
     case let data as NSData: .data([UInt8](Data(referencing: data)))
+    case let url as NSURL: ArchivedURL.value(url as URL)
     case let elements as NSArray: array(elements.map { $0 })
     case let pairs as NSDictionary:
       (pairs as? [String: Any]).flatMap(values).map { .dictionary($0) }
@@ -80,7 +94,8 @@ enum Objects {
     switch String(cString: number.objCType) {
     // A boolean is one of two objects; no other number is one of them.
     case "c" where number === (number.boolValue as NSNumber): .boolean(number.boolValue)
-    case "f", "d": .real(number.doubleValue)
+    case "f": .single(number.floatValue)
+    case "d": .real(number.doubleValue)
     case "Q": .integer(WideInteger(number.uint64Value))
     default: .integer(WideInteger(number.int64Value))
     }

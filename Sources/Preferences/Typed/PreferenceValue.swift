@@ -48,6 +48,7 @@ extension PreferenceValue where Self: FixedWidthInteger & Codable {
     case .integer(let number):
       number.signed.flatMap { Self(exactly: $0) } ?? number.unsigned.flatMap { Self(exactly: $0) }
     case .real(let number): Self(exactly: number)
+    case .single(let number): Self(exactly: number)
     case .string(let text): value(ofText: text, .integer).flatMap { value(from: $0) }
     default: nil
     }
@@ -73,6 +74,7 @@ extension Double: PreferenceValue {
   public static func value(from propertyList: PropertyList.Value) -> Double? {
     switch propertyList {
     case .real(let number): number
+    case .single(let number): Double(number)
     case .integer(let number): number.double
     case .string(let text): value(ofText: text, .real).flatMap { value(from: $0) }
     default: nil
@@ -87,7 +89,7 @@ extension Float: PreferenceValue {
     Double.value(from: propertyList).map { Float($0) }
   }
 
-  public func propertyList() -> PropertyList.Value { .real(Double(self)) }
+  public func propertyList() -> PropertyList.Value { .single(self) }
 }
 
 extension String: PreferenceValue {

@@ -6,12 +6,11 @@ internal import PropertyList
 
 extension UserDefaults {
   /// Adds defaults: what no other place of any search list of this process has. Of a key that is registered
-  /// twice the last value counts. They are gone with the process. Objects that are no property lists are
-  /// refused, all of them.
+  /// twice the last value counts. They are gone with the process. URLs become what ``set(_:forKey:)`` makes of
+  /// them; an object that is no property list is left out, and logged.
   public func register(defaults registrationDictionary: [String: Any]) {
-    guard let values = Objects.values(registrationDictionary) else {
-      return Session.note("an object is no property list; no defaults were registered")
-    }
+    let (values, others) = Objects.valuesAndOthers(registrationDictionary)
+    for name in others { Session.note("\(name): no property list; it was not registered") }
     session.engine.register(values, for: .global)
     noteChange()
   }

@@ -8,8 +8,6 @@ extension UserDefaults {
   public func set(_ value: Any?, forKey defaultName: String) {
     switch value {
     case nil: removeObject(forKey: defaultName)
-    case let url as URL: set(url, forKey: defaultName)
-    case let url as NSURL: set(url as URL, forKey: defaultName)
     case let object?:
       guard let value = Objects.value(object) else {
         return Session.note(
@@ -24,9 +22,9 @@ extension UserDefaults {
     set(.integer(WideInteger(Int64(value))), defaultName)
   }
 
-  /// Sets a key to a real.
+  /// Sets a key to a real of single precision, which it stays.
   public func set(_ value: Float, forKey defaultName: String) {
-    set(.real(Double(value)), defaultName)
+    set(.single(value), defaultName)
   }
 
   /// Sets a key to a real.
@@ -50,7 +48,7 @@ extension UserDefaults {
   public func setValuesForKeys(_ keyedValues: [String: Any]) {
     var values: [Key: Value?] = [:]
     for (name, object) in keyedValues {
-      guard let value = (object as? URL).map(ArchivedURL.value) ?? Objects.value(object) else {
+      guard let value = Objects.value(object) else {
         return Session.note(
           "\(domain) \(name): a \(type(of: object)) is no property list; nothing was set")
       }

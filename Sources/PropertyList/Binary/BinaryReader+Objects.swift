@@ -24,7 +24,8 @@ extension BinaryReader {
     try require(offset, 1 + 1 << exponent)
     let bits = number(at: offset + 1, size: 1 << exponent)
     return exponent == 3
-      ? .real(Double(bitPattern: bits)) : .real(Double(Float(bitPattern: UInt32(bits))))
+      ? .real(Double(bitPattern: bits))
+      : .single(Float(bitPattern: UInt32(truncatingIfNeeded: bits)))
   }
 
   func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {

@@ -44,7 +44,7 @@ struct BinaryWriter {
         objects += items.count
         strings += items.count
         for item in items { add(item.value) }
-      case .integer, .real, .boolean, .date, .data, .uid: break
+      case .integer, .real, .single, .boolean, .date, .data, .uid: break
       }
     }
   }
@@ -69,7 +69,7 @@ struct BinaryWriter {
     case .boolean(let flag): return add(flag)
     case .array(let items): return add(items)
     case .dictionary(let items): return add(items)
-    case .integer, .real, .date, .data, .uid:
+    case .integer, .real, .single, .date, .data, .uid:
       let index = begin()
       addScalar(value)
       return index
@@ -88,6 +88,9 @@ struct BinaryWriter {
     switch value {
     case .integer(let number): add(number)
     case .real(let number): add(0x23, number)
+    case .single(let number):
+      sink.append(0x22 as UInt8)
+      sink.append(bigEndian: UInt64(number.bitPattern), size: 4)
     case .date(let time): add(0x33, time.seconds)
     case .data(let data):
       addHead(0x40, count: data.count)

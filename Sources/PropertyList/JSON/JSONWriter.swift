@@ -28,6 +28,8 @@ struct JSONWriter {
     case .string(let text): text.withBytes { add($0) }
     case .integer(let number): sink.append(number)
     case .real(let number) where number.isFinite: sink.append(text: RealText.text(number))
+    case .single(let number) where number.isFinite:
+      sink.append(text: RealText.text(Double(number)))
     case .boolean(let flag): sink.append(flag ? "true" : "false")
     case .date(let time) where isLossy:
       sink.append("\"")
@@ -37,7 +39,8 @@ struct JSONWriter {
       sink.append("\"")
       Base64.encode(data, to: &sink)
       sink.append("\"")
-    case .real, .date, .data, .uid: throw FormatError(.json, "JSON has no \(value.kind.rawValue)")
+    case .real, .single, .date, .data, .uid:
+      throw FormatError(.json, "JSON has no \(value.kind.rawValue)")
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items): try add(items, depth: depth)
     }

@@ -30,13 +30,18 @@ public struct Recogniser: Sendable {
   /// The kind that is asked for.
   public let kind: Kind
   private let template: Value?
+  private let shown: Value?
   private var machine: Machine
 
-  /// - Parameter template: the value whose text was shown as JSON with dates and data as
-  ///   strings; such strings become dates and data again where the template has them.
-  public init(kind: Kind, template: Value? = nil) {
+  /// - Parameters:
+  ///   - template: the value whose text was shown as JSON with dates and data as strings; such
+  ///     strings become dates and data again where the template has them.
+  ///   - shown: the value whose text was shown. Text leaves out fractions of seconds in collections and the
+  ///     precision of reals: where the same text comes back, the value is what it was.
+  public init(kind: Kind, template: Value? = nil, shown: Value? = nil) {
     self.kind = kind
     self.template = template
+    self.shown = shown.flatMap { $0.isAbridged ? $0 : nil }
     switch kind {
     case .string: machine = .string(UTF8Validator())
     case .integer: machine = .integer(Padded(IntegerScanner()))
@@ -100,6 +105,12 @@ public struct Recogniser: Sendable {
   /// The value, when the text is one's; `text` must be all that was fed. Cost: O(text) for
   /// strings, data and binary lists, else O(1).
   public func value(of text: [UInt8]) -> Value? {
+    let value = plainValue(of: text)
+    guard let shown else { return value }
+    return value?.unabridged(shown)
+  }
+
+  private func plainValue(of text: [UInt8]) -> Value? {
     switch machine {
     case .string(let utf8):
       guard utf8.isComplete else { return nil }
@@ -119,14 +130,46 @@ public struct Recogniser: Sendable {
   }
 
   /// The value of a whole text; nil where it is no text of the kind.
-  public static func value(of text: [UInt8], kind: Kind, template: Value? = nil) -> Value? {
-    var recogniser = Recogniser(kind: kind, template: template)
+  public static func value(
+    of text: [UInt8], kind: Kind, template: Value? = nil, shown: Value? = nil
+  ) -> Value? {
+    var recogniser = Recogniser(kind: kind, template: template, shown: shown)
     recogniser.feed(text[...])
     return recogniser.value(of: text)
   }
 }
 
 extension Value {
+  /// Whether its text leaves something out. Cost: O(values).
+  fileprivate var isAbridged: Bool {
+    switch self {
+    case .single: true
+    case .array(let items): items.contains { $0.isAbridgedElement }
+    case .dictionary(let items): items.contains { $0.value.isAbridgedElement }
+    default: false
+    }
+  }
+
+  private var isAbridgedElement: Bool {
+    if case .date(let time) = self { return time.inWholeSeconds != time }
+    return isAbridged
+  }
+
+  /// This value, with what its text leaves out of the shown one.
+  fileprivate func unabridged(_ shown: Value) -> Value {
+    switch (self, shown) {
+    case (.date(let time), .date(let exact)) where exact.inWholeSeconds == time: shown
+    case (.real(let number), .single(let single)) where number == Double(single): shown
+    case (.array(let items), .array(let old)):
+      .array(items.enumerated().map { $0 < old.count ? $1.unabridged(old[$0]) : $1 })
+    case (.dictionary(let items), .dictionary(let old)):
+      .dictionary(
+        ValueDictionary(
+          items.map { key, item in (key, old[key].map { item.unabridged($0) } ?? item) }))
+    default: self
+    }
+  }
+
   /// This value, with strings that stand where the template has a date or data turned back.
   fileprivate func restoring(_ template: Value) -> Value {
     switch (self, template) {

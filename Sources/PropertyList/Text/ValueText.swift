@@ -12,7 +12,8 @@ public enum ValueText {
 
   /// The canonical text: what is shown until somebody writes other bytes for the same value.
   ///
-  /// Scalars and one newline; data as it is; arrays and dictionaries by the style. What neither
+  /// Scalars and one newline; data as it is; arrays and dictionaries by the style, with dates in whole
+  /// seconds. What neither
   /// JSON nor XML holds exactly (a dictionary of `CF$UID` alone) is shown as a binary list.
   /// Cost: O(size).
   public static func canonical(_ value: Value, style: Style = .automatic) -> [UInt8] {
@@ -20,6 +21,7 @@ public enum ValueText {
     case .string(let text): Array(text.utf8) + [UInt8(ascii: "\n")]
     case .integer(let number): line(number.description)
     case .real(let number): line(RealText.text(number))
+    case .single(let number): line(RealText.text(Double(number)))
     case .boolean(let flag): line(flag ? "true" : "false")
     case .date(let time): line(time.text)
     case .data(let data): data
@@ -34,14 +36,14 @@ public enum ValueText {
 
   private static func document(_ value: Value, _ style: Style) -> [UInt8] {
     if style != .xml, let json = try? JSONWriter.write(value, lossy: style == .json) { return json }
-    if let xml = try? XMLWriter.write(value, .exact) { return xml }
+    if let xml = try? XMLWriter.write(value, .shown) { return xml }
     return BinaryWriter.write(value)
   }
 
   /// Whether the text is one of the value's: read as its kind, or as a new key's text, it gives
   /// the value. Cost: O(text).
   public static func denotes(_ text: [UInt8], _ value: Value) -> Bool {
-    Recogniser.value(of: text, kind: value.kind, template: value) == value
+    Recogniser.value(of: text, kind: value.kind, template: value, shown: value) == value
       || Inference.value(of: text) == value
   }
 
@@ -59,6 +61,7 @@ public enum ValueText {
       return UInt64(exactly: real).map { .integer(WideInteger($0)) }
     case (.boolean(let flag), .integer): return flag ? 1 : 0
     case (.boolean(let flag), .real): return flag ? 1.0 : 0.0
+    case (.single(let real), .integer): return convert(.real(Double(real)), text: text, to: kind)
     case (.integer(let number), .real): return .real(number.double)
     default: return Recogniser.value(of: text, kind: kind)
     }

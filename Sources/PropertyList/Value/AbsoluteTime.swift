@@ -14,6 +14,9 @@ public struct AbsoluteTime: Hashable, Sendable {
 }
 
 extension AbsoluteTime {
+  /// The moment without its fraction of a second.
+  public var inWholeSeconds: AbsoluteTime { AbsoluteTime(seconds: seconds.rounded(.down)) }
+
   /// Years that text can hold: -999999 to 999999.
   fileprivate static let lastYear = 999_999
 

@@ -2,7 +2,8 @@
 ///
 /// Equality is that of the stored bytes, because a preference that was set to another spelling
 /// of "the same" has changed: strings and keys by UTF-8 bytes, reals and dates by bit pattern
-/// (a NaN equals itself, -0.0 is not 0.0), an integer never equals a real or a boolean.
+/// (a NaN equals itself, -0.0 is not 0.0), an integer never equals a real or a boolean, nor a real of
+/// single precision one of double.
 public enum Value: Sendable {
   /// Unicode text.
   case string(String)
@@ -10,6 +11,8 @@ public enum Value: Sendable {
   case integer(WideInteger)
   /// A double.
   case real(Double)
+  /// A real of single precision: `Float`, and a real of four bytes in a binary list, which keeps its size.
+  case single(Float)
   /// True or false.
   case boolean(Bool)
   /// A moment.
@@ -35,7 +38,7 @@ extension Value {
     switch self {
     case .string: .string
     case .integer: .integer
-    case .real: .real
+    case .real, .single: .real
     case .boolean: .boolean
     case .date: .date
     case .data: .data
@@ -56,7 +59,7 @@ extension Value {
     case .array(let items): items.reduce(2 * marks) { $0 + $1.extent(of: marks) }
     case .dictionary(let items):
       items.reduce(2 * marks) { $0 + marks + $1.key.utf8Count + $1.value.extent(of: marks) }
-    case .integer, .real, .boolean, .date, .uid: marks + 16
+    case .integer, .real, .single, .boolean, .date, .uid: marks + 16
     }
   }
 }
@@ -67,6 +70,7 @@ extension Value: Equatable {
     case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
     case (.integer(let left), .integer(let right)): left == right
     case (.real(let left), .real(let right)): left.bitPattern == right.bitPattern
+    case (.single(let left), .single(let right)): left.bitPattern == right.bitPattern
     case (.boolean(let left), .boolean(let right)): left == right
     case (.date(let left), .date(let right)): left == right
     case (.data(let left), .data(let right)): left == right

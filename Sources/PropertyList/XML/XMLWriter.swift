@@ -5,8 +5,10 @@ struct XMLWriter {
     /// Foundation, plistlib and libplist: what they cannot hold (a fraction of a second, control
     /// characters, a dictionary that looks like a UID) is refused rather than lost.
     case portable
-    /// `XMLParser`, which reads every value back exactly.
-    case exact
+    /// A person or a program that reads a file of a mount. Everything can be written; dates are in whole
+    /// seconds, because other readers refuse a fraction: `Recogniser` knows what was left out where the
+    /// text comes back.
+    case shown
   }
 
   private var sink: ByteSink
@@ -52,6 +54,10 @@ struct XMLWriter {
     case .real(let number):
       sink.append("<real>")
       sink.append(text: try realText(number))
+      sink.append("</real>\n")
+    case .single(let number):
+      sink.append("<real>")
+      sink.append(text: try realText(Double(number)))
       sink.append("</real>\n")
     case .date(let time):
       sink.append("<date>")
@@ -112,7 +118,7 @@ struct XMLWriter {
       case UInt8(ascii: "&"): sink.append("&amp;")
       case 13: sink.append("&#13;")
       case 0..<9, 11, 12, 14..<32:
-        guard dialect == .exact else {
+        guard dialect == .shown else {
           throw FormatError(.xml, "XML cannot hold the control character \(byte)")
         }
         sink.append(text: "&#\(byte);")
@@ -123,8 +129,8 @@ struct XMLWriter {
 
   private mutating func add(_ time: AbsoluteTime) throws(FormatError) {
     let start = sink.count
-    sink.append(time)
-    guard dialect == .exact || sink.count - start == 20 else {
+    sink.append(dialect == .shown ? time.inWholeSeconds : time)
+    guard dialect == .shown || sink.count - start == 20 else {
       throw FormatError(
         .xml, "XML dates have whole seconds and years 0000 to 9999, not \(time.text)")
     }
@@ -132,7 +138,7 @@ struct XMLWriter {
 
   /// Other readers know one NaN.
   private func realText(_ number: Double) throws(FormatError) -> String {
-    guard dialect == .exact || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
+    guard dialect == .shown || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
       throw FormatError(.xml, "XML holds no NaN with a sign or payload")
     }
     return RealText.text(number)

@@ -1,0 +1,28 @@
+import Glibc
+import SystemCalls
+
+/// The lock under which the lists of one directory are rewritten, by one process at a time: flock(2) on a
+/// file that only those can open who may write the directory, so that nobody else can keep it.
+///
+/// It is never waited for: `init` throws EAGAIN while another process has it. The lock ends with the
+/// process, however that ends; the file stays.
+struct ListLock: ~Copyable {
+  private let file: Descriptor
+
+  /// Takes the lock, whose file is made if it is not there: mode 0600, with the group's and everybody's
+  /// right to write that the directory gives.
+  init(_ path: String, directory: String) throws(SystemError) {
+    let rights = try Files.status(directory)?.st_mode ?? 0
+    let mode: mode_t = 0o600 | (rights & 0o020 == 0 ? 0 : 0o060) | (rights & 0o002 == 0 ? 0 : 0o006)
+    let opened = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: mode)
+    let status = try opened.status()
+    if status.st_mode & 0o777 != mode, status.st_uid == geteuid() { try opened.changeMode(mode) }
+    guard try opened.lockExclusively(waiting: false) else {
+      throw SystemError("lock", path, .wouldBlock)
+    }
+    file = opened
+  }
+
+  /// Lets it go before the end of the scope.
+  func unlock() { file.unlock() }
+}

@@ -1,0 +1,59 @@
+import CLinux
+import Glibc
+
+/// What is mounted where, as proc(5) has it: unlike stat(2), asking makes no request to a mount's driver.
+public enum MountInformation {
+  /// One mount of the mount table.
+  public struct Mount: Equatable, Sendable {
+    /// The kernel's number for it, which another mount may get once it is gone.
+    public let number: Int
+    /// `st_dev` of what is in it.
+    public let device: dev_t
+    /// Where it is.
+    public let path: String
+  }
+
+  /// The mount at a path, an absolute one without links; of several on one point the last.
+  public static func mount(at path: String) -> Mount? {
+    mounts.last { $0.path.utf8.elementsEqual(path.utf8) }
+  }
+
+  /// Where the mount is now: a directory above it may have been renamed. nil: it is gone.
+  public static func path(of mount: Mount) -> String? {
+    mounts.first { $0.number == mount.number && $0.device == mount.device }?.path
+  }
+
+  private static var mounts: [Mount] {
+    let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
+    return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      let fields = line.split(separator: UInt8(ascii: " "))
+      guard fields.count > 4, let number = Int(String(decoding: fields[0], as: UTF8.self)) else {
+        return nil
+      }
+      let numbers = fields[2].split(separator: UInt8(ascii: ":")).compactMap {
+        UInt32(String(decoding: $0, as: UTF8.self))
+      }
+      guard numbers.count == 2 else { return nil }
+      return Mount(
+        number: number, device: dev_t(prefsfs_device(numbers[0], numbers[1])),
+        path: unescaped(fields[4]))
+    }
+  }
+
+  /// Blanks, tabs, newlines and backslashes are a backslash and three octal digits.
+  private static func unescaped(_ field: ArraySlice<UInt8>) -> String {
+    var bytes: [UInt8] = []
+    var rest = field
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\\"), rest.count >= 3,
+        let code = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
+      {
+        bytes.append(code)
+        rest = rest.dropFirst(3)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
