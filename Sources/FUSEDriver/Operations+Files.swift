@@ -66,7 +66,8 @@ extension Operations {
         let isAppend = (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
         try tree.write(
           NodeID(rawValue: node), bytes, at: Int(offset), appending: isAppend,
-          handle: HandleID(rawValue: info?.pointee.fh ?? 0), now: .now)
+          handle: HandleID(rawValue: info?.pointee.fh ?? 0),
+          writer: fuse_req_ctx(request)?.pointee.pid ?? 0, now: .now)
         return .written(count)
       }
     }

@@ -254,7 +254,7 @@ extension Member {
       case .set(let key, _, _):
         let hadKey = old[item.location]?[key] != nil
         return KeyEvent(domain, key, hadKey ? .changed : .created)
-      case .describe, .createDomain, .removeDomain: return nil
+      case .describe, .splice, .createDomain, .removeDomain: return nil
       }
     }
   }

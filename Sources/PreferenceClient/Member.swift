@@ -183,7 +183,7 @@ extension Member.State {
     for item in notice.changeset.items {
       let (place, domain) = (item.location.place, item.location.domain)
       switch item.edit {
-      case .set, .createDomain: domains[place]?.insert(domain)
+      case .set, .splice, .createDomain: domains[place]?.insert(domain)
       case .removeDomain: domains[place]?.remove(domain)
       case .remove, .describe: break
       }

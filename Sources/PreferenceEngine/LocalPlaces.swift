@@ -185,7 +185,7 @@ extension LocalPlaces {
     zip(publication.changeset.items, publication.hadKey).compactMap { item, hadKey in
       let (key, isThere): (Key, Bool)
       switch item.edit {
-      case .set(let name, _, _): (key, isThere) = (name, true)
+      case .set(let name, _, _), .splice(let name, _): (key, isThere) = (name, true)
       case .remove(let name): (key, isThere) = (name, false)
       case .describe, .createDomain, .removeDomain: return nil
       }

@@ -26,6 +26,10 @@ extension ByteWriter {
       append(5 as UInt8)
       append(key.string)
       append(description)
+    case .splice(let key, let splice):
+      append(6 as UInt8)
+      append(key.string)
+      append(splice)
     case .createDomain: append(3 as UInt8)
     case .removeDomain: append(4 as UInt8)
     }
@@ -39,6 +43,14 @@ extension ByteWriter {
       append(counted: text)
     case .unknown: append(2 as UInt8)
     }
+  }
+
+  package mutating func append(_ splice: Splice) {
+    append(UInt32(splice.base))
+    append(UInt32(splice.offset))
+    append(UInt32(splice.count))
+    append(splice.isBare ? 1 : 0 as UInt8)
+    append(counted: splice.bytes)
   }
 
   package mutating func append(_ description: Description) {
@@ -95,6 +107,16 @@ extension ByteReader {
     }
   }
 
+  package mutating func splice() throws -> Splice {
+    let (base, offset) = (Int(try number(UInt32.self)), Int(try number(UInt32.self)))
+    let (count, isBare) = (Int(try number(UInt32.self)), try number(UInt8.self) == 1)
+    let bytes = Array(try counted())
+    guard
+      let splice = Splice(base: base, offset: offset, bytes: bytes, count: count, isBare: isBare)
+    else { throw Unknown() }
+    return splice
+  }
+
   package mutating func description() throws -> Description {
     let (has, mode) = (try number(UInt8.self), try number(UInt32.self))
     let modified = try timestamp()
@@ -110,6 +132,7 @@ extension ByteReader {
     case 3: return .createDomain
     case 4: return .removeDomain
     case 5: return .describe(try key(), try description())
+    case 6: return .splice(try key(), try splice())
     default: throw Unknown()
     }
   }

@@ -14,6 +14,12 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .set(let key, let domain, let value, let text):
       let place = try writePlace(of: key, in: domain)
       return [Changeset.Item(Location(place, domain), .set(key, value, text))]
+    case .splice(let key, let domain, let splice):
+      let location = Location(try writePlace(of: key, in: domain), domain)
+      guard try places.find(key, at: location)?.accepts(splice) == true else {
+        throw Self.changedMeanwhile(key, domain)
+      }
+      return [Changeset.Item(location, .splice(key, splice))]
     case .describe(let key, let domain, let description):
       let location = Location(try writePlace(of: key, in: domain), domain)
       return [Changeset.Item(location, .describe(key, description))]
@@ -41,12 +47,21 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .replace(let location, let values): return try replace(location, values)
     case .expect(let key, let location, let value):
       guard try places.find(key, at: location)?.value == value else {
-        throw EngineError(
-          .changedMeanwhile, domain: location.domain, key: key,
-          "it was changed by somebody else; read it again")
+        throw Self.changedMeanwhile(key, location.domain)
+      }
+      return []
+    case .expectUnchanged(let key, let location, let time):
+      guard try places.find(key, at: location)?.modified == time else {
+        throw Self.changedMeanwhile(key, location.domain)
       }
       return []
     }
+  }
+
+  private static func changedMeanwhile(_ key: Key, _ domain: DomainName) -> EngineError {
+    EngineError(
+      .changedMeanwhile, domain: domain, key: key,
+      "it was changed by somebody else; read it again")
   }
 
   /// Where a write of the key goes: the host's list if the key stands there, else the user's.

@@ -20,6 +20,8 @@ public enum Edit: Equatable, Sendable {
   case describe(Key, Description)
   /// The key goes.
   case remove(Key)
+  /// A part of the key's string or data changes; nothing where that has another length than the splice's base.
+  case splice(Key, Splice)
   /// The domain exists, if only as an empty list.
   case createDomain
   /// The domain goes with all its keys.
@@ -30,7 +32,7 @@ extension Edit {
   /// The key that it is about; nil for edits of a whole domain.
   public var key: Key? {
     switch self {
-    case .set(let key, _, _), .describe(let key, _), .remove(let key): key
+    case .set(let key, _, _), .describe(let key, _), .remove(let key), .splice(let key, _): key
     case .createDomain, .removeDomain: nil
     }
   }

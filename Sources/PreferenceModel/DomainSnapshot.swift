@@ -11,7 +11,7 @@ import SystemCalls
 public struct DomainSnapshot: Sendable {
   /// What became of a key.
   package enum Change: Sendable {
-    case set(Value, Metadata)
+    case set(StoredValue)
     case removed
     /// Only what is kept beside the value is another; whatever the value is.
     case described(Description)
@@ -66,7 +66,7 @@ public struct DomainSnapshot: Sendable {
   public subscript(key: Key) -> Value? {
     for layer in layers.reversed() {
       switch layer.changes[key] {
-      case .set(let value, _): return value
+      case .set(let stored): return stored.value
       case .removed: return nil
       case .described, nil: continue
       }
@@ -79,14 +79,13 @@ public struct DomainSnapshot: Sendable {
     var description = Description()
     for layer in layers.reversed() {
       switch layer.changes[key] {
-      case .set(let value, let metadata):
-        return StoredValue(value, metadata.changed(by: description))
+      case .set(let stored): return stored.with(stored.metadata.changed(by: description))
       case .removed: return nil
       case .described(let earlier): description = earlier.changed(by: description)
       case nil: continue
       }
     }
-    return base.entry(key).map { StoredValue($0.value, $0.metadata.changed(by: description)) }
+    return base.entry(key).map { $0.with($0.metadata.changed(by: description)) }
   }
 
   /// The keys of the domain, in no order. Cost: O(keys).
@@ -112,8 +111,11 @@ extension DomainSnapshot {
       let old = entry(key)
       let text = written.text(keeping: old?.value == value ? old?.text : nil)
       let metadata = Metadata(text: text, modified: time, mode: old?.metadata.mode)
-      add(.set(value, metadata), for: key)
+      add(.set(StoredValue(value, metadata)), for: key)
       exists = true
+    case .splice(let key, let splice):
+      guard let old = entry(key), old.accepts(splice) else { return }
+      add(.set(old.applying(splice, time: time)), for: key)
     case .remove(let key): add(.removed, for: key)
     case .createDomain: exists = true
     case .removeDomain:
@@ -141,6 +143,9 @@ extension DomainSnapshot {
       let text = written.text(keeping: same ? old?.text : nil)
       if same, text == old?.text { return nil }
       return .set(key, value, text.map { .exact($0) } ?? .canonical)
+    case .splice(_, let splice):
+      guard let old, old.accepts(splice), !old.alreadyHas(splice) else { return nil }
+      return edit
     case .describe(_, let description):
       guard let old = old?.metadata else { return nil }
       return old.changed(by: description) == old ? nil : edit
@@ -178,7 +183,7 @@ extension DomainSnapshot {
   /// A domain as another process has it. Cost: O(keys).
   public init(_ contents: Contents) {
     base.values = ValueDictionary(contents.entries)
-    base.metadata = contents.entries.mapValues(\.metadata)
+    base.metadata = contents.entries.mapValues { $0.whole.metadata }
     base.modified = contents.modified
     (exists, lastModified) = (contents.exists, contents.modified)
   }
@@ -217,9 +222,10 @@ extension DomainSnapshot {
     for layer in layers {
       layer.changes.forEach { key, change in
         switch change {
-        case .set(let value, let metadata):
-          result.values[key] = value
-          result.metadata[key] = metadata
+        case .set(let stored):
+          let whole = stored.whole
+          result.values[key] = whole.value
+          result.metadata[key] = whole.metadata
         case .removed:
           result.values[key] = nil
           result.metadata[key] = nil
@@ -297,7 +303,7 @@ extension DomainSnapshot.Change {
   /// This change, with another description on top.
   fileprivate func changed(by description: Description) -> Self {
     switch self {
-    case .set(let value, let metadata): .set(value, metadata.changed(by: description))
+    case .set(let stored): .set(stored.with(stored.metadata.changed(by: description)))
     case .removed: .removed
     case .described(let earlier): .described(earlier.changed(by: description))
     }

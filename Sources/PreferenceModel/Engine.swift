@@ -16,8 +16,10 @@ public struct Resolution: Equatable, Sendable {
 
   /// The value.
   public var value: Value { stored.value }
+  /// The value's kind. Cost: O(1).
+  public var kind: Kind { stored.kind }
   /// The bytes last written for the value, where they are not its canonical text.
-  public var text: [UInt8]? { stored.metadata.text }
+  public var text: [UInt8]? { stored.text }
   /// When the value last changed.
   public var modified: Timestamp { stored.metadata.modified }
   /// The permission bits that it was given.
@@ -37,6 +39,9 @@ public enum Intent: Equatable, Sendable {
   /// Changes what is kept beside a key's value, where the key stands in a place that a write would
   /// go to; elsewhere nothing.
   case describe(Key, DomainName, Description)
+  /// Changes a part of a key's string or data, where a set would go; refused (`.changedMeanwhile`) where it is
+  /// not the value that the splice was computed from.
+  case splice(Key, DomainName, Splice)
   /// Removes a key from the place that a write would go to.
   case remove(Key, DomainName)
   /// Makes an empty domain in the user's place.
@@ -52,6 +57,9 @@ public enum Intent: Equatable, Sendable {
   /// Changes nothing; the transaction is refused (`.changedMeanwhile`) where the key's value in that
   /// place is another one. Who reads, computes and writes loses no other writer's change so.
   case expect(Key, Location, Value?)
+  /// The same, for what was computed from a text: the key there must be as it was last changed at that
+  /// time; nil: it must not be there.
+  case expectUnchanged(Key, Location, since: Timestamp?)
 }
 
 /// Who made a change, so that nobody answers an echo of his own.

@@ -32,7 +32,7 @@ public enum Request: Equatable, Sendable {
   case ping
 
   /// The version of the messages; another one is refused.
-  public static let version: UInt32 = 2
+  public static let version: UInt32 = 3
 
   /// The largest request that an owner takes, in bytes: several of the largest values, and less than what
   /// may wait for a client that does not read.
@@ -131,6 +131,16 @@ extension ByteWriter {
       append(8 as UInt8)
       append(location)
       append(counted: Document.binary(.dictionary(values)))
+    case .splice(let key, let domain, let splice):
+      append(10 as UInt8)
+      append(key.string)
+      append(domain.string)
+      append(splice)
+    case .expectUnchanged(let key, let location, let time):
+      append(11 as UInt8)
+      append(key.string)
+      append(location)
+      append(Description(modified: time))
     case .expect(let key, let location, let value):
       append(9 as UInt8)
       append(key.string)
@@ -196,6 +206,8 @@ extension ByteReader {
     case 9:
       let (key, location, bytes) = (try key(), try location(), Array(try counted()))
       return .expect(key, location, bytes.isEmpty ? nil : try Document.read(bytes).value)
+    case 10: return .splice(try key(), try domain(), try splice())
+    case 11: return .expectUnchanged(try key(), try location(), since: try description().modified)
     default: throw Unknown()
     }
   }

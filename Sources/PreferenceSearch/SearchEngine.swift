@@ -271,7 +271,7 @@ extension SearchEngine {
   private func refuseForVolatile(_ intent: Intent) throws(EngineError) {
     switch intent {
     case .set(let key, let domain, _, _), .describe(let key, let domain, _),
-      .remove(let key, let domain):
+      .remove(let key, let domain), .splice(let key, let domain, _):
       guard arguments.find(key, in: .global) != nil else { return }
       for location in [Location(.managed, domain), Location(.managed, .global)]
       where try places.find(key, at: location) != nil { return }
@@ -285,7 +285,7 @@ extension SearchEngine {
       guard registered.keys(of: new).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: new, "it has registered defaults")
       }
-    case .createDomain, .edit, .replace, .expect: break
+    case .createDomain, .edit, .replace, .expect, .expectUnchanged: break
     }
   }
 

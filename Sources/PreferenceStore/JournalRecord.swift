@@ -6,15 +6,13 @@ import SystemCalls
 indirect enum JournalRecord: Equatable {
   /// A changeset that was acknowledged.
   case change(Changeset)
-  /// A changeset of one item, which made a string or data longer.
-  case growth(Growth)
   /// The location's list contains every record up to the number.
   case checkpoint(Location, through: UInt64, FileIdentity?)
   /// A change that a client asked for, who asks again where it got no answer.
   case from(Origin, JournalRecord)
 }
 
-// The payload of a record, version 3, as PreferenceStore.docc/JournalFormat.md has it.
+// The payload of a record, version 4, as PreferenceStore.docc/JournalFormat.md has it.
 
 extension JournalRecord {
   func encoded() -> [UInt8] {
@@ -28,14 +26,6 @@ extension JournalRecord {
     case .change(let changeset):
       writer.append(1 as UInt8)
       writer.append(changeset)
-    case .growth(let growth):
-      writer.append(3 as UInt8)
-      writer.append(growth.time.nanoseconds)
-      writer.append(growth.location)
-      writer.append(growth.key.string)
-      writer.append(UInt32(growth.base))
-      writer.append(growth.isBare ? 1 : 0 as UInt8)
-      writer.append(counted: growth.suffix)
     case .checkpoint(let location, let through, let identity):
       writer.append(2 as UInt8)
       writer.append(location)
@@ -75,16 +65,23 @@ extension ByteReader {
     switch kind {
     case 1: return .change(try changeset())
     case 2: return .checkpoint(try location(), through: try number(), try identity())
-    case 3:
-      let time = try timestamp()
-      let (location, key) = (try location(), try key())
-      let base = Int(try number(UInt32.self))
-      let isBare = try number(UInt8.self) == 1
-      let suffix = Array(try counted())
-      return .growth(
-        Growth(location, key, time: time, base: base, suffix: suffix, isBare: isBare))
+    case 3: return .change(try growth())
     default: throw Unknown()
     }
+  }
+
+  /// A splice at the end, as versions 1 to 3 have it.
+  private mutating func growth() throws -> Changeset {
+    let time = try timestamp()
+    let (location, key) = (try location(), try key())
+    let base = Int(try number(UInt32.self))
+    let isBare = try number(UInt8.self) == 1
+    let suffix = Array(try counted())
+    guard
+      let splice = Splice(
+        base: base, offset: base, bytes: suffix, count: base + suffix.count, isBare: isBare)
+    else { throw Unknown() }
+    return Changeset([.init(location, .splice(key, splice))], time: time)
   }
 
   private mutating func identity() throws -> FileIdentity? {

@@ -76,14 +76,7 @@ struct Requests: Sendable {
   mutating func replay(
     _ origin: Origin, _ record: JournalRecord, _ sequence: UInt64, version: UInt64
   ) {
-    var changeset: Changeset
-    switch record {
-    case .change(let known): changeset = known
-    case .growth(let growth):
-      let edit = Edit.describe(growth.key, Description())
-      changeset = Changeset([.init(growth.location, edit)], time: growth.time)
-    case .checkpoint, .from: return
-    }
+    guard case .change(var changeset) = record else { return }
     changeset.version = version
     note(origin, changeset, sequence)
   }
@@ -123,8 +116,11 @@ extension Changeset {
   fileprivate var withoutValues: Changeset {
     var lighter = self
     lighter.items = items.map { item in
-      guard case .set(let key, _, _) = item.edit else { return item }
-      return Item(item.location, .describe(key, Description()))
+      switch item.edit {
+      case .set(let key, _, _), .splice(let key, _):
+        return Item(item.location, .describe(key, Description()))
+      case .describe, .remove, .createDomain, .removeDomain: return item
+      }
     }
     return lighter
   }

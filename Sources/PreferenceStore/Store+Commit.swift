@@ -22,12 +22,12 @@ extension Store {
       for location in Set(items.map(\.location)) { try prepare(location) }
     }
     return try state.withLock { state throws(EngineError) in
-      let steps = state.effective(items)
+      let steps = try state.effective(items)
       guard !steps.isEmpty else { return (Changeset(), false) }
       let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps.map(\.item), time: time)
-      let record = Store.State.record(changeset, of: steps, origin: origin)
+      let record = Store.State.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
@@ -95,21 +95,29 @@ extension Store.State {
   /// An item that changes something, and the value that its key had.
   fileprivate struct Step {
     var item: Changeset.Item
-    var old: Value?
+    var old: StoredValue?
   }
 
   /// The items that change something. A key that is touched twice is recorded both times.
-  fileprivate func effective(_ items: [Changeset.Item]) -> [Step] {
+  fileprivate func effective(_ items: [Changeset.Item]) throws(EngineError) -> [Step] {
     var touched: Set<Location> = []
-    return items.compactMap { item in
-      guard let snapshot = domains[item.location]?.snapshot else { return nil }
+    var steps: [Step] = []
+    for item in items {
+      guard let snapshot = domains[item.location]?.snapshot else { continue }
       let isFirst = items.count == 1 || touched.insert(item.location).inserted
       let old = item.edit.key.flatMap { snapshot.entry($0) }
       if let edit = snapshot.effective(item.edit, on: old) {
-        return Step(item: Changeset.Item(item.location, edit), old: old?.value)
+        steps.append(Step(item: Changeset.Item(item.location, edit), old: old))
+      } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
+        // Somebody else's list was taken in after the rules were asked.
+        throw EngineError(
+          .changedMeanwhile, domain: item.location.domain, key: key,
+          "it was changed by somebody else; read it again")
+      } else if !isFirst {
+        steps.append(Step(item: item, old: old))
       }
-      return isFirst ? nil : Step(item: item, old: old?.value)
     }
+    return steps
   }
 
   /// Refuses what would make a list larger than can be read again. What a set replaces is taken
@@ -117,11 +125,16 @@ extension Store.State {
   fileprivate func sizes(with steps: [Step]) throws(EngineError) -> [Location: Int] {
     var sizes: [Location: Int] = [:]
     for step in steps {
-      guard case .set(let key, let value, _) = step.item.edit else { continue }
+      let growth: Int
+      let key: Key
+      switch step.item.edit {
+      case .set(let name, let value, _):
+        (key, growth) = (name, value.approximateSize - (step.old?.approximateSize ?? 0))
+      case .splice(let name, let splice): (key, growth) = (name, splice.count - splice.base)
+      case .describe, .remove, .createDomain, .removeDomain: continue
+      }
       let location = step.item.location
-      let size =
-        (sizes[location] ?? domains[location]?.size ?? 0) + value.approximateSize
-        - (step.old?.approximateSize ?? 0)
+      let size = (sizes[location] ?? domains[location]?.size ?? 0) + growth
       guard size <= ListFile.largest else {
         throw EngineError(
           .system(.fileTooLarge), domain: location.domain, key: key,
@@ -134,13 +147,9 @@ extension Store.State {
 
   /// How the journal keeps the changeset.
   fileprivate static func record(
-    _ changeset: Changeset, of steps: [Step], origin: Origin?
+    _ changeset: Changeset, origin: Origin?
   ) -> JournalRecord {
-    var record = JournalRecord.change(changeset)
-    if steps.count == 1, let growth = Growth(steps[0].item, of: steps[0].old, time: changeset.time)
-    {
-      record = .growth(growth)
-    }
+    let record = JournalRecord.change(changeset)
     return origin.map { .from($0, record) } ?? record
   }
 
@@ -170,6 +179,9 @@ extension Store.Domain {
   ) -> Bool {
     switch edit {
     case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
+    case .splice(let key, _):
+      // Of a row of splices what was there before the first.
+      if let whole = snapshot.entry(key)?.wholeValue { recent.note(key, before: whole) }
     case .removeDomain: for key in snapshot.keys { recent.note(key, before: snapshot[key]) }
     case .describe, .createDomain: break
     }
@@ -180,6 +192,13 @@ extension Store.Domain {
     unsavedSince = .now
     firstUnsaved = sequence
     return true
+  }
+}
+
+extension StoredValue {
+  /// The same of a stored value. Cost: O(values), not O(bytes).
+  fileprivate var approximateSize: Int {
+    wholeValue?.approximateSize ?? (byteCount ?? 0) + 5
   }
 }
 

@@ -132,13 +132,7 @@ extension Store.State {
     guard domains[location] == nil else { return }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
-      let change: Edit?
-      switch edit.change {
-      case .edit(let known): change = known
-      case .growth(let growth): change = growth.edit(of: domain.snapshot[growth.key])
-      }
-      guard let change else { continue }
-      _ = domain.take(change, sequence: edit.sequence, time: edit.time, sharesRecord: true)
+      _ = domain.take(edit.edit, sequence: edit.sequence, time: edit.time, sharesRecord: true)
     }
     domains[location] = domain
   }

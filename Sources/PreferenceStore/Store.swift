@@ -46,12 +46,7 @@ public final class Store: Sendable {
   struct Pending: Sendable {
     var sequence: UInt64
     var time: Timestamp
-    var change: Change
-
-    enum Change: Sendable {
-      case edit(Edit)
-      case growth(Growth)
-    }
+    var edit: Edit
   }
 
   struct State {
@@ -175,12 +170,8 @@ public final class Store: Sendable {
         state.lastTime = max(state.lastTime, changeset.time)
         for item in changeset.items {
           state.pending[item.location, default: []].append(
-            Pending(sequence: entry.sequence, time: changeset.time, change: .edit(item.edit)))
+            Pending(sequence: entry.sequence, time: changeset.time, edit: item.edit))
         }
-      case .growth(let growth):
-        state.lastTime = max(state.lastTime, growth.time)
-        state.pending[growth.location, default: []].append(
-          Pending(sequence: entry.sequence, time: growth.time, change: .growth(growth)))
       case .checkpoint(let location, let through, _):
         state.pending[location]?.removeAll { $0.sequence <= through }
         if state.pending[location]?.isEmpty == true { state.pending[location] = nil }

@@ -47,6 +47,18 @@ struct Judge {
     }
   }
 
+  /// What a long text is without reading it as a whole: see `Inference.plain`. Cost: O(1).
+  func plain(_ text: [UInt8]) -> Inference.Plain {
+    switch rule {
+    case .kind(let recogniser): return recogniser.plainKind.map { .value($0) } ?? .other
+    case .inferred(let inference, let preferred):
+      guard let preferred else { return inference.plain(text) }
+      if let kind = preferred.plainKind { return .value(kind) }
+      // Text of another type that is long enough to be spliced is that of a collection.
+      return [.array, .dictionary].contains(preferred.kind) ? .other : inference.plain(text)
+    }
+  }
+
   /// The text's value, when it is complete.
   func value(of text: [UInt8]) -> Value? {
     switch rule {

@@ -22,6 +22,12 @@ final class Node {
     case scratch(ScratchPath)
   }
 
+  /// A value as it was when an editor began, or as the editor last committed it.
+  struct Origin {
+    var location: Location
+    var modified: Timestamp
+  }
+
   /// A new key that its creator has not closed yet.
   struct Creation {
     var handle: HandleID
@@ -42,6 +48,12 @@ final class Node {
   var creation: Creation?
   /// Whether the value that the editor began with was the domain's own, not inherited.
   var editsOwnValue = false
+  /// What the editor's text was computed from: which value, and when that last changed.
+  var origin: Origin?
+  /// Where the last append ended that may go on: see `AppendedPart`.
+  var appended: AppendedPart?
+  /// The number of the last change that was made through the file.
+  var committedVersion: UInt64 = 0
   /// A directory's own modification time.
   var modified = Timestamp(nanoseconds: 0)
   /// When text was written that the engine does not have; nil: it has what the file shows.

@@ -37,7 +37,8 @@ extension Tree {
         modified: node.modified)
     case .key(let path):
       guard let resolution = try resolve(path) else { throw .missing }
-      let size = node.editor?.text.count ?? text(resolution, of: node).count
+      let size =
+        node.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: node).count
       // Text that the engine does not have yet is news too.
       let modified = max(
         resolution.modified, node.editor.flatMap { _ in node.textChanged } ?? resolution.modified)
@@ -80,6 +81,8 @@ extension Tree {
     {
       let changeset = try apply([.describe(path.key, path.domain, description)])
       propagate(changeset, known: [path], addsEntries: false)
+      // The value has another time now: what is computed from its text next begins with it.
+      if node.editor?.deadline == nil { node.editor = nil }
     } else if node.scratch != nil {
       if let mode = change.mode { node.scratch?.mode = mode }
       if let modified = change.modified {

@@ -10,15 +10,16 @@ extension Tree {
   public func changed(_ notice: Notice) {
     guard notice.author != author else { return }
     for item in notice.changeset.items {
-      if case .set(let key, _, _) = item.edit {
+      switch item.edit {
+      case .set(let key, _, _), .splice(let key, _):
         endHold(KeyPath(domain: item.location.domain, key: key))
         if table[item.location.domain] != nil { continue }
-      } else if case .remove(let key) = item.edit {
+      case .remove(let key):
         let path = KeyPath(domain: item.location.domain, key: key)
         if removals[path]?.holder != nil { endHold(path) }
         continue
-      } else if case .describe = item.edit {
-        continue
+      case .describe: continue
+      case .createDomain, .removeDomain: break
       }
       rootChanged(at: notice.changeset.time)
       dropEntry(NodeID.root, item.location.domain.key)
@@ -47,7 +48,7 @@ extension Tree {
       switch item.edit {
       case .createDomain: effects.append(.announce(Announcement(domain: name, key: nil, .created)))
       case .removeDomain: effects.append(.announce(Announcement(domain: name, key: nil, .removed)))
-      case .set, .remove, .describe: break
+      case .set, .splice, .remove, .describe: break
       }
     }
     for event in notice.events {
@@ -72,9 +73,9 @@ extension Tree {
   func propagate(_ changeset: Changeset, known: Set<KeyPath>, addsEntries: Bool) {
     for item in changeset.items {
       switch item.edit {
-      case .set(let key, _, _), .remove(let key):
+      case .set(let key, _, _), .splice(let key, _), .remove(let key):
         let own = KeyPath(domain: item.location.domain, key: key)
-        if !known.contains(own) { refresh(own) }
+        if !known.contains(own) { refresh(own, changeset.version) }
         if addsEntries { entriesChanged(own.domain, at: changeset.time) }
         if addsEntries, options.listsInherited, own.domain == .global {
           for domain in table.domains { entriesChanged(domain, at: changeset.time) }
@@ -97,13 +98,15 @@ extension Tree {
   }
 
   /// Whatever the kernel knows of the name is looked up again.
-  private func refresh(_ path: KeyPath) {
+  /// - Parameter version: the number of the change; one that was made before the file's own last change is
+  ///   in the text that the file shows.
+  private func refresh(_ path: KeyPath, _ version: UInt64 = .max) {
     guard let parent = table[path.domain] else { return }
     let isThere = (try? engine.resolve(path.key, in: path.domain)) != nil
     if let node = table[path] {
       let text = node.editor?.text ?? node.cachedText?.text ?? []
       dropCache(node)
-      node.editor = nil
+      if version > node.committedVersion { node.editor = nil }
       if isThere {
         effects += [.dropAttributes(node.id), .dropContents(node.id)]
         if !answered.note(path) { dropEntry(parent.id, path.key) }

@@ -64,6 +64,10 @@ extension Tree {
   /// The creator has closed the file: its type is what it is now.
   public func release(_ id: NodeID, _ handle: HandleID) {
     guard let node = table[id], node.creation?.handle == handle else { return }
+    // Bytes that might have gone on as text are data now. What is refused has been logged.
+    if let editor = node.editor, editor.isInferred, editor.isHeld {
+      do { try expire(node, now: editor.deadline ?? .now) } catch {}
+    }
     node.creation = nil
     if node.editor?.isInferred == true { node.editor = nil }
   }

@@ -31,13 +31,16 @@ extension Tree {
 
   /// The text of a value; kept for a while where making it costs something.
   func text(_ resolution: Resolution, of node: Node) -> [UInt8] {
-    if let text = resolution.text { return text }
+    let isWhole = resolution.stored.wholeValue != nil
+    if isWhole, let text = resolution.text { return text }
     if let cached = node.cachedText, cached.modified == resolution.modified,
       cached.location == resolution.location
     {
       return cached.text
     }
-    let text = ValueText.canonical(resolution.value, style: options.style)
+    let text =
+      (isWhole ? nil : resolution.text)
+      ?? ValueText.canonical(resolution.value, style: options.style)
     dropCache(node)
     if text.count > 512 { cache(text, resolution, in: node) }
     return text
@@ -58,12 +61,16 @@ extension Tree {
   }
 
   /// write(2), judged at once (law 4). Returns when the engine has the value, or the text is held.
+  ///
+  /// What is computed from the text that the file shows (an append, a write in the middle) is committed
+  /// against that text; where another mount was first, it is computed again.
   /// - Parameters:
   ///   - appending: the file was opened with O_APPEND.
-  ///   - handle: the creator's, for a key that he has not closed yet.
+  ///   - handle: the creator's, for a key that it has not closed yet.
+  ///   - writer: the thread that writes; 0: not known.
   public func write(
     _ id: NodeID, _ bytes: [UInt8], at offset: Int, appending: Bool = false,
-    handle: HandleID = .none, now: Instant
+    handle: HandleID = .none, writer: Int32 = 0, now: Instant
   ) throws(TreeError) {
     let node = try node(id)
     if engine.isReadOnly { throw .readOnly }
@@ -73,11 +80,48 @@ extension Tree {
     if node.scratch != nil {
       return try writeScratch(node, bytes, at: offset, appending: appending)
     }
+    for attempt in 1...Self.mostAttempts {
+      do throws(TreeError) {
+        guard appending else {
+          return try writeOnce(node, handle, now) {
+            $0.write(bytes, at: offset, appending: false, now: now)
+          }
+        }
+        return try append(bytes, to: node, offset, writer, handle, now)
+      } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
+        node.editor = nil
+      }
+    }
+  }
+
+  /// How often a write is computed again while others keep changing the key.
+  private static let mostAttempts = 1000
+
+  /// - Parameter offset: where the kernel believes that the bytes go.
+  private func append(
+    _ bytes: [UInt8], to node: Node, _ offset: Int, _ writer: Int32, _ handle: HandleID,
+    _ now: Instant
+  ) throws(TreeError) {
+    let part = node.appended.flatMap { $0.goesOn(writer, at: offset) ? $0 : nil }
+    var position = 0
+    try writeOnce(node, handle, now) { editor in
+      position = part?.end(in: editor.text) ?? editor.text.count
+      if position < editor.text.count { return editor.insert(bytes, at: position, now: now) }
+      return editor.write(bytes, at: position, appending: true, now: now)
+    }
+    if position != offset { effects.append(.dropContents(node.id)) }
+    node.appended = AppendedPart(
+      bytes, writer: writer, kernelOffset: offset, end: position + bytes.count)
+  }
+
+  private func writeOnce(
+    _ node: Node, _ handle: HandleID, _ now: Instant,
+    _ step: (inout TextEditor) -> TextEditor.Action
+  ) throws(TreeError) {
     var editor = try editor(node, handle: handle)
-    let before = editor.text.count
-    let action = editor.write(bytes, at: offset, appending: appending, now: now)
+    let action = step(&editor)
     try perform(action, editor, node, now: now)
-    if (appending && offset != before) || editor.isHeld { effects.append(.dropContents(id)) }
+    if editor.isHeld { effects.append(.dropContents(node.id)) }
   }
 
   func truncate(
@@ -115,7 +159,7 @@ extension Tree {
   public func prepareSynchronize(_ id: NodeID, now: Instant) throws(TreeError) {
     let node = try node(id)
     guard let editor = node.editor, editor.deadline != nil else { return }
-    if editor.isHeld {
+    if editor.isHeld, !editor.isUndecided {
       throw refused(
         .notAValue("\(subjectText(node)): the text is incomplete and is not saved"))
     }
@@ -135,14 +179,22 @@ extension Tree {
       node.editor = nil
       return editor
     }
+    node.origin = Node.Origin(location: resolution.location, modified: resolution.modified)
     let infers = node.creation != nil && handle == node.creation?.handle && !options.createsStrings
-    let template = options.style == .json ? resolution.value : nil
+    let isPlain = [.string, .data].contains(resolution.kind)
     let judge =
       infers
       ? Judge(preferred: node.creation?.preferred)
-      : Judge(kind: resolution.value.kind, template: template, shown: resolution.value)
+      : Judge(
+        kind: resolution.kind, template: options.style == .json ? resolution.value : nil,
+        shown: isPlain ? nil : resolution.value)
+    let text = text(resolution, of: node)
+    let committed = resolution.stored.byteCount.map {
+      TextEditor.Committed(kind: resolution.kind, count: $0)
+    }
     return TextEditor(
-      text: text(resolution, of: node), judge: judge, memory: node.editorMemory)
+      text: text, judge: judge, memory: node.editorMemory,
+      committed: node.editsOwnValue ? committed : nil)
   }
 
   func perform(
@@ -151,8 +203,9 @@ extension Tree {
     let memory = node.editorMemory
     node.editor = editor
     node.editorMemory = editor.memory
-    let end = now.advanced(milliseconds: 5000)
+    let end = now.advanced(milliseconds: editor.text.count > Self.largeText ? 200 : 5000)
     edited[node.id] = end
+    if editor.isHeld { try checkHeldText(node) }
     wake(at: editor.deadline ?? end)
     node.textChanged = editor.deadline == nil ? nil : .now
     switch action {
@@ -160,12 +213,13 @@ extension Tree {
     case .cut:
       effects += [.dropAttributes(node.id), .dropContents(node.id)]
     case .commit(let value, let text):
-      do throws(TreeError) {
-        try commit(value, text, node)
-      } catch {
-        node.editorMemory = memory
-        revert(node)
-        throw error
+      try reverting(node, to: memory) { () throws(TreeError) in
+        try commit(value, text, editor, node)
+      }
+    case .splice(let splice):
+      try reverting(node, to: memory) { () throws(TreeError) in
+        guard case .key(let path) = node.subject else { return }
+        try commit(.splice(path.key, path.domain, splice), isComputed: true, path, node)
       }
     case .revert(let reason):
       if let reason { log("\(subjectText(node)): \(reason)") }
@@ -183,10 +237,65 @@ extension Tree {
     effects += [.dropAttributes(node.id), .dropContents(node.id)]
   }
 
-  private func commit(_ value: Value, _ text: [UInt8], _ node: Node) throws(TreeError) {
+  /// Where the engine refuses, the editor goes.
+  private func reverting(
+    _ node: Node, to memory: TextEditor.Memory, _ body: () throws(TreeError) -> Void
+  ) throws(TreeError) {
+    do throws(TreeError) {
+      try body()
+    } catch {
+      node.editorMemory = memory
+      revert(node)
+      throw error
+    }
+  }
+
+  private func commit(
+    _ value: Value, _ text: [UInt8], _ editor: TextEditor, _ node: Node
+  ) throws(TreeError) {
     guard case .key(let path) = node.subject else { return }
-    let changeset = try apply([.set(path.key, path.domain, value, written(text, value))])
+    let set = Intent.set(path.key, path.domain, value, written(text, value))
+    try commit(set, isComputed: editor.isComputed, path, node)
+  }
+
+  /// - Parameter isComputed: whether the change holds for the text alone that it was computed from.
+  private func commit(
+    _ intent: Intent, isComputed: Bool, _ path: KeyPath, _ node: Node
+  ) throws(TreeError) {
+    let changeset = try apply((isComputed ? expectations(path, node) : []) + [intent])
     propagate(changeset, known: [path], addsEntries: !node.editsOwnValue)
+    node.editsOwnValue = true
+    guard let item = changeset.items.last else { return }
+    node.origin = Node.Origin(location: item.location, modified: changeset.time)
+    node.committedVersion = max(node.committedVersion, changeset.version)
+  }
+
+  /// What must still be so for a change that was computed from the file's text.
+  private func expectations(_ path: KeyPath, _ node: Node) -> [Intent] {
+    guard let origin = node.origin else { return [] }
+    let isStored = SearchList.persistentPlaces.contains(origin.location.place)
+    var expected: [Intent] = []
+    if isStored {
+      expected.append(.expectUnchanged(path.key, origin.location, since: origin.modified))
+    }
+    if origin.location.domain != path.domain || ![.user, .host].contains(origin.location.place) {
+      expected.append(.expectUnchanged(path.key, Location(.user, path.domain), since: nil))
+    }
+    return expected
+  }
+
+  /// Longer texts are kept for a moment only after the last write.
+  private static let largeText = 1 << 20
+  /// Bytes that held texts may have together.
+  private static let mostHeldBytes = 64 << 20
+
+  /// Throws ENOSPC where held texts take too much memory; the file then shows its value again.
+  private func checkHeldText(_ node: Node) throws(TreeError) {
+    let held = edited.keys.compactMap { table[$0]?.editor }.filter(\.isHeld)
+    guard held.reduce(0, { $0 + $1.text.count }) > Self.mostHeldBytes else { return }
+    revert(node)
+    throw refused(
+      .system(.noSpace, "\(subjectText(node)): texts that are incomplete may take 64 MiB together"))
   }
 
   /// How the engine keeps a text.
@@ -200,6 +309,8 @@ extension Tree {
       let changeset = try engine.apply(intents, by: author)
       if !changeset.isEmpty { effects.append(.awaitSettled(changeset.version)) }
       return changeset
+    } catch  where error.reason == .changedMeanwhile {
+      throw .changedMeanwhile
     } catch {
       throw refused(TreeError(error))
     }

@@ -33,13 +33,16 @@ public enum TreeError: Error, Equatable, Sendable {
   case unsupported
   /// ENODATA.
   case noAttribute
+  /// EBUSY: others kept changing what the request was computed from.
+  case changedMeanwhile
   /// Any errno of the system, e.g. ENOSPC, EACCES, ETIMEDOUT.
   case system(Errno, String)
 
   /// An engine's refusal.
   init(_ error: EngineError) {
     switch error.reason {
-    case .forced, .argument, .heldElsewhere, .changedMeanwhile, .invalidDomain, .owned:
+    case .changedMeanwhile: self = .changedMeanwhile
+    case .forced, .argument, .heldElsewhere, .invalidDomain, .owned:
       self = .refused("\(error)")
     case .noSuchKey, .noSuchDomain: self = .missing
     case .domainExists: self = .exists
@@ -68,6 +71,7 @@ public enum TreeError: Error, Equatable, Sendable {
     case .notUTF8: .illegalByteSequence
     case .unsupported: .notSupported
     case .noAttribute: .noData
+    case .changedMeanwhile: .busy
     case .system(let errno, _): errno
     }
   }

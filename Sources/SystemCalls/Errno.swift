@@ -21,6 +21,8 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let inputOutput = Errno(rawValue: EIO)
   /// C: EAGAIN.
   public static let wouldBlock = Errno(rawValue: EAGAIN)
+  /// C: EBUSY.
+  public static let busy = Errno(rawValue: EBUSY)
   /// C: EEXIST.
   public static let fileExists = Errno(rawValue: EEXIST)
   /// C: ENOTDIR.

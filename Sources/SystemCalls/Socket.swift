@@ -32,8 +32,13 @@ public struct Socket: ~Copyable, Sendable {
   /// Connects; nil where nobody listens.
   public static func connected(to path: String) throws(SystemError) -> Socket? {
     let made = try make()
-    let status = try withAddress(path) { address, size in
-      systemCall("connect", path) { connect(made.number, address, size) }
+    let status: CInt
+    do throws(SystemError) {
+      status = try withAddress(path) { address, size in
+        systemCall("connect", path) { connect(made.number, address, size) }
+      }
+    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      return nil
     }
     if status == 0 { return Socket(made) }
     switch Errno.current {

@@ -115,15 +115,36 @@ import Testing
     }
   }
 
-  @Test(
-    "without XDG_RUNTIME_DIR they meet in a directory of the user's own in the temporary directory")
-  func temporary() throws {
+  @Test("without XDG_RUNTIME_DIR they meet in the state directory")
+  func withoutRuntimeDirectory() throws {
     try withSandbox { sandbox in
-      let run = "unset XDG_RUNTIME_DIR; export TMPDIR=$C/../run2; mkdir -p $TMPDIR; "
+      let run = "unset XDG_RUNTIME_DIR; "
       #expect(sandbox.shell(run + "$PROBE set d K 5 && $PROBE get d K").output == "5\n")
       #expect(
-        sandbox.shell("stat -c %a $C/../run2/prefsfs-*; ls $C/../run2/prefsfs-* | wc -l").output
-          == "700\n1\n")
+        sandbox.shell("stat -c %a $C/../state/prefsfs/*/run; ls $C/../state/prefsfs/*/run | wc -l")
+          .output == "700\n1\n")
+    }
+  }
+
+  @Test("a socket's path may be longer than a socket's address")
+  func longPath() throws {
+    try withSandbox { sandbox in
+      let run = "export XDG_RUNTIME_DIR=$C/../\(String(repeating: "long", count: 40)); "
+      #expect(sandbox.shell(run + "$PROBE set d K 5 && $PROBE get d K").output == "5\n")
+      #expect(sandbox.shell(run + "ls $XDG_RUNTIME_DIR/prefsfs | wc -l").output == "1\n")
+    }
+  }
+
+  @Test("who calls as root with another user's variables leaves nothing in that user's directories")
+  func otherUsersVariables() throws {
+    try withSandbox { sandbox in
+      let run = "chown 65534 $C/../run2 $C/../state; "
+      sandbox.shell("mkdir $C/../run2")
+      let outcome = sandbox.shell(
+        run + "export XDG_RUNTIME_DIR=$C/../run2; $PROBE set d K 5 && $PROBE get d K")
+      #expect(outcome.output == "5\n", "\(outcome)")
+      #expect(sandbox.shell("find $C/../run2 $C/../state -user 0").output == "")
+      sandbox.shell("for p in $(cat $HOME/.local/state/prefsfs/*/lock); do kill $p; done")
     }
   }
 

@@ -29,6 +29,71 @@ import Testing
     }
   }
 
+  @Test("lines that both append are all there, once and whole; so are writes in the middle")
+  func computed() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      sandbox.shell("echo first > $M/d/Log")
+      let loop = "for i in $(seq 10001 12000); do echo"
+      let outcome = sandbox.shell(
+        "(\(loop) a-$i >> $M/d/Log || echo refused; done) & (\(loop) b-$i >> $M2/d/Log || echo refused; done) & wait"
+      )
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+      for mount in ["$M", "$M2"] {
+        #expect(
+          sandbox.shell(
+            "grep -cE '^[ab]-1[0-9]{4}$' \(mount)/d/Log; sort -u \(mount)/d/Log | wc -l"
+          )
+          .output == "4000\n4001\n")
+      }
+      let program = """
+        import os, sys, threading
+        open(sys.argv[1] + '/d/Text', 'w').write('.' * 6000)
+        def write(root, part):
+            f = os.open(root + '/d/Text', os.O_WRONLY)
+            for i in range(500):
+                assert os.pwrite(f, b'%05d' % (i + part), part * 1000 + i % 100 * 10) == 5
+        threads = [threading.Thread(target=write, args=(sys.argv[1 + n % 2], n)) for n in range(4)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        text = open(sys.argv[2] + '/d/Text').read()
+        for n in range(4):
+            for i in range(400, 500):
+                place = n * 1000 + i % 100 * 10
+                assert text[place:place + 5] == '%05d' % (i + n), (n, i, text[place:place + 5])
+        """
+      let result = Program.run(
+        "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
+        environment: sandbox.environment)
+      #expect(result.status == 0, "\(result.errors)")
+    }
+  }
+
+  @Test("a long value in pieces costs its bytes, not its bytes for each piece")
+  func pieces() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
+      sandbox.shell("head -c 3000000 /dev/urandom | base64 > $C/../text")
+      for (mount, key) in [("$M", "Owner"), ("$M2", "Client")] {
+        sandbox.shell("cat $C/../text > \(mount)/d/\(key)")
+        let before = try written(one) + written(other)
+        #expect(
+          sandbox.shell("dd bs=4k conv=notrunc if=$C/../text of=\(mount)/d/\(key) 2>&1").status == 0
+        )
+        #expect(try written(one) + written(other) - before < 40_000_000)
+        #expect(sandbox.shell("dd bs=4k if=$C/../text of=\(mount)/d/\(key) 2>&1").status == 0)
+        #expect(
+          sandbox.shell("cmp $C/../text $M/d/\(key) && cmp $C/../text $M2/d/\(key)").status == 0)
+        // The journal, the messages and the list; whole values would be a thousand times as much.
+        #expect(try written(one) + written(other) - before < 80_000_000)
+      }
+    }
+  }
+
+  /// Bytes that the driver has written to anything.
+  private func written(_ mount: Mount) throws -> Int {
+    let text = try String(contentsOfFile: "/proc/\(mount.pid)/io", encoding: .utf8)
+    let line = text.split(separator: "\n").first { $0.hasPrefix("wchar: ") }
+    return Int(line?.dropFirst(7) ?? "") ?? .max
+  }
+
   @Test("keys and domains that come, change type and go are seen in the other")
   func entries() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in

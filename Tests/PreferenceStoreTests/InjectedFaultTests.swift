@@ -19,6 +19,10 @@ private struct Promises {
       switch item.edit {
       case .set(let key, let value, _): values[item.location, default: [:]][key] = value
       case .remove(let key): values[item.location, default: [:]][key] = nil
+      case .splice(let key, let splice):
+        guard case .string(let text)? = values[item.location]?[key] else { continue }
+        let bytes = Array(text.utf8)[..<splice.offset] + splice.bytes
+        values[item.location]?[key] = .string(String(decoding: bytes, as: UTF8.self))
       case .createDomain, .describe: break
       case .removeDomain: values[item.location] = [:]
       }
@@ -48,12 +52,20 @@ private struct Life {
     Changeset.Item(location, .set(key, value, .canonical))
   }
 
+  static func append(_ count: Int, to base: Int) -> Changeset.Item {
+    let splice = Splice(
+      base: base, offset: base, bytes: Array(repeating: 0x61, count: count), count: base + count,
+      isBare: false)
+    return Changeset.Item(first, splice.map { .splice("Long", $0) } ?? .createDomain)
+  }
+
   static let steps: [Step] = [
     .commit([set("A", 1)]), .synchronize, .commit([set("B", "two")]), .checkpoint(first),
     .commit([set("A", 2), set("C", [1, ["x": true]], second)]), .commit([set("D", 3, second)]),
     .checkpoint(second), .commit([Changeset.Item(first, .remove("B"))]),
     .commit([set("Long", .string(String(repeating: "long", count: 2000)))]),
-    .commit([set("Long", .string(String(repeating: "long", count: 2100)))]), .checkpoint(first),
+    .commit([append(400, to: 8000)]), .commit([append(80, to: 8400)]), .checkpoint(first),
+    .commit([append(4, to: 8480)]),
     // More than a file of the journal takes.
     .commit([set("Large", .data(Array(repeating: 7, count: 1 << 20)))]), .commit([set("A", 4)]),
     .checkpoint(second), .commit([set("A", 5)]), .checkpoint(first), .commit([set("A", 6)]),

@@ -10,6 +10,10 @@ public struct Inference: Sendable {
   private var document = Candidate.undecided
   /// The first bytes, until they tell whether there may be a document.
   private var head: [UInt8] = []
+  /// Whether the text may be a binary list; nil before its eighth byte.
+  private var isBinaryList: Bool?
+  private var mark: [UInt8] = []
+  private static let binaryMark = Array("bplist00".utf8)
 
   private enum Candidate: Sendable {
     case undecided
@@ -24,6 +28,10 @@ public struct Inference: Sendable {
   /// Takes the next bytes.
   public mutating func feed(_ bytes: ArraySlice<UInt8>) {
     isText = isText && bytes.withUnsafeBufferPointer { utf8.feed($0) && !$0.contains(0) }
+    if isBinaryList == nil {
+      mark += bytes.prefix(Self.binaryMark.count - mark.count)
+      if mark.count == Self.binaryMark.count { isBinaryList = mark == Self.binaryMark }
+    }
     switch document {
     case .undecided:
       head += bytes
@@ -69,6 +77,26 @@ public struct Inference: Sendable {
     }
   }
 
+  /// What a long text means so far.
+  public enum Plain: Equatable, Sendable {
+    /// A string or data, whose bytes are those of the text.
+    case value(Kind)
+    /// It ends inside of a character: a string if that goes on, else data.
+    case unfinished
+    /// It must be read as a whole: `value(of:)`.
+    case other
+  }
+
+  /// The same without reading the text as a whole. Cost: O(1).
+  public func plain(_ text: [UInt8]) -> Plain {
+    guard text.count >= Self.longestScalar, documentValue == nil else { return .other }
+    if isBinaryList == true { return BinaryReader.hasTrailer(text) ? .other : .value(.data) }
+    guard isText else { return .value(.data) }
+    return utf8.isComplete ? .value(.string) : .unfinished
+  }
+
+  private static let longestScalar = 40
+
   /// The value of what was taken; `text` must be all of it.
   public func value(of text: [UInt8]) -> Value {
     if let scalar = Self.scalar(text) { return scalar }
@@ -90,7 +118,7 @@ public struct Inference: Sendable {
 
   /// A number or boolean whose canonical text this is.
   private static func scalar(_ text: [UInt8]) -> Value? {
-    guard text.count < 40 else { return nil }
+    guard text.count < longestScalar else { return nil }
     let line = text.last == UInt8(ascii: "\n") ? Array(text.dropLast()) : text
     for kind in [Kind.integer, .real, .boolean] {
       guard let value = Recogniser.value(of: line, kind: kind),

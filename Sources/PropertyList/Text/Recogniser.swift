@@ -129,6 +129,16 @@ public struct Recogniser: Sendable {
     }
   }
 
+  /// The kind, where the text is complete and its bytes are the value, as of a string (apart from one newline
+  /// at the end) and of data. Cost: O(1).
+  public var plainKind: Kind? {
+    switch machine {
+    case .string(let utf8) where utf8.isComplete: .string
+    case .data where kind == .data: .data
+    default: nil
+    }
+  }
+
   /// The value of a whole text; nil where it is no text of the kind.
   public static func value(
     of text: [UInt8], kind: Kind, template: Value? = nil, shown: Value? = nil
