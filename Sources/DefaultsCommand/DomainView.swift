@@ -30,7 +30,8 @@ struct StoreView {
   func apply(_ intents: [Intent], _ target: Target? = nil) throws(EngineError) -> Changeset {
     let changeset = try engine.apply(intents, by: author)
     if !changeset.isEmpty { try engine.awaitMounts(through: changeset.version) }
-    if let target, target.isPath {
+    // A list that was named by its path, or is waited for, is looked at in the next line of a script.
+    if let target, target.isPath || target.isSynchronous {
       for location in target.locations { try places.save(location) }
     }
     return changeset
@@ -56,13 +57,11 @@ struct DomainView {
     return nil
   }
 
-  /// All keys.
+  /// All keys, at one moment.
   func contents() throws(EngineError) -> ValueDictionary {
     var contents: ValueDictionary = [:]
-    for location in target.locations.reversed() {
-      for key in try store.places.keys(at: location) {
-        contents[key] = try store.places.find(key, at: location)?.value
-      }
+    for domain in try store.places.snapshots(of: target.locations).reversed() {
+      contents = contents.merging(domain.values)
     }
     return contents
   }
@@ -82,12 +81,12 @@ struct DomainView {
     if let place = target.place {
       return .edit(Location(place, target.domain), .set(key, value, text))
     }
-    return .set(key, target.domain, value, text)
+    return .setOwn(key, target.domain, value, text)
   }
 
   /// The intent that removes a key from the location where it was found.
   func removing(_ key: Key, from location: Location) -> Intent {
-    target.place == nil ? .remove(key, target.domain) : .edit(location, .remove(key))
+    target.place == nil ? .removeOwn(key, target.domain) : .edit(location, .remove(key))
   }
 
   /// Reads a key, and sets what the body makes of it (nil: removes it). Of two who do so at once each sees
@@ -128,6 +127,16 @@ extension EngineError {
 }
 
 extension Target {
+  /// Makes the directory of a list that was named by its path, as far as it may.
+  func makeDirectory() throws(Refusal) {
+    guard let directory, !Files.isDirectory(directory) else { return }
+    try writing { () throws(EngineError) in
+      try EngineError.wrapping { () throws(SystemError) in
+        try Files.makeDirectories(directory, mode: 0o755)
+      }
+    }
+  }
+
   /// What a write that failed says.
   func couldNotWrite(_ error: EngineError?) -> Refusal {
     Refusal("Could not write domain \(name); exiting", error)

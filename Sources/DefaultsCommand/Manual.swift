@@ -36,6 +36,8 @@ enum Manual {
     Form("read --json|--plist ...", "shows it as JSON, or as XML, which loses nothing"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that is read"),
     Form("apply [--dry-run] FILE", "sets what {DOMAIN: {KEY: VALUE}} declares, all or none"),
+    Form("write|delete|... --sync ...", "returns when the list on the disk has it"),
+    Form("synchronize [DOMAIN]", "returns when the lists on the disk have everything"),
     Form("read|write|delete --path ...", "KEY is a path into a value: Key:Sub:0"),
   ]
 
@@ -76,8 +78,11 @@ enum Manual {
     prefsfs(1) shows as files. Its verbs, messages and exit statuses are those of the command of macOS. What
     it has written is read by every mount and every program of the user when it returns.
 
-    It reads and writes the user's own lists: of a key that stands in the list of this host, that;
-    -currentHost names the host's list outright, a path the list of that path. What an administrator forces
+    It reads and writes the user's own lists. Of a key that stands in the list of this host it reads that one,
+    and changes both in one step, so that a program reads what was written; -currentHost names the host's list
+    outright, a path the list of that path. Lists are rewritten within a second; with --sync, or with
+    DEFAULTS_SYNC=1 in the environment, and always where the list was named by its path, it returns when that
+    has happened. What an administrator forces
     cannot be written; explain shows it, and whatever else a program reads: read, export and find show the
     user's own lists alone.
 

@@ -11,6 +11,8 @@ struct Options {
   var form = Form.description
   /// `--path`: keys are paths into values.
   var isPath = false
+  /// `--sync`: the list on the disk is rewritten when the command returns.
+  var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -85,6 +87,7 @@ struct Arguments {
       case "--json": options.form = .json
       case "--plist": options.form = .plist
       case "--path": options.isPath = true
+      case "--sync": options.isSynchronous = true
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

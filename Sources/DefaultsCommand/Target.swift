@@ -14,6 +14,8 @@ struct Target {
   var name: String
   /// It was named by its list's path: who does that reads the list in the next line.
   var isPath = false
+  /// Whether a change returns when the list on the disk has it: `--sync`, or `DEFAULTS_SYNC=1`.
+  var isSynchronous = false
 
   /// The global domain in messages about a key.
   var pairName: String { domain == .global && directory == nil ? Self.anyApplication : name }
@@ -33,11 +35,16 @@ struct Target {
     case _ where word.hasPrefix("/"): self.init(path: word)
     default: self.init(domain: Self.domain(named: word), place: place)
     }
+    isSynchronous = arguments.options.isSynchronous
   }
 
-  /// The domain of a name; the global one has several.
+  /// The domain of a name; the global one has several. A list's name means its domain.
   static func domain(named name: String) -> DomainName {
-    [globalName, anyApplication, ".GlobalPreferences"].contains(name) ? .global : DomainName(name)
+    if name.hasSuffix(".plist"), name.utf8.count > 6 {
+      return domain(named: String(name.dropLast(6)))
+    }
+    return [globalName, anyApplication, ".GlobalPreferences"].contains(name)
+      ? .global : DomainName(name)
   }
 
   /// A domain of the user's store.

@@ -3,7 +3,7 @@ enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
-  case explain, watch, apply
+  case explain, watch, apply, synchronize
 
   /// The verb of a name, in upper or lower case; `remove` is `delete`.
   init?(_ name: String) {
@@ -15,7 +15,9 @@ enum Verb: String, CaseIterable {
   var options: Set<String> {
     switch self {
     case .read: ["--json", "--plist", "--path", "--apple-text"]
-    case .readType, .write, .delete, .deleteAll: ["--path"]
+    case .readType: ["--path"]
+    case .write, .delete, .deleteAll: ["--path", "--sync"]
+    case .rename, .import: ["--sync"]
     case .find, .explain, .domains, .watch: ["--apple-text"]
     case .apply: ["--dry-run", "--apple-text"]
     default: []
@@ -39,6 +41,7 @@ enum Verb: String, CaseIterable {
     case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
     case .explain: try Explain.run(&arguments)
     case .watch: try Watch.run(&arguments)
+    case .synchronize: try Synchronize.run(&arguments)
     case .apply: return try Apply.run(&arguments)
     }
     return 0

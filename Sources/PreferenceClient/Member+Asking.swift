@@ -74,6 +74,10 @@ extension Member {
     } ?? known
   }
 
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    try ask { places throws(EngineError) in try places.snapshots(of: locations) }
+  }
+
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     try ask { places throws(EngineError) in try places.exists(location) }
   }

@@ -206,8 +206,8 @@ extension Member {
       let found: [Edit]? = try known { () throws(EngineError) in
         try edits(of: location, from: domain, places)
       }
-      let all = found ?? domain.keys.map { Edit.describe($0, Description()) }
-      changes.items += all.map { Changeset.Item(location, $0) }
+      if found == nil { changes.invalidated.insert(location) }
+      changes.items += (found ?? []).map { Changeset.Item(location, $0) }
     }
     return changes
   }

@@ -159,6 +159,13 @@ extension RemotePlaces {
     try read(location) { $0.keys }
   }
 
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    guard case .snapshots(let all, _) = try call(.loadAll(locations)),
+      all.count == locations.count
+    else { throw Self.unexpected }
+    return all.map { DomainSnapshot($0) }
+  }
+
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     try modified(location) != nil
   }

@@ -65,7 +65,7 @@ final class Replica: Sendable {
   func apply(_ changeset: Changeset) {
     state.withLock { state in
       for location in changeset.locations {
-        if changeset.drops(location) {
+        if changeset.invalidated.contains(location) {
           state.loading[location]?.isSpoiled = true
           state.locations[location] = nil
           continue
@@ -82,18 +82,6 @@ extension DomainSnapshot {
   fileprivate mutating func apply(_ changeset: Changeset, at location: Location) {
     for item in changeset.items where item.location == location {
       apply(item.edit, time: changeset.time)
-    }
-  }
-}
-
-extension Changeset {
-  /// Whether the location's list became unreadable, or readable again: keys are described with nothing.
-  fileprivate func drops(_ location: Location) -> Bool {
-    items.contains { item in
-      guard item.location == location, case .describe(_, let description) = item.edit else {
-        return false
-      }
-      return description.isEmpty
     }
   }
 }

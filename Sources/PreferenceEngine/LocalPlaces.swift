@@ -119,6 +119,17 @@ extension LocalPlaces {
     try store.domains(in: place)
   }
 
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    try store.versionedSnapshots(of: locations).domains
+  }
+
+  /// The same, and the version that they have.
+  public func versionedSnapshots(
+    of locations: [Location]
+  ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
+    try store.versionedSnapshots(of: locations)
+  }
+
   /// The whole of a location, and the version that it has.
   public func snapshot(
     of location: Location

@@ -28,6 +28,12 @@ public struct ChangeRules<Places: StoredPlaces> {
       let location = Location(place, domain)
       if try places.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
       return [Changeset.Item(location, .remove(key))]
+    case .setOwn(let key, let domain, let value, let text):
+      let host = try writePlace(of: key, in: domain) == .host ? [Place.host] : []
+      return (host + [.user]).map { .init(Location($0, domain), .set(key, value, text)) }
+    case .removeOwn(let key, let domain):
+      let items = try self.items(for: .remove(key, domain))
+      return items + [.init(Location(.user, domain), .remove(key))]
     case .createDomain(let domain):
       guard try !places.hasDomain(domain) else {
         throw EngineError(.domainExists, domain: domain, "there is such a domain")

@@ -57,6 +57,9 @@ public struct Changeset: Equatable, Sendable {
 
   /// The edits in order; a later one of the same key wins.
   public var items: [Item]
+  /// Lists that cannot be read any more, or can again: whatever is known of what they hold, or do not hold,
+  /// is no longer true. Part of notices only; it is not recorded.
+  public var invalidated: Set<Location> = []
   /// When it happened; the new modification time of the keys.
   public var time: Timestamp
   /// The number of the change, larger than those before it, also of earlier owners; 0 where it has not
@@ -69,11 +72,17 @@ public struct Changeset: Equatable, Sendable {
     self.time = time
   }
 
+  /// A changeset that says that the location's list cannot be read any more, or can again.
+  public init(invalidating location: Location) {
+    self.init(time: .now)
+    invalidated = [location]
+  }
+
   /// Whether there is nothing to do.
-  public var isEmpty: Bool { items.isEmpty }
+  public var isEmpty: Bool { items.isEmpty && invalidated.isEmpty }
 
   /// The lists that are touched.
-  public var locations: Set<Location> { Set(items.map(\.location)) }
+  public var locations: Set<Location> { Set(items.map(\.location)).union(invalidated) }
 }
 
 /// A request that a client repeats where it got no answer, so that it is carried out once.

@@ -94,6 +94,11 @@ public struct DomainSnapshot: Sendable {
       ? base.values.keys : merged(onto: base).values.keys
   }
 
+  /// The values without what is kept beside them. Cost: O(keys).
+  public var values: ValueDictionary {
+    layers.allSatisfy(\.changes.isEmpty) ? base.values : merged(onto: base).values
+  }
+
   /// Whether there is no key. Cost: O(keys).
   public var isEmpty: Bool { keys.isEmpty }
 }

@@ -44,6 +44,11 @@ public enum Intent: Equatable, Sendable {
   case splice(Key, DomainName, Splice)
   /// Removes a key from the place that a write would go to.
   case remove(Key, DomainName)
+  /// Sets a key in the user's list, and in the host's too where the key stands there: whoever looks into one
+  /// of the lists finds it, and programs read it (defaults(1) of macOS changes the user's list alone).
+  case setOwn(Key, DomainName, Value, WrittenText)
+  /// Removes a key from the user's and the host's lists.
+  case removeOwn(Key, DomainName)
   /// Makes an empty domain in the user's place.
   case createDomain(DomainName)
   /// Removes an empty domain.
@@ -241,6 +246,9 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// is as if it had never been asked), and where it may have taken effect without a notice.
   func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
+
+  /// The locations as they are at one moment: of no transaction a part is in them, and another not.
+  func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
 
   /// Whether every change that `apply` had returned, in any process, has been told to the observers
   /// here. Cost: a few loads.

@@ -10,17 +10,20 @@ public struct StoreLayout: Sendable {
   public let hostIdentifier: String
   /// Whose managed lists are read.
   public let userName: String
+  /// The user's list of the global domain, without `.plist`: GNUstep calls it `NSGlobalDomain`.
+  public let globalName: String
 
   /// A layout of absolute paths.
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
-    hostIdentifier: String, userName: String
+    hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences"
   ) {
     self.userDirectory = userDirectory
     self.systemDirectory = systemDirectory
     self.stateDirectory = stateDirectory
     self.hostIdentifier = hostIdentifier
     self.userName = userName
+    self.globalName = globalName
   }
 
   /// Every directory that the store reads or writes.
@@ -40,7 +43,8 @@ public struct StoreLayout: Sendable {
   }
 
   private func fileName(_ location: Location) -> String {
-    let name = location.domain == .global ? Self.globalName : location.domain.string
+    let global = location.place == .user ? globalName : Self.globalName
+    let name = location.domain == .global ? global : location.domain.string
     let host = location.place == .host ? ".\(hostIdentifier)" : ""
     return name + host + Self.suffix
   }
@@ -101,7 +105,7 @@ public struct StoreLayout: Sendable {
     guard file.utf8.count > ending.count, file.utf8.suffix(ending.count).elementsEqual(ending),
       let name = String(file.utf8.dropLast(ending.count))
     else { return nil }
-    if name == Self.globalName { return .global }
+    if name == (place == .user ? globalName : Self.globalName) { return .global }
     let domain = DomainName(name)
     return Self.isValid(domain) && domain != .global ? domain : nil
   }

@@ -9,6 +9,8 @@ public enum Message: Equatable, Sendable {
   case welcome(version: UInt64, isReadOnly: Bool)
   /// A location as it was after the change of that number.
   case snapshot(DomainSnapshot.Contents, version: UInt64)
+  /// Several locations as they were after the change of that number, in the order in which they were asked for.
+  case snapshots([DomainSnapshot.Contents], version: UInt64)
   /// A key's value in a location; nil: the location does not hold it.
   case found(StoredValue?)
   /// The domains of a place.
@@ -42,6 +44,12 @@ extension Message {
         $0.append(version)
         $0.append(contents)
       }
+    case .snapshots(let all, let version):
+      Frame.bytes(10, number) {
+        $0.append(version)
+        $0.append(UInt32(all.count))
+        for contents in all { $0.append(contents) }
+      }
     case .domains(let domains):
       Frame.bytes(3, number) {
         $0.append(UInt32(domains.count))
@@ -56,6 +64,7 @@ extension Message {
       Frame.bytes(5, number) {
         $0.append(changeset.version)
         $0.append(changeset)
+        $0.append(changeset.invalidated)
       }
     case .done: Frame.bytes(6, number) { _ in }
     case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
@@ -94,12 +103,18 @@ extension ByteWriter {
     append(counted: Document.binary(stored.value))
   }
 
+  fileprivate mutating func append(_ locations: Set<Location>) {
+    append(UInt32(locations.count))
+    for location in locations { append(location) }
+  }
+
   fileprivate mutating func append(_ notice: Notice) {
     append(notice.changeset.version)
     append(notice.author?.number ?? 0)
     append(notice.origin?.client ?? 0)
     append(notice.origin?.serial ?? 0)
     append(notice.changeset)
+    append(notice.changeset.invalidated)
     append(UInt32(notice.events.count))
     for event in notice.events {
       append(event.domain.string)
@@ -139,6 +154,11 @@ extension ByteReader {
     case 6: return .done
     case 7: return .failed(try error())
     case 8: return .notice(try notice())
+    case 10:
+      let (version, count) = (try number(UInt64.self), try number(UInt32.self))
+      var all: [DomainSnapshot.Contents] = []
+      for _ in 0..<count { all.append(try contents()) }
+      return .snapshots(all, version: version)
     case 9: return .found(isAtEnd ? nil : try stored(Timestamp(nanoseconds: 0)))
     default: throw Unknown()
     }
@@ -148,7 +168,15 @@ extension ByteReader {
     let version = try number(UInt64.self)
     var changeset = try changeset()
     changeset.version = version
+    changeset.invalidated = try locations()
     return changeset
+  }
+
+  private mutating func locations() throws -> Set<Location> {
+    let count = try number(UInt32.self)
+    var locations: Set<Location> = []
+    for _ in 0..<count { locations.insert(try location()) }
+    return locations
   }
 
   private mutating func contents() throws -> DomainSnapshot.Contents {
@@ -176,6 +204,7 @@ extension ByteReader {
     let origin = Origin(client: try number(), serial: try number())
     var changeset = try changeset()
     changeset.version = version
+    changeset.invalidated = try locations()
     let count = try number(UInt32.self)
     var events: [KeyEvent] = []
     for _ in 0..<count {

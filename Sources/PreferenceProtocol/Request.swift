@@ -9,6 +9,8 @@ public enum Request: Equatable, Sendable {
   case hello(version: UInt32, client: UInt64)
   /// The whole of a location. Answer: `snapshot`.
   case load(Location)
+  /// The whole of several locations, at one moment. Answer: `snapshots`.
+  case loadAll([Location])
   /// One key of a location, for those who do not stay. Answer: `found`.
   case find(Key, Location)
   /// The domains of a place. Answer: `domains`.
@@ -49,6 +51,11 @@ extension Request {
         $0.append(client)
       }
     case .load(let location): Frame.bytes(2, number) { $0.append(location) }
+    case .loadAll(let locations):
+      Frame.bytes(13, number) {
+        $0.append(UInt32(locations.count))
+        for location in locations { $0.append(location) }
+      }
     case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
     case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
     case .apply(let serial, let author, let deadline, let intents):
@@ -141,6 +148,16 @@ extension ByteWriter {
       append(key.string)
       append(location)
       append(Description(modified: time))
+    case .setOwn(let key, let domain, let value, let text):
+      append(12 as UInt8)
+      append(key.string)
+      append(domain.string)
+      append(text)
+      append(counted: Document.binary(value))
+    case .removeOwn(let key, let domain):
+      append(13 as UInt8)
+      append(key.string)
+      append(domain.string)
     case .expect(let key, let location, let value):
       append(9 as UInt8)
       append(key.string)
@@ -171,6 +188,11 @@ extension ByteReader {
     case 10: return .ping
     case 11: return .find(try key(), try location())
     case 12: return .save(try location())
+    case 13:
+      let count = try number(UInt32.self)
+      var locations: [Location] = []
+      for _ in 0..<count { locations.append(try location()) }
+      return .loadAll(locations)
     default: throw Unknown()
     }
   }
@@ -206,6 +228,10 @@ extension ByteReader {
     case 9:
       let (key, location, bytes) = (try key(), try location(), Array(try counted()))
       return .expect(key, location, bytes.isEmpty ? nil : try Document.read(bytes).value)
+    case 12:
+      let (key, domain, text) = (try key(), try domain(), try writtenText())
+      return .setOwn(key, domain, try value(limits: .list), text)
+    case 13: return .removeOwn(try key(), try domain())
     case 10: return .splice(try key(), try domain(), try splice())
     case 11: return .expectUnchanged(try key(), try location(), since: try description().modified)
     default: throw Unknown()

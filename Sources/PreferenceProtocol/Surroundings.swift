@@ -72,6 +72,16 @@ public struct Surroundings: Sendable {
     return [path] + socketPaths.filter { $0 != path }
   }
 
+  /// The user's list of the global domain: in a store of GNUstep's (`~/GNUstep/Defaults`) it has the domain's
+  /// own name. Cost: two stat(2).
+  public var globalName: String {
+    let (apple, gnustep) = (".GlobalPreferences", "NSGlobalDomain")
+    let isThere = { (name: String) in
+      ((try? Files.status("\(userDirectory)/\(name).plist")) ?? nil) != nil
+    }
+    return isThere(gnustep) && !isThere(apple) ? gnustep : apple
+  }
+
   private static func variable(_ name: String) -> String? {
     guard let value = getenv(name) else { return nil }
     let text = String(cString: value)
@@ -110,6 +120,7 @@ extension StoreLayout {
     self.init(
       userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,
       stateDirectory: surroundings.stateDirectory,
-      hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName)
+      hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName,
+      globalName: surroundings.globalName)
   }
 }

@@ -37,6 +37,10 @@ public final class MemoryPlaces: PersistentPlaces {
     state.withLock { $0.domains[location]?.keys ?? [] }
   }
 
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    state.withLock { state in locations.map { state.domains[$0] ?? DomainSnapshot() } }
+  }
+
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     state.withLock { $0.domains[location]?.exists ?? false }
   }

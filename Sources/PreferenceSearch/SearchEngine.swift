@@ -14,6 +14,9 @@ import SystemCalls
 public final class SearchEngine: Engine {
   let places: any PersistentPlaces
   private let arguments = VolatilePlace(.arguments)
+  /// Whether a change of a key that an argument sets is refused; else it is stored, and read when the
+  /// argument is not given.
+  private let refusesShadowed: Bool
   private let registered = VolatilePlace(.registered)
   private let suites = Mutex<[DomainName: [DomainName]]>([:])
   /// Who is told of what the volatile places change; of other changes the persistent places tell.
@@ -26,9 +29,15 @@ public final class SearchEngine: Engine {
   }
 
   /// An engine over the places.
-  /// - Parameter arguments: the argument domain, as `ArgumentDomain.parse` gives it.
-  public init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
+  /// - Parameters:
+  ///   - arguments: the argument domain, as `ArgumentDomain.parse` gives it.
+  ///   - refusesShadowed: whether a change of a key that an argument sets is refused, because it would not be
+  ///     what is read next (a mount); else it is stored (NSUserDefaults).
+  public init(
+    places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true
+  ) {
     self.places = places
+    self.refusesShadowed = refusesShadowed
     _ = self.arguments.set(arguments, for: .global)
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
@@ -112,6 +121,12 @@ extension SearchEngine {
           else { continue }
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
+      }
+      for location in changeset.invalidated {
+        for (name, weak) in readers
+        where name == location.domain || location.domain == .global
+          || suites[name]?.contains(location.domain) == true
+        { weak.reader?.forget() }
       }
     }
   }
@@ -271,8 +286,9 @@ extension SearchEngine {
   private func refuseForVolatile(_ intent: Intent) throws(EngineError) {
     switch intent {
     case .set(let key, let domain, _, _), .describe(let key, let domain, _),
-      .remove(let key, let domain), .splice(let key, let domain, _):
-      guard arguments.find(key, in: .global) != nil else { return }
+      .remove(let key, let domain), .splice(let key, let domain, _),
+      .setOwn(let key, let domain, _, _), .removeOwn(let key, let domain):
+      guard refusesShadowed, arguments.find(key, in: .global) != nil else { return }
       for location in [Location(.managed, domain), Location(.managed, .global)]
       where try places.find(key, at: location) != nil { return }
       throw EngineError(

@@ -174,7 +174,7 @@ final class Connection: Sendable {
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
     case .find(_, let location) where server.places.isLoaded(location):
       answer(number, Self.answer(request, server.places))
-    case .load, .find, .domains, .modified:
+    case .load, .loadAll, .find, .domains, .modified:
       errands.put { [self] places in answer(number, Self.answer(request, places)) }
     case .synchronize(let mounts):
       errands.synchronize { [self] failure in
@@ -254,6 +254,9 @@ final class Connection: Sendable {
       case .load(let location):
         let (domain, version) = try places.snapshot(of: location)
         return .snapshot(domain.contents, version: version)
+      case .loadAll(let locations):
+        let (domains, version) = try places.versionedSnapshots(of: locations)
+        return .snapshots(domains.map(\.contents), version: version)
       case .find(let key, let location): return .found(try places.find(key, at: location))
       case .domains(let place): return .domains(try places.domains(in: place))
       case .modified(let location): return .time(try places.modified(location))

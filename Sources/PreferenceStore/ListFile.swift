@@ -78,6 +78,10 @@ struct ListFile {
       throw .system(error)
     }
     guard isRegular else { throw .format("\(path): not a regular file") }
+    // What `touch` or `: >` leaves: a list without keys.
+    if bytes.isEmpty {
+      return Contents(values: [:], format: .binary, identity: FileIdentity(status))
+    }
     let document: (value: Value, format: Format)
     do {
       document = try Document.read(bytes)

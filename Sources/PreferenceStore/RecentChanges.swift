@@ -42,6 +42,30 @@ struct RecentChanges: Sendable {
     entries[key]?.contains { $0.isRecent(now) && $0.value == value } ?? false
   }
 
+  /// Whether the keys are, all of them at one moment of the last seconds, as they are in the list: somebody has
+  /// put a whole earlier state back.
+  /// - Parameters:
+  ///   - differing: the keys that the list has otherwise than we have them now.
+  ///   - list: what it has.
+  ///   - present: what we have now.
+  func isEarlierState(
+    _ differing: Set<Key>, _ list: (Key) -> Value?, present: (Key) -> Value?, now: Instant = .now
+  ) -> Bool {
+    guard differing.allSatisfy({ undoes($0, list($0), now: now) }) else { return false }
+    let times = Set(entries.values.joined().map(\.time)).sorted()
+    guard times.count * entries.count <= Self.mostComparisons else { return false }
+    return times.contains { time in
+      entries.allSatisfy { key, history in
+        // What the key was before its first change since then; else it is what it is now.
+        let first = history.first { $0.time >= time }
+        return list(key) == (first.map(\.value) ?? present(key))
+      }
+    }
+  }
+
+  /// More are not made: the list then counts as a stale copy.
+  private static let mostComparisons = 1 << 20
+
   /// The key's value is somebody else's now.
   mutating func forget(_ key: Key) { bytes -= entries.removeValue(forKey: key)?.bytes ?? 0 }
 

@@ -21,6 +21,7 @@ extension Store {
     } else {
       for location in Set(items.map(\.location)) { try prepare(location) }
     }
+    let created = newDomains(items)
     return try state.withLock { state throws(EngineError) in
       let steps = try state.effective(items)
       guard !steps.isEmpty else { return (Changeset(), false) }
@@ -33,13 +34,29 @@ extension Store {
       }
       for (location, size) in sizes { state.domains[location]?.size = size }
       let isFirst = state.publish(changeset, sequence: sequence)
-      changeset.version = state.announce(
-        Publication(
-          changeset, hadKey: steps.map { $0.old != nil }, author: author,
-          origin: origin))
+      var publication = Publication(
+        changeset, hadKey: steps.map { $0.old != nil }, author: author, origin: origin)
+      for location in created {
+        publication.add(Changeset.Item(location, .createDomain), hadKey: false)
+      }
+      changeset.version = state.announce(publication)
       if let origin { state.requests.note(origin, changeset, sequence) }
       return (changeset, isFirst)
     }
+  }
+
+  /// The locations whose domains come with their first key, and are in no other place: observers hear of the
+  /// domain too.
+  private func newDomains(_ items: [Changeset.Item]) -> Set<Location> {
+    var created: Set<Location> = []
+    for item in items {
+      guard case .set = item.edit,
+        state.withLock({ $0.domains[item.location]?.snapshot.exists }) != true
+      else { continue }
+      let others = SearchList.persistentPlaces.map { Location($0, item.location.domain) }
+      if others.allSatisfy({ (try? exists($0)) == false }) { created.insert(item.location) }
+    }
+    return created
   }
 
   /// What a client's request changed, where it has been carried out; nil: it has not.

@@ -22,7 +22,7 @@ extension Store {
       log("\(error)")
       state.withLock { state in
         state.domains[location]?.failure = error
-        state.announce(described(location, known))
+        state.announce(invalidation(location))
       }
       return
     }
@@ -46,13 +46,9 @@ extension Store {
     _ = state.withLock { $0.announce(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }
 
-  /// Readers get an error from now on, or no longer: what others know of the keys is no longer true.
-  private func described(_ location: Location, _ known: Domain) -> Publication {
-    let items = known.snapshot.keys.map {
-      Changeset.Item(location, .describe($0, Description()))
-    }
-    return Publication(
-      Changeset(items, time: .now), hadKey: Array(repeating: true, count: items.count))
+  /// The list became unreadable, or readable again: cached copies of it are invalid.
+  private func invalidation(_ location: Location) -> Publication {
+    Publication(Changeset(invalidating: location))
   }
 
   private func take(
@@ -76,10 +72,7 @@ extension Store {
     if let failure { log("\(location.domain): a stale copy undoes changes, because \(failure)") }
     guard known.failure?.reason == .unreadable else { return }
     log("\(location.domain): the list can be read again")
-    state.withLock { state in
-      guard let domain = state.domains[location] else { return }
-      state.announce(described(location, domain))
-    }
+    _ = state.withLock { $0.announce(invalidation(location)) }
   }
 
   /// A list as somebody else left it.
@@ -96,7 +89,7 @@ extension Store {
     let old = known.snapshot
     state.withLock { $0.domains[location] = nil }
     guard let new = try? snapshot(of: location) else {
-      _ = state.withLock { $0.announce(described(location, known)) }
+      _ = state.withLock { $0.announce(invalidation(location)) }
       return
     }
     var change = Publication(Changeset(time: .now))
@@ -115,11 +108,7 @@ extension Store.State {
   ) -> SystemError? {
     guard var domain = domains.removeValue(forKey: location) else { return nil }
     let old = domain.snapshot
-    // A list that was removed is no stale copy.
-    let ours: Set<Key> = outside.differing.filter {
-      outside.list != nil && !old.isChanged($0)
-        && domain.recent.undoes($0, outside.base.values[$0])
-    }
+    let ours = Self.undone(outside, domain)
     domain.snapshot.replaceBase(outside.base)
     domain.identity = outside.list?.identity
     domain.size = Int(outside.list?.identity.size ?? 0)
@@ -133,6 +122,19 @@ extension Store.State {
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
     announce(change(outside, old, ours, location))
     return failure
+  }
+
+  /// The keys that a stale copy has as they were before our changes of the last seconds. A copy is stale
+  /// where its writer has changed something in it; a list that is, as a whole, an earlier state of ours was
+  /// put back, and counts as it is, like one that was removed.
+  private static func undone(_ outside: Store.Outside, _ domain: Store.Domain) -> Set<Key> {
+    let (list, old) = (outside.base.values, domain.snapshot)
+    let saved = outside.differing.filter { !old.isChanged($0) }
+    guard outside.list != nil,
+      !domain.recent.isEarlierState(
+        saved, { list[$0] }, present: { old.isChanged($0) ? list[$0] : old[$0] })
+    else { return [] }
+    return saved.filter { domain.recent.undoes($0, list[$0]) }
   }
 
   private mutating func restore(

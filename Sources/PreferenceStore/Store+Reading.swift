@@ -36,6 +36,20 @@ extension Store {
     }
   }
 
+  /// The locations as they are at one moment, and the number of the last change that is in them.
+  public func versionedSnapshots(
+    of locations: [Location]
+  ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
+    while true {
+      for location in locations { _ = try snapshot(of: location) }
+      let found = state.withLock { state -> ([DomainSnapshot], UInt64)? in
+        let all = locations.compactMap { state.domains[$0]?.snapshot }
+        return all.count == locations.count ? (all, state.version) : nil
+      }
+      if let found { return found }
+    }
+  }
+
   /// Lets go of what was kept for some seconds after a change: what keys were before it.
   /// - Returns: when there is more to let go of; nil: not before the next change.
   public func forgetOld(_ now: Instant) -> Instant? {

@@ -62,6 +62,10 @@ final class Node {
   var changed: Timestamp?
   /// A directory's entries in the order of their cookies, until one changes.
   var listing: [ListingItem]?
+  /// The value that the kernel was told of last: what a file whose key is removed elsewhere goes on showing.
+  var lastShown: StoredValue?
+  /// The type that a tool has asked for while there was no text yet: the first text is of that type.
+  var wantedKind: Kind?
   /// A value's text, while it is in the cache.
   var cachedText: (modified: Timestamp, location: Location, text: [UInt8])?
 

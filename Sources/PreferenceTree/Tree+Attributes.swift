@@ -37,6 +37,7 @@ extension Tree {
         modified: node.modified)
     case .key(let path):
       guard let resolution = try resolve(path) else { throw .missing }
+      node.lastShown = resolution.stored
       let size =
         node.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: node).count
       // Text that the engine does not have yet is news too.

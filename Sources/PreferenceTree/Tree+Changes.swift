@@ -25,10 +25,24 @@ extension Tree {
       dropEntry(NodeID.root, item.location.domain.key)
     }
     propagate(notice.changeset, known: [], addsEntries: true)
+    for location in notice.changeset.invalidated {
+      invalidate(location.domain, at: notice.changeset.time)
+    }
     for item in notice.changeset.items {
       if case .removeDomain = item.edit { domainRemoved(item.location.domain) }
     }
     announce(notice)
+  }
+
+  /// A list of the domain cannot be read any more, or can again: so can its keys, those that were answered
+  /// as missing among them, and what others inherit from them.
+  private func invalidate(_ domain: DomainName, at time: Timestamp) {
+    for domain in domain == .global ? table.domains : [domain] {
+      entriesChanged(domain, at: time)
+      for path in table.paths(in: domain) { refresh(path) }
+      guard let directory = table[domain] else { continue }
+      for key in answered.forget(domain) { dropEntry(directory.id, key) }
+    }
   }
 
   /// A directory that is gone is another when it comes back, and so are the files in it.
@@ -102,13 +116,17 @@ extension Tree {
   ///   in the text that the file shows.
   private func refresh(_ path: KeyPath, _ version: UInt64 = .max) {
     guard let parent = table[path.domain] else { return }
-    let isThere = (try? engine.resolve(path.key, in: path.domain)) != nil
+    let found = (try? engine.resolve(path.key, in: path.domain)) ?? nil
     if let node = table[path] {
-      let text = node.editor?.text ?? node.cachedText?.text ?? []
+      let text = lastText(node)
       dropCache(node)
       if version > node.committedVersion { node.editor = nil }
-      if isThere {
-        effects += [.dropAttributes(node.id), .dropContents(node.id)]
+      if let found {
+        effects.append(.dropAttributes(node.id))
+        // The kernel drops its pages when it sees another time. A notification sent later would make it
+        // ignore the attributes that it is asking for, and cut a text at its old length.
+        if node.lastShown?.modified == found.modified { effects.append(.dropContents(node.id)) }
+        node.lastShown = found.stored
         if !answered.note(path) { dropEntry(parent.id, path.key) }
         return
       }
@@ -119,6 +137,13 @@ extension Tree {
     }
     answered.forget(path)
     dropEntry(parent.id, path.key)
+  }
+
+  /// What the file showed last.
+  private func lastText(_ node: Node) -> [UInt8] {
+    if let text = node.editor?.text ?? node.cachedText?.text { return text }
+    guard let stored = node.lastShown else { return [] }
+    return stored.text ?? ValueText.canonical(stored.value, style: options.style)
   }
 
   /// A file that somebody may watch although the domain does not list it.

@@ -29,7 +29,9 @@ extension Tree {
       exclusively: flags.exclusively, readsToo: flags.readsToo)
     if isScratchName(text, in: directory, making) {
       let path = ScratchPath(parent: directory, name: text)
-      return (try entry(try addScratch(path, .file([]), mode: nil)), .none)
+      let node = try addScratch(path, .file([]), mode: nil)
+      watchScratch(node, text, now: now)
+      return (try entry(node), .none)
     }
     return try createKey(try newPath(parent, name), now: now)
   }
@@ -156,7 +158,8 @@ extension Tree {
     _ parent: NodeID, _ name: [UInt8], now: Instant
   ) throws(TreeError) -> Entry {
     switch try node(parent).subject {
-    case .root: break
+    case .root:
+      if let entry = try makeRootScratch(name, now: now) { return entry }
     default:
       if engine.isReadOnly { throw .readOnly }
       return try makeScratchDirectory(parent, try validated(name), now: now)
@@ -167,6 +170,16 @@ extension Tree {
     let node = table.node(of: domain)
     node.modified = changeset.time
     return try entry(node)
+  }
+
+  /// A directory of a tool's at the root; nil where the name is not one of those.
+  private func makeRootScratch(_ name: [UInt8], now: Instant) throws(TreeError) -> Entry? {
+    let name = try validated(name)
+    guard ScratchName.isRootDirectory(name) else { return nil }
+    if engine.isReadOnly { throw .readOnly }
+    let path = ScratchPath(parent: .root, name: name)
+    if table[path] != nil { throw .exists }
+    return try entry(try addScratch(path, .directory, mode: 0o700))
   }
 
   private func newDomain(_ name: [UInt8]) throws(TreeError) -> DomainName {
@@ -183,6 +196,9 @@ extension Tree {
     if engine.isReadOnly { throw .readOnly }
     guard case .root = try node(parent).subject else {
       return try removeScratchDirectory(parent, name, now: now)
+    }
+    if let node = table[ScratchPath(parent: .root, name: name)] {
+      return try removeScratchDirectory(node, name)
     }
     guard let domain = try domain(named: name) else { throw .missing }
     endHolds(of: domain)

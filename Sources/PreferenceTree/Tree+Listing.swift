@@ -36,7 +36,7 @@ extension Tree {
       return sorted(
         domains.map { domain in
           item(NameCodec.encode(domain.key), inode: table.inode(of: domain), type: .directory)
-        })
+        } + scratchItems(.root))
     case .domain(let domain):
       return sorted(
         try listedKeys(domain).map { key in

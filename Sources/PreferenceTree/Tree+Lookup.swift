@@ -60,7 +60,10 @@ extension Tree {
   private func lookupDomain(_ name: String) throws(TreeError) -> LookupResult {
     guard let domain = try domain(named: name),
       try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) })
-    else { return .missing(isRemembered: true) }
+    else {
+      return try lookupScratch(ScratchPath(parent: .root, name: name))
+        ?? .missing(isRemembered: true)
+    }
     return .found(try entry(directory(domain)))
   }
 

@@ -156,7 +156,7 @@ extension Tree {
   }
 
   /// rename(2) of a scratch file over a key, or to a key's new name: sets it, in one step.
-  private func setKey(_ path: KeyPath, from node: Node, now: Instant) throws(TreeError) {
+  func setKey(_ path: KeyPath, from node: Node, now: Instant) throws(TreeError) {
     guard case .scratch(let old) = node.subject, let text = node.scratch?.text else {
       throw refused(.refused("\(path.domain) \(path.key): only a file can become a key"))
     }
@@ -166,7 +166,10 @@ extension Tree {
     let isLate =
       text.isEmpty && moved == nil && existing?.isReadOnly == false
       && existing.map { ![.string, .data].contains($0.value.kind) } == true
-    var intents = isLate ? [] : [try setting(path, to: text, existing: existing, from: moved)]
+    let wanted = node.scratch?.wantedKind
+    var intents =
+      isLate
+      ? [] : [try setting(path, to: text, existing: existing, from: moved, wanted: wanted)]
     let description = Description(
       mode: node.scratch?.mode,
       modified: node.scratch?.hasOwnTime == true ? node.modified : nil)
@@ -180,6 +183,7 @@ extension Tree {
     table.become(node, path)
     node.changed = .now
     if isLate { node.editorMemory = TextEditor.Memory(startsEmpty: true) }
+    if text.isEmpty { node.wantedKind = wanted }
     directoryChanged(old.parent)
     propagate(changeset, known: [path], addsEntries: true)
     entriesChanged(path.domain, at: .now)
@@ -201,15 +205,21 @@ extension Tree {
 
   /// The intent that sets a key to a text: of the type that it has or had a moment ago; a new
   /// one's type follows from the text. EPERM, never EINVAL, where the text is none of the type.
-  /// - Parameter moved: the key that the file was a moment ago; its type goes along to a new name.
+  /// - Parameters:
+  ///   - moved: the key that the file was a moment ago; its type goes along to a new name.
+  ///   - wanted: the type that a tool has asked for; it counts where the text is a value of it.
   func setting(
-    _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil
+    _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil,
+    wanted: Kind? = nil
   ) throws(TreeError) -> Intent {
     guard text.count <= TextEditor.largest else {
       throw refused(
         .tooLarge("\(path.domain) \(path.key): a value's text is at most 16 MiB"))
     }
     if let existing { try requireWritable(existing, "\(path.domain) \(path.key)") }
+    if let wanted, let value = Recogniser.value(of: text, kind: wanted) {
+      return .set(path.key, path.domain, value, written(text, value))
+    }
     let template = options.style == .json ? existing?.value : nil
     let kind =
       existing?.value.kind ?? moved.flatMap { removals[$0]?.kind } ?? removals[path]?.kind

@@ -16,7 +16,11 @@ extension Tree {
     if engine.isReadOnly { throw .readOnly }
     let (oldText, newText) = (try validated(oldName), try validated(newName))
     switch (try node(oldParent).subject, try node(newParent).subject) {
-    case (.root, .root): return try renameDomain(oldText, to: newText, mode)
+    case (.root, .root):
+      if let node = table[ScratchPath(parent: .root, name: oldText)] {
+        return try renameRootScratch(node, to: newText)
+      }
+      return try renameDomain(oldText, to: newText, mode)
     case (.root, _), (_, .root):
       throw refused(.refused("a key stays a key in a domain, and a domain a directory at the root"))
     default: break
@@ -37,6 +41,15 @@ extension Tree {
         try replace(old, try newPath(newParent, newName), mode, now: now)
       }
     }
+  }
+
+  private func renameRootScratch(_ node: Node, to name: String) throws(TreeError) {
+    let path = ScratchPath(parent: .root, name: name)
+    guard ScratchName.isRootDirectory(name), table[path] == nil else {
+      throw refused(.refused("\(name): a tool's temporary directory does not become a domain"))
+    }
+    table.move(node, to: path)
+    rootChanged(at: .now)
   }
 
   private func isMoveAway(

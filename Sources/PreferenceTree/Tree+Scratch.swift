@@ -75,6 +75,7 @@ extension Tree {
   /// The entries of the directory are others now.
   func directoryChanged(_ parent: ScratchPath.Parent) {
     switch parent {
+    case .root: rootChanged(at: .now)
     case .domain(let domain): entriesChanged(domain, at: .now)
     case .directory(let id):
       guard let node = table[id] else { return }
@@ -203,12 +204,37 @@ extension Tree {
     switch try find(parent, name, now: now) {
     case .nothing: throw .missing
     case .key: throw .notDirectory
-    case .scratch(let node):
-      guard node.type == .directory else { throw .notDirectory }
-      guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
-        throw .notEmpty("\(name): it has files")
+    case .scratch(let node): try removeScratchDirectory(node, name)
+    }
+  }
+
+  func removeScratchDirectory(_ node: Node, _ name: String) throws(TreeError) {
+    guard node.type == .directory else { throw .notDirectory }
+    guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
+      throw .notEmpty("\(name): it has files")
+    }
+    removeScratch(node)
+  }
+
+  /// A file that a person may take for a key is named in the log where it is still a temporary one after a
+  /// moment.
+  func watchScratch(_ node: Node, _ name: String, now: Instant) {
+    guard case .key = NameCodec.decode(name) else { return }
+    let end = now.advanced(milliseconds: 2000)
+    watchedScratch[node.id] = end
+    wake(at: end)
+  }
+
+  func reportScratch(now: Instant) {
+    for (id, end) in watchedScratch where end <= now {
+      watchedScratch[id] = nil
+      guard let node = table[id], case .scratch = node.subject, node.scratch?.movedFrom == nil
+      else {
+        continue
       }
-      removeScratch(node)
+      log(
+        "\(subjectText(node)): a temporary file by its name; it is no preference and is lost with the "
+          + "mount, unless it is renamed or user.prefs.type is set on it")
     }
   }
 

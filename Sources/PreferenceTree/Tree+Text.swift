@@ -186,7 +186,8 @@ extension Tree {
       infers
       ? Judge(preferred: node.creation?.preferred)
       : Judge(
-        kind: resolution.kind, template: options.style == .json ? resolution.value : nil,
+        kind: node.wantedKind ?? resolution.kind,
+        template: options.style == .json ? resolution.value : nil,
         shown: isPlain ? nil : resolution.value)
     let text = text(resolution, of: node)
     let committed = resolution.stored.byteCount.map {
@@ -255,6 +256,7 @@ extension Tree {
   ) throws(TreeError) {
     guard case .key(let path) = node.subject else { return }
     let set = Intent.set(path.key, path.domain, value, written(text, value))
+    if value.kind == node.wantedKind { node.wantedKind = nil }
     try commit(set, isComputed: editor.isComputed, path, node)
   }
 

@@ -25,7 +25,8 @@ extension Tree {
     }
     endRemovals { $1.until <= now }
     let editors = edited.map { id, end in table[id]?.editor?.deadline ?? end }
-    nextDeadline = (editors + removals.values.map(\.until)).min()
+    reportScratch(now: now)
+    nextDeadline = (editors + removals.values.map(\.until) + watchedScratch.values).min()
   }
 
   /// Ends what the filter says, oldest first: a rotation of backups ends in its own order.

@@ -24,6 +24,8 @@ public final class Tree {
   var edited: [NodeID: Instant] = [:]
   /// Keys removed within the last second.
   var removals: [KeyPath: Removal] = [:]
+  /// Scratch files that are still to be looked at, and when.
+  var watchedScratch: [NodeID: Instant] = [:]
   /// Which names were answered as missing or inherited, and where.
   var answered = AnsweredNames()
   /// When `tick` must be called next, at the latest; nil: not before the next request.

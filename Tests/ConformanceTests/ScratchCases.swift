@@ -304,10 +304,10 @@ enum ScratchCases {
     try temporary(files, "d/.empty", "")
     expectRefused(EPERM) { try files.rename("d/.empty", "d/Forced", flags: 0) }
     #expect(try files.get("d/Forced") == "7\n")
-    try files.makeDirectory("d/.full")
-    try temporary(files, "d/.full/x", "x")
-    try files.makeDirectory("d/.other")
-    expectRefused(ENOTEMPTY) { try files.rename("d/.other", "d/.full", flags: 0) }
+    try files.makeDirectory("d/full.lock")
+    try temporary(files, "d/full.lock/x", "x")
+    try files.makeDirectory("d/other.lock")
+    expectRefused(ENOTEMPTY) { try files.rename("d/other.lock", "d/full.lock", flags: 0) }
   }
 
   private static func domainSwap(_ files: any TestFiles) throws {

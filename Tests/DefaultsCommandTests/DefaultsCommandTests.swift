@@ -297,6 +297,69 @@ import Testing
     }
   }
 
+  @Test("a plain write and delete change the user's list and the host's in one step")
+  func bothLists() throws {
+    try withSandbox { sandbox in
+      let session = """
+        defaults -currentHost write d K host; defaults write d K plain; defaults read d K
+        defaults -currentHost read d K; defaults read $C/d K
+        defaults delete d K; defaults read d 2>&1 | grep -c exist
+        """
+      #expect(Self.run(session, sandbox) == "plain\nplain\nplain\n1\n[0]\n")
+    }
+  }
+
+  @Test("a domain is read at one moment, whatever is written to it meanwhile")
+  func moment() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("mkdir $M/d; for i in $(seq 300); do echo 0 > $M/d/K$i; done")
+      sandbox.shell("echo '{\"d\": {' > $C/../a; echo '{\"d\": {' > $C/../b")
+      sandbox.shell(
+        "for i in $(seq 300); do echo \"\\\"K$i\\\": 1,\" >> $C/../a; echo \"\\\"K$i\\\": 2,\" >> $C/../b; done"
+      )
+      sandbox.shell("for f in a b; do echo '\"Z\": 0}}' >> $C/../$f; done")
+      let writer = try sandbox.start(
+        "while true; do defaults apply $C/../a; defaults apply $C/../b; done")
+      defer { sandbox.end(writer) }
+      let outcome = sandbox.shell(
+        "sleep 0.3; for i in $(seq 60); do defaults read d | grep -o 'K.* = .*;' | sed 's/.*= //' | sort -u | wc -l; done | sort -u"
+      )
+      #expect(outcome.output == "1\n", "\(outcome)")
+    }
+  }
+
+  @Test("--sync, DEFAULTS_SYNC=1 and synchronize return when the list on the disk has it")
+  func synchronized() throws {
+    try withSandbox { sandbox in
+      let read =
+        "/usr/bin/python3 -c \"import plistlib; print(plistlib.load(open('$C/d.plist', 'rb'))['K'])\""
+      let session = """
+        defaults write --sync d K 1; \(read)
+        DEFAULTS_SYNC=1 defaults write d K 2; \(read)
+        defaults write d K 3; defaults synchronize d; \(read)
+        defaults write d K 4; defaults synchronize; \(read)
+        """
+      #expect(Self.run(session, sandbox) == "1\n2\n3\n4\n[0]\n")
+    }
+  }
+
+  @Test(
+    "names of lists mean their domains, an empty file is an empty list, GNUstep's global domain is one"
+  )
+  func otherStores() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("mkdir $C/../gs; : > $C/e.plist")
+      sandbox.makeList(sandbox.root + "/gs/NSGlobalDomain.plist", "dict(K='global')", format: "XML")
+      let session = """
+        defaults write x.plist K 1; defaults read x K
+        defaults write e K 2; defaults read e K; defaults synchronize
+        $PREFSFS $C/../gs $M; cat $M/NSGlobalDomain/K; ls $M; fusermount3 -u $M
+        """
+      #expect(Self.run(session, sandbox) == "1\n2\nglobal\nNSGlobalDomain\n[0]\n")
+      #expect(sandbox.evaluate(sandbox.config + "/e.plist", "d['K']") == "2")
+    }
+  }
+
   @Test("a path names a list, of the user's store, of the machine, or of any directory")
   func paths() throws {
     try withSandbox { sandbox in
@@ -305,11 +368,13 @@ import Testing
         defaults write $PREFSFS_SYSTEM_DIR/d Machine y; defaults read $PREFSFS_SYSTEM_DIR/d.plist
         mkdir $C/../other; defaults write $C/../other/d.plist There -int 1
         defaults write ~/Library/Preferences/d Home z; defaults read d Home
-        defaults write /no/such/d K x 2>&1 | head -1
+        defaults write $C/../new/deep/d K x; defaults read $C/../new/deep/d K
+        defaults write /proc/no/such/d K x 2>&1 | head -1
         """
       #expect(
         Self.run(session, sandbox)
-          == "x\n{\n    Machine = y;\n}\nz\nCould not write domain /no/such/d; exiting\n[0]\n")
+          == "x\n{\n    Machine = y;\n}\nz\nx\nCould not write domain /proc/no/such/d; exiting\n[0]\n"
+      )
       #expect(sandbox.evaluate(sandbox.root + "/other/d.plist", "d") == "{'There': 1}")
       sandbox.waitUntil("test -f $C/d.plist")
     }
@@ -401,7 +466,7 @@ import Testing
       let lines = """
         user d K: old -> new
         host d K: new -> here
-        host d K: here -> hidden
+        host d K: here -> (none)
 
         """
       #expect(sandbox.shell("grep -v ^defaults $C/../one").output == lines)

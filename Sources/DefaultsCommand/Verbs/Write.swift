@@ -8,6 +8,7 @@ enum Write {
     if arguments.count == 1 { return try replace(target, with: try arguments.take()) }
     let path = ValuePath(try arguments.take(), isPath: arguments.options.isPath)
     let form = try ValueArgument.take(&arguments)
+    try target.makeDirectory()
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }
     if case .value(let value) = form, path.entries.isEmpty {
       try target.writing { () throws(EngineError) in

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import SystemCalls
 
 /// A tool's temporary or backup file, directory or link: it lives in memory, is listed while it is
@@ -16,6 +17,8 @@ struct Scratch {
   var modified: Timestamp
   /// Whether somebody set the time.
   var hasOwnTime = false
+  /// The type that a tool has asked for: the key that the file becomes is of that type, if its text allows it.
+  var wantedKind: Kind?
   /// The key that it was a moment ago: moved away, and not made again yet. The engine still has
   /// it; when the time is over the move was meant.
   var movedFrom: KeyPath?
@@ -40,6 +43,8 @@ struct Scratch {
 /// Where a scratch file lies: in a domain, or in a scratch directory.
 struct ScratchPath: Hashable {
   enum Parent: Hashable {
+    /// Only directories, whose names are those of tools' temporary ones.
+    case root
     case domain(DomainName)
     case directory(NodeID)
   }

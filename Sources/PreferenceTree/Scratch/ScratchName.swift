@@ -10,7 +10,7 @@ enum ScratchName {
     case rename
     /// link(2) or symlink(2) with the name as the new one.
     case link
-    /// mkdir(2).
+    /// mkdir(2) in a domain.
     case directory
   }
 
@@ -20,9 +20,12 @@ enum ScratchName {
   static func isScratch(
     _ name: String, _ making: Making, isKey: (String) -> Bool
   ) -> Bool {
+    // Whoever escapes the first character means a key.
+    if name.hasPrefix("%"), case .key = NameCodec.decode(name) { return false }
+    if case .directory = making { return name.hasSuffix(".lock") || name == ".~tmp~" }
     if NameCodec.isScratchPattern(name) { return true }
     switch making {
-    case .directory: return name.hasSuffix(".lock")
+    case .directory: return false
     // Of 478 traced edits 117 made a file so, all of them temporary; no tool made a key so.
     case .file(exclusively: true, readsToo: true): return true
     case .link where isLinkName(name): return true
@@ -33,6 +36,15 @@ enum ScratchName {
       if isKey(String(name.dropLast(suffix.count))) { return true }
     }
     return stems(of: name).contains(where: isKey)
+  }
+
+  /// Whether a directory that is made at the root is a tool's, not a domain: `mktemp -d`'s, rsync's,
+  /// rdiff-backup's.
+  static func isRootDirectory(_ name: String) -> Bool {
+    if name == ".~tmp~" || name.hasPrefix("tmp.") { return true }
+    guard let mark = name.ranges(of: ".tmp.").last else { return false }
+    let number = name[mark.upperBound...]
+    return !number.isEmpty && number.utf8.allSatisfy { $0 &- 0x30 < 10 }
   }
 
   private static let suffixes = [

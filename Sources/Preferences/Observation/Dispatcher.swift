@@ -121,7 +121,10 @@ final class Dispatcher: Sendable {
       if isStarted { return }
       isStarted = true
       engine.observe(except: nil) { [weak self, author] notice in
-        self?.put(notice.changeset.items.map { Event($0, notice.author == author ? .own : .other) })
+        let changeset = notice.changeset
+        self?.put(
+          changeset.items.map { Event($0, notice.author == author ? .own : .other) }
+            + changeset.invalidated.map { Event(domain: $0.domain, maker: .other) })
       }
       do {
         let (state, engine) = (state, engine)

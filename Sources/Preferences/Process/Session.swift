@@ -31,7 +31,7 @@ final class Session: Sendable {
 
   /// A session over any places.
   init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
-    engine = SearchEngine(places: places, arguments: arguments)
+    engine = SearchEngine(places: places, arguments: arguments, refusesShadowed: false)
     dispatcher = Dispatcher(engine, author)
   }
 

@@ -1,0 +1,29 @@
+import PreferenceModel
+import PropertyList
+
+/// `synchronize`: the lists on the disk have what was set, for scripts that look at them next.
+enum Synchronize {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = arguments.isEmpty ? nil : try Target(&arguments)
+    try arguments.end()
+    do throws(EngineError) {
+      let store = try StoreView(target?.directory)
+      let locations = if let target { target.locations } else { try ownLocations(store) }
+      for location in locations {
+        try store.places.save(location)
+      }
+      try store.places.synchronize()
+    } catch {
+      throw Refusal("Could not synchronize \(target?.name ?? "the preferences"); exiting", error)
+    }
+  }
+
+  /// Every domain of the user's own places.
+  private static func ownLocations(_ store: StoreView) throws(EngineError) -> [Location] {
+    var locations: [Location] = []
+    for place in [Place.host, .user] {
+      locations += try store.places.domains(in: place).map { Location(place, $0) }
+    }
+    return locations
+  }
+}
