@@ -54,8 +54,9 @@ public final class Driver {
     do throws(SystemError) {
       mailbox = try Mailbox()
       heldReplies = HeldReplies(owner, ended: mailbox.bell)
-      notifier = try Notifier(ended: mailbox.bell, announcer: announcer) { [mailbox] version in
-        mailbox.put(settled: version)
+      notifier = try Notifier(ended: mailbox.bell, announcer: announcer) {
+        [mailbox] kind, version in
+        mailbox.put(kind, version)
       }
       synchroniser = try Synchroniser(engine: engine, owner: owner, ended: mailbox.bell)
     } catch {
@@ -200,25 +201,39 @@ public final class Driver {
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.take()
     for notice in notices { take(notice) }
-    if let settled { engine.settle(.entries, through: settled, by: author) }
+    for (kind, version) in settled { engine.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
     if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: now) }
     notifier.put(dropAttributes().rest)
   }
 
-  /// A change that others made: those who wait for this mount hear when it has dropped attributes and
-  /// entries; watchers hear of it after that.
+  /// A change that others made: those who wait for this mount hear when it has dropped attributes and pages,
+  /// and when it has dropped entries; watchers hear of it after that.
+  ///
+  /// Pages are dropped before the change is answered, because that makes the kernel ignore attributes which it
+  /// is asking for at that moment (fs/fuse/inode.c, fuse_reverse_inval_inode): whoever read just then would
+  /// get the new text cut at its old length.
   private func take(_ notice: Notice) {
     tree.changed(notice)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
-    engine.settle(.attributes, through: version, by: author)
-    notifier.put(rest.filter { !$0.isAnnouncement })
-    notifier.put(settled: version)
+    let contents = rest.filter(\.isOfContents)
+    if contents.isEmpty {
+      engine.settle(.attributes, through: version, by: author)
+    } else {
+      notifier.put(contents)
+      notifier.put(settled: .attributes, version)
+    }
+    notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
+    notifier.put(settled: .entries, version)
     notifier.put(rest.filter(\.isAnnouncement))
   }
 }
 
 extension Effect {
+  fileprivate var isOfContents: Bool {
+    if case .dropContents = self { true } else { false }
+  }
+
   fileprivate var isAnnouncement: Bool {
     if case .announce = self { true } else { false }
   }
@@ -244,7 +259,7 @@ struct SessionPointer: @unchecked Sendable {
 final class Mailbox: Sendable {
   private struct State {
     var notices: [Notice] = []
-    var settled: UInt64?
+    var settled: [Settlement: UInt64] = [:]
   }
 
   private let state = Mutex(State())
@@ -258,13 +273,13 @@ final class Mailbox: Sendable {
     bell.ring()
   }
 
-  /// The kernel has dropped entries for changes up to the version.
-  func put(settled version: UInt64) {
-    state.withLock { $0.settled = max($0.settled ?? 0, version) }
+  /// The kernel has dropped what it knew before the changes up to the version.
+  func put(_ settled: Settlement, _ version: UInt64) {
+    state.withLock { $0.settled[settled] = max($0.settled[settled] ?? 0, version) }
     bell.ring()
   }
 
-  func take() -> (notices: [Notice], settled: UInt64?) {
+  func take() -> (notices: [Notice], settled: [Settlement: UInt64]) {
     state.withLock { state in
       defer { state = State() }
       return (state.notices, state.settled)

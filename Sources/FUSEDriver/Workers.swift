@@ -18,8 +18,8 @@ import SystemCalls
 final class Notifier: Sendable {
   private enum Task {
     case effect(Effect)
-    /// Everything before it was for changes up to the version.
-    case settled(UInt64)
+    /// Everything of that kind before it was for changes up to the version.
+    case settled(Settlement, UInt64)
   }
 
   private struct State {
@@ -50,14 +50,15 @@ final class Notifier: Sendable {
   private let bell: Wakeup
   private let ended: Wakeup
   private let announcer: Announcer
-  private let settled: @Sendable (UInt64) -> Void
+  private let settled: @Sendable (Settlement, UInt64) -> Void
   private let thread = Mutex<WorkerThread?>(nil)
 
   /// - Parameters:
   ///   - ended: rung when the thread ends.
   ///   - settled: called, on the thread, when the kernel knows of the changes up to a version.
   init(
-    ended: Wakeup, announcer: Announcer, settled: @escaping @Sendable (UInt64) -> Void
+    ended: Wakeup, announcer: Announcer,
+    settled: @escaping @Sendable (Settlement, UInt64) -> Void
   ) throws(SystemError) {
     self.ended = ended
     self.announcer = announcer
@@ -100,14 +101,14 @@ final class Notifier: Sendable {
   }
 
   /// What was put before was for changes up to the version.
-  func put(settled version: UInt64) {
+  func put(settled kind: Settlement, _ version: UInt64) {
     state.withLock { state in
       var version = version
-      if case .settled(let before)? = state.waiting.last {
+      if case .settled(kind, let before)? = state.waiting.last {
         version = max(version, before)
         state.waiting.removeLast()
       }
-      state.waiting.append(.settled(version))
+      state.waiting.append(.settled(kind, version))
     }
     bell.ring()
   }
@@ -131,7 +132,7 @@ final class Notifier: Sendable {
       for task in tasks where !state.withLock({ $0.isStopping }) {
         switch task {
         case .effect(let effect): perform(effect, session)
-        case .settled(let version): settled(version)
+        case .settled(let kind, let version): settled(kind, version)
         }
       }
       if state.withLock({ $0.isStopping }) { break }

@@ -18,6 +18,9 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The global domain, whose keys every other domain inherits.
   public static let global: DomainName = "NSGlobalDomain"
 
+  /// Whether a list can have the name: a file name that is no other domain's.
+  public var canNameList: Bool { StoreLayout.isValid(self) }
+
   public static func < (left: DomainName, right: DomainName) -> Bool { left.key < right.key }
 }
 

@@ -122,10 +122,7 @@ extension Tree {
       dropCache(node)
       if version > node.committedVersion { node.editor = nil }
       if let found {
-        effects.append(.dropAttributes(node.id))
-        // The kernel drops its pages when it sees another time. A notification sent later would make it
-        // ignore the attributes that it is asking for, and cut a text at its old length.
-        if node.lastShown?.modified == found.modified { effects.append(.dropContents(node.id)) }
+        effects += [.dropAttributes(node.id), .dropContents(node.id)]
         node.lastShown = found.stored
         if !answered.note(path) { dropEntry(parent.id, path.key) }
         return
@@ -133,6 +130,7 @@ extension Tree {
       // The file is gone: who has it open keeps what it showed, which the kernel's pages may be the
       // only copy of; and a new one gets a new node.
       table.detach(node, text: text)
+      effects.append(.dropAttributes(node.id))
       table.renewInode(of: path)
     }
     answered.forget(path)

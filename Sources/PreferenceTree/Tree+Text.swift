@@ -270,6 +270,7 @@ extension Tree {
     guard let item = changeset.items.last else { return }
     node.origin = Node.Origin(location: item.location, modified: changeset.time)
     node.committedVersion = max(node.committedVersion, changeset.version)
+    node.lastShown = try resolve(path)?.stored
   }
 
   /// What must still be so for a change that was computed from the file's text.

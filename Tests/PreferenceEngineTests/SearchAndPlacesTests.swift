@@ -126,7 +126,9 @@ private let author = Author(number: 1)
       #expect(box.all.count == 1 && box.all[0].author == author)
       #expect(
         box.all[0].changeset.items == [
-          Changeset.Item(Location(.user, "d"), .set("A", 1, .canonical))
+          Changeset.Item(Location(.user, "d"), .set("A", 1, .canonical)),
+          // The domain came with it.
+          Changeset.Item(Location(.user, "d"), .createDomain),
         ])
     }
   }

@@ -1,0 +1,394 @@
+import Foundation
+import Support
+import Testing
+
+/// What other people's tools, users and accidents do to a mount, its directories and its lists.
+@Suite("Hostile surroundings") struct HostileTests {
+  @Test(
+    "times of any year, on files and on lists, end nothing", arguments: ["1700", "2300", "9999"])
+  func years(_ year: String) throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let session = """
+        cd $M/d && mkdir x.lock && touch -d \(year)-01-01 x.lock && ls -l x.lock . >/dev/null
+        touch -d \(year)-01-01 .scratch Integer && ls -l >/dev/null && cat Integer
+        touch -d \(year)-01-01 $C/other.plist && cat $M/other/Key && ls -l $M >/dev/null
+        echo 43 > Integer && cat Integer && echo fresh > .scratch && rm .scratch && rmdir x.lock
+        """
+      let outcome = sandbox.shell(session)
+      #expect(outcome.output == "42\nother\n43\n" && outcome.status == 0, "\(outcome)")
+    }
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("touch -d \(year)-01-01 $C/*.plist")
+    }) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(
+        sandbox.shell("ls -l $M/d >/dev/null; echo 5 > $M/d/Integer; cat $M/d/Integer").output
+          == "5\n")
+    }
+  }
+
+  @Test("writes and cuts at the ends of the range are refused, and nothing ends")
+  func offsets() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let program = """
+        import os, sys
+        for name in ('String', 'Data', '.scratch', 'Integer'):
+            f = os.open(sys.argv[1] + '/d/' + name, os.O_RDWR | os.O_CREAT)
+            for offset in (2**63 - 2, 2**63 - 4097, 2**62, 2**40, 2**32, 1 << 25):
+                for call in (lambda: os.pwrite(f, b'x', offset), lambda: os.ftruncate(f, offset),
+                             lambda: os.pread(f, 10, offset) and None):
+                    try: call()
+                    except OSError: pass
+        print(open(sys.argv[1] + '/d/String').read(), end='')
+        """
+      let outcome = Program.run(
+        "/usr/bin/python3", ["-c", program, sandbox.mountPoint], environment: sandbox.environment)
+      #expect(outcome.output == "hello\n", "\(outcome)")
+    }
+  }
+
+  @Test("the runtime directory is wiped: clients and mounts find the owner again, more than once")
+  func wipedRuntimeDirectory() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      for round in 1...3 {
+        sandbox.shell("rm -rf $XDG_RUNTIME_DIR/prefsfs")
+        sandbox.waitUntil("test \"$(defaults read d Integer)\" = $(cat $M/d/Integer)")
+        #expect(
+          sandbox.shell("defaults write d Integer -int \(round); cat $M/d/Integer").output
+            == "\(round)\n")
+      }
+      #expect(mount.log.contains("socket was removed"))
+      // No directory can be made any more: the state directory is the other place.
+      sandbox.shell("rm -rf $XDG_RUNTIME_DIR; touch $XDG_RUNTIME_DIR")
+      sandbox.waitUntil("test \"$(defaults read d Integer)\" = 3")
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      #expect(sandbox.shell("echo 9 > $M2/d/Integer; cat $M/d/Integer").output == "9\n")
+    }
+  }
+
+  @Test("the state directory is wiped: what is not in a list is written anew, and survives a crash")
+  func wipedStateDirectory() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let mount = try Mount(sandbox, ["-o", "writeback=3600"])
+      sandbox.shell("echo 5 > $M/d/Integer; printf 007 > $M/d/New")
+      sandbox.shell("rm -rf \(sandbox.state)/prefsfs")
+      sandbox.waitUntil("ls \(sandbox.state)/prefsfs/*/journal.*")
+      sandbox.shell("echo 6 > $M/d/Integer")
+      mount.crash()
+      let again = try Mount(sandbox)
+      defer { again.unmount() }
+      #expect(sandbox.shell("cat $M/d/Integer $M/d/New").output == "6\n007")
+    }
+  }
+
+  @Test("a lock that anybody can take on a directory of lists keeps nothing from being saved")
+  func foreignLock() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let locker = try sandbox.start("exec 9< $C; flock 9; exec sleep 60")
+      defer { sandbox.end(locker) }
+      sandbox.waitUntil("! flock -n $C true")
+      sandbox.shell("echo 5 > $M/d/Integer")
+      sandbox.waitUntil(
+        "/usr/bin/python3 -c \"import plistlib; assert plistlib.load(open('$C/d.plist', 'rb'))['Integer'] == 5\""
+      )
+      #expect(sandbox.shell("stat -c %a \(sandbox.state)/prefsfs/*/lists.lock").output == "600\n")
+    }
+  }
+
+  @Test("another process that rewrites in the same place is not waited for on the writer's thread")
+  func busyLock() throws {
+    try withMount(["-o", "writeback=0.1"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("echo 4 > $M/d/Integer; sleep 0.5")
+      let locker = try sandbox.start(
+        "exec 9< $(echo \(sandbox.state)/prefsfs/*/lists.lock); flock 9; exec sleep 60")
+      sandbox.waitUntil("! flock -n \(sandbox.state)/prefsfs/*/lists.lock true")
+      sandbox.shell("echo 5 > $M/d/Integer; sleep 0.5")
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer']") == "4")
+      // The same thread takes in what others change.
+      sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='seen')")
+      sandbox.waitUntil("test \"$(cat $M/other/Key)\" = seen")
+      sandbox.end(locker)
+      sandbox.waitUntil(
+        "/usr/bin/python3 -c \"import plistlib; assert plistlib.load(open('$C/d.plist', 'rb'))['Integer'] == 5\""
+      )
+    }
+  }
+
+  @Test("a rewrite keeps access control list, attributes and mode, and never gives more access")
+  func access() throws {
+    try withMount(
+      ["-o", "writeback=0.1"],
+      prepare: { sandbox in
+        Fixture.make(sandbox)
+        sandbox.shell(
+          "setfacl -m u:65534:r $C/d.plist; setfattr -n user.note -v kept $C/d.plist; setfacl -d -m u:65533:rw $C"
+        )
+      }
+    ) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let show = "getfacl -n -p $C/d.plist; getfattr -n user.note $C/d.plist; stat -c %a $C/d.plist"
+      let (before, inode) = (
+        sandbox.shell(show).output, sandbox.shell("stat -c %i $C/d.plist").output
+      )
+      #expect(before.contains("65534") && before.contains("kept"))
+      sandbox.shell("echo 5 > $M/d/Integer")
+      sandbox.waitUntil("test $(stat -c %i $C/d.plist) != \(inode.dropLast())")
+      #expect(sandbox.shell(show).output == before)
+      sandbox.shell("setfacl -k $C")
+    }
+  }
+
+  @Test("an edit of the same size with the old time is seen")
+  func sameSizeAndTime() throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.makeList(sandbox.config + "/s.plist", "dict(K='one')", format: "XML")
+    }) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M/s/K").output == "one\n")
+      sandbox.shell(
+        "cp -p $C/s.plist $C/../ref; sed s/one/two/ $C/s.plist > $C/../new; cp $C/../new $C/s.plist; touch -r $C/../ref $C/s.plist"
+      )
+      sandbox.waitUntil("test \"$(cat $M/s/K)\" = two")
+    }
+  }
+
+  @Test(
+    "a list that is a directory, a pipe or a device is an error of its domain",
+    arguments: [
+      "mkdir", "mkfifo", "ln -s /dev/null",
+    ])
+  func noFile(_ command: String) throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("\(command) $C/odd.plist")
+    }) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let files = MountedFiles(mount.path(""))
+      expectRefused(EIO) { _ = try files.get("odd/Key") }
+      expectRefused(EIO) { try files.put("odd/Key", "x") }
+      #expect(sandbox.shell("cat $M/d/Integer; ls $M | grep -c odd").output == "42\n1\n")
+    }
+  }
+
+  @Test("names of keys forge no lines of the log")
+  func forgedLines() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell(
+        "echo 5 > \"$M/d/K%0Aprefsfs: forged%1B[2J\"; echo x > \"$M/d/K%0Aprefsfs: forged%1B[2J\"")
+      #expect(mount.log.contains("forged"))
+      #expect(!mount.log.split(separator: "\n").contains { $0.hasPrefix("prefsfs: forged") })
+      #expect(!mount.log.contains("\u{1B}"))
+    }
+  }
+
+  @Test("standard error that is full, or gone, neither hangs nor ends a mount in the foreground")
+  func standardError() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let script = """
+        mkfifo $C/../pipe; sleep 100 < $C/../pipe & R=$!
+        $PREFSFS -f $M 2> $C/../pipe & P=$!
+        until mountpoint -q $M; do sleep 0.01; done
+        for i in $(seq 3000); do echo bad > $M/d/Integer; done 2> /dev/null
+        cat $M/d/Integer; kill -9 $R; wait $R 2> /dev/null
+        for i in 1 2 3; do echo bad > $M/d/Integer; done 2> /dev/null
+        cat $M/d/Integer; fusermount3 -u $M; wait $P; echo $?
+        """
+      #expect(sandbox.shell(script).output == "42\n42\n0\n")
+    }
+  }
+
+  @Test("without an inotify instance lists are looked at every 2 s")
+  func noInotify() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let limit = "/proc/sys/fs/inotify/max_user_instances"
+      let before = try String(contentsOfFile: limit, encoding: .utf8)
+      sandbox.shell("echo 0 > \(limit)")
+      defer { sandbox.shell("echo \(before.dropLast()) > \(limit)") }
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      #expect(sandbox.shell("cat $M/d/Integer").output == "42\n")
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(Integer=43)")
+      sandbox.waitUntil("test \"$(cat $M/d/Integer)\" = 43")
+      #expect(mount.log.contains("every 2 s"))
+    }
+  }
+
+  @Test("the mount point's parent is renamed, and the mount still ends cleanly")
+  func renamedParent() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("mkdir -p $C/../parent/point")
+      let mount = try Mount(sandbox, at: sandbox.root + "/parent/point")
+      sandbox.shell("mv $C/../parent $C/../moved")
+      #expect(mount.end(with: SIGTERM) == 0)
+      #expect(!MountTable.isMounted(sandbox.root + "/moved/point"))
+      #expect(sandbox.shell("ls $C/../moved/point").status == 0)
+    }
+  }
+
+  @Test(
+    "a full state disk: what is there can be read, and the journal that fills it goes into the lists"
+  )
+  func fullStateDisk() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let disk = sandbox.root + "/disk"
+      sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=1m none \(disk)")
+      defer { sandbox.shell("umount -l \(disk)") }
+      let environment = "export XDG_STATE_HOME=\(disk); "
+      sandbox.shell(
+        environment
+          + "$PREFSFS -f -o writeback=3600 $M & until mountpoint -q $M; do sleep 0.01; done; "
+          + "head -c 300000 /dev/urandom > $M/d/Data; echo 5 > $M/d/Integer; kill -9 $!; fusermount3 -u -z $M"
+      )
+      sandbox.shell("cat /dev/zero > \(disk)/full")
+      #expect(sandbox.shell("df --output=avail \(disk) | tail -1 | tr -d ' '").output == "0\n")
+      let session =
+        environment + """
+          $PREFSFS $M && cat $M/d/Integer $M/other/Key
+          for i in $(seq 50); do cmp -s $M/d/Data \(disk)/none; sleep 0.1; ls \(disk)/prefsfs/*/journal.* > /dev/null 2>&1 || break; done
+          echo 6 > $M/d/Integer; cat $M/d/Integer; fusermount3 -u $M
+          """
+      let outcome = sandbox.shell(session)
+      #expect(outcome.output == "5\nother\n6\n", "\(outcome)")
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "len(d['Data'])") == "300000")
+    }
+  }
+
+  @Test("one kill -9 leaves no journal files behind for ever")
+  func journalFiles() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("$PROBE set d K 1; kill -9 $(cat \(sandbox.state)/prefsfs/*/lock)")
+      for _ in 0..<3 {
+        #expect(sandbox.shell("$PROBE get d K").output == "1\n")
+        sandbox.shell("kill $(cat \(sandbox.state)/prefsfs/*/lock); sleep 0.3")
+      }
+      sandbox.shell("$PREFSD --idle 20")
+      sandbox.waitUntil("sleep 2.2; ! ls \(sandbox.state)/prefsfs/*/journal.*")
+    }
+  }
+
+  @Test("prefsd sleeps while nobody asks, and has nothing of its first caller's")
+  func idleOwner() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell(
+        "cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 $PROBE get d Integer")
+      let pid = sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output
+      let switches =
+        "sleep 0.5; cat /proc/\(pid)/task/*/status | grep voluntary | awk '{s += $2} END {print s}'"
+      let before = sandbox.shell(switches).output
+      sleep(2)
+      #expect(sandbox.shell(switches).output == before)
+      #expect(
+        sandbox.shell("grep 'Max file size' /proc/\(pid)/limits | awk '{print $4}'").output
+          == "unlimited\n")
+      #expect(sandbox.shell("readlink /proc/\(pid)/cwd").output == "/\n")
+      #expect(sandbox.shell("awk '{print $19}' /proc/\(pid)/stat").output == "0\n")
+      #expect(sandbox.shell("kill \(pid)").status == 0)
+      sandbox.waitUntil("! grep -q 'State:.[RS]' /proc/$(echo \(pid))/status")
+    }
+  }
+
+  @Test("a file that is open is what it was when its key is removed elsewhere")
+  func removedElsewhere() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let script = """
+        exec 5< $M/d/String 6< $M/d/Real; stat -L -c %s /dev/fd/5 > /dev/null
+        defaults delete d String; defaults delete d Real
+        for i in $(seq 200); do test -e $M/d/Real || break; sleep 0.01; done
+        cat <&5; cat <&6; stat -L -c %h /dev/fd/5
+        """
+      #expect(sandbox.shell(script).output == "hello\n1.5\n0\n")
+    }
+  }
+
+  @Test("a domain that defaults makes is announced at the root")
+  func newDomain() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell("ls $M; cat $M/fresh/K")
+      let watcher = try sandbox.watch(["."], in: sandbox.mountPoint)
+      defer { kill(watcher.processIdentifier, SIGKILL) }
+      sandbox.shell("defaults write fresh K 1")
+      sandbox.waitUntil("grep -q 'CREATE,ISDIR ./fresh' $C/../events")
+      #expect(sandbox.shell("cat $M/fresh/K").output == "1\n")
+    }
+  }
+
+  @Test("a text is never read cut at its old length through a descriptor on another mount")
+  func notCut() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      let program = """
+        import os, random, sys
+        one, two = sys.argv[1] + '/d/String', sys.argv[2] + '/d/String'
+        f = os.open(two, os.O_RDONLY)
+        bad = 0
+        for i in range(3000):
+            text = b'%06d ' % i + b'x' * random.randrange(6000) + b'\\n'
+            g = os.open(one, os.O_WRONLY | os.O_TRUNC); os.write(g, text); os.close(g)
+            if os.pread(f, 8192, 0) != text: bad += 1
+            if i % 3 == 0 and os.fstat(f).st_size != len(text): bad += 1
+        print(bad)
+        """
+      let outcome = Program.run(
+        "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
+        environment: sandbox.environment)
+      #expect(outcome.output == "0\n", "\(outcome)")
+    }
+  }
+
+  @Test("ctime moves with chmod, touch and rename, and never back; a cut moves both times at once")
+  func changeTimes() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let script = """
+        cd $M/d; n() { stat -c '%.9Z' Real; }; a=$(n); sleep 0.01; chmod 640 Real; b=$(n)
+        sleep 0.01; touch -d 2001-01-01 Real; c=$(n); sleep 0.01; mv Real R2; mv R2 Real; d=$(n)
+        [ $a \\< $b ] && [ $b \\< $c ] && [ $c \\< $d ] && echo moves
+        m=$(stat -c '%.9Y' String); sleep 0.01; exec 5> String; [ $m \\< $(stat -c '%.9Y' String) ] && echo at once
+        echo text >&5
+        """
+      #expect(sandbox.shell(script).output == "moves\nat once\n")
+    }
+  }
+
+  @Test("umask= stands in the place of the modes, so that allow_other gives what it says")
+  func masks() throws {
+    try withMount(["-o", "allow_other,umask=022"], prepare: Fixture.make) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(
+        sandbox.shell("stat -c %a $M $M/d $M/d/Integer $M/d/Forced").output
+          == "755\n755\n644\n444\n")
+      let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups sh -c"
+      sandbox.shell("chmod 755 $C/..")
+      #expect(sandbox.shell("\(nobody) \"cat $M/d/Integer\"").output == "42\n")
+      #expect(sandbox.shell("\(nobody) \"echo 5 > $M/d/Integer\"").status != 0)
+    }
+  }
+
+  @Test("what SOURCE may be, and options of other programs")
+  func commandLine() throws {
+    try withSandbox { sandbox in
+      let statuses = sandbox.shell(
+        """
+        $PREFSFS $C/none $M; echo $?; touch $C/../file; $PREFSFS $C/../file $M; echo $?
+        $PREFSFS -o max_read=100 $M; echo $?
+        """)
+      #expect(statuses.output == "5\n5\n2\n")
+      let odd = sandbox.root + "/a\\,dev,b"
+      sandbox.shell("mkdir '\(odd)'")
+      let mount = try Mount(sandbox, ["-o", "attr_timeout=1,kernel_cache,store=\(sandbox.config)"])
+      #expect(mount.log.contains("without effect here: -o attr_timeout,kernel_cache"))
+      mount.unmount()
+      sandbox.shell("$PREFSFS '\(odd)' $M")
+      let line = sandbox.shell("grep \" $M \" /proc/self/mountinfo").output
+      #expect(line.contains("nodev") && line.contains("b"), "\(line)")
+      sandbox.shell("fusermount3 -u $M")
+    }
+  }
+}

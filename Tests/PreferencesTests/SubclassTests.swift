@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+
+import class Preferences.UserDefaults
+
+/// A stand-in, as programs write them for their tests.
+private final class Recorder: UserDefaults, @unchecked Sendable {
+  // Only the test's thread uses it.
+  var objects: [String: Any] = [:]
+  var names: [String] = []
+
+  override func object(forKey defaultName: String) -> Any? { objects[defaultName] }
+
+  override func set(_ value: Any?, forKey defaultName: String) {
+    names.append(defaultName)
+    objects[defaultName] = value
+  }
+}
+
+@Suite("UserDefaults as a class") struct SubclassTests {
+  @Test("what a subclass overrides is what the typed getters and setters use")
+  func stub() {
+    let defaults = Recorder()
+    defaults.set(5, forKey: "I")
+    defaults.set(true, forKey: "B")
+    defaults.set("text", forKey: "S")
+    defaults.objects["D"] = ["k": 1.5]
+    #expect(defaults.names == ["I", "B", "S"])
+    #expect(defaults.integer(forKey: "I") == 5 && defaults.bool(forKey: "B"))
+    #expect(defaults.string(forKey: "S") == "text" && defaults.string(forKey: "None") == nil)
+    #expect(defaults.dictionary(forKey: "D") as? [String: Double] == ["k": 1.5])
+  }
+
+  @Test("equality is identity, and a description names the domain")
+  func identity() {
+    let (one, other) = (UserDefaults.inMemory(), UserDefaults.inMemory())
+    #expect(one == one && one != other)
+    #expect(Set([one, other, one]).count == 2)
+    #expect(one.description.hasPrefix("<UserDefaults "))
+  }
+
+  @Test("a suite that no list can be named after is none", arguments: ["/tmp/x", "", "a/b", ".."])
+  func names(_ name: String) { #expect(UserDefaults(suiteName: name) == nil) }
+}
