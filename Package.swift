@@ -23,6 +23,7 @@ let package = Package(
     .executable(name: "prefsfs", targets: ["prefsfs"]),
     .executable(name: "prefsd", targets: ["prefsd"]),
     .executable(name: "defaults", targets: ["defaults"]),
+    .executable(name: "plutil", targets: ["plutil"]),
     .library(name: "Preferences", targets: ["Preferences", "PropertyList"]),
   ],
   targets: [
@@ -88,6 +89,13 @@ let package = Package(
         "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
         "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
+    // 1: property lists as files, without preferences
+    .target(
+      name: "PlutilCommand", dependencies: ["ManualPage", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "plutil", dependencies: ["PlutilCommand"], swiftSettings: strict,
+      linkerSettings: startsFast),
     // 7: compose, run, exit
     .executableTarget(
       name: "prefsfs",
@@ -174,6 +182,10 @@ let package = Package(
     .testTarget(
       name: "DefaultsCommandTests",
       dependencies: ["DefaultsCommand", "PropertyList", "Support", "defaults", "prefsd"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PlutilCommandTests",
+      dependencies: ["PlutilCommand", "PropertyList", "Support", "plutil"],
       swiftSettings: strict),
     .testTarget(
       name: "PreferencesTests",

@@ -108,6 +108,25 @@ public enum Files {
     }
   }
 
+  /// Writes a file in one step: nobody finds half of it, and without room the old file stays, as do its mode and a
+  /// link to it. What is no regular file (a pipe, a device) is written to.
+  public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
+    let old = try status(name)
+    if let old, old.st_mode & S_IFMT != S_IFREG {
+      return try Descriptor(opening: name, O_WRONLY).write(bytes)
+    }
+    let path = realPath(name) ?? name
+    let temporary = "\(path).\(getpid())"
+    do throws(SystemError) {
+      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666).write(bytes)
+      if let old { _ = chmod(temporary, old.st_mode & 0o7777) }
+      try rename(temporary, to: path)
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+  }
+
   /// unlink(2); something that is not there is no error.
   public static func remove(_ path: String) throws(SystemError) {
     if systemCall("unlink", path, { unlink(path) }) != 0, Errno.current != .noSuchFile {

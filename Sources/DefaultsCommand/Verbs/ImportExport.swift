@@ -54,7 +54,7 @@ enum Export {
     let list = Value.dictionary(values)
     if path == "-" { return Output.write(xml(list.inWholeSeconds)) }
     do throws(SystemError) {
-      try ListFile.write(Document.binary(list), to: path)
+      try Files.replace(path, with: Document.binary(list))
     } catch {
       throw Refusal(message: "Could not write to \(path); exiting", detail: "\(error)")
     }
@@ -89,22 +89,4 @@ enum ListFile {
     return try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
   }
 
-  /// In one step: nobody finds half of it, and without room the old file stays, as do its mode and a link to
-  /// it. What is no regular file (a pipe, a device) is written to.
-  static func write(_ bytes: [UInt8], to name: String) throws(SystemError) {
-    let old = try Files.status(name)
-    if let old, old.st_mode & S_IFMT != S_IFREG {
-      return try Descriptor(opening: name, O_WRONLY).write(bytes)
-    }
-    let path = Files.realPath(name) ?? name
-    let temporary = "\(path).\(getpid())"
-    do throws(SystemError) {
-      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666).write(bytes)
-      if let old { _ = chmod(temporary, old.st_mode & 0o7777) }
-      try Files.rename(temporary, to: path)
-    } catch {
-      unlink(temporary)
-      throw error
-    }
-  }
 }

@@ -1,0 +1,126 @@
+import PropertyList
+
+/// Values as source code of Swift and Objective-C.
+enum Literal {
+  private static func note(_ file: String) -> String {
+    "/// Generated from \(OutputPath.name(file))\n"
+  }
+
+  /// What the constant is called: the file's name without its extension.
+  private static func name(_ file: String) -> String {
+    var name = ""
+    for character in OutputPath.stem(OutputPath.name(file)).unicodeScalars {
+      switch character.properties.generalCategory {
+      case _ where character == "-" || character == " ": name += "_"
+      case .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol, .control: continue
+      default: name.unicodeScalars.append(character)
+      }
+    }
+    return name
+  }
+
+  private static func quoted(_ text: String, escapesLines: Bool) -> String {
+    let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return "\"" + (escapesLines ? escaped.replacing("\n", with: "\\n") : escaped) + "\""
+  }
+
+  private static func container(
+    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int
+  ) -> String {
+    let indent = String(repeating: "    ", count: depth)
+    return opening + "\n" + lines.map { "\(indent)    \($0),\n" }.joined() + indent + closing
+  }
+
+  // MARK: - Swift
+
+  static func swift(_ value: Value, file: String) -> String {
+    note(file) + "let \(name(file))\(annotation(value)) = \(swift(value, depth: 0))\n"
+  }
+
+  /// A container of one type needs none.
+  private static func annotation(_ value: Value) -> String {
+    switch value {
+    case .dictionary(let pairs):
+      Set(pairs.map(\.value.typeWord)).count > 1 ? " : [String : Any]" : ""
+    case .array(let items): Set(items.map(\.typeWord)).count > 1 ? " : [Any]" : ""
+    default: ""
+    }
+  }
+
+  private static func swift(_ value: Value, depth: Int) -> String {
+    switch value {
+    case .string(let text): return quoted(text, escapesLines: true)
+    case .boolean(let flag): return flag ? "true" : "false"
+    case .integer(let number): return number.description
+    case .real(let number): return PlainText.cFormat("%f", number)
+    case .single(let number): return PlainText.cFormat("%f", Double(number))
+    case .date(let time): return "Date(timeIntervalSinceReferenceDate: \(time.seconds))"
+    case .data(let bytes):
+      let digits = bytes.map { byte in
+        "0x" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true) + ","
+      }
+      return "Data(bytes: [\(digits.joined())])"
+    case .uid(let number): return "[\"CF$UID\" : \(number)]"
+    case .array(let items):
+      return container(items.map { swift($0, depth: depth + 1) }, "[", "]", depth)
+    case .dictionary(let pairs):
+      let lines = KeyOrder.sorted(pairs).map { key, value in
+        "\(quoted(key, escapesLines: true)) : \(swift(value, depth: depth + 1))"
+      }
+      return container(lines, "[", "]", depth)
+    }
+  }
+
+  // MARK: - Objective-C
+
+  private static let refusal = Refusal(
+    "Input contains an object that cannot be represented in Obj-C literal syntax")
+  private static let visibility = "__attribute__((visibility(\"hidden\")))\n"
+
+  static func objectiveC(
+    _ value: Value, file: String, output: String
+  ) throws(Refusal) -> String {
+    let importLine =
+      output == "-" ? "" : "#import \"\(OutputPath.stem(OutputPath.name(output))).h\"\n\n"
+    let literal = try objectiveC(value, depth: 0)
+    return importLine + note(file) + visibility + declaration(value, file) + " = \(literal);\n"
+  }
+
+  static func header(_ value: Value, file: String) -> String {
+    "#import <Foundation/Foundation.h>\n\n" + note(file) + visibility + "extern "
+      + declaration(value, file) + ";\n"
+  }
+
+  private static func declaration(_ value: Value, _ file: String) -> String {
+    let type =
+      switch value.kind {
+      case .dictionary: "NSDictionary"
+      case .array: "NSArray"
+      case .string: "NSString"
+      default: "NSNumber"
+      }
+    return "\(type) * const \(name(file))"
+  }
+
+  private static func objectiveC(_ value: Value, depth: Int) throws(Refusal) -> String {
+    switch value {
+    case .string(let text): return "@" + quoted(text, escapesLines: true)
+    case .boolean(let flag): return flag ? "@YES" : "@NO"
+    case .integer(let number): return "@\(number)"
+    case .real(let number): return "@" + PlainText.cFormat("%f", number)
+    case .single(let number): return "@" + PlainText.cFormat("%f", Double(number))
+    case .array(let items):
+      var lines: [String] = []
+      for item in items { lines.append(try objectiveC(item, depth: depth + 1)) }
+      return container(lines, "@[", "]", depth)
+    case .dictionary(let pairs):
+      var lines: [String] = []
+      for (key, item) in KeyOrder.sorted(pairs) {
+        let name = "@" + quoted(key, escapesLines: true)
+        lines.append("\(name) : \(try objectiveC(item, depth: depth + 1))")
+      }
+      return container(lines, "@{", "}", depth)
+    case .date, .data, .uid: throw refusal
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Glibc
+import PropertyList
+
+/// What `-p` prints: for people, not for programs.
+enum PlainText {
+  static func text(of value: Value) -> String { text(of: value, depth: 0) }
+
+  private static func text(of value: Value, depth: Int) -> String {
+    switch value {
+    case .dictionary(let pairs):
+      let lines = KeyOrder.sorted(pairs).map { key, value in
+        "\"\(key)\" => \(text(of: value, depth: depth + 1))"
+      }
+      return container(lines, "{", "}", depth)
+    case .array(let items):
+      let lines = items.enumerated().map { "\($0) => \(text(of: $1, depth: depth + 1))" }
+      return container(lines, "[", "]", depth)
+    case .string(let text): return "\"\(text)\""
+    case .boolean(let flag): return flag ? "true" : "false"
+    case .integer(let number): return number.description
+    case .real(let number): return cFormat("%.16g", number)
+    case .single(let number): return cFormat("%.16g", Double(number))
+    case .date(let time):
+      return time.inWholeSeconds.text.dropLast().replacing("T", with: " ") + " +0000"
+    case .data(let bytes): return text(of: bytes)
+    case .uid(let number): return "<CFKeyedArchiverUID>{value = \(number)}"
+    }
+  }
+
+  private static func container(
+    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int
+  ) -> String {
+    let indent = String(repeating: "  ", count: depth)
+    return opening + "\n" + lines.map { "\(indent)  \($0)\n" }.joined() + indent + closing
+  }
+
+  /// Of more than 24 bytes the first 16 and the last 8.
+  private static func text(of bytes: [UInt8]) -> String {
+    let head = "{length = \(bytes.count), bytes = 0x"
+    guard bytes.count > 24 else { return head + hex(bytes[...]) + "}" }
+    return head + hex(bytes.prefix(16)) + " ... " + hex(bytes.suffix(8)) + "}"
+  }
+
+  private static func hex(_ bytes: ArraySlice<UInt8>) -> String {
+    bytes.map { byte in
+      let digits = String(byte, radix: 16)
+      return byte < 16 ? "0" + digits : digits
+    }.joined()
+  }
+
+  /// printf(3) of one number.
+  static func cFormat(_ format: String, _ number: Double) -> String {
+    var buffer = [CChar](repeating: 0, count: 400)
+    let count = withVaList([number]) { vsnprintf(&buffer, buffer.count, format, $0) }
+    return String(decoding: buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+extension Value {
+  /// The words of `-type` and `-expect`.
+  static let typeWords: Set<String> = [
+    "bool", "integer", "float", "string", "array", "dictionary", "date", "data", "(any)",
+  ]
+
+  /// What `-type` prints.
+  var typeWord: String {
+    switch kind {
+    case .boolean: "bool"
+    case .real: "float"
+    case .uid: "(any)"
+    case .integer, .string, .array, .dictionary, .date, .data: kind.rawValue
+    }
+  }
+
+  /// The same in messages, where macOS's command has other words.
+  var caseWord: String {
+    switch kind {
+    case .boolean: "boolean"
+    case .uid: "any"
+    default: typeWord
+    }
+  }
+}
+
+/// The order in which keys are shown: numbers by their value, letters without case, as people sort.
+enum KeyOrder {
+  static func sorted(_ pairs: ValueDictionary) -> [(key: String, value: Value)] {
+    pairs.map { (key: $0.key.string, value: $0.value) }
+      .map { (rank: rank(of: $0.key), pair: $0) }
+      .sorted { isBefore($0.rank, $0.pair.key, $1.rank, $1.pair.key) }
+      .map(\.pair)
+  }
+
+  private static let punctuation = Array(
+    "\t\n\u{B}\u{C}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$".unicodeScalars)
+
+  /// What a character, or a run of digits, counts for.
+  private struct Rank: Comparable {
+    var group: Int
+    var number: String
+
+    static func < (left: Rank, right: Rank) -> Bool {
+      if left.group != right.group { return left.group < right.group }
+      // Numbers without leading zeros: the longer one is larger.
+      return (left.number.utf8.count, left.number) < (right.number.utf8.count, right.number)
+    }
+  }
+
+  private static func rank(of text: String) -> [Rank] {
+    var ranks: [Rank] = []
+    var rest = Array(text.unicodeScalars)[...]
+    while let character = rest.first {
+      let digits = rest.prefix { ("0"..."9").contains($0) }
+      if !digits.isEmpty {
+        var number = ""
+        number.unicodeScalars.append(contentsOf: digits.drop { $0 == "0" })
+        ranks.append(Rank(group: 1000, number: number))
+        rest = rest.dropFirst(digits.count)
+        continue
+      }
+      rest.removeFirst()
+      if let place = punctuation.firstIndex(of: character) {
+        ranks.append(Rank(group: place, number: ""))
+      } else {
+        let folded = character.properties.lowercaseMapping.unicodeScalars.first ?? character
+        ranks.append(Rank(group: 2000 + Int(folded.value), number: ""))
+      }
+    }
+    return ranks
+  }
+
+  /// Of equal ones the shorter, then small letters first.
+  private static func isBefore(
+    _ left: [Rank], _ leftText: String, _ right: [Rank], _ rightText: String
+  ) -> Bool {
+    if left != right { return left.lexicographicallyPrecedes(right) }
+    let (one, other) = (leftText.utf8.count, rightText.utf8.count)
+    return one != other ? one < other : leftText > rightText
+  }
+}

@@ -1,0 +1,4 @@
+import Glibc
+import PlutilCommand
+
+exit(PlutilCommand.run(CommandLine.arguments))
