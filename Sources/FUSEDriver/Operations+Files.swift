@@ -31,7 +31,7 @@ extension Operations {
   static func addHandles(_ table: inout fuse_lowlevel_ops) {
     table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
     table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
-    table.create = { request, parent, name, _, info in
+    table.create = { request, parent, name, mode, info in
       answerWithDriver(request) { driver throws(TreeError) in
         if let entry = try driver.createdEntry(request, NodeID(rawValue: parent), bytes(name)) {
           return .created(entry, .none)
@@ -41,6 +41,7 @@ extension Operations {
         how.exclusively = flags & O_EXCL != 0
         how.truncating = flags & O_TRUNC != 0
         how.readsToo = flags & O_ACCMODE == O_RDWR
+        how.mode = mode
         let (entry, handle) = try driver.tree.create(
           NodeID(rawValue: parent), bytes(name), how, now: .now)
         return .created(entry, handle)

@@ -90,8 +90,12 @@ extension Tree {
         node.scratch?.hasOwnTime = true
         node.modified = modified
       }
-    } else if case .detached = node.subject, let modified = change.modified {
-      node.modified = modified
+    } else if let modified = change.modified {
+      switch node.subject {
+      // A directory's is kept until its entries change, or the mount ends.
+      case .root, .domain, .detached: node.modified = modified
+      case .key, .scratch: break
+      }
     }
   }
 

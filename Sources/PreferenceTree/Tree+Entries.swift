@@ -33,7 +33,8 @@ extension Tree {
       watchScratch(node, text, now: now)
       return (try entry(node), .none)
     }
-    return try createKey(try newPath(parent, name), now: now)
+    let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
+    return try createKey(try newPath(parent, name), mode: mode, now: now)
   }
 
   /// A file that came between the look-up and now; no truncation follows a CREATE.
@@ -45,12 +46,12 @@ extension Tree {
   }
 
   private func createKey(
-    _ path: KeyPath, now: Instant
+    _ path: KeyPath, mode: UInt32?, now: Instant
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let preferred = removals[path]?.kind
     let empty: [UInt8] = []
     var intents = [Intent.set(path.key, path.domain, .string(""), .exact(empty))]
-    if let mode = removals[path]?.mode {
+    if let mode = mode ?? removals[path]?.mode {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
     }
     let changeset = try apply(intents)

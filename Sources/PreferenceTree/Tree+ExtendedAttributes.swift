@@ -123,7 +123,12 @@ extension Tree {
     let keepsText = Recogniser.value(of: text, kind: kind) == value
     let written = keepsText ? self.written(text, value) : .canonical
     let wasOwn = isOwn(found, path)
-    let changeset = try apply([.set(path.key, path.domain, value, written)])
+    // As every setxattr(2) it leaves the modification time: cp -a and restic have set that before.
+    let kept = Description(modified: found.modified)
+    let changeset = try apply([
+      .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
+    ])
+    node.changed = .now
     (node.creation, node.wantedKind) = (nil, nil)
     revert(node)
     propagate(changeset, known: [path], addsEntries: !wasOwn)

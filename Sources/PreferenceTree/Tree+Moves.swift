@@ -136,8 +136,10 @@ extension Tree {
     if case .scratch(let existing) = found, existing === node { return }
     if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
     let making = ScratchName.Making.file(exclusively: false, readsToo: false)
+    // A type that a tool has set on the file says that it is a key, whatever its new name looks like.
+    let isKey = node.scratch?.wantedKind != nil && !NameCodec.isScratchPattern(name)
     if case .domain(let domain) = directory, node.type == .file,
-      !isScratchName(name, in: directory, making)
+      isKey || !isScratchName(name, in: directory, making)
     {
       let key = try newKey(name, "\(domain) \(name)")
       try setKey(KeyPath(domain: domain, key: key), from: node, now: now)

@@ -168,6 +168,9 @@ public struct CreationFlags: Sendable {
   public var truncating = false
   /// O_RDWR: with O_EXCL the file is a scratch file, whatever its name.
   public var readsToo = false
+  /// The permission bits that were asked for. They are kept where they forbid the owner to write (tar makes
+  /// files so); the usual ones are those of every key.
+  public var mode: UInt32 = 0o600
 
   /// O_CREAT alone.
   public init() {}

@@ -26,6 +26,12 @@ enum ScratchCases {
     Case("two keys moved to one name: the first is gone, the second parked", twoToOne),
     Case("a key moved on within the second keeps type, mode and time", movedOn),
     Case("refusals that change nothing", harmless),
+    Case("a type that is set before the text is the text's", typeFirst),
+    Case("a temporary file whose type is set is a key that is put back", putBack),
+    Case("a type that is set on a temporary file goes along with its rename", typeOfRenamed),
+    Case("a name with an escape is a key, whatever its end", escaped),
+    Case(
+      "directories that are no tool's are refused; tools' at the root are no domains", foreignDirectories),
     Case("a domain that takes the place of another", domainSwap),
     Case("mode and time are kept until the value changes", attributes),
     Case("mode and time come with the file that is renamed over", attributesOfRenamed),
@@ -292,6 +298,71 @@ enum ScratchCases {
     files.pass(milliseconds: 1200)
     #expect(try files.status("d/Other.old").mode == 0o644)
     #expect(try files.type("d/Other.old") == "string")
+  }
+
+  private static func typeFirst(_ files: any TestFiles) throws {
+    for (name, type, text) in [
+      ("T1", "date", "2026-11-21T07:20:00Z\n"), ("T2", "data", "8"), ("T3", "string", "8"),
+    ] {
+      let file = try files.open("d/\(name)", O_WRONLY | O_CREAT | O_EXCL)
+      try files.setAttribute("d/\(name)", "user.prefs.type", type)
+      try files.write(file, text, at: 0)
+      files.close(file)
+      #expect(try files.type("d/\(name)") == type && files.get("d/\(name)") == text, "\(name)")
+    }
+    // A conversion leaves the time, as every setxattr(2) does.
+    try files.put("d/T4", "8\n")
+    try files.setTime("d/T4", 1_000_000_000)
+    try files.setAttribute("d/T4", "user.prefs.type", "string")
+    #expect(try files.status("d/T4").modified == 1_000_000_000 && files.type("d/T4") == "string")
+  }
+
+  private static func putBack(_ files: any TestFiles) throws {
+    for name in ["String.old", "x.lock", "Real.1"] {
+      let file = try files.open("d/\(name)", O_WRONLY | O_CREAT | O_EXCL)
+      try files.write(file, "5\n", at: 0)
+      files.close(file)
+      try files.setAttribute("d/\(name)", "user.prefs.type", "string")
+      #expect(try files.type("d/\(name)") == "string", "\(name)")
+    }
+    try temporary(files, "d/.tmp2", "x")
+    try files.setAttribute("d/.tmp2", "user.prefs.type", "string")
+    #expect(try files.type("d/.tmp2") == "scratch")
+    try files.setAttribute("d/String", "user.prefs.type", "scratch")
+    #expect(try files.type("d/String") == "string")
+  }
+
+  private static func typeOfRenamed(_ files: any TestFiles) throws {
+    for (target, text, type) in [
+      ("New.bak", "8", "data"), ("Fresh", "2026-11-21T07:20:00Z\n", "date"),
+    ] {
+      try temporary(files, "d/.\(target).a1B2c3", text)
+      try files.setAttribute("d/.\(target).a1B2c3", "user.prefs.type", type)
+      try files.rename("d/.\(target).a1B2c3", "d/\(target)", flags: 0)
+      #expect(try files.type("d/\(target)") == type && files.get("d/\(target)") == text)
+    }
+  }
+
+  private static func escaped(_ files: any TestFiles) throws {
+    for name in ["%74ilde~", "%66oo.swp", "%2Ehidden"] {
+      try files.put("d/\(name)", "1\n")
+      #expect(try files.type("d/\(name)") == "integer", "\(name)")
+    }
+  }
+
+  private static func foreignDirectories(_ files: any TestFiles) throws {
+    for name in [".git", ".stfolder", "plain"] {
+      expectRefused(EPERM) { try files.makeDirectory("d/\(name)") }
+    }
+    for name in ["rdiff-backup.tmp.0", ".~tmp~", "tmp.a1B2c3D4e5"] {
+      try files.makeDirectory(name)
+      try files.put("\(name)/file", "x")
+      expectRefused(ENOTEMPTY) { try files.removeDirectory(name) }
+      try files.unlink("\(name)/file")
+      #expect(try files.names("").contains(name))
+      try files.removeDirectory(name)
+    }
+    expectRefused(EPERM) { try files.makeDirectory(".git") }
   }
 
   private static func harmless(_ files: any TestFiles) throws {
