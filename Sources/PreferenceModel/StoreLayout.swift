@@ -1,4 +1,4 @@
-/// Where each list of a store lies (SPEC section 2, "Files").
+/// Where each list of a store lies.
 public struct StoreLayout: Sendable {
   /// The user's lists: `$XDG_CONFIG_HOME`, or what `-o store=` names.
   public let userDirectory: String
