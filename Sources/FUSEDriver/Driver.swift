@@ -212,15 +212,16 @@ public final class Driver {
   ///
   /// Pages are dropped before the change is answered, because that makes the kernel ignore attributes which it
   /// is asking for at that moment (fs/fuse/inode.c, fuse_reverse_inval_inode): whoever read just then would
-  /// get the new text cut at its old length.
+  /// get the new text cut at its old length. But a mount whose own reply is held does not make others wait for
+  /// its pages: the kernel may keep one locked until that reply, which waits for those others.
   private func take(_ notice: Notice) {
     tree.changed(notice)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
     let contents = rest.filter(\.isOfContents)
-    if contents.isEmpty {
+    notifier.put(contents)
+    if contents.isEmpty || !heldReplies.areSent {
       engine.settle(.attributes, through: version, by: author)
     } else {
-      notifier.put(contents)
       notifier.put(settled: .attributes, version)
     }
     notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })

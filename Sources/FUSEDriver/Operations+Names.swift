@@ -86,6 +86,7 @@ extension Operations {
         guard mode & S_IFMT == S_IFREG else { return .error(.notPermitted) }
         var how = CreationFlags()
         how.exclusively = true
+        how.mode = mode
         let (entry, handle) = try tree.create(
           NodeID(rawValue: parent), bytes(name), how, now: .now)
         tree.release(entry.node, handle)

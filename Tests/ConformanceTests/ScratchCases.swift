@@ -31,7 +31,8 @@ enum ScratchCases {
     Case("a type that is set on a temporary file goes along with its rename", typeOfRenamed),
     Case("a name with an escape is a key, whatever its end", escaped),
     Case(
-      "directories that are no tool's are refused; tools' at the root are no domains", foreignDirectories),
+      "directories that are no tool's are refused; tools' at the root are no domains",
+      foreignDirectories),
     Case("a domain that takes the place of another", domainSwap),
     Case("mode and time are kept until the value changes", attributes),
     Case("mode and time come with the file that is renamed over", attributesOfRenamed),
