@@ -83,9 +83,10 @@ struct RecentChanges: Sendable {
 
   /// Lets go of the largest values until half of what may be kept is free.
   private mutating func shed() {
-    for (key, list) in entries.sorted(by: { $0.value.bytes > $1.value.bytes }) {
+    let sizes = entries.map { (key: $0.key, bytes: $0.value.bytes) }
+    for (key, size) in sizes.sorted(by: { $0.bytes > $1.bytes }) {
       guard bytes > Self.mostBytes / 2 else { return }
-      bytes -= list.bytes
+      bytes -= size
       entries[key] = nil
     }
   }
