@@ -183,8 +183,8 @@ public struct Owner: Sendable {
   public var user = getuid()
   /// `-o gid=`, or the group of the process.
   public var group = getgid()
-  /// `-o umask=`: what files and directories may not; it stands in the place of their own modes, as with
-  /// other file systems. nil: they have their own.
+  /// `-o umask=`: the permission bits that no file and no directory has; all others have them all, whatever
+  /// chmod(2) has set, as with other file systems. nil: each has its own mode.
   public var mask: mode_t?
 
   /// The user of the process.

@@ -28,8 +28,7 @@ enum InputFile {
   }
 
   private static func sentence(_ error: SystemError, _ path: String) -> String {
-    let name = path.split(separator: "/").last.map(String.init) ?? path
-    let file = "The file “\(name)” couldn’t be opened"
+    let file = "The file “\(OutputPath.name(path))” couldn’t be opened"
     switch error.errno {
     case .noSuchFile, .notDirectory: return "\(file) because there is no such file."
     case Errno(rawValue: EACCES), .notPermitted:

@@ -2,8 +2,7 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// Which mounts have told their kernels of which changes, and who waits for that (SPEC section 2,
-/// "Law 7 in detail").
+/// Which mounts have told their kernels of which changes, and who waits for that.
 ///
 /// A mount that says nothing for a second while somebody waits for it is silent: it is waited for
 /// again when it has caught up with what was waited for.

@@ -1,6 +1,6 @@
 import PropertyList
 
-/// The write and removal rules of the search list (SPEC section 2, "Writes"), over any places. Nobody
+/// The write and removal rules of the search list, over any places. Nobody
 /// changes the places while the rules are asked.
 public struct ChangeRules<Places: StoredPlaces> {
   private let places: Places
@@ -17,7 +17,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .splice(let key, let domain, let splice):
       let location = Location(try writePlace(of: key, in: domain), domain)
       guard try places.find(key, at: location)?.accepts(splice) == true else {
-        throw Self.changedMeanwhile(key, domain)
+        throw .changedMeanwhile(key, domain)
       }
       return [Changeset.Item(location, .splice(key, splice))]
     case .describe(let key, let domain, let description):
@@ -53,21 +53,15 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .replace(let location, let values): return try replace(location, values)
     case .expect(let key, let location, let value):
       guard try places.find(key, at: location)?.value == value else {
-        throw Self.changedMeanwhile(key, location.domain)
+        throw .changedMeanwhile(key, location.domain)
       }
       return []
     case .expectUnchanged(let key, let location, let time):
       guard try places.find(key, at: location)?.modified == time else {
-        throw Self.changedMeanwhile(key, location.domain)
+        throw .changedMeanwhile(key, location.domain)
       }
       return []
     }
-  }
-
-  private static func changedMeanwhile(_ key: Key, _ domain: DomainName) -> EngineError {
-    EngineError(
-      .changedMeanwhile, domain: domain, key: key,
-      "it was changed by somebody else; read it again")
   }
 
   /// Where a write of the key goes: the host's list if the key stands there, else the user's.

@@ -126,7 +126,7 @@ public struct Notice: Equatable, Sendable {
   }
 }
 
-/// How far a mount has told its kernel of a change (SPEC section 2, "Law 7 in detail").
+/// How far a mount has told its kernel of a change.
 public enum Settlement: UInt8, Sendable, CaseIterable {
   /// Attributes are dropped: the next stat(2), read(2) or open(2) of a known file is right.
   case attributes

@@ -52,6 +52,13 @@ public struct EngineError: Error, Equatable, Sendable {
     self.sentence = sentence
   }
 
+  /// The refusal of a change that was computed from a value which is another one by now.
+  package static func changedMeanwhile(_ key: Key, _ domain: DomainName) -> EngineError {
+    EngineError(
+      .changedMeanwhile, domain: domain, key: key,
+      "it was changed by somebody else; read it again")
+  }
+
   /// A system call that failed on a list of the domain.
   public init(_ error: SystemError, domain: DomainName? = nil, key: Key? = nil) {
     self.init(.system(error.errno), domain: domain, key: key, error.description)

@@ -103,7 +103,7 @@ extension ByteWriter {
     append(counted: Document.binary(stored.value))
   }
 
-  fileprivate mutating func append(_ locations: Set<Location>) {
+  mutating func append(_ locations: some Collection<Location>) {
     append(UInt32(locations.count))
     for location in locations { append(location) }
   }
@@ -168,14 +168,14 @@ extension ByteReader {
     let version = try number(UInt64.self)
     var changeset = try changeset()
     changeset.version = version
-    changeset.invalidated = try locations()
+    changeset.invalidated = Set(try locations())
     return changeset
   }
 
-  private mutating func locations() throws -> Set<Location> {
+  mutating func locations() throws -> [Location] {
     let count = try number(UInt32.self)
-    var locations: Set<Location> = []
-    for _ in 0..<count { locations.insert(try location()) }
+    var locations: [Location] = []
+    for _ in 0..<count { locations.append(try location()) }
     return locations
   }
 
@@ -204,7 +204,7 @@ extension ByteReader {
     let origin = Origin(client: try number(), serial: try number())
     var changeset = try changeset()
     changeset.version = version
-    changeset.invalidated = try locations()
+    changeset.invalidated = Set(try locations())
     let count = try number(UInt32.self)
     var events: [KeyEvent] = []
     for _ in 0..<count {

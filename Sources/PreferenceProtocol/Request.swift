@@ -52,10 +52,7 @@ extension Request {
       }
     case .load(let location): Frame.bytes(2, number) { $0.append(location) }
     case .loadAll(let locations):
-      Frame.bytes(13, number) {
-        $0.append(UInt32(locations.count))
-        for location in locations { $0.append(location) }
-      }
+      Frame.bytes(13, number) { $0.append(locations) }
     case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
     case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
     case .apply(let serial, let author, let deadline, let intents):
@@ -188,11 +185,7 @@ extension ByteReader {
     case 10: return .ping
     case 11: return .find(try key(), try location())
     case 12: return .save(try location())
-    case 13:
-      let count = try number(UInt32.self)
-      var locations: [Location] = []
-      for _ in 0..<count { locations.append(try location()) }
-      return .loadAll(locations)
+    case 13: return .loadAll(try locations())
     default: throw Unknown()
     }
   }

@@ -52,7 +52,7 @@ struct RecentChanges: Sendable {
     _ differing: Set<Key>, _ list: (Key) -> Value?, present: (Key) -> Value?, now: Instant = .now
   ) -> Bool {
     guard differing.allSatisfy({ undoes($0, list($0), now: now) }) else { return false }
-    let times = Set(entries.values.joined().map(\.time)).sorted()
+    let times = Set(entries.values.joined().map(\.time))
     guard times.count * entries.count <= Self.mostComparisons else { return false }
     return times.contains { time in
       entries.allSatisfy { key, history in
@@ -63,7 +63,7 @@ struct RecentChanges: Sendable {
     }
   }
 
-  /// More are not made: the list then counts as a stale copy.
+  /// Where more comparisons were needed, the list counts as a stale copy.
   private static let mostComparisons = 1 << 20
 
   /// The key's value is somebody else's now.

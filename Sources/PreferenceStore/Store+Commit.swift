@@ -127,9 +127,7 @@ extension Store.State {
         steps.append(Step(item: Changeset.Item(item.location, edit), old: old))
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
         // Somebody else's list was taken in after the rules were asked.
-        throw EngineError(
-          .changedMeanwhile, domain: item.location.domain, key: key,
-          "it was changed by somebody else; read it again")
+        throw .changedMeanwhile(key, item.location.domain)
       } else if !isFirst {
         steps.append(Step(item: item, old: old))
       }

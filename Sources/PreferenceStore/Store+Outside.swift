@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Lists that somebody else changed (SPEC section 2, "Somebody else edits a list").
+// Lists that somebody else changed.
 
 extension Store {
   /// Looks at the location's list and takes in what somebody else changed: theirs for keys without

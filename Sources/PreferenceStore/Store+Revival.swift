@@ -11,16 +11,14 @@ extension Store {
   /// Until then the journal went to a file without a name: what was acknowledged in between is lost if
   /// every process is killed before this returns. Another process that has taken the lock in the new
   /// directory meanwhile is an owner too; the lists that both write are merged, as with every other
-  /// program that edits them. The writer's thread calls it.
+  /// program that edits them. That is said once. The writer's thread calls it.
   public func revive() {
-    guard !isReadOnly, !isInPlace else { return }
+    guard !isReadOnly else { return }
+    let isJournalGone = !state.withLock { $0.journal?.isInPlace ?? true }
+    let isLockGone = !isLockInPlace
+    guard isJournalGone || isLockGone else { return }
     log("\(layout.stateDirectory): it was removed; it is made anew with everything that is unsaved")
-    do throws(SystemError) {
-      let taken = SharedDescriptor(try Self.takeLock(layout))
-      lock.withLock { $0 = taken }
-    } catch {
-      log("another process may own the store too: \(error)")
-    }
+    if isLockGone { takeLockAgain() }
     do throws(SystemError) {
       try state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
     } catch {
@@ -32,10 +30,23 @@ extension Store {
   /// Calls the body whenever the state directory was made anew.
   public func onRevival(_ body: @escaping @Sendable () -> Void) { revived.withLock { $0 = body } }
 
-  private var isInPlace: Bool {
-    guard state.withLock({ $0.journal?.isInPlace ?? true }) else { return false }
-    return lock.withLock { lock in
-      guard let own = try? lock?.value.status(),
+  /// Takes the lock in the new directory; where another process has it, this one goes on without.
+  private func takeLockAgain() {
+    do throws(SystemError) {
+      let taken = SharedDescriptor(try Self.takeLock(layout))
+      lock.withLock { $0 = taken }
+    } catch {
+      lock.withLock { $0 = nil }
+      log("another process may own the store too: \(error)")
+    }
+  }
+
+  /// Whether the file whose lock this process has is still in its directory. A lock that another process has
+  /// taken meanwhile is not asked for again.
+  private var isLockInPlace: Bool {
+    lock.withLock { lock in
+      guard let lock else { return true }
+      guard let own = try? lock.value.status(),
         let there = try? Files.linkStatus(layout.stateDirectory + "/lock")
       else { return false }
       return own.st_ino == there.st_ino && own.st_dev == there.st_dev

@@ -80,7 +80,8 @@ public final class Store: Sendable {
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
-  /// The lock by which this process owns the store; another one once the state directory was made anew.
+  /// The lock by which this process owns the store; another one once the state directory was made anew; nil
+  /// where the store is only read, or another process has the lock in the new directory.
   let lock: Mutex<SharedDescriptor?>
   /// Called when the state directory was made anew.
   let revived = Mutex<(@Sendable () -> Void)?>(nil)

@@ -1,6 +1,6 @@
 import PropertyList
 
-/// File names of keys and domains (SPEC section 4, "Names"). Pure.
+/// File names of keys and domains. Pure.
 enum NameCodec {
   /// Bytes of the longest name.
   static let longest = 255
@@ -41,8 +41,7 @@ enum NameCodec {
     return isScratchPattern(name) ? .scratch : .none
   }
 
-  /// Names that tools give to temporary and backup files, whatever stands beside them (TOOLS.md,
-  /// section 4).
+  /// Names that tools give to temporary and backup files, whatever stands beside them.
   static func isScratchPattern(_ name: String) -> Bool {
     ["4913", "5036", "5159", "5282", "DEADJOE"].contains(name)
       || name.hasPrefix("tmp.") || name.hasPrefix(".") || name.hasPrefix("#")

@@ -79,8 +79,8 @@ extension TextEditor {
     return .splice(splice)
   }
 
-  /// What the engine lacks of a string or data that it has the rest of; nil where it has something else, and
-  /// for a short value.
+  /// The splice that makes the engine's string or data the one of the text; nil where the engine's value is of
+  /// another kind, and where the value is short: it is then set as a whole.
   private mutating func splice(_ kind: Kind) -> Splice? {
     guard let old = committed, old.kind == kind, let dirty, text.count >= Self.shortestSpliced
     else {

@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// `user.prefs.*` (SPEC section 4).
+// `user.prefs.*`.
 
 extension Tree {
   private static let prefix = "user.prefs."

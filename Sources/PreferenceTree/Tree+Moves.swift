@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Keys that become scratch files, and scratch files that become keys (TOOLS.md, sections 2 and 3).
+// Keys that become scratch files, and scratch files that become keys.
 //
 // A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
 // move at once, the engine still has the key. Made again within the second, by whatever call, it

@@ -8,7 +8,8 @@ extension Tree {
   /// Renames a key or a domain.
   ///
   /// A key renamed over another sets it: the target keeps its type, and a text that is no value
-  /// of it is EPERM, with nothing changed (TOOLS.md says why not EINVAL).
+  /// of it is EPERM, with nothing changed (after EINVAL Foundation's atomic
+  /// write moves the key aside, tries again and deletes both).
   public func rename(
     _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
     _ mode: RenameMode, now: Instant

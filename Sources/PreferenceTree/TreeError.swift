@@ -1,7 +1,7 @@
 import PreferenceModel
 import SystemCalls
 
-/// Why a file operation is refused (SPEC section 8). Each case has one errno.
+/// Why a file operation is refused. Each case has one errno.
 public enum TreeError: Error, Equatable, Sendable {
   /// ENOENT.
   case missing

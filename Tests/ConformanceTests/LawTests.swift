@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// The laws of SPEC section 1 that need a kernel, a crash, or another program's eyes.
+/// The laws that need a kernel, a crash, or another program's eyes.
 @Suite("Laws on a mount") struct LawTests {
   @Test("1: a key reads through the search list, arguments and managed lists included")
   func searchList() throws {

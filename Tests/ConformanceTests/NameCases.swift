@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Removing, renaming, domains, and names (SPEC section 4).
+/// Removing, renaming, domains, and names.
 enum NameCases {
   private static func globalOverMachine(_ files: any TestFiles) throws {
     #expect(try files.get("d/Machine") == "m\n")

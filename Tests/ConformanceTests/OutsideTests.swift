@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Lists that somebody else changes while they are mounted (SPEC section 2), and what watchers
+/// Lists that somebody else changes while they are mounted, and what watchers
 /// hear of it (law 6).
 @Suite("Outside edits on a mount") struct OutsideTests {
   /// Python that changes the list `d` and puts it back: by rename, or as Foundation does it, in

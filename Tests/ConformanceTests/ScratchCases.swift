@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Temporary and backup files, as the tools of TOOLS.md make them (law 8), and what is kept of
+/// Temporary and backup files, as tools make them (law 8), and what is kept of
 /// modes and times (law 3).
 enum ScratchCases {
   static let list = [

@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Held text, truncation, old tail, and new keys (SPEC section 5).
+/// Held text, truncation, old tail, and new keys.
 enum TextCases {
   private static func creatorCloses(_ files: any TestFiles) throws {
     let creator = try files.open("d/New", O_WRONLY | O_CREAT)

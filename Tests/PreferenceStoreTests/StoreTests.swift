@@ -420,6 +420,23 @@ extension Bool {
 }
 
 @Suite("Store: faults") struct StoreFaultTests {
+  @Test("a state directory that another owner has taken is said once, and the journal is made once")
+  func revivedBesideAnother() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      try test.set("K", 1)
+      try FileManager.default.removeItem(atPath: sandbox.state + "/s")
+      let other = try TestStore(sandbox)
+      try other.set("Other", 1)
+      for _ in 0..<3 { test.store.revive() }
+      #expect(test.lines.all.count { $0.contains("may own the store too") } == 1)
+      #expect(test.lines.all.count { $0.contains("made anew") } == 1)
+      let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.state + "/s")
+      #expect(names.count { $0.hasPrefix("journal.") } == 2)
+      #expect(try test.get("K") == 1)
+    }
+  }
+
   @Test("a second owner is told who has the store")
   func lock() throws {
     try withSandbox { sandbox in

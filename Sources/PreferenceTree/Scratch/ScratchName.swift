@@ -1,4 +1,4 @@
-/// Which new names are those of tools' temporary and backup files (TOOLS.md, section 4). Pure.
+/// Which new names are those of tools' temporary and backup files. Pure.
 ///
 /// A key that exists is never asked about: it wins over every pattern.
 enum ScratchName {

@@ -1,4 +1,4 @@
-/// Finds the value of a new key from its text, as the text comes in pieces (SPEC section 5).
+/// Finds the value of a new key from its text, as the text comes in pieces.
 ///
 /// An integer, a finite real, or a boolean whose canonical text is the text, apart from one
 /// newline (so `007`, `1.10`, `NO`, `inf` are strings); a JSON object or array; a document that

@@ -11,7 +11,7 @@ public enum Judgement: Equatable, Sendable {
 /// Judges a text that comes in pieces: is it, or can it become, the text of a value of the kind?
 ///
 /// Writing n bytes in any number of pieces costs O(n). A copy is a state to come back to. The
-/// rules are those of SPEC section 5: blanks and newlines may stand around scalars, one newline
+/// rules: blanks and newlines may stand around scalars, one newline
 /// at the end of a string is not part of it, arrays and dictionaries are JSON, XML, binary or
 /// old-style lists.
 public struct Recogniser: Sendable {
