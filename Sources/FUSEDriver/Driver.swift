@@ -13,7 +13,7 @@ import SystemCalls
 /// stat(2) is right), pages and entries after it. A reply to a change waits until the other mounts of
 /// the store have dropped their attributes too (law 7); the loop does not.
 ///
-/// Threads: the loop's, which runs the tree and never waits for a disk; the notifier's, because
+/// Threads: the loop's, which runs the tree and never waits for a disk (`ListGate`); the notifier's, because
 /// dropping pages or entries waits for locks that a request of ours may hold, and because it performs
 /// operations on the mount for watchers (`Announcer`); the synchroniser's,
 /// which waits in fsync(2). No lock is held while libfuse is called. Notices of the engine come on
@@ -34,6 +34,7 @@ public final class Driver {
   private var mounted: MountInformation.Mount?
   let heldReplies: HeldReplies
   var parking = Parking()
+  let gate: ListGate
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
@@ -42,14 +43,17 @@ public final class Driver {
   var refusal: Errno?
 
   /// Makes a session; nothing is mounted yet.
-  /// - Parameter arguments: options for libfuse, as on a command line, without the program's name.
+  /// - Parameters:
+  ///   - lists: has the engine's lists read, so that the loop need not wait for one.
+  ///   - arguments: options for libfuse, as on a command line, without the program's name.
   public init(
-    engine: any Engine, options: TreeOptions, owner: Owner, arguments: [String],
+    engine: any Engine, lists: ListReader, options: TreeOptions, owner: Owner, arguments: [String],
     log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
     self.engine = engine
     self.owner = owner
     self.log = log
+    gate = ListGate(lists)
     tree = Tree(engine: engine, options: options, author: author, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
@@ -64,6 +68,7 @@ public final class Driver {
     }
     session = SessionPointer(nil)
     session = try makeSession(arguments)
+    lists.whenRead { [mailbox] in mailbox.bell.ring() }
     engine.addMount(author)
     engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
   }
@@ -112,6 +117,7 @@ public final class Driver {
       try loop.run { false }
       // The kernel may hold the notifier in a lock of a request that is still to be answered.
       parking.refuse(self)
+      gate.refuse(self)
       beginStop()
       try loop.run {
         self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent

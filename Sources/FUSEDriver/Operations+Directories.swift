@@ -88,14 +88,15 @@ struct ListingBuffer {
   }
 
   /// Adds a name with its attributes, which counts as a look-up; false when there is no room. A
-  /// name that is gone, or whose value cannot be read, stands without attributes.
+  /// name that is gone, or whose value cannot be read or is not at hand, stands without attributes.
   mutating func addWithAttributes(_ item: ListingItem, driver: Driver, parent: NodeID) -> Bool {
     let size = fuse_add_direntry_plus(request, nil, 0, item.name, nil, 0)
     guard bytes.count + size <= room else { return false }
     var parameters = fuse_entry_param()
     let isDot = item.name == "." || item.name == ".."
-    if !isDot,
-      case .found(let entry)? = try? driver.tree.lookup(parent, Array(item.name.utf8), now: .now)
+    let name = Array(item.name.utf8)
+    if !isDot, driver.gate.isAtHand(parent, name, driver.tree),
+      case .found(let entry)? = try? driver.tree.lookup(parent, name, now: .now)
     {
       parameters = driver.owner.parameters(entry)
     } else {

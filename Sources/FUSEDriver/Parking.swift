@@ -21,13 +21,6 @@ final class Parking {
   /// Milliseconds between two looks whether he answers.
   private static let pause: Int64 = 50
   private static let longest: Int64 = 5000
-  /// linux/fuse.h: fuse_in_header; the opcode is at 4, the thread's number at 32.
-  private static let headerSize = 40
-
-  /// linux/fuse.h: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, WRITE, SETXATTR,
-  /// REMOVEXATTR, CREATE, RENAME2.
-  private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
-
   deinit {
     for request in parked { free(request.buffer.mem) }
   }
@@ -42,9 +35,8 @@ final class Parking {
   func parks(
     _ buffer: inout fuse_buf, _ engine: any Engine, _ now: Instant, announcer: Announcer
   ) -> Bool {
-    guard let memory = buffer.mem, buffer.size >= Self.headerSize,
-      Self.changing.contains(memory.loadUnaligned(fromByteOffset: 4, as: UInt32.self)),
-      !announcer.isThread(memory.loadUnaligned(fromByteOffset: 32, as: pid_t.self)),
+    guard let request = RequestHeader(buffer), request.isChange,
+      !announcer.isThread(request.thread),
       !parked.isEmpty || !engine.isAnswering(within: Self.patience)
     else { return false }
     parked.append(
@@ -78,12 +70,5 @@ final class Parking {
     var request = parked.removeFirst()
     fuse_session_process_buf(driver.session.raw, &request.buffer)
     free(request.buffer.mem)
-  }
-}
-
-extension Driver {
-  /// Takes the request where it must wait for the owner of the store.
-  func parks(_ buffer: inout fuse_buf, _ now: Instant) -> Bool {
-    parking.parks(&buffer, engine, now, announcer: announcer)
   }
 }

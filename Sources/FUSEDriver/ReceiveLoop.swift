@@ -49,8 +49,7 @@ struct ReceiveLoop: ~Copyable {
       switch result {
       case 1...:
         lastRequest = now
-        if driver.parks(&buffer, now) { continue }
-        fuse_session_process_buf(session, &buffer)
+        driver.admit(&buffer, now)
         // A stream of requests must not starve signals, notices and timers.
         guard now.nanoseconds(after: lastLook) > 1_000_000 else { continue }
         lastLook = now
@@ -74,12 +73,14 @@ struct ReceiveLoop: ~Copyable {
     }
     let deadlines = [
       driver.tree.nextDeadline, driver.parking.nextLook, driver.heldReplies.deadline,
+      driver.gate.deadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
     driver.runTimers(now: .now)
+    driver.gate.serve(driver, .now)
     return entries[2].revents != 0 && takeSignal()
   }
 

@@ -2,12 +2,15 @@ import CFUSE
 import Glibc
 
 /// The two system calls of a session, in place of libfuse's own (fuse_session_custom_io), because
-/// libfuse 3.14 cannot ask for FUSE_HANDLE_KILLPRIV_V2: with it the kernel drops set-uid bits
-/// itself, and asks for security.capability before the first write of a file whose attributes it
-/// has just learnt, no longer before each.
+/// libfuse 3.14 does not ask for two flags:
+/// - FUSE_HANDLE_KILLPRIV_V2: with it the kernel drops set-uid bits itself, and asks for
+///   security.capability before the first write of a file whose attributes it has just learnt,
+///   no longer before each.
+/// - FUSE_PARALLEL_DIROPS: without it the kernel sends one look-up or listing of a directory at a
+///   time, so that one domain whose list hangs would hold back the names of all others.
 ///
-/// The flag is put into the answer to FUSE_INIT on its way to the kernel, if the kernel has
-/// offered it. Everything else passes as it is.
+/// The flags are put into the answer to FUSE_INIT on its way to the kernel, as far as the kernel
+/// has offered them. Everything else passes as it is.
 enum SessionIO {
   /// Layout of the kernel's protocol (linux/fuse.h): flags follow three 32-bit numbers of the
   /// INIT messages, behind headers of 40 and 16 bytes.
@@ -15,13 +18,15 @@ enum SessionIO {
   private static let requestFlagsOffset = 40 + 12
   private static let replyFlagsOffset = 12
   private static let initOpcode: UInt32 = 26
+  private static let parallelDirectoryOperations: UInt32 = 1 << 18
   private static let handleKillprivV2: UInt32 = 1 << 28
 
   /// What the session has seen of its INIT. The loop's thread writes it; others only read that
-  /// it is false, because they have nothing to say before the INIT was answered.
+  /// it is nil, because they have nothing to say before the INIT was answered.
   struct State {
-    /// The INIT request came, and offered the flag; its reply is the next message.
-    var mustAnswerInit = false
+    /// The flags to add to the reply to INIT, from when the request came until the reply, which
+    /// is the next message.
+    var flagsToAdd: UInt32?
   }
 
   static var table: fuse_custom_io {
@@ -35,15 +40,16 @@ enum SessionIO {
       let flags = buffer.loadUnaligned(
         fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
       let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-      driver.io.mustAnswerInit = flags & SessionIO.handleKillprivV2 != 0
+      driver.io.flagsToAdd =
+        flags & (SessionIO.handleKillprivV2 | SessionIO.parallelDirectoryOperations)
       return count
     }
     table.writev = { descriptor, vectors, count, data in
       if let data, let vectors, count == 2 {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        if driver.io.mustAnswerInit {
-          driver.io.mustAnswerInit = false
-          SessionIO.addFlag(vectors[1])
+        if let flags = driver.io.flagsToAdd {
+          driver.io.flagsToAdd = nil
+          SessionIO.add(flags, to: vectors[1])
         }
       }
       return writev(descriptor, vectors, count)
@@ -51,10 +57,10 @@ enum SessionIO {
     return table
   }
 
-  private static func addFlag(_ vector: iovec) {
+  private static func add(_ added: UInt32, to vector: iovec) {
     guard let base = vector.iov_base, vector.iov_len >= replyFlagsOffset + 4 else { return }
     let flags = base.loadUnaligned(fromByteOffset: replyFlagsOffset, as: UInt32.self)
     base.storeBytes(
-      of: flags | handleKillprivV2, toByteOffset: replyFlagsOffset, as: UInt32.self)
+      of: flags | added, toByteOffset: replyFlagsOffset, as: UInt32.self)
   }
 }

@@ -74,6 +74,14 @@ extension Member {
     } ?? known
   }
 
+  public func isLoaded(_ location: Location) -> Bool {
+    switch role {
+    case .owner(let owned): owned.places.isLoaded(location)
+    case .client(let remote): remote.isLoaded(location)
+    case .seeking(let remote): remote?.isLoaded(location) ?? false
+    }
+  }
+
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     try ask { places throws(EngineError) in try places.snapshots(of: locations) }
   }

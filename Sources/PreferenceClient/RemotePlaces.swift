@@ -159,6 +159,8 @@ extension RemotePlaces {
     try read(location) { $0.keys }
   }
 
+  public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
+
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     guard case .snapshots(let all, _) = try call(.loadAll(locations)),
       all.count == locations.count

@@ -6,7 +6,7 @@ import SystemCalls
 /// tell (NFS, SMB, FUSE), and all of them where the user has no inotify instance left, are looked at
 /// every 2 s. It also sees when files of the state directory go. A directory that is not there yet is found when
 /// it comes, because the nearest one above it is watched. Lists that are symbolic links are watched
-/// where they lie.
+/// where they lie, but not on another machine or in a file system in user space, which may not answer.
 ///
 /// Threads: the writer's alone.
 struct ListWatcher {
@@ -94,7 +94,8 @@ struct ListWatcher {
   ) throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] {
       guard let location = layout.location(ofFile: name, in: place),
-        let target = Files.linkTarget("\(directory)/\(name)")
+        let target = Files.linkTarget("\(directory)/\(name)"),
+        !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)")
       else { continue }
       guard let real = Files.realPath("\(directory)/\(name)") else {
         try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)", watch)

@@ -67,6 +67,22 @@ public enum Intent: Equatable, Sendable {
   case expectUnchanged(Key, Location, since: Timestamp?)
 }
 
+extension Intent {
+  /// The domains whose lists it needs.
+  public var domains: [DomainName] {
+    switch self {
+    case .set(_, let domain, _, _), .describe(_, let domain, _), .splice(_, let domain, _),
+      .remove(_, let domain), .setOwn(_, let domain, _, _), .removeOwn(_, let domain),
+      .createDomain(let domain), .removeDomain(let domain):
+      [domain]
+    case .renameDomain(let old, to: let new): [old, new]
+    case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
+      .expectUnchanged(_, let location, _):
+      [location.domain]
+    }
+  }
+}
+
 /// Who made a change, so that nobody answers an echo of his own.
 public struct Author: Hashable, Sendable {
   /// Unique among the processes of a store; a random number, for instance.
@@ -246,6 +262,9 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// is as if it had never been asked), and where it may have taken effect without a notice.
   func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
+
+  /// Whether what the location holds is at hand: a look-up waits for no disk and for no other process.
+  func isLoaded(_ location: Location) -> Bool
 
   /// The locations as they are at one moment: of no transaction a part is in them, and another not.
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]

@@ -37,6 +37,8 @@ public final class MemoryPlaces: PersistentPlaces {
     state.withLock { $0.domains[location]?.keys ?? [] }
   }
 
+  public func isLoaded(_ location: Location) -> Bool { true }
+
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     state.withLock { state in locations.map { state.domains[$0] ?? DomainSnapshot() } }
   }

@@ -17,6 +17,8 @@ public final class SearchEngine: Engine {
   /// Whether a change of a key that an argument sets is refused; else it is stored, and read when the
   /// argument is not given.
   private let refusesShadowed: Bool
+  /// Refuses to wait for a list that hangs; nil: it is waited for.
+  private let lists: ListReader?
   private let registered = VolatilePlace(.registered)
   private let suites = Mutex<[DomainName: [DomainName]]>([:])
   /// Who is told of what the volatile places change; of other changes the persistent places tell.
@@ -33,10 +35,13 @@ public final class SearchEngine: Engine {
   ///   - arguments: the argument domain, as `ArgumentDomain.parse` gives it.
   ///   - refusesShadowed: whether a change of a key that an argument sets is refused, because it would not be
   ///     what is read next (a mount); else it is stored (NSUserDefaults).
+  ///   - lists: has lists read for whoever asks this engine; what it finds hung is not waited for.
   public init(
-    places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true
+    places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true,
+    lists: ListReader? = nil
   ) {
     self.places = places
+    self.lists = lists
     self.refusesShadowed = refusesShadowed
     _ = self.arguments.set(arguments, for: .global)
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
@@ -164,7 +169,11 @@ extension SearchEngine {
     case .registered: return registered.find(key, in: location.domain)
     case .managed, .host, .user, .anyUser: break
     }
-    do {
+    do throws(EngineError) {
+      if let finding = lists?.finding(location) {
+        if let error = finding.error { throw error }
+        return nil
+      }
       return try places.find(key, at: location)
     } catch
       where error.reason == .unreadable && location.domain != domain
@@ -174,6 +183,20 @@ extension SearchEngine {
     }
   }
 
+  /// The keys of a domain in one place, whose list is not waited for where it hangs.
+  private func storedKeys(at location: Location) throws(EngineError) -> [Key] {
+    guard let finding = lists?.finding(location) else { return try places.keys(at: location) }
+    if let error = finding.error { throw error }
+    return []
+  }
+
+  /// The same for the time of its last change; nil where the domain is not there.
+  private func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    guard let finding = lists?.finding(location) else { return try places.modified(location) }
+    if finding.modified == nil, let error = finding.error { throw error }
+    return finding.modified
+  }
+
   public func domains() throws(EngineError) -> Set<DomainName> {
     var found: Set<DomainName> = [.global]
     for place in SearchList.persistentPlaces { found.formUnion(try places.domains(in: place)) }
@@ -181,13 +204,16 @@ extension SearchEngine {
   }
 
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
-    try places.hasDomain(domain)
+    guard lists != nil, domain != .global else { return try places.hasDomain(domain) }
+    for place in SearchList.persistentPlaces
+    where try modified(Location(place, domain)) != nil { return true }
+    return false
   }
 
   public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(registered.keys(of: domain))
     for place in SearchList.persistentPlaces {
-      found.formUnion(try places.keys(at: Location(place, domain)))
+      found.formUnion(try storedKeys(at: Location(place, domain)))
     }
     return found
   }
@@ -195,7 +221,7 @@ extension SearchEngine {
   public func inheritedKeys() throws(EngineError) -> Set<Key> {
     var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
     for place in SearchList.persistentPlaces {
-      found.formUnion(try places.keys(at: Location(place, .global)))
+      found.formUnion(try storedKeys(at: Location(place, .global)))
     }
     return found
   }
@@ -229,7 +255,7 @@ extension SearchEngine {
   public func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
     var latest: Timestamp?
     for place in SearchList.persistentPlaces {
-      guard let time = try places.modified(Location(place, domain)) else { continue }
+      guard let time = try modified(Location(place, domain)) else { continue }
       latest = max(latest ?? time, time)
     }
     return latest
@@ -268,6 +294,7 @@ extension SearchEngine {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    try lists?.refuse(intents)
     for intent in intents { try refuseForVolatile(intent) }
     do {
       return try places.apply(intents, by: author)

@@ -17,6 +17,7 @@ final class Connection: Sendable {
     /// The version of the messages was agreed on.
     var client: UInt64?
     var mounts: [Author] = []
+    var held = HeldRequests()
     /// Its request is being carried out: what it is told goes with the answer.
     var isServed = false
     /// It takes nothing any more; what it has sent before is still carried out.
@@ -43,10 +44,14 @@ final class Connection: Sendable {
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
   var pollEntry: pollfd {
-    let isWaiting = state.withLock { $0.sent < $0.outgoing.count }
-    return pollfd(
-      fd: socket.value.number, events: Int16(isWaiting ? POLLIN | POLLOUT : POLLIN), revents: 0)
+    let events = state.withLock { state in
+      (state.held.isFull ? 0 : POLLIN) | (state.sent < state.outgoing.count ? POLLOUT : 0)
+    }
+    return pollfd(fd: socket.value.number, events: Int16(events), revents: 0)
   }
+
+  /// Whether requests wait for lists.
+  var holdsRequests: Bool { state.withLock { !$0.held.isEmpty } }
 
   func end() { state.withLock { $0.hasEnded = true } }
 
@@ -117,6 +122,18 @@ final class Connection: Sendable {
   /// Carries out what the client had sent before `endReceiving`, which is all of it when the stream ends.
   func drain() {
     while !hasEnded { _ = serve() }
+    while holdsRequests {
+      usleep(1000)
+      serveHeld()
+    }
+  }
+
+  /// Carries out what need not wait for a list any longer.
+  func serveHeld() {
+    guard holdsRequests else { return }
+    for held in state.withLock({ $0.held.removeOpen(server.lists) }) {
+      carryOut(held.request, held.number)
+    }
   }
 
   /// Carries out what has come.
@@ -165,27 +182,29 @@ final class Connection: Sendable {
     if case .hello(let version, let client) = request {
       return try welcome(version, client, number)
     }
-    guard let client = state.withLock({ $0.client }) else {
+    guard state.withLock({ $0.client }) != nil else {
       throw ProtocolError("a request before hello")
+    }
+    if state.withLock({ $0.held.keep(request, number, server.lists) }) { return }
+    carryOut(request, number)
+  }
+
+  private func carryOut(_ request: Request, _ number: UInt64) {
+    do throws(EngineError) {
+      try request.refuseHung(server.lists)
+    } catch {
+      answer(number, .failed(error))
+      return
     }
     switch request {
     case .hello: break
     case .apply(let serial, let author, let deadline, let intents):
+      guard let client = state.withLock({ $0.client }) else { return }
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
     case .find(_, let location) where server.places.isLoaded(location):
       answer(number, Self.answer(request, server.places))
-    case .load, .loadAll, .find, .domains, .modified:
-      errands.put { [self] places in answer(number, Self.answer(request, places)) }
-    case .synchronize(let mounts):
-      errands.synchronize { [self] failure in
-        if let failure {
-          answer(number, .failed(failure))
-        } else if mounts {
-          settleAll(number)
-        } else {
-          answer(number, .done)
-        }
-      }
+    case .load, .loadAll, .find, .domains, .modified: read(request, number)
+    case .synchronize(let mounts): synchronize(mounts: mounts, number)
     case .ping: answer(number, .done)
     case .save(let location):
       server.places.save(location) { [weak self] failure in
@@ -199,6 +218,25 @@ final class Connection: Sendable {
     case .await(let settlement, let version, let author):
       server.places.whenSettled(settlement, through: version, except: author) { [weak self] in
         self?.answer(number, .done)
+      }
+    }
+  }
+
+  private func read(_ request: Request, _ number: UInt64) {
+    let isTaken = errands.read { [self] places in answer(number, Self.answer(request, places)) }
+    guard !isTaken else { return }
+    answer(
+      number, .failed(EngineError(.unreadable, "every thread that reads lists waits for a disk")))
+  }
+
+  private func synchronize(mounts: Bool, _ number: UInt64) {
+    errands.synchronize { [self] failure in
+      if let failure {
+        answer(number, .failed(failure))
+      } else if mounts {
+        settleAll(number)
+      } else {
+        answer(number, .done)
       }
     }
   }

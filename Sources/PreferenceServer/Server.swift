@@ -13,9 +13,9 @@ import SystemCalls
 /// it gets his answer; the shared number is raised between the two, so that a reader who sees the old number may
 /// read what he knows.
 ///
-/// Threads: the server's own, which waits for connections and requests, and for a disk only where a change
-/// is the first of a list that nobody has read; the errands', which reads lists and waits for fsync(2); notices come on the thread of whoever made the
-/// change. Locks: `state`; a connection's own, inside of it or alone.
+/// Threads: the server's own, which waits for connections and requests, and for no disk; the errands', which read
+/// and wait for fsync(2), and those of `lists`; notices come on the thread of whoever made the change. Locks:
+/// `state`; a connection's own, inside of it or alone; the lock of `lists` inside of a connection's.
 ///
 /// Half-broken states: the name of a socket that nobody listens at is what a crash leaves; the next
 /// owner, which has the store's lock, replaces it. A socket whose name, or directory, was removed is made
@@ -24,6 +24,8 @@ public final class Server: Sendable {
   let places: LocalPlaces
   let number: SharedNumber
   let log: @Sendable (String) -> Void
+  /// Has lists read that requests need.
+  let lists: ListReader
   private let door: Door
   /// Rung when the first client comes and when the last one goes.
   let clientsBell: Wakeup
@@ -50,6 +52,7 @@ public final class Server: Sendable {
   ) throws(SystemError) {
     self.places = places
     self.log = log
+    lists = ListReader(places)
     number = try SharedNumber()
     number.raise(to: places.version)
     door = try Door(paths, note: note, log: log)
@@ -57,6 +60,7 @@ public final class Server: Sendable {
     bell = try Wakeup()
     errands = try Errands(places: places)
     state = Mutex(State())
+    lists.whenRead { [bell] in bell.ring() }
     places.observe(except: nil) { [weak self] notice in self?.tell(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in run() }
     thread.withLock { $0 = worker }
@@ -103,9 +107,11 @@ public final class Server: Sendable {
       entries.append(pollfd(fd: isFull ? -1 : door.number, events: Int16(POLLIN), revents: 0))
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
-      let timeout = isBusy ? 0 : isFull ? CInt(Self.fullPause) : door.pause
+      let isHolding = connections.contains(where: \.holdsRequests)
+      let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
       if entries[2].revents != 0 || (count == 0 && !isBusy) { door.look() }
+      if isHolding { serveHeld(connections) }
       guard count > 0 else { continue }
       if entries[0].revents != 0 { bell.clear() }
       if entries[1].revents != 0 { accept() }
@@ -128,8 +134,14 @@ public final class Server: Sendable {
 
   /// Nanoseconds.
   private static let patience: Int64 = 50_000
-  /// Milliseconds without accepting, where there are no descriptors left.
-  private static let fullPause: Int64 = 200
+  /// Milliseconds without accepting, where there are no descriptors left, and between two looks whether a list
+  /// that requests wait for is late.
+  private static let shortPause: Int64 = 200
+
+  private func serveHeld(_ connections: [Connection]) {
+    for connection in connections { connection.serveHeld() }
+    lists.forget()
+  }
 
   private func accept() {
     do throws(SystemError) {
@@ -148,7 +160,7 @@ public final class Server: Sendable {
       }
     } catch {
       log("a connection could not be taken: \(error)")
-      state.withLock { $0.acceptAfter = Instant.now.advanced(milliseconds: Self.fullPause) }
+      state.withLock { $0.acceptAfter = Instant.now.advanced(milliseconds: Self.shortPause) }
     }
   }
 

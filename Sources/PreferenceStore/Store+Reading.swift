@@ -136,12 +136,17 @@ extension Store {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)
     }
-    let pending = state.withLock { $0.pending.keys.filter { $0.place == place } }
-    for location in pending {
-      // A list that cannot be read is an error of its own domain, not of the listing.
-      do { try load(location) } catch { found.insert(location.domain) }
-    }
     state.withLock { state in
+      // No list is read for that: what is replayed says whether there will be one.
+      for (location, edits) in state.pending where location.place == place {
+        for pending in edits {
+          switch pending.edit {
+          case .set, .createDomain: found.insert(location.domain)
+          case .removeDomain: found.remove(location.domain)
+          case .remove, .describe, .splice: break
+          }
+        }
+      }
       for (location, domain) in state.domains where location.place == place {
         if domain.snapshot.exists {
           found.insert(location.domain)

@@ -57,6 +57,18 @@ extension Tree {
     }
   }
 
+  /// The domain whose lists a request needs that is about the node, or the name in it; nil: it needs none.
+  public func domain(at id: NodeID, _ name: [UInt8]? = nil) -> DomainName? {
+    switch table[id]?.subject {
+    case .root:
+      guard let name, let text = String(validating: name, as: UTF8.self) else { return nil }
+      return (try? domain(named: text)) ?? nil
+    case .domain(let domain): return domain
+    case .key(let path): return path.domain
+    case .detached, .scratch, nil: return nil
+    }
+  }
+
   private func lookupDomain(_ name: String) throws(TreeError) -> LookupResult {
     guard let domain = try domain(named: name),
       try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) })

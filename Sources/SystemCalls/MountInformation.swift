@@ -11,6 +11,8 @@ public enum MountInformation {
     public let device: dev_t
     /// Where it is.
     public let path: String
+    /// The type of the file system, e.g. `fuse.prefsfs`.
+    public let kind: String
   }
 
   /// The mount at a path, an absolute one without links; of several on one point the last.
@@ -21,6 +23,16 @@ public enum MountInformation {
   /// Where the mount is now: a directory above it may have been renamed. nil: it is gone.
   public static func path(of mount: Mount) -> String? {
     mounts.first { $0.number == mount.number && $0.device == mount.device }?.path
+  }
+
+  /// Whether a path lies, as far as its text tells, in a file system that waits for somebody: another machine,
+  /// or a process. Nothing of the path is looked at.
+  public static func mayHang(_ path: String) -> Bool {
+    let above = mounts.filter { mount in
+      path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
+    }
+    let kind = above.max { $0.path.utf8.count <= $1.path.utf8.count }?.kind ?? ""
+    return ["fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs"].contains { kind.hasPrefix($0) }
   }
 
   private static var mounts: [Mount] {
@@ -36,8 +48,16 @@ public enum MountInformation {
       guard numbers.count == 2 else { return nil }
       return Mount(
         number: number, device: dev_t(prefsfs_device(numbers[0], numbers[1])),
-        path: unescaped(fields[4]))
+        path: unescaped(fields[4]), kind: kind(fields))
     }
+  }
+
+  /// It stands behind the first lone hyphen after the optional fields.
+  private static func kind(_ fields: [ArraySlice<UInt8>]) -> String {
+    guard let hyphen = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
+      fields.indices.contains(hyphen + 1)
+    else { return "" }
+    return String(decoding: fields[hyphen + 1], as: UTF8.self)
   }
 
   /// Blanks, tabs, newlines and backslashes are a backslash and three octal digits.

@@ -71,10 +71,11 @@ enum Program {
   ) throws -> ExitStatus {
     let member = try member(options, surroundings, log)
     defer { member.close() }
+    let lists = ListReader(member)
     let engine = SearchEngine(
-      places: member, arguments: ArgumentDomain.parse(options.arguments))
+      places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
     let driver = try Driver(
-      engine: engine, options: options.tree, owner: options.owner,
+      engine: engine, lists: lists, options: options.tree, owner: options.owner,
       arguments: fuseArguments(options, surroundings)
     ) { log($0) }
     try driver.mount(at: point)

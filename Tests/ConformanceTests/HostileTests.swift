@@ -171,6 +171,51 @@ import Testing
     }
   }
 
+  @Test(
+    "a list on a hung file system, and one that links into the mount, are errors of their domains alone",
+    arguments: ["the mount", "prefsd"])
+  func hungLists(owner: String) throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let other = try Mount(
+        sandbox, ["-o", "store=\(sandbox.root)/home"], at: sandbox.secondMountPoint)
+      defer {
+        kill(other.pid, SIGCONT)
+        other.unmount()
+      }
+      sandbox.shell(
+        "mkdir $M2/x; echo text > $M2/x/Data; ln -s $M2/x/Data $C/hung.plist; ln -s $M/loop/K $C/loop.plist; ln -s $M/other/Key $C/inner.plist"
+      )
+      if owner == "prefsd" { sandbox.shell("defaults read d Integer") }
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      kill(other.pid, SIGSTOP)
+      let commands = [
+        "hung": "cat $M/hung/K", "loop": "cat $M/loop/K", "inner": "cat $M/inner/K",
+        "command": "defaults write hung K text",
+      ]
+      let readers = try commands.map { name, command in
+        try sandbox.start("\(command) 2> $C/../\(name).error")
+      }
+      let start = Date()
+      #expect(
+        sandbox.shell(
+          "sleep 0.2; cat $M/d/Integer; echo 5 > $M/d/Integer; cat $M/d/Integer; defaults read d Integer"
+        ).output == "42\n5\n5\n")
+      #expect(Date().timeIntervalSince(start) < 3)
+      for reader in readers { reader.waitUntilExit() }
+      #expect(Date().timeIntervalSince(start) < 15)
+      for name in ["hung", "loop", "inner"] {
+        #expect(sandbox.shell("cat $C/../\(name).error").output.contains("Input/output"), "\(name)")
+      }
+      #expect(sandbox.shell("cat $C/../command.error").output.contains("hung"))
+      // Lists are still saved, and what others change is still seen.
+      sandbox.waitUntil(
+        "/usr/bin/python3 -c \"import plistlib; assert plistlib.load(open('$C/d.plist', 'rb'))['Integer'] == 5\""
+      )
+    }
+  }
+
   @Test("names of keys forge no lines of the log")
   func forgedLines() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

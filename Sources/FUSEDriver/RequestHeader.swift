@@ -1,0 +1,57 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+
+/// What a message of the kernel says of itself before libfuse takes it apart (linux/fuse.h, fuse_in_header): the
+/// operation at byte 4, the node at 16, the thread at 32; the operation's own part follows at 40.
+struct RequestHeader {
+  let opcode: UInt32
+  let node: NodeID
+  /// The thread that made the request.
+  let thread: pid_t
+  private let message: UnsafeRawBufferPointer
+
+  private static let size = 40
+
+  /// - Parameter buffer: the message, which must stay as long as the header is used; nil if it is too short.
+  init?(_ buffer: fuse_buf) {
+    guard let memory = buffer.mem, buffer.size >= Self.size else { return nil }
+    message = UnsafeRawBufferPointer(start: memory, count: buffer.size)
+    opcode = message.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+    node = NodeID(rawValue: message.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+    thread = message.loadUnaligned(fromByteOffset: 32, as: pid_t.self)
+  }
+
+  /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK,
+  /// WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
+  var isChange: Bool { Self.changing.contains(opcode) }
+
+  /// The nodes, and names in them, whose values the request needs; empty where it needs none (FORGET, RELEASE).
+  var subjects: [(node: NodeID, name: [UInt8]?)] {
+    if let offset = Self.names[opcode] {
+      guard let first = name(at: offset) else { return [] }
+      guard Self.renaming.contains(opcode) else { return [(node, first)] }
+      let target = NodeID(
+        rawValue: message.loadUnaligned(fromByteOffset: Self.size, as: UInt64.self))
+      return [(node, first), (target, name(at: offset + first.count + 1))]
+    }
+    return Self.ofNodes.contains(opcode) ? [(node, nil)] : []
+  }
+
+  private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
+  private static let renaming: Set<UInt32> = [12, 45]
+  /// GETATTR, SETATTR, READ, WRITE, FSYNC, SETXATTR, GETXATTR, LISTXATTR, REMOVEXATTR, OPENDIR, READDIR,
+  /// READDIRPLUS.
+  private static let ofNodes: Set<UInt32> = [3, 4, 15, 16, 20, 21, 22, 23, 24, 27, 28, 44]
+  /// Where the name begins: LOOKUP, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, CREATE, RENAME2.
+  private static let names: [UInt32: Int] = [
+    1: 40, 6: 40, 8: 56, 9: 48, 10: 40, 11: 40, 12: 48, 13: 48, 35: 56, 45: 56,
+  ]
+
+  /// The name from there to its NUL.
+  private func name(at offset: Int) -> [UInt8]? {
+    guard offset < message.count, let end = message[offset...].firstIndex(of: 0) else { return nil }
+    return Array(message[offset..<end])
+  }
+}

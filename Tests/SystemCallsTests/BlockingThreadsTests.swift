@@ -1,0 +1,68 @@
+import Glibc
+import Testing
+
+@testable import SystemCalls
+
+@Suite("Threads for work that may wait for ever")
+struct BlockingThreadsTests {
+  @Test("a body that hangs holds no other back, until there are too many")
+  func hanging() {
+    let threads = BlockingThreads(name: "test", most: 3)
+    let gate = Monitor(false)
+    let done = Monitor(0)
+    for _ in 0..<2 {
+      #expect(threads.run { _ = gate.wait { $0 ? true : nil } })
+    }
+    for _ in 0..<20 {
+      // The third thread takes them one after the other.
+      let before = done.withLock { $0 }
+      #expect(threads.run { done.change { $0 += 1 } })
+      #expect(
+        done.wait(until: .now.advanced(milliseconds: 5000)) { $0 > before ? true : nil } == true)
+      waitUntilIdle(threads)
+    }
+    #expect(threads.run { _ = gate.wait { $0 ? true : nil } })
+    #expect(!threads.run {})
+    gate.change { $0 = true }
+  }
+
+  @Test("what is given by many threads is carried out, each once")
+  func many() throws {
+    let threads = BlockingThreads(name: "test", most: 8)
+    let done = Monitor([Int: Int]())
+    let givers = try (0..<4).map { giver in
+      try WorkerThread(name: "giver") {
+        for number in 0..<500 {
+          while !threads.run({ done.change { $0[giver * 500 + number, default: 0] += 1 } }) {
+            sched_yield()
+          }
+        }
+      }
+    }
+    for giver in givers { giver.join() }
+    _ = done.wait(until: .now.advanced(milliseconds: 5000)) { $0.count == 2000 ? true : nil }
+    #expect(done.withLock { $0.count } == 2000)
+    #expect(done.withLock { $0.values.allSatisfy { $0 == 1 } })
+  }
+
+  @Test("a body is not kept when it has run")
+  func letsGo() {
+    final class Token: Sendable {}
+    let threads = BlockingThreads(name: "test", most: 1)
+    let done = Monitor(false)
+    weak var token: Token?
+    do {
+      let kept = Token()
+      token = kept
+      #expect(threads.run { done.change { $0 = withExtendedLifetime(kept) { true } } })
+    }
+    _ = done.wait { $0 ? true : nil }
+    waitUntilIdle(threads)
+    #expect(token == nil)
+  }
+
+  /// A body has ended a moment after it said so.
+  private func waitUntilIdle(_ threads: BlockingThreads) {
+    _ = threads.whenIdle(until: .now.advanced(milliseconds: 5000))
+  }
+}
