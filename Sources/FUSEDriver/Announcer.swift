@@ -99,7 +99,7 @@ extension Driver {
   ) throws(TreeError) -> Answer {
     switch announcement(request, parent, name)?.kind {
     case .created: return .missing(isRemembered: false)
-    case .removed: return .entry(try tree.ghost(isDirectory: parent == .root))
+    case .removed: return .entry(try tree.ghost(isDirectory: parent == .root, now: .now))
     case .changed, nil: break
     }
     switch try tree.lookup(parent, name, now: .now) {

@@ -54,7 +54,7 @@ public final class Driver {
     self.owner = owner
     self.log = log
     gate = ListGate(lists)
-    tree = Tree(engine: engine, options: options, author: author, log: log)
+    tree = Tree(engine: engine, options: options, author: author, now: .now, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
       heldReplies = HeldReplies(owner, ended: mailbox.bell)
@@ -129,7 +129,7 @@ public final class Driver {
     fuse_session_unmount(session.raw)
     unmountWhereItIs()
     post?.dismiss()
-    tree.finish()
+    tree.finish(now: .now)
     notifier.join()
     synchroniser.join()
     // A reply that is still held needs the session; the process ends anyway.
@@ -189,15 +189,15 @@ public final class Driver {
   /// gives back the others, and what the reply must wait for.
   private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
-    let rest = tree.takeEffects().filter { effect in
+    let rest = tree.removeEffects().filter { effect in
       switch effect {
-      case .dropAttributes(let node):
+      case .invalidateAttributes(let node):
         // Of a node that the kernel does not know yet, an answer may be on its way: again, later.
         return fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0) == -ENOENT
-      case .awaitSettled(let version):
+      case .awaitSettlement(let version):
         awaited = max(awaited ?? 0, version)
         return false
-      case .dropContents, .dropEntry, .announce: return true
+      case .invalidateContents, .invalidateEntry, .announce: return true
       }
     }
     return (rest, awaited)
@@ -209,7 +209,7 @@ public final class Driver {
     for notice in notices { take(notice) }
     for (kind, version) in settled { engine.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
-    if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: now) }
+    if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: .now) }
     notifier.put(dropAttributes().rest)
   }
 
@@ -221,7 +221,7 @@ public final class Driver {
   /// get the new text cut at its old length. But a mount whose own reply is held does not make others wait for
   /// its pages: the kernel may keep one locked until that reply, which waits for those others.
   private func take(_ notice: Notice) {
-    tree.changed(notice)
+    tree.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
     let contents = rest.filter(\.isOfContents)
     notifier.put(contents)
@@ -238,7 +238,7 @@ public final class Driver {
 
 extension Effect {
   fileprivate var isOfContents: Bool {
-    if case .dropContents = self { true } else { false }
+    if case .invalidateContents = self { true } else { false }
   }
 
   fileprivate var isAnnouncement: Bool {

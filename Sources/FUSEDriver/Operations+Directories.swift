@@ -23,7 +23,7 @@ extension Operations {
     }
     table.opendir = { request, node, _ in
       answer(request) { tree throws(TreeError) in
-        .directory(keepsListing: try tree.mayKeepListing(NodeID(rawValue: node)))
+        .directory(keepsListing: try tree.mayKeepListing(NodeID(rawValue: node), now: .now))
       }
     }
     table.releasedir = { request, _, _ in answer(request) { _ in .done } }

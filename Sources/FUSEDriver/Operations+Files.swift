@@ -49,7 +49,7 @@ extension Operations {
     }
     table.release = { request, node, info in
       answer(request) { tree in
-        tree.release(NodeID(rawValue: node), HandleID(rawValue: info?.pointee.fh ?? 0))
+        tree.release(NodeID(rawValue: node), HandleID(rawValue: info?.pointee.fh ?? 0), now: .now)
         return .done
       }
     }

@@ -89,7 +89,7 @@ extension Operations {
         how.mode = mode
         let (entry, handle) = try tree.create(
           NodeID(rawValue: parent), bytes(name), how, now: .now)
-        tree.release(entry.node, handle)
+        tree.release(entry.node, handle, now: .now)
         return .made(entry)
       }
     }

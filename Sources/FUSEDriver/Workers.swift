@@ -144,16 +144,16 @@ final class Notifier: Sendable {
 
   private func perform(_ effect: Effect, _ session: SessionPointer) {
     switch effect {
-    case .dropAttributes(let node):
+    case .invalidateAttributes(let node):
       // What the loop could not drop: see `Driver`.
       Instant.sleep(microseconds: 500)
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
-    case .dropContents(let node):
+    case .invalidateContents(let node):
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
-    case .dropEntry(let parent, let name):
+    case .invalidateEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
     case .announce(let announcement): announcer.perform(announcement)
-    case .awaitSettled: break
+    case .awaitSettlement: break
     }
   }
 }

@@ -14,10 +14,11 @@ extension Tree {
   /// listxattr(2): the names, each with its NUL.
   public func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
     let names: [Name] =
-      switch try node(id).subject {
-      case .root, .detached: []
+      switch try node(id).kind {
+      case .directory(let directory):
+        directory is DomainDirectory ? [.domain] : directory is ScratchDirectory ? [.type] : []
+      case .detached: []
       case .scratch: [.type]
-      case .domain: [.domain]
       case .key: Name.allCases
       }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
@@ -29,18 +30,16 @@ extension Tree {
     guard name.hasPrefix("user.") else { throw .unsupported }
     guard let attribute = attributeName(name) else { throw .noAttribute }
     let node = try node(id)
-    switch node.subject {
-    case .root, .detached: throw .noAttribute
-    case .scratch:
-      guard attribute == .type else { throw .noAttribute }
-      return Array(Self.scratchType.utf8)
-    case .domain(let domain):
-      guard attribute == .domain else { throw .noAttribute }
-      return Array(domain.string.utf8)
-    case .key(let path):
-      guard let found = try resolve(path) else { throw .missing }
-      if attribute == .type, let kind = node.wantedKind { return Array(kind.rawValue.utf8) }
-      return Array(text(attribute, path, found).utf8)
+    switch node.kind {
+    case .directory(let directory as DomainDirectory) where attribute == .domain:
+      return Array(directory.domain.string.utf8)
+    case .directory(is ScratchDirectory) where attribute == .type: fallthrough
+    case .scratch where attribute == .type: return Array(Self.scratchType.utf8)
+    case .directory, .scratch, .detached: throw .noAttribute
+    case .key(let file):
+      let found = try requireValue(file.path)
+      if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
+      return Array(text(attribute, file.path, found).utf8)
     }
   }
 
@@ -61,20 +60,20 @@ extension Tree {
   /// setxattr(2): `user.prefs.type` converts the value, or is EINVAL; the others succeed and
   /// change nothing, because `cp -a` copies them.
   public func setExtendedAttribute(
-    _ id: NodeID, _ name: String, _ value: [UInt8], now: Instant
+    _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
   ) throws(TreeError) {
     guard name.hasPrefix(Self.prefix) else { throw .unsupported }
     guard let attribute = attributeName(name) else { throw .unsupported }
     let node = try node(id)
-    if engine.isReadOnly { throw .readOnly }
+    try requireWritable()
     let word = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self)
     // cp -a of a temporary file.
     if attribute == .type, word == Self.scratchType { return }
-    switch node.subject {
-    case .root, .domain, .detached: return
-    case .key(let path):
-      if attribute == .type { try convert(node, path, to: try kind(word, node), now: now) }
-    case .scratch(let path): try describe(node, path, attribute, word, now: now)
+    switch node.kind {
+    case .directory, .detached: return
+    case .key(let file):
+      if attribute == .type { try convert(node, file, to: try kind(word, node), now: now) }
+    case .scratch(let file): try describe(node, file, attribute, word, now: now)
     }
   }
 
@@ -82,7 +81,7 @@ extension Tree {
 
   private func kind(_ word: String, _ node: Node) throws(TreeError) -> Kind {
     guard let kind = Kind(rawValue: word) else {
-      throw refused(.invalid("\(subjectText(node)): there is no type of that name"))
+      throw refused(.invalid("\(node.subject): there is no type \(word)"))
     }
     return kind
   }
@@ -90,54 +89,56 @@ extension Tree {
   /// A temporary file on which a tool sets its key's attributes is a key that is put back from a backup
   /// (cp -a, borg, restic), where its name can be a key's; else the type goes with the rename (rsync -X).
   private func describe(
-    _ node: Node, _ path: ScratchPath, _ attribute: Name, _ word: String, now: Instant
+    _ node: Node, _ scratch: ScratchFile, _ attribute: Name, _ word: String, now: Moment
   ) throws(TreeError) {
-    guard node.type == .file, attribute == .type || attribute == .key else { return }
-    if attribute == .type { node.scratch?.wantedKind = try kind(word, node) }
+    guard !scratch.isLink, attribute == .type || attribute == .key else { return }
+    if attribute == .type { scratch.wantedKind = try kind(word, node) }
+    let path = scratch.path
     guard case .domain(let domain) = path.parent, case .key(let key) = NameCodec.decode(path.name),
-      attribute == .type || key.string == word, node.scratch?.movedFrom == nil
+      attribute == .type || key.string == word, departures.source(of: node.id) == nil
     else { return }
     try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
   }
 
   private func convert(
-    _ node: Node, _ path: KeyPath, to kind: Kind, now: Instant
+    _ node: Node, _ file: KeyFile, to kind: Kind, now: Moment
   ) throws(TreeError) {
-    try prepareSynchronize(node.id, now: now)
-    guard let found = try resolve(path) else { throw .missing }
+    try decide(file, now: now)
+    let path = file.path
+    let found = try requireValue(path)
     if found.kind == kind {
       // What its creator writes next is of this type.
-      (node.creation, node.wantedKind) = (nil, nil)
+      (file.creation, file.wantedKind) = (nil, nil)
       return
     }
-    let text = text(found, of: node)
+    let text = text(found, of: file)
     guard let value = ValueText.convert(found.value, text: text, to: kind) else {
       if text.isEmpty {
         // tar sets the attributes of a file before it writes it.
-        (node.creation, node.wantedKind) = (nil, kind)
+        (file.creation, file.wantedKind) = (nil, kind)
         return
       }
       throw refused(
-        .notAValue("\(subjectText(node)): its \(found.value.kind.rawValue) is no \(kind.rawValue)"))
+        .notAValue("\(path): its \(found.kind.rawValue) cannot be read as a \(kind.rawValue)"))
     }
     let keepsText = Recogniser.value(of: text, kind: kind) == value
     let written = keepsText ? self.written(text, value) : .canonical
-    let wasOwn = isOwn(found, path)
-    // As every setxattr(2) it leaves the modification time: cp -a and restic have set that before.
+    // Like every setxattr(2) it leaves the modification time: cp -a and restic have set it before.
     let kept = Description(modified: found.modified)
-    let changeset = try apply([
+    let intents: [Intent] = [
       .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
-    ])
-    node.changed = .now
-    (node.creation, node.wantedKind) = (nil, nil)
-    revert(node)
-    propagate(changeset, known: [path], addsEntries: !wasOwn)
+    ]
+    try transact(intents, touching: [path], changesNames: !isOwn(found, path)) { _ in
+      node.changed = now.time
+      (file.creation, file.wantedKind) = (nil, nil)
+      revert(file)
+    }
   }
 
   /// removexattr(2): of ours it succeeds and changes nothing, because `rsync -X` removes what the other file has
   /// not.
   public func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
-    if engine.isReadOnly { throw .readOnly }
+    try requireWritable()
     guard name.hasPrefix("user.") else { throw .unsupported }
     if attributeName(name) == nil { throw .noAttribute }
   }

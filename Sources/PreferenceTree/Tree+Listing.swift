@@ -2,25 +2,28 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Listings. A cookie follows from the name alone, so that a listing goes on at the right place
-// although entries come and go meanwhile: nothing that stays is shown twice or left out.
+// Listings: see `ListingItem` for their cookies.
 
 extension Tree {
-  /// Whether the kernel may keep the listing and give it to others: only while the entries have
-  /// been the same for two seconds. It looks for the place where a listing goes on by the last
-  /// name that was read; when that name is gone from a listing that was kept meanwhile, it leaves
-  /// the rest out.
-  public func mayKeepListing(_ id: NodeID) throws(TreeError) -> Bool {
-    Timestamp.now.nanoseconds(after: try node(id).modified) > 2_000_000_000
+  /// Whether the kernel may keep the listing and give it to others: only if the entries have been
+  /// the same for two seconds. The kernel looks for the place where a listing goes on by the last
+  /// name that was read; if that name is gone from a listing that was kept meanwhile, the kernel
+  /// leaves out the rest.
+  public func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool {
+    now.time.nanoseconds(after: try node(id).modified) > 2_000_000_000
   }
 
   /// The entries of a directory behind the cookie (0: from the start), without `.` and `..`.
   public func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem>
   {
-    let node = try node(id)
+    let directory = try directory(id)
     let items: [ListingItem]
-    if let listing = node.listing { items = listing } else { items = try makeListing(node) }
-    node.listing = items
+    if let listing = directory.listing {
+      items = listing
+    } else {
+      items = try directory.entries(self).sorted { $0.cookie < $1.cookie }
+      directory.listing = items
+    }
     var (low, high) = (0, items.count)
     while low < high {
       let middle = (low + high) / 2
@@ -29,50 +32,35 @@ extension Tree {
     return items[low...]
   }
 
-  private func makeListing(_ node: Node) throws(TreeError) -> [ListingItem] {
-    switch node.subject {
-    case .root:
-      let domains = try asTreeError { () throws(EngineError) in try engine.domains() }
-      return sorted(
-        domains.map { domain in
-          item(NameCodec.encode(domain.key), inode: table.inode(of: domain), type: .directory)
-        } + scratchItems(.root))
-    case .domain(let domain):
-      return sorted(
-        try listedKeys(domain).map { key in
-          let path = KeyPath(domain: domain, key: key)
-          return item(NameCodec.encode(key), inode: table.inode(of: path), type: .file)
-        } + scratchItems(.domain(domain)))
-    case .scratch: return sorted(scratchItems(try scratchParent(node.id)))
-    case .key, .detached: throw .notDirectory
-    }
-  }
-
-  private func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {
+  /// The scratch files and directories that lie in the directory.
+  func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {
     table.scratchNodes(in: parent).map { name, node in
-      item(name, inode: node.inode, type: node.type)
+      ListingItem(name, inode: node.inode, node.type)
     }
   }
 
-  private func listedKeys(_ domain: DomainName) throws(TreeError) -> [Key] {
-    do throws(EngineError) {
-      var keys = try engine.keys(of: domain)
-      if options.listsInherited {
-        for key in try engine.inheritedKeys() { keys.insert(key) }
-      }
-      return keys.filter { removals[KeyPath(domain: domain, key: $0)] == nil }
-    } catch {
-      throw refused(TreeError(error))
+  // MARK: - Entries come and go
+
+  /// The entries of a domain's directory changed.
+  func entriesChanged(_ domain: DomainName, at time: Timestamp) {
+    if let node = table[domain] { entriesChanged(node, at: time) }
+  }
+
+  /// The domains at the root changed.
+  func rootChanged(at time: Timestamp) { entriesChanged(table.root, at: time) }
+
+  /// The entries of a directory that scratch files lie in changed.
+  func entriesChanged(_ parent: ScratchPath.Parent, at time: Timestamp) {
+    switch parent {
+    case .root: rootChanged(at: time)
+    case .domain(let domain): entriesChanged(domain, at: time)
+    case .directory(let id): if let node = table[id] { entriesChanged(node, at: time) }
     }
   }
 
-  private func item(_ name: String, inode: UInt64, type: FileType) -> ListingItem {
-    // 1 and 2 are the cookies of "." and ".."; the kernel's offsets are signed.
-    let cookie = max(3, StableHash.of(name.utf8) >> 1)
-    return ListingItem(name: name, inode: inode, type: type, cookie: cookie)
-  }
-
-  private func sorted(_ items: [ListingItem]) -> [ListingItem] {
-    items.sorted { $0.cookie < $1.cookie }
+  private func entriesChanged(_ node: Node, at time: Timestamp) {
+    node.directory?.listing = nil
+    node.modified = max(time, node.modified.next)
+    effects.append(.invalidateAttributes(node.id))
   }
 }

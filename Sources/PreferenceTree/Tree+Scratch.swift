@@ -2,179 +2,160 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Scratch files: made, written, linked, renamed and removed in memory (law 8).
+// Scratch files: made, written, linked and removed in memory; they never remain as preferences.
 
 extension Tree {
-  /// What a name means.
-  enum Found {
-    case key(KeyPath, Resolution)
-    case scratch(Node)
-    case nothing
-  }
-
-  /// What the name in a domain or scratch directory means now; a key wins over a scratch file.
-  func find(_ parent: NodeID, _ name: String, now: Instant) throws(TreeError) -> Found {
-    let directory = try scratchParent(parent)
-    if case .domain(let domain) = directory, let path = try path(domain, name),
-      let resolution = try resolve(path, now: now)
-    {
-      return .key(path, resolution)
-    }
-    return table[ScratchPath(parent: directory, name: name)].map { .scratch($0) } ?? .nothing
-  }
-
-  /// The directory as a place of scratch files.
-  func scratchParent(_ id: NodeID) throws(TreeError) -> ScratchPath.Parent {
-    let node = try node(id)
-    switch node.subject {
-    case .domain(let domain): return .domain(domain)
-    case .scratch where node.type == .directory: return .directory(id)
-    case .root:
-      throw refused(.refused("files at the root: keys lie in the directory of their domain"))
-    case .key, .detached, .scratch: throw .notDirectory
-    }
-  }
-
   /// Whether a new name in the directory is one of a tool's temporary files.
   func isScratchName(
-    _ name: String, in parent: ScratchPath.Parent, _ making: ScratchName.Making
+    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
   ) -> Bool {
-    guard case .domain(let domain) = parent else { return true }
-    // A key that was moved away or removed a moment ago is made again under its own name.
+    guard case .domain(let domain) = directory.filesParent else { return true }
+    // A key that departed a moment ago is made again under its own name.
     if case .key(let key) = NameCodec.decode(name),
-      removals[KeyPath(domain: domain, key: key)] != nil,
+      departures.contains(KeyPath(domain: domain, key: key)),
       making != .file(exclusively: true, readsToo: true)
     {
       return false
     }
     return ScratchName.isScratch(name, making) { stem in
       guard case .key(let key) = NameCodec.decode(stem) else { return false }
-      let path = KeyPath(domain: domain, key: key)
-      return removals[path] != nil || (try? engine.resolve(key, in: domain)) != nil
+      return departures.contains(KeyPath(domain: domain, key: key))
+        || (try? engine.resolve(key, in: domain)) != nil
     }
   }
 
-  /// Makes a scratch file.
+  /// Makes a scratch file or link.
   func addScratch(
-    _ path: ScratchPath, _ content: Scratch.Content, mode: UInt32?
+    _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) throws(TreeError) -> Node {
-    let scratch = Scratch(content: content, mode: mode, modified: .now)
-    try checkRoom(for: scratch.size, path.name)
-    let node = table.addScratch(path, scratch)
-    node.modified = scratch.modified
-    directoryChanged(path.parent)
+    let bytes: Int =
+      switch content {
+      case .file(let bytes), .link(let bytes): bytes.count
+      }
+    try checkRoom(for: bytes + ScratchSpace.overhead, path.name)
+    let node = table.addScratch(path, content, mode: mode, now: now)
+    entriesChanged(path.parent, at: now.time)
     return node
   }
 
-  func checkRoom(for bytes: Int, _ name: String) throws(TreeError) {
-    guard bytes <= Scratch.largestTotal - table.scratchBytes else {
-      throw refused(.system(.noSpace, "\(name): temporary files may take 64 MiB together"))
+  /// Makes a scratch directory.
+  func addScratchDirectory(_ path: ScratchPath, now: Moment) throws(TreeError) -> Entry {
+    try checkRoom(for: ScratchSpace.overhead, path.name)
+    let node = table.addScratchDirectory(path, now: now)
+    entriesChanged(path.parent, at: now.time)
+    return try entry(node)
+  }
+
+  /// Throws ENOSPC where scratch files would take too much memory.
+  func checkRoom(for bytes: Int, _ subject: String) throws(TreeError) {
+    guard bytes <= ScratchSpace.total - table.scratchBytes else {
+      throw refused(.system(.noSpace, "\(subject): temporary files may take 64 MiB in all"))
     }
   }
 
-  /// The entries of the directory are others now.
-  func directoryChanged(_ parent: ScratchPath.Parent) {
-    switch parent {
-    case .root: rootChanged(at: .now)
-    case .domain(let domain): entriesChanged(domain, at: .now)
-    case .directory(let id):
-      guard let node = table[id] else { return }
-      node.listing = nil
-      node.modified = max(.now, node.modified.next)
-      effects.append(.dropAttributes(id))
-    }
-  }
-
-  /// The name goes; who has the file open keeps it.
-  func removeScratch(_ node: Node) {
-    guard case .scratch(let path) = node.subject else { return }
+  /// Removes the name of a scratch file or directory; whoever has the file open keeps it.
+  func removeScratch(_ node: Node, now: Moment) {
+    guard let path = node.scratchPath else { return }
     table.detach(node, text: node.scratch?.text ?? [])
-    directoryChanged(path.parent)
+    entriesChanged(path.parent, at: now.time)
     forget(node.id, 0)
+  }
+
+  /// unlink(2) of a scratch file; a key that was moved away to it goes too.
+  func unlinkScratch(_ node: Node, now: Moment) throws(TreeError) {
+    if node.type == .directory { throw .isDirectory }
+    if let source = departures.source(of: node.id), let former = departures.former(source) {
+      try transact([.remove(source.key, source.domain)], touching: [source]) { _ in
+        depart(source, Departures.Former(kind: former.kind), now: now)
+      }
+    }
+    removeScratch(node, now: now)
+  }
+
+  /// Removes what a rename replaces, and a key that was moved away to it.
+  func replaceScratch(_ existing: Node?, now: Moment) throws(TreeError) {
+    guard let existing else { return }
+    guard existing.type == .directory else { return try unlinkScratch(existing, now: now) }
+    guard table.scratchNodes(in: .directory(existing.id)).isEmpty else {
+      throw .notEmpty(existing.subject)
+    }
+    removeScratch(existing, now: now)
   }
 
   // MARK: - Contents
 
   func writeScratch(
-    _ node: Node, _ bytes: [UInt8], at offset: Int, appending: Bool
+    _ node: Node, _ file: ScratchFile, _ bytes: [UInt8], at offset: Int, appending: Bool,
+    now: Moment
   ) throws(TreeError) {
-    guard var scratch = node.scratch, case .file(var text) = scratch.content else {
-      throw .invalid("only a file can be written")
-    }
-    let position = appending ? text.count : offset
+    guard !file.isLink else { throw .invalid("only a file can be written") }
+    let count = file.count
+    let position = appending ? count : offset
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
-    guard !overflow, position >= 0 else { throw .tooLarge(subjectText(node)) }
-    try checkRoom(for: max(0, end - text.count), subjectText(node))
-    let before = text.count
-    // The node lets go of the text, so that it changes in place.
-    table.setScratch(nil, of: node)
-    scratch.content = .directory
-    if position > text.count { text += repeatElement(0, count: position - text.count) }
-    text.replaceSubrange(position..<min(end, text.count), with: bytes)
-    scratch.content = .file(text)
-    touch(node, &scratch)
-    if appending, offset != before { effects.append(.dropContents(node.id)) }
-  }
-
-  func truncateScratch(_ node: Node, to size: Int) throws(TreeError) {
-    guard var scratch = node.scratch, let text = scratch.text else {
-      throw .invalid("only a file can be truncated")
+    guard !overflow, position >= 0 else { throw .tooLarge(node.subject) }
+    try checkRoom(for: max(0, end - count), node.subject)
+    table.edit(file) { text in
+      if position > text.count { text += repeatElement(0, count: position - text.count) }
+      text.replaceSubrange(position..<min(end, text.count), with: bytes)
     }
-    guard size >= 0 else { throw .invalid("a negative size") }
-    try checkRoom(for: max(0, size - text.count), subjectText(node))
-    scratch.content = .file(
-      Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
-    touch(node, &scratch)
+    (file.hasOwnTime, node.modified) = (false, now.time)
+    if appending, offset != count { effects.append(.invalidateContents(node.id)) }
   }
 
-  private func touch(_ node: Node, _ scratch: inout Scratch) {
-    scratch.modified = .now
-    scratch.hasOwnTime = false
-    node.modified = scratch.modified
-    table.setScratch(scratch, of: node)
+  func truncateScratch(
+    _ node: Node, _ file: ScratchFile, to size: Int, now: Moment
+  ) throws(TreeError) {
+    guard !file.isLink else { throw .invalid("only a file can be truncated") }
+    guard size >= 0 else { throw .invalid("a negative size") }
+    try checkRoom(for: max(0, size - file.count), node.subject)
+    table.edit(file) { text in
+      text = Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count))
+    }
+    (file.hasOwnTime, node.modified) = (false, now.time)
   }
 
   // MARK: - Links and directories
 
-  /// link(2): to a scratch name it makes a copy; of a scratch file to a key's name it sets the
-  /// key. Two keys cannot be one file (EPERM).
+  /// link(2). To a scratch name it makes a copy; of a scratch file to a key's name it sets the key.
+  /// Two keys cannot be one file (EPERM).
   public func link(
-    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Instant
+    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
     let name = try validated(name)
-    if engine.isReadOnly { throw .readOnly }
-    let directory = try scratchParent(parent)
-    guard case .nothing = try find(parent, name, now: now) else { throw .exists }
+    try requireWritable()
+    let directory = try fileDirectory(parent)
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     let source = try node(id)
     let text = try shownText(source)
     if isScratchName(name, in: directory, .link) {
-      let path = ScratchPath(parent: directory, name: name)
-      return try entry(try addScratch(path, .file(text), mode: source.scratch?.mode))
+      let path = ScratchPath(parent: directory.filesParent, name: name)
+      return try entry(
+        try addScratch(path, .file(text), mode: source.scratch?.mode, now: now))
     }
-    guard source.scratch != nil, case .domain(let domain) = directory else {
-      throw refused(.refused("\(subjectText(source)): a preference has one name"))
+    guard source.scratch != nil, case .domain(let domain) = directory.filesParent else {
+      throw refused(.refused("\(source.subject): a preference has one name"))
     }
     let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
-    let existing = removals[path]?.holder == nil ? nil : try resolve(path)
-    let changeset = try apply([try setting(path, to: text, existing: existing)])
-    endHold(path)
-    table.renewInode(of: path)
-    propagate(changeset, known: [path], addsEntries: true)
-    return try entry(table.node(of: path))
+    let existing = departures.isMovedAway(path) ? try resolve(path) : nil
+    try transact([try setting(path, to: text, existing: existing)], touching: [path]) { _ in
+      departures.forget(path)
+      table.renewInode(of: path)
+    }
+    return try entry(table.file(of: path).node)
   }
 
-  /// symlink(2): scratch names only (emacs' locks); EOPNOTSUPP for others, never EPERM, because
-  /// emacs then writes a file instead.
+  /// symlink(2): scratch names only (emacs' locks). EOPNOTSUPP for other names, never EPERM,
+  /// because emacs then writes a file instead.
   public func makeLink(
-    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Instant
+    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
     let name = try validated(name)
-    if engine.isReadOnly { throw .readOnly }
-    guard let directory = try? scratchParent(parent) else { throw .unsupported }
-    guard case .nothing = try find(parent, name, now: now) else { throw .exists }
+    try requireWritable()
+    guard let directory = try directory(parent) as? any FileDirectory else { throw .unsupported }
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     guard isScratchName(name, in: directory, .link) else { throw .unsupported }
-    let path = ScratchPath(parent: directory, name: name)
-    return try entry(try addScratch(path, .link(target), mode: 0o777))
+    let path = ScratchPath(parent: directory.filesParent, name: name)
+    return try entry(try addScratch(path, .link(target: target), mode: 0o777, now: now))
   }
 
   /// readlink(2).
@@ -185,81 +166,66 @@ extension Tree {
     return target
   }
 
-  /// mkdir(2) in a domain, for tools that lock or collect files so.
+  /// mkdir(2) in a directory of files, for tools that lock or collect files so.
   func makeScratchDirectory(
-    _ parent: NodeID, _ name: String, now: Instant
+    in directory: any FileDirectory, _ name: String, now: Moment
   ) throws(TreeError) -> Entry {
-    let directory = try scratchParent(parent)
-    guard case .nothing = try find(parent, name, now: now) else { throw .exists }
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     guard isScratchName(name, in: directory, .directory) else {
-      throw refused(.refused("\(subjectText(try node(parent))): a domain has no directories"))
+      throw refused(.refused("\(directory.subject): a domain has no directories"))
     }
-    let path = ScratchPath(parent: directory, name: name)
-    return try entry(try addScratch(path, .directory, mode: 0o700))
+    return try addScratchDirectory(
+      ScratchPath(parent: directory.filesParent, name: name), now: now)
   }
 
-  func removeScratchDirectory(
-    _ parent: NodeID, _ name: String, now: Instant
-  ) throws(TreeError) {
-    switch try find(parent, name, now: now) {
-    case .nothing: throw .missing
-    case .key: throw .notDirectory
-    case .scratch(let node): try removeScratchDirectory(node, name)
-    }
-  }
-
-  func removeScratchDirectory(_ node: Node, _ name: String) throws(TreeError) {
+  /// rmdir(2) of a scratch directory.
+  func removeScratchDirectory(_ node: Node, now: Moment) throws(TreeError) {
     guard node.type == .directory else { throw .notDirectory }
     guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
-      throw .notEmpty("\(name): it has files")
+      throw .notEmpty("\(node.subject): it has files")
     }
-    removeScratch(node)
+    removeScratch(node, now: now)
   }
 
-  /// A file that a person may take for a key is named in the log where it is still a temporary one after a
-  /// moment.
-  func watchScratch(_ node: Node, _ name: String, now: Instant) {
+  // MARK: - What people should know of them
+
+  /// Has the log name a scratch file that a person may take for a key, if it is still there after
+  /// two seconds.
+  func watchScratch(_ node: Node, _ name: String, now: Moment) {
     guard case .key = NameCodec.decode(name) else { return }
-    let end = now.advanced(milliseconds: 2000)
-    watchedScratch[node.id] = end
+    let end = now.instant.advanced(milliseconds: 2000)
+    doubtfulScratch[node.id] = end
     wake(at: end)
   }
 
-  func reportScratch(now: Instant) {
-    for (id, end) in watchedScratch where end <= now {
-      watchedScratch[id] = nil
-      guard let node = table[id], case .scratch = node.subject, node.scratch?.movedFrom == nil
-      else {
+  func reportScratch(now: Moment) {
+    for (id, end) in doubtfulScratch where end <= now.instant {
+      doubtfulScratch[id] = nil
+      guard let node = table[id], node.scratch != nil, departures.source(of: id) == nil else {
         continue
       }
       log(
-        "\(subjectText(node)): a temporary file by its name; it is no preference and is lost with the "
+        "\(node.subject): a temporary file by its name, not a preference; it is lost with the "
           + "mount, unless it is renamed or user.prefs.type is set on it")
     }
   }
 
-  /// What is left of scratch files when the mount ends is lost; the log says which.
+  /// The mount ends, and scratch files with it; the log says which.
   func logLostScratch() {
-    for path in table.scratchPaths {
-      guard case .domain(let domain) = path.parent, let node = table[path], node.type == .file
-      else { continue }
-      log("\(domain) \(path.name): a temporary file is lost with the mount")
+    for node in table.scratchNodes {
+      guard let file = node.scratch, case .domain = file.path.parent, !file.isLink else { continue }
+      log("\(node.subject): a temporary file is lost with the mount")
     }
   }
 }
 
 extension Node {
-  /// What it is.
-  var type: FileType {
-    switch subject {
-    case .root, .domain: return .directory
-    case .key, .detached: return .file
-    case .scratch:
-      switch scratch?.content {
-      case .directory: return .directory
-      case .link: return .link
-      case .file, nil: return .file
-      }
+  /// Where a scratch file, link or directory lies; nil for other kinds.
+  var scratchPath: ScratchPath? {
+    switch kind {
+    case .scratch(let file): file.path
+    case .directory(let directory): (directory as? ScratchDirectory)?.path
+    case .key, .detached: nil
     }
   }
 }

@@ -2,82 +2,74 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// What becomes due by itself: truncations, old tails, held texts, removed names.
+// What becomes due by itself: truncations, old tails, held texts, departed names.
 
 extension Tree {
   /// Makes sure that `tick` is called at the moment.
   func wake(at moment: Instant) { nextDeadline = min(nextDeadline ?? moment, moment) }
 
-  /// Carries out what has become due: truncations, old tails, held texts, removed names.
-  public func tick(now: Instant) {
-    for (id, end) in edited {
-      guard let node = table[id], let editor = node.editor else {
-        edited[id] = nil
-        continue
-      }
-      // A refusal has been logged, and the file shows its value again: there is nobody to tell.
-      if let deadline = editor.deadline, deadline <= now {
-        do { try expire(node, now: now) } catch {}
-      } else if editor.deadline == nil, end <= now {
-        node.editor = nil
-      }
-      if node.lookups == 0, node.editor?.deadline == nil { forget(node.id, 0) }
-    }
-    endRemovals { $1.until <= now }
-    let editors = edited.map { id, end in table[id]?.editor?.deadline ?? end }
+  /// Carries out what has become due.
+  public func tick(now: Moment) {
+    for (id, end) in edited { tick(id, end, now) }
+    while let ending = departures.endNextDue(at: now.instant) { carryOut(ending, now: now) }
     reportScratch(now: now)
-    nextDeadline = (editors + removals.values.map(\.until) + watchedScratch.values).min()
+    let editors = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }
+    let others = doubtfulScratch.values + [departures.deadline].compactMap { $0 }
+    nextDeadline = (editors + others).min()
   }
 
-  /// Ends what the filter says, oldest first: a rotation of backups ends in its own order.
-  private func endRemovals(where isOver: (KeyPath, Removal) -> Bool) {
-    for (path, _) in removals.filter({ isOver($0.key, $0.value) })
-      .sorted(by: { $0.value.until < $1.value.until })
-    {
-      if let removal = removals[path], isOver(path, removal) { end(removal, of: path) }
+  /// - Parameter end: when an editor whose text is settled may be thrown away.
+  private func tick(_ id: NodeID, _ end: Instant, _ now: Moment) {
+    guard let node = table[id], let file = node.keyFile, let editor = file.editor else {
+      edited[id] = nil
+      return
+    }
+    if let deadline = editor.deadline, deadline <= now.instant {
+      // A refusal has been logged, and the file shows its value again: there is nobody to tell.
+      do { try expire(file, now: now) } catch {}
+    } else if editor.deadline == nil, end <= now.instant {
+      file.editor = nil
+    }
+    if node.lookups == 0, file.editor?.deadline == nil { forget(id, 0) }
+  }
+
+  /// Text that waited for its decision gets it.
+  func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
+    guard var editor = file.editor else { return }
+    let action = editor.expire(now: now.instant)
+    try perform(action, editor, file, now: now)
+    effects.append(.invalidateAttributes(file.id))
+  }
+
+  private func carryOut(_ ending: Departures.Ending, now: Moment) {
+    switch ending {
+    case .show(let path): show(path, now: now)
+    case .completeMove(let path, let holder): completeMove(path, holder, now: now)
     }
   }
 
-  /// Keys of the domain that were moved away stay under their new names from now on.
-  func endHolds(of domain: DomainName) {
-    endRemovals { $0.domain == domain && $1.holder != nil }
+  /// Keys of the domain that were moved away get their new names now.
+  func completeMoves(from domain: DomainName, now: Moment) {
+    while let ending = departures.endNextMove(from: domain) { carryOut(ending, now: now) }
   }
 
-  private func end(_ removal: Removal, of path: KeyPath) {
-    if let holder = removal.holder, let node = table[holder] {
-      endMove(path, node)
-    } else {
-      endRemoval(path)
-    }
-  }
-
-  /// The mount ends: text that waits for a decision gets it, keys that were moved away stay under
-  /// their new names; what is held, and scratch files, are lost, and logged.
-  public func finish() {
-    endRemovals { $1.holder != nil }
-    logLostScratch()
-    for id in edited.keys {
-      guard let node = table[id], let editor = node.editor, editor.deadline != nil else { continue }
-      do {
-        try expire(node, now: editor.deadline ?? .now)
-      } catch {
-        // It has been logged, and there is nobody left to tell.
-      }
-    }
-  }
-
-  func expire(_ node: Node, now: Instant) throws(TreeError) {
-    guard var editor = node.editor else { return }
-    let action = editor.expire(now: now)
-    try perform(action, editor, node, now: now)
-    effects.append(.dropAttributes(node.id))
-  }
-
-  func endRemoval(_ path: KeyPath) {
-    removals[path] = nil
+  /// A name that departed shows again what places hold.
+  func show(_ path: KeyPath, now: Moment) {
     guard let parent = table[path.domain] else { return }
     guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
-    dropEntry(parent.id, path.key)
-    entriesChanged(path.domain, at: .now)
+    invalidateEntry(parent.id, path.key)
+    entriesChanged(path.domain, at: now.time)
+  }
+
+  /// The mount ends. Text that waits for a decision gets it, and keys that were moved away get
+  /// their new names. Held text and scratch files are lost, and logged.
+  public func finish(now: Moment) {
+    while let ending = departures.endNextMove() { carryOut(ending, now: now) }
+    logLostScratch()
+    for id in edited.keys {
+      guard let file = table[id]?.keyFile, file.editor?.deadline != nil else { continue }
+      // A refusal has been logged, and there is nobody left to tell.
+      do { try expire(file, now: now) } catch {}
+    }
   }
 }

@@ -94,6 +94,14 @@ public struct ListingItem: Equatable, Sendable {
   /// Where a listing goes on after this item (C: d_off).
   public var cookie: UInt64
 
+  /// An entry of a directory. Its cookie follows from the name alone, so that a listing goes on at
+  /// the right place although entries come and go meanwhile: nothing that stays is shown twice or
+  /// left out. 1 and 2 are the cookies of "." and ".."; the kernel's offsets are signed.
+  init(_ name: String, inode: UInt64, _ type: FileType) {
+    self.init(
+      name: name, inode: inode, type: type, cookie: max(3, StableHash.of(name.utf8) >> 1))
+  }
+
   /// A name and where it stands.
   public init(name: String, inode: UInt64, type: FileType, cookie: UInt64) {
     self.name = name
@@ -106,16 +114,16 @@ public struct ListingItem: Equatable, Sendable {
 /// What the kernel must be told. The driver performs effects in their order: those on attributes
 /// before the reply to the request that caused them, the others after it.
 public enum Effect: Hashable, Sendable {
-  /// The cached attributes of the node are no longer true.
-  case dropAttributes(NodeID)
-  /// Nor are its cached pages.
-  case dropContents(NodeID)
-  /// What is known about the name is no longer true.
-  case dropEntry(parent: NodeID, name: String)
-  /// The reply waits until the other mounts of the store have dropped their attributes of what the
-  /// request changed (law 7): the change's version.
-  case awaitSettled(UInt64)
-  /// Watchers must hear of a change that did not come through the mount (law 6).
+  /// The kernel must drop the cached attributes of the node.
+  case invalidateAttributes(NodeID)
+  /// The kernel must drop the cached pages of the node.
+  case invalidateContents(NodeID)
+  /// The kernel must look the name up again.
+  case invalidateEntry(parent: NodeID, name: String)
+  /// The reply must wait until the other mounts of the store have settled the change of this
+  /// version, so that everyone reads the new value once the request has returned.
+  case awaitSettlement(version: UInt64)
+  /// Watchers must get an event for a change that did not come through the mount.
   case announce(Announcement)
 }
 

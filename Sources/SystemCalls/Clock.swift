@@ -103,6 +103,23 @@ public struct Instant: Hashable, Comparable, Sendable {
   }
 }
 
+/// The present, by both clocks. Code that takes it as a parameter can be tested without waiting.
+public struct Moment: Hashable, Sendable {
+  /// By the monotonic clock: for deadlines.
+  public var instant: Instant
+  /// By the wall clock: for times that people see.
+  public var time: Timestamp
+
+  /// A moment by both clocks.
+  public init(instant: Instant, time: Timestamp) {
+    self.instant = instant
+    self.time = time
+  }
+
+  /// Now. Cost: two reads of the clock.
+  public static var now: Moment { Moment(instant: .now, time: .now) }
+}
+
 /// Arithmetic that stops at the ends of the range.
 extension Int64 {
   fileprivate func added(_ other: Int64) -> Int64 {

@@ -325,7 +325,7 @@ import Testing
         "cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 $PROBE get d Integer")
       let pid = sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output
       let switches =
-        "sleep 0.5; cat /proc/\(pid)/task/*/status | grep voluntary | awk '{s += $2} END {print s}'"
+        "sleep 2.5; cat /proc/\(pid)/task/*/status | grep voluntary | awk '{s += $2} END {print s}'"
       let before = sandbox.shell(switches).output
       sleep(2)
       #expect(sandbox.shell(switches).output == before)

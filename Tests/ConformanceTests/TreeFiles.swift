@@ -19,7 +19,9 @@ final class TreeFiles: TestFiles {
   let places: LocalPlaces
   let engine: SearchEngine
   let tree: Tree
-  private var now = SystemCalls.Instant(nanoseconds: 0)
+  private var instant = SystemCalls.Instant(nanoseconds: 0)
+  /// Deadlines come when the cases say so; the engine takes the time of day.
+  private var now: Moment { Moment(instant: instant, time: .now) }
   private var files: [Int: OpenFile] = [:]
   private var lastFile = 0
 
@@ -30,7 +32,7 @@ final class TreeFiles: TestFiles {
     let store = try Store(layout) { _ in }
     places = try LocalPlaces(store: store, writeback: 3600) { _ in }
     engine = SearchEngine(places: places)
-    tree = Tree(engine: engine, options: options, author: Author(number: 1)) { _ in }
+    tree = Tree(engine: engine, options: options, author: Author(number: 1), now: .now) { _ in }
   }
 
   func finish() { places.close() }
@@ -119,7 +121,7 @@ final class TreeFiles: TestFiles {
 
   func close(_ number: Int) {
     guard let file = files.removeValue(forKey: number) else { return }
-    if file.handle != .none { tree.release(file.node, file.handle) }
+    if file.handle != .none { tree.release(file.node, file.handle, now: now) }
   }
 
   func rename(_ old: String, _ new: String, flags: UInt32) throws {
@@ -214,8 +216,8 @@ final class TreeFiles: TestFiles {
   }
 
   func pass(milliseconds: Int) {
-    now = now.advanced(milliseconds: Int64(milliseconds))
+    instant = instant.advanced(milliseconds: Int64(milliseconds))
     tree.tick(now: now)
-    _ = tree.takeEffects()
+    _ = tree.removeEffects()
   }
 }

@@ -1,0 +1,130 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Names that left their directory within the last second: keys that were removed, and keys that
+/// were moved away to a scratch file.
+///
+/// A departed name is not there for a second, even if another place holds the key, so that
+/// "unlink, then create exclusively" works. What was known of the key (`Former`) goes to a key
+/// that is made again under the name.
+///
+/// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
+/// move at once, and the engine still has the key. If the key is made again within the second, the
+/// scratch file stays what it is. If it is not, the rename was meant as a rename.
+///
+/// A pure state machine: it asks no engine and no clock. Methods that end departures return what
+/// the tree must do, oldest first, and have already forgotten what they return.
+struct Departures {
+  /// What a key was when its name departed.
+  struct Former: Equatable {
+    /// Its type.
+    var kind: Kind
+    /// Its permission bits; nil if nobody set them.
+    var mode: UInt32?
+  }
+
+  /// What the tree must do when a departure ends.
+  enum Ending: Equatable {
+    /// The name shows again what places hold, if anything.
+    case show(KeyPath)
+    /// The move was meant: the key gets the name of the scratch file `holder`.
+    case completeMove(KeyPath, holder: NodeID)
+  }
+
+  private struct Departure {
+    var until: Instant
+    var former: Former
+    /// The scratch file that the key was moved away to; nil for a removed key.
+    var holder: NodeID?
+  }
+
+  private var departures: [KeyPath: Departure] = [:]
+  private var sources: [NodeID: KeyPath] = [:]
+
+  /// Milliseconds for which a departed name is not there.
+  static let duration: Int64 = 1000
+
+  // MARK: - What is known
+
+  /// When `endDue` has something to do; nil: not before the next departure.
+  var deadline: Instant? { departures.values.map(\.until).min() }
+
+  /// Whether the name departed and nothing has ended that yet.
+  func contains(_ path: KeyPath) -> Bool { departures[path] != nil }
+
+  /// Whether a look-up must not find the name, whatever places hold.
+  func hides(_ path: KeyPath, at now: Instant) -> Bool {
+    guard let departure = departures[path] else { return false }
+    return departure.holder != nil || now < departure.until
+  }
+
+  /// Whether the key was moved away, so that the engine still has it.
+  func isMovedAway(_ path: KeyPath) -> Bool { departures[path]?.holder != nil }
+
+  /// What the key was; nil if its name did not depart.
+  func former(_ path: KeyPath) -> Former? { departures[path]?.former }
+
+  /// The key that was moved away to the scratch file; nil if there is none.
+  func source(of holder: NodeID) -> KeyPath? { sources[holder] }
+
+  // MARK: - Departures begin
+
+  /// The key was removed.
+  mutating func remove(_ path: KeyPath, _ former: Former, at now: Instant) {
+    begin(path, former, holder: nil, now)
+  }
+
+  /// The key was moved away to the scratch file.
+  mutating func moveAway(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
+    begin(path, former, holder: holder, now)
+    sources[holder] = path
+  }
+
+  private mutating func begin(
+    _ path: KeyPath, _ former: Former, holder: NodeID?, _ now: Instant
+  ) {
+    forget(path)
+    let until = now.advanced(milliseconds: Self.duration)
+    departures[path] = Departure(until: until, former: former, holder: holder)
+  }
+
+  // MARK: - Departures end
+
+  /// Forgets the departure: the key is there again, by whatever road, or the tree has dealt with
+  /// it. A scratch file that held the key is an ordinary one from now on.
+  mutating func forget(_ path: KeyPath) {
+    guard let departure = departures.removeValue(forKey: path) else { return }
+    if let holder = departure.holder { sources[holder] = nil }
+  }
+
+  /// Forgets every departure from the domain.
+  /// - Returns: the keys.
+  mutating func forgetAll(in domain: DomainName) -> [Key] {
+    let paths = departures.keys.filter { $0.domain == domain }
+    for path in paths { forget(path) }
+    return paths.map(\.key)
+  }
+
+  /// Ends the oldest departure that is due; nil if none is. Endings are given one at a time,
+  /// because carrying one out may end another.
+  mutating func endNextDue(at now: Instant) -> Ending? {
+    endOldest { _, departure in departure.until <= now }
+  }
+
+  /// Ends the oldest move from the domain, or of all; nil if there is none left.
+  mutating func endNextMove(from domain: DomainName? = nil) -> Ending? {
+    endOldest { path, departure in
+      departure.holder != nil && (domain == nil || path.domain == domain)
+    }
+  }
+
+  private mutating func endOldest(where isOver: (KeyPath, Departure) -> Bool) -> Ending? {
+    let over = departures.filter { isOver($0.key, $0.value) }
+    guard let (path, departure) = over.min(by: { $0.value.until < $1.value.until }) else {
+      return nil
+    }
+    forget(path)
+    return departure.holder.map { .completeMove(path, holder: $0) } ?? .show(path)
+  }
+}

@@ -1,0 +1,119 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// One kind of directory: what its names mean, and what may be made, renamed and removed in it.
+///
+/// The tree passes each request about a name to the request's directory and knows nothing else of
+/// it. A new kind of directory is a new type; the tree does not change. What a kind leaves out is
+/// refused, with the errno that users of such a directory expect.
+///
+/// Threads: the tree's alone.
+protocol Directory: AnyObject {
+  /// What log lines call the directory.
+  var subject: String { get }
+  /// Permission bits.
+  var mode: UInt32 { get set }
+  /// The entries in the order of their cookies; nil: to be made by `entries`.
+  var listing: [ListingItem]? { get set }
+  /// The domain whose lists a request about the name needs; without a name, one about the
+  /// directory itself.
+  func domain(of name: String?, _ tree: Tree) -> DomainName?
+
+  /// The names that a listing shows, in no order.
+  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem]
+  /// Finds a name, and counts the look-up.
+  func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult
+  /// mkdir(2).
+  func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry
+  /// rmdir(2).
+  func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError)
+  /// unlink(2).
+  func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError)
+  /// renameat2(2).
+  func rename(
+    _ name: String, to directory: any Directory, _ newName: String, _ mode: RenameMode,
+    _ tree: Tree, _ now: Moment
+  ) throws(TreeError)
+}
+
+extension Directory {
+  func domain(of name: String?, _ tree: Tree) -> DomainName? { nil }
+}
+
+// MARK: - Directories of files
+
+/// A directory that keys or scratch files lie in.
+protocol FileDirectory: Directory {
+  /// The directory, as the place of scratch files.
+  var filesParent: ScratchPath.Parent { get }
+  /// The key that the name means; nil if it means none. It need not exist.
+  func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath?
+}
+
+extension FileDirectory {
+  func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? { nil }
+
+  func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {
+    try tree.makeScratchDirectory(in: self, name, now: now)
+  }
+
+  func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
+    switch try tree.find(name, in: self, now: now) {
+    case .nothing: throw .missing
+    case .key: throw .notDirectory
+    case .scratch(let node): try tree.removeScratchDirectory(node, now: now)
+    }
+  }
+
+  func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
+    switch try tree.find(name, in: self, now: now) {
+    case .nothing: throw .missing
+    case .key(let path, let resolution): try tree.unlink(path, resolution, now: now)
+    case .scratch(let node): try tree.unlinkScratch(node, now: now)
+    }
+  }
+
+  func rename(
+    _ name: String, to directory: any Directory, _ newName: String, _ mode: RenameMode,
+    _ tree: Tree, _ now: Moment
+  ) throws(TreeError) {
+    guard let directory = directory as? any FileDirectory else {
+      throw tree.refused(
+        .refused("\(subject) \(name): a key stays in a domain, and cannot become a directory"))
+    }
+    switch try tree.find(name, in: self, now: now) {
+    case .nothing: throw .missing
+    case .scratch(let node):
+      try tree.renameScratch(node, to: directory, newName, mode, now: now)
+    case .key(let path, _): try tree.renameKey(path, to: directory, newName, mode, now: now)
+    }
+  }
+}
+
+extension Tree {
+  /// What a name in a directory of files means.
+  enum Found {
+    case key(KeyPath, Resolution)
+    case scratch(Node)
+    case nothing
+  }
+
+  /// What the name means now; a key wins over a scratch file.
+  func find(
+    _ name: String, in directory: any FileDirectory, now: Moment
+  ) throws(TreeError) -> Found {
+    if let path = try directory.keyPath(name, self),
+      let resolution = try resolve(path, now: now)
+    {
+      return .key(path, resolution)
+    }
+    let path = ScratchPath(parent: directory.filesParent, name: name)
+    return table[path].map { .scratch($0) } ?? .nothing
+  }
+
+  /// A scratch file, link or directory as an entry; nil if there is none.
+  func lookupScratch(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
+    try table[path].map { node throws(TreeError) in .found(try entry(node)) }
+  }
+}

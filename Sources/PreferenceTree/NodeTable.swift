@@ -1,0 +1,273 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The nodes by number and by what they show, their inode numbers, and the memory that scratch
+/// files take.
+struct NodeTable {
+  private(set) var nodes: [NodeID: Node] = [:]
+  private var byDomain: [DomainName: Node] = [:]
+  private var byKey: [KeyPath: Node] = [:]
+  private var byScratch: [ScratchPath: Node] = [:]
+  /// Bytes that all scratch files count for.
+  private(set) var scratchBytes = 0
+  private var lastNumber = NodeID.root.rawValue
+  private var inodes = InodeNumbers()
+  let root: Node
+
+  /// A table with a root.
+  init(now: Moment) {
+    root = Node(
+      id: .root, inode: NodeID.root.rawValue, .directory(RootDirectory()), modified: now.time)
+    nodes[root.id] = root
+  }
+
+  /// The domains with a node.
+  var domains: [DomainName] { Array(byDomain.keys) }
+
+  /// The keys of a domain that have a node.
+  func paths(in domain: DomainName) -> [KeyPath] { byKey.keys.filter { $0.domain == domain } }
+
+  subscript(id: NodeID) -> Node? { nodes[id] }
+  subscript(domain: DomainName) -> Node? { byDomain[domain] }
+  subscript(path: KeyPath) -> Node? { byKey[path] }
+  subscript(path: ScratchPath) -> Node? { byScratch[path] }
+
+  /// `st_ino` of a domain: the same in every mount.
+  func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
+
+  /// `st_ino` of a key: it follows from the name, except for names that were renamed or made anew.
+  func inode(of path: KeyPath) -> UInt64 { inodes[path] }
+
+  /// The next file of this name is a different file.
+  mutating func renewInode(of path: KeyPath) { inodes.renew(path) }
+
+  private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Kind) -> Node {
+    lastNumber += 1
+    let id = NodeID(rawValue: lastNumber)
+    let node = Node(id: id, inode: inode, kind(id))
+    nodes[id] = node
+    return node
+  }
+
+  /// The node of a domain, made if there is none.
+  mutating func node(of domain: DomainName) -> Node {
+    if let node = byDomain[domain] { return node }
+    let node = add(inode: inodes[domain]) { _ in .directory(DomainDirectory(domain)) }
+    byDomain[domain] = node
+    return node
+  }
+
+  /// The file of a key, made if there is none.
+  mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
+    if let node = byKey[path], let file = node.keyFile { return (node, file) }
+    var file: KeyFile?
+    let node = add(inode: inodes[path]) { id in
+      let made = KeyFile(id: id, path)
+      file = made
+      return .key(made)
+    }
+    byKey[path] = node
+    return (node, file ?? KeyFile(id: node.id, path))
+  }
+
+  /// A node without a name, for an entry that is unlinked once.
+  mutating func addGhost(isDirectory: Bool, now: Moment) -> Node {
+    let node = add(inode: inodes.next()) { _ in
+      isDirectory ? .directory(DomainDirectory("")) : .detached([])
+    }
+    node.modified = now.time
+    return node
+  }
+}
+
+// MARK: - Nodes change their names and kinds
+
+extension NodeTable {
+  /// The node's name is free; the node keeps a private copy of the text.
+  mutating func detach(_ node: Node, text: [UInt8]) {
+    unname(node)
+    node.kind = .detached(text)
+  }
+
+  /// The name of a key or scratch file means the node no longer.
+  private mutating func unname(_ node: Node) {
+    switch node.kind {
+    case .key(let file): byKey[file.path] = nil
+    case .scratch(let file):
+      byScratch[file.path] = nil
+      scratchBytes -= file.count + ScratchSpace.overhead
+    case .directory(let directory as ScratchDirectory):
+      byScratch[directory.path] = nil
+      scratchBytes -= ScratchSpace.overhead
+    case .directory, .detached: break
+    }
+  }
+
+  /// The file of a key gets a new name and takes its inode number along.
+  mutating func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
+    byKey[file.path] = nil
+    inodes.renew(file.path)
+    file.path = path
+    byKey[path] = node
+    inodes[path] = node.inode
+  }
+
+  /// The files of two keys exchange their names.
+  mutating func exchange(_ first: Node, _ second: Node) {
+    guard let one = first.keyFile, let other = second.keyFile else { return }
+    (one.path, other.path) = (other.path, one.path)
+    (byKey[one.path], byKey[other.path]) = (first, second)
+    (inodes[one.path], inodes[other.path]) = (first.inode, second.inode)
+  }
+
+  /// A domain's node, and those of its keys and scratch files, belong to the domain's new name.
+  mutating func rename(_ old: DomainName, to new: DomainName) {
+    inodes.rename(old, to: new)
+    if let node = byDomain.removeValue(forKey: old) {
+      node.kind = .directory(DomainDirectory(new))
+      byDomain[new] = node
+    }
+    for (path, node) in byKey where path.domain == old {
+      guard let file = node.keyFile else { continue }
+      rename(node, file, to: KeyPath(domain: new, key: path.key))
+    }
+    for (path, node) in byScratch where path.parent == .domain(old) {
+      rename(node, to: ScratchPath(parent: .domain(new), name: path.name))
+    }
+  }
+
+  /// The domain is gone.
+  mutating func remove(_ domain: DomainName) { byDomain[domain] = nil }
+
+  /// The kernel forgets so many look-ups; the node goes with the last one.
+  /// - Returns: the node, if it is gone.
+  mutating func forget(_ id: NodeID, _ count: UInt64) -> Node? {
+    guard let node = nodes[id], id != .root else { return nil }
+    node.lookups = node.lookups > count ? node.lookups - count : 0
+    guard node.lookups == 0, !node.mustStay else { return nil }
+    nodes[id] = nil
+    switch node.kind {
+    case .directory(let directory as DomainDirectory):
+      if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
+    case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
+    case .directory, .detached, .scratch: break
+    }
+    return node
+  }
+}
+
+// MARK: - Scratch files
+
+extension NodeTable {
+  /// The scratch files and directories that lie in the directory.
+  func scratchNodes(in parent: ScratchPath.Parent) -> [(name: String, node: Node)] {
+    byScratch.filter { $0.key.parent == parent }.map { ($0.key.name, $0.value) }
+  }
+
+  /// All scratch files, links and directories.
+  var scratchNodes: [Node] { Array(byScratch.values) }
+
+  /// A new scratch file or link.
+  mutating func addScratch(
+    _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
+  ) -> Node {
+    let file = ScratchFile(path, content, mode: mode)
+    return add(path, .scratch(file), bytes: file.count, now)
+  }
+
+  /// A new scratch directory.
+  mutating func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
+    add(path, nil, bytes: 0, now)
+  }
+
+  /// - Parameter kind: nil for a directory, which needs its node's number.
+  private mutating func add(
+    _ path: ScratchPath, _ kind: Node.Kind?, bytes: Int, _ now: Moment
+  ) -> Node {
+    let node = add(inode: inodes.next()) { id in kind ?? .directory(ScratchDirectory(path, id)) }
+    node.modified = now.time
+    byScratch[path] = node
+    scratchBytes += bytes + ScratchSpace.overhead
+    return node
+  }
+
+  /// Changes the text of a scratch file.
+  mutating func edit(_ file: ScratchFile, _ body: (inout [UInt8]) -> Void) {
+    let before = file.count
+    file.edit(body)
+    scratchBytes += file.count - before
+  }
+
+  /// A scratch file or directory gets a new name.
+  mutating func rename(_ node: Node, to path: ScratchPath) {
+    switch node.kind {
+    case .scratch(let file):
+      byScratch[file.path] = nil
+      file.path = path
+    case .directory(let directory as ScratchDirectory):
+      byScratch[directory.path] = nil
+      directory.path = path
+    case .directory, .key, .detached: return
+    }
+    byScratch[path] = node
+  }
+
+  /// The file of a key becomes a scratch file with the text; the next file of the key is a
+  /// different one.
+  mutating func makeScratch(
+    _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
+  ) {
+    byKey[file.path] = nil
+    inodes.renew(file.path)
+    let scratch = ScratchFile(path, .file(text), mode: mode)
+    node.kind = .scratch(scratch)
+    byScratch[path] = node
+    scratchBytes += scratch.count + ScratchSpace.overhead
+  }
+
+  /// The scratch file becomes the key's file and keeps its inode number.
+  @discardableResult
+  mutating func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
+    unname(node)
+    let file = KeyFile(id: node.id, path)
+    node.kind = .key(file)
+    byKey[path] = node
+    inodes[path] = node.inode
+    return file
+  }
+}
+
+/// `st_ino` of domains and keys. It follows from the name, so that it is the same in every mount,
+/// except for names that were renamed or made anew in this one.
+private struct InodeNumbers {
+  private var keys: [KeyPath: UInt64] = [:]
+  private var domains: [DomainName: UInt64] = [:]
+  private var last: UInt64 = 0
+
+  /// A number that nothing has had.
+  mutating func next() -> UInt64 {
+    last += 1
+    return 1 << 32 + last
+  }
+
+  subscript(path: KeyPath) -> UInt64 {
+    get {
+      if let known = keys[path] { return known }
+      let name = Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
+      return StableHash.of(name) >> 2 | 1 << 61
+    }
+    set { keys[path] = newValue }
+  }
+
+  subscript(domain: DomainName) -> UInt64 {
+    domains[domain] ?? StableHash.of(domain.string.utf8) | 1 << 62
+  }
+
+  mutating func renew(_ path: KeyPath) { keys[path] = next() }
+
+  mutating func rename(_ old: DomainName, to new: DomainName) {
+    domains[new] = self[old]
+    domains[old] = next()
+  }
+}

@@ -1,0 +1,87 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The root: a directory for each domain, and tools' temporary directories (`mktemp -d`, rsync).
+final class RootDirectory: Directory {
+  var listing: [ListingItem]?
+  var subject: String { "the root" }
+  var mode: UInt32 {
+    get { 0o700 }
+    set {}
+  }
+
+  func domain(of name: String?, _ tree: Tree) -> DomainName? {
+    guard let name else { return nil }
+    return (try? tree.domain(named: name)) ?? nil
+  }
+
+  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
+    let domains = try asTreeError { () throws(EngineError) in try tree.engine.domains() }
+    return domains.map { domain in
+      ListingItem(
+        NameCodec.encode(domain.key), inode: tree.table.inode(of: domain), .directory)
+    } + tree.scratchItems(.root)
+  }
+
+  func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
+    if let domain = try tree.domain(named: name),
+      try asTreeError({ () throws(EngineError) in try tree.engine.hasDomain(domain) })
+    {
+      return .found(try tree.entry(tree.directoryNode(of: domain, now: now)))
+    }
+    return try tree.lookupScratch(ScratchPath(parent: .root, name: name))
+      ?? .missing(isRemembered: true)
+  }
+
+  /// An empty domain, which is kept, or a tool's temporary directory.
+  func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {
+    if ScratchName.isRootDirectory(name) {
+      let path = ScratchPath(parent: .root, name: name)
+      if tree.table[path] != nil { throw .exists }
+      return try tree.addScratchDirectory(path, now: now)
+    }
+    let domain = DomainName(try tree.newKey(name, name).string)
+    let changeset = try tree.apply([.createDomain(domain)])
+    tree.rootChanged(at: changeset.time)
+    let node = tree.table.node(of: domain)
+    node.modified = changeset.time
+    return try tree.entry(node)
+  }
+
+  /// Removes a domain without keys.
+  func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
+    if let node = tree.table[ScratchPath(parent: .root, name: name)] {
+      return try tree.removeScratchDirectory(node, now: now)
+    }
+    guard let domain = try tree.domain(named: name) else { throw .missing }
+    tree.completeMoves(from: domain, now: now)
+    guard tree.table.scratchNodes(in: .domain(domain)).isEmpty else {
+      throw .notEmpty("\(domain): it has temporary files")
+    }
+    let changeset = try tree.apply([.removeDomain(domain)])
+    tree.table.remove(domain)
+    tree.rootChanged(at: changeset.time)
+  }
+
+  func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) { throw .isDirectory }
+
+  func rename(
+    _ name: String, to directory: any Directory, _ newName: String, _ mode: RenameMode,
+    _ tree: Tree, _ now: Moment
+  ) throws(TreeError) {
+    guard directory is RootDirectory else {
+      throw tree.refused(.refused("\(name): a domain is a directory at the root and stays there"))
+    }
+    guard let node = tree.table[ScratchPath(parent: .root, name: name)] else {
+      return try tree.renameDomain(name, to: newName, mode, now: now)
+    }
+    let path = ScratchPath(parent: .root, name: newName)
+    guard ScratchName.isRootDirectory(newName), tree.table[path] == nil else {
+      throw tree.refused(
+        .refused("\(newName): a tool's temporary directory does not become a domain"))
+    }
+    tree.table.rename(node, to: path)
+    tree.rootChanged(at: now.time)
+  }
+}

@@ -1,0 +1,25 @@
+import PreferenceModel
+import SystemCalls
+
+/// A directory that a tool makes for its temporary files: whatever is made in it is a scratch file.
+final class ScratchDirectory: FileDirectory {
+  var path: ScratchPath
+  private let id: NodeID
+  var listing: [ListingItem]?
+  var mode: UInt32 = 0o700
+
+  /// - Parameter id: the directory's node.
+  init(_ path: ScratchPath, _ id: NodeID) { (self.path, self.id) = (path, id) }
+
+  var subject: String { path.subject }
+  var filesParent: ScratchPath.Parent { .directory(id) }
+
+  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
+    tree.scratchItems(filesParent)
+  }
+
+  func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
+    try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
+      ?? .missing(isRemembered: true)
+  }
+}

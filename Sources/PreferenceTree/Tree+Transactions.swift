@@ -1,0 +1,120 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// The one way to the engine, and how a change reaches the nodes and names that show it.
+
+extension Tree {
+  /// Carries out the intents as one transaction, then has the kernel drop what it knows of their
+  /// keys, and the reply wait until other mounts have done so too.
+  /// - Parameters:
+  ///   - touched: the keys through whose own files the change is made: the kernel knows of it.
+  ///   - changesNames: whether keys may come or go in their directories.
+  ///   - update: brings the tree's own nodes up to date, before what else shows the keys.
+  /// - Throws: what the engine refuses, logged; then nothing was changed and `update` not called.
+  @discardableResult
+  func transact(
+    _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
+    _ update: (Changeset) throws(TreeError) -> Void = { _ in }
+  ) throws(TreeError) -> Changeset {
+    let changeset = try apply(intents)
+    try update(changeset)
+    propagate(changeset, touched: touched, changesNames: changesNames)
+    return changeset
+  }
+
+  /// Has the engine carry out the intents; refusals are logged. `transact` is for changes of keys.
+  func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
+    do {
+      let changeset = try engine.apply(intents, by: author)
+      if !changeset.isEmpty { effects.append(.awaitSettlement(version: changeset.version)) }
+      return changeset
+    } catch  where error.reason == .changedMeanwhile {
+      throw .changedMeanwhile
+    } catch {
+      throw refused(TreeError(error))
+    }
+  }
+
+  /// Has the kernel drop what it knows of the keys of a change.
+  func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
+    for item in changeset.items {
+      guard let key = item.edit.key else { continue }
+      let path = KeyPath(domain: item.location.domain, key: key)
+      if case .describe = item.edit {
+        if !touched.contains(path), let node = table[path] {
+          effects.append(.invalidateAttributes(node.id))
+        }
+        continue
+      }
+      if !touched.contains(path) { invalidate(path, changeset.version) }
+      if changesNames { namesChanged(path.domain, at: changeset.time) }
+      if let file = table[path]?.keyFile { dropCachedText(file) }
+      if path.domain == .global { invalidateHeirs(of: key, at: changeset.time) }
+    }
+  }
+
+  private func namesChanged(_ domain: DomainName, at time: Timestamp) {
+    entriesChanged(domain, at: time)
+    guard options.listsInherited, domain == .global else { return }
+    for domain in table.domains { entriesChanged(domain, at: time) }
+  }
+
+  /// The domains that were answered with the global domain's value of the key, or told that there
+  /// is none.
+  private func invalidateHeirs(of key: Key, at time: Timestamp) {
+    for domain in answered[key] where domain != .global {
+      let path = KeyPath(domain: domain, key: key)
+      invalidate(path)
+      // Somebody may watch the file although the domain does not list it.
+      guard table[path] != nil else { continue }
+      announce(path, .changed(time))
+    }
+  }
+
+  /// Has the kernel look up whatever it knows of the name again.
+  /// - Parameter version: the change's. The file keeps its text if it made a later change itself.
+  func invalidate(_ path: KeyPath, _ version: UInt64 = .max) {
+    guard let parent = table[path.domain] else { return }
+    if let node = table[path], let file = node.keyFile {
+      let found = (try? engine.resolve(path.key, in: path.domain)) ?? nil
+      let text = lastText(file)
+      dropCachedText(file)
+      if version > file.committedVersion { file.editor = nil }
+      if let found {
+        effects += [.invalidateAttributes(node.id), .invalidateContents(node.id)]
+        file.lastShown = found.stored
+        if !answered.note(path) { invalidateEntry(parent.id, path.key) }
+        return
+      }
+      // The key is gone. Whoever has the file open keeps what it showed, which may be in the
+      // kernel's pages alone; a new key of the name gets a new node.
+      table.detach(node, text: text)
+      effects.append(.invalidateAttributes(node.id))
+      table.renewInode(of: path)
+    }
+    answered.forget(path)
+    invalidateEntry(parent.id, path.key)
+  }
+
+  /// What the file showed last.
+  private func lastText(_ file: KeyFile) -> [UInt8] {
+    if let text = file.editor?.text ?? file.cachedText?.text { return text }
+    guard let stored = file.lastShown else { return [] }
+    return stored.text ?? ValueText.canonical(stored.value, style: options.style)
+  }
+
+  func invalidateEntry(_ parent: NodeID, _ key: Key) {
+    effects.append(.invalidateEntry(parent: parent, name: NameCodec.encode(key)))
+  }
+
+  /// The attributes and pages of a file, whose text is different now.
+  func invalidateFile(_ id: NodeID) {
+    effects += [.invalidateAttributes(id), .invalidateContents(id)]
+  }
+
+  func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
+    let (domain, key) = (NameCodec.encode(path.domain.key), NameCodec.encode(path.key))
+    effects.append(.announce(Announcement(domain: domain, key: key, kind)))
+  }
+}
