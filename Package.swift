@@ -177,7 +177,10 @@ let package = Package(
         "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
-      name: "PreferenceTreeTests", dependencies: ["PreferenceTree", "PropertyList"],
+      name: "PreferenceTreeTests",
+      dependencies: [
+        "PreferenceTree", "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "DefaultsCommandTests",

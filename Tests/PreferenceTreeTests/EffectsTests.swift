@@ -1,0 +1,176 @@
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import PreferenceTree
+
+/// What the kernel must be told: too little, and readers see old values; too much, and a warm read
+/// costs a request.
+@Suite("Effects") struct EffectsTests {
+  /// A tree over places in memory, and another author who changes them.
+  private final class Bench {
+    let places = MemoryPlaces()
+    let engine: SearchEngine
+    let tree: Tree
+    var now = Moment(instant: Instant(nanoseconds: 0), time: Timestamp(nanoseconds: 1))
+    private var domain = NodeID.root
+
+    init() throws {
+      engine = SearchEngine(places: places)
+      tree = Tree(engine: engine, author: Author(number: 1), now: now) { _ in }
+      try set("K", .integer(4))
+      domain = try found(.root, "d").node
+      _ = tree.removeEffects()
+    }
+
+    /// Somebody else sets a key.
+    func set(_ key: Key, _ value: Value?, in domain: DomainName = "d") throws {
+      let intent: Intent =
+        value.map { .set(key, domain, $0, .unknown) } ?? .remove(key, domain)
+      let changeset = try engine.apply([intent], by: Author(number: 2))
+      guard tree.table[domain] != nil else { return }
+      tree.changed(Notice(changeset: changeset, author: Author(number: 2)), now: now)
+    }
+
+    func found(_ parent: NodeID, _ name: String) throws -> Entry {
+      guard case .found(let entry) = try tree.lookup(parent, Array(name.utf8), now: now) else {
+        throw TreeError.missing
+      }
+      return entry
+    }
+
+    func key(_ name: String) throws -> NodeID { try found(domain, name).node }
+
+    /// What the body makes the tree tell the kernel, without what is for other mounts.
+    func effects(_ body: (Tree, NodeID) throws -> Void) throws -> Set<Effect> {
+      _ = tree.removeEffects()
+      try body(tree, domain)
+      return Set(
+        tree.removeEffects().filter { if case .awaitSettlement = $0 { false } else { true } })
+    }
+  }
+
+  @Test("a write through the file tells the kernel nothing: it knows")
+  func write() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    let effects = try bench.effects { tree, _ in
+      try tree.write(key, Array("5\n".utf8), at: 0, now: bench.now)
+    }
+    #expect(effects.isEmpty)
+  }
+
+  @Test("a reply to a change waits for the other mounts, with the change's version")
+  func settlement() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    _ = bench.tree.removeEffects()
+    try bench.tree.write(key, Array("5\n".utf8), at: 0, now: bench.now)
+    let versions = bench.tree.removeEffects().compactMap { effect -> UInt64? in
+      if case .awaitSettlement(let version) = effect { version } else { nil }
+    }
+    #expect(versions.count == 1)
+  }
+
+  @Test("a refused text: pages and attributes of the file go, so that it shows its value again")
+  func refusal() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    let effects = try bench.effects { tree, _ in
+      #expect(throws: TreeError.self) {
+        try tree.write(key, Array("x\n".utf8), at: 0, now: bench.now)
+      }
+    }
+    #expect(effects == [.invalidateAttributes(key), .invalidateContents(key)])
+  }
+
+  @Test("somebody else's set: pages, attributes, and the times of the directory")
+  func outsideSet() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    let effects = try bench.effects { _, _ in try bench.set("K", .integer(6)) }
+    #expect(effects.isSuperset(of: [.invalidateAttributes(key), .invalidateContents(key)]))
+    #expect(!effects.contains { if case .invalidateEntry = $0 { true } else { false } })
+  }
+
+  @Test("a name that was answered as missing is looked up again when it comes")
+  func outsideCreate() throws {
+    let bench = try Bench()
+    var parent = NodeID.root
+    let effects = try bench.effects { tree, domain in
+      parent = domain
+      guard
+        case .missing(isRemembered: true) = try tree.lookup(
+          domain, Array("New".utf8), now: bench.now)
+      else {
+        Issue.record("the answer is not remembered")
+        return
+      }
+      try bench.set("New", .string("x"))
+    }
+    #expect(effects.contains(.invalidateEntry(parent: parent, name: "New")))
+    #expect(effects.contains(.invalidateAttributes(parent)))
+  }
+
+  @Test("a global key reaches every domain that was answered with it, and no other")
+  func inherited() throws {
+    let bench = try Bench()
+    try bench.set("Global", .integer(1), in: .global)
+    let key = try bench.key("Global")
+    let own = try bench.key("K")
+    let notice = try bench.engine.apply(
+      [.set("Global", .global, .integer(2), .unknown)], by: Author(number: 2))
+    let effects = try bench.effects { tree, _ in
+      tree.changed(Notice(changeset: notice, author: Author(number: 2)), now: bench.now)
+    }
+    #expect(effects.isSuperset(of: [.invalidateAttributes(key), .invalidateContents(key)]))
+    #expect(!effects.contains(.invalidateContents(own)))
+  }
+
+  @Test("a removal elsewhere detaches the file: its pages stay, its name goes")
+  func outsideRemoval() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    var parent = NodeID.root
+    let effects = try bench.effects { tree, domain in
+      parent = domain
+      try bench.set("K", nil)
+    }
+    #expect(effects.contains(.invalidateEntry(parent: parent, name: "K")))
+    #expect(!effects.contains(.invalidateContents(key)))
+    #expect(try bench.tree.attributes(key).links == 0)
+    #expect(try bench.tree.read(key, at: 0, count: 10).elementsEqual("4\n".utf8))
+  }
+
+  @Test(
+    "a removed name shows the value of another place after a second, and the kernel hears of it")
+  func departed() throws {
+    let bench = try Bench()
+    try bench.set("K", .string("global"), in: .global)
+    _ = try bench.key("K")
+    var parent = NodeID.root
+    _ = try bench.effects { tree, domain in
+      parent = domain
+      try tree.unlink(domain, Array("K".utf8), now: bench.now)
+    }
+    bench.now.instant = bench.now.instant.advanced(milliseconds: 1000)
+    #expect(bench.tree.nextDeadline == bench.now.instant)
+    let effects = try bench.effects { tree, _ in tree.tick(now: bench.now) }
+    #expect(effects.contains(.invalidateEntry(parent: parent, name: "K")))
+    #expect(try bench.tree.read(bench.key("K"), at: 0, count: 10).elementsEqual("global\n".utf8))
+  }
+
+  @Test("the tree's own notices are ignored")
+  func ownNotice() throws {
+    let bench = try Bench()
+    _ = try bench.key("K")
+    let changeset = try bench.engine.apply(
+      [.set("K", "d", .integer(7), .unknown)], by: Author(number: 1))
+    let effects = try bench.effects { tree, _ in
+      tree.changed(Notice(changeset: changeset, author: Author(number: 1)), now: bench.now)
+    }
+    #expect(effects.isEmpty)
+  }
+}
