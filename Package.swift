@@ -3,20 +3,22 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
-/// The mount's program needs libfuse at run time, but not the toolchain.
+/// Links the Swift runtime statically: the mount's program needs libfuse at run time, but no Swift
+/// toolchain.
 let carriesRuntime: [LinkerSetting] = [
   .unsafeFlags(["-static-stdlib"], .when(configuration: .release))
 ]
 
-/// Programs that start often and use no shared library but the C library: linked statically, such a one
-/// starts in a quarter of the time.
+/// For programs that start often and use no shared library except the C library. Linked statically,
+/// such a program starts in a quarter of the time.
 let startsFast: [LinkerSetting] = [
   .unsafeFlags(["-static-executable", "-Xlinker", "-s"], .when(configuration: .release))
 ]
 
-/// The floors of the house, lowest first. A target names only targets of lower floors;
-/// `scripts/check` builds with `--explicit-target-dependency-import-check error`, so that an
-/// import that is not named here does not compile.
+/// The targets in layers, lowest first. A target may depend only on targets of lower layers; layer
+/// 0 may also use the C header modules. `scripts/check` builds with
+/// `--explicit-target-dependency-import-check error`, so that an import which is not declared here
+/// does not compile.
 let package = Package(
   name: "prefsfs",
   products: [
@@ -27,7 +29,7 @@ let package = Package(
     .library(name: "Preferences", targets: ["Preferences", "PropertyList"]),
   ],
   targets: [
-    // 0: values, codecs, text of a value | descriptors, threads, wake-ups | libfuse's header
+    // 0: values, codecs, text of a value | descriptors, threads, wake-ups | C headers | man pages
     .target(name: "PropertyList", swiftSettings: strict),
     .systemLibrary(name: "CLinux"),
     .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
@@ -48,7 +50,7 @@ let package = Package(
     .target(
       name: "PreferenceProtocol", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
-    // 3: the owner's side: intents, observers, writer
+    // 3: the owner's engine: intents, observers, writer
     .target(
       name: "PreferenceEngine",
       dependencies: [
@@ -70,7 +72,7 @@ let package = Package(
     .target(
       name: "PreferenceTree", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
-    // 6: libfuse in, libfuse out
+    // 6: gives libfuse's requests to the tree, and carries out the tree's effects with libfuse
     .target(
       name: "FUSEDriver",
       dependencies: ["PreferenceTree", "PreferenceModel", "SystemCalls", "CFUSE", "CLinux"],
@@ -89,7 +91,7 @@ let package = Package(
         "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
         "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
-    // 1: property lists as files, without preferences
+    // 1: the verbs of `plutil`: property lists as files, without preferences
     .target(
       name: "PlutilCommand", dependencies: ["ManualPage", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
@@ -123,7 +125,7 @@ let package = Package(
         "CLinux",
       ], swiftSettings: strict),
 
-    // A client, for tests.
+    // A client of a store, as a program for tests.
     .executableTarget(
       name: "prefs-probe",
       dependencies: [
@@ -134,13 +136,13 @@ let package = Package(
     .executableTarget(
       name: "prefs-sample", dependencies: ["Preferences"], path: "Tests/Sample",
       swiftSettings: strict),
-    // The program of the README.
+    // The example program of the README.
     .executableTarget(
       name: "tab-editor", dependencies: ["Preferences"], path: "Tests/Example",
       swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
-    // What the fuzzers call; scripts/fuzz links it with libFuzzer.
+    // The functions that the fuzzers call; scripts/fuzz links them with libFuzzer.
     .target(
       name: "Fuzzing", dependencies: ["PreferenceStore", "PropertyList"], path: "Tests/Fuzzing",
       exclude: ["Corpus"], swiftSettings: strict),

@@ -2,7 +2,7 @@ import PropertyList
 
 // Inlinable, because unspecialised generic code is ten times slower.
 
-/// Puts numbers (little-endian) and strings of bytes together: records of the journal, and messages.
+/// Builds records of the journal, and messages, from little-endian numbers and strings of bytes.
 package struct ByteWriter {
   package private(set) var bytes: [UInt8] = []
 
@@ -18,14 +18,14 @@ package struct ByteWriter {
   @usableFromInline
   mutating func append(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }
 
-  /// Puts a number over what stands at the offset.
+  /// Replaces the four bytes at the offset by the number.
   package mutating func overwrite(at offset: Int, with number: UInt32) {
     withUnsafeBytes(of: number.littleEndian) {
       bytes.replaceSubrange(offset..<offset + 4, with: $0)
     }
   }
 
-  /// A length of 32 bits, and the bytes.
+  /// Appends the number of bytes, as 32 bits, and then the bytes.
   package mutating func append(counted content: some Collection<UInt8>) {
     append(UInt32(clamping: content.count))
     let isCopied: Void? = content.withContiguousStorageIfAvailable {
@@ -35,8 +35,9 @@ package struct ByteWriter {
   }
 }
 
-/// Takes them apart again; every read beyond the end throws.
+/// Reads what a `ByteWriter` wrote. Every read beyond the end throws.
 package struct ByteReader {
+  /// There are fewer bytes than a read needs.
   package struct Exhausted: Error {
     @usableFromInline
     init() {}
@@ -52,6 +53,7 @@ package struct ByteReader {
 
   package var isAtEnd: Bool { position == bytes.endIndex }
 
+  /// Removes that many bytes from the front and returns them.
   package mutating func take(_ count: Int) throws(Exhausted) -> ArraySlice<UInt8> {
     guard count >= 0, count <= bytes.endIndex - position else { throw Exhausted() }
     defer { position += count }
@@ -65,7 +67,7 @@ package struct ByteReader {
     Number(truncatingIfNeeded: try word(Number.bitWidth / 8))
   }
 
-  /// So many bytes, at most eight, as a number.
+  /// Reads a little-endian number of that many bytes, at most eight.
   @usableFromInline
   mutating func word(_ count: Int) throws(Exhausted) -> UInt64 {
     var word: UInt64 = 0
@@ -77,6 +79,7 @@ package struct ByteReader {
     return word
   }
 
+  /// Reads a length of 32 bits and as many bytes; returns the bytes.
   package mutating func counted() throws(Exhausted) -> ArraySlice<UInt8> {
     try take(Int(try number(UInt32.self)))
   }

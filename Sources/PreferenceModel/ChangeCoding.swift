@@ -1,8 +1,8 @@
 import PropertyList
 import SystemCalls
 
-// Changes as bytes: what the journal keeps and what processes send each other. JournalFormat.md has
-// the layout of locations and edits.
+// Changes as bytes: the journal keeps them, and processes send them to each other. JournalFormat.md
+// describes the layout of locations and edits.
 
 extension ByteWriter {
   package mutating func append(_ text: String) { append(counted: text.utf8) }
@@ -59,7 +59,8 @@ extension ByteWriter {
     append(description.modified?.nanoseconds ?? 0)
   }
 
-  /// Time, number of items, items.
+  /// Appends the time, the number of items and the items. Version and invalidated locations are
+  /// left out.
   package mutating func append(_ changeset: Changeset) {
     append(changeset.time.nanoseconds)
     append(UInt32(changeset.items.count))
@@ -71,7 +72,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Bytes that mean nothing here.
+  /// The bytes are not a valid encoding of what is read.
   package struct Unknown: Error {
     package init() {}
   }

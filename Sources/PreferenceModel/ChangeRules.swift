@@ -1,14 +1,14 @@
 import PropertyList
 
-/// The write and removal rules of the search list, over any places. Nobody
-/// changes the places while the rules are asked.
+/// Turns intents into edits by the write and removal rules of the search list, over any places. The
+/// places must not change while the rules are asked.
 public struct ChangeRules<Places: StoredPlaces> {
   private let places: Places
 
-  /// The rules for these places.
+  /// Creates the rules over these places.
   public init(_ places: Places) { self.places = places }
 
-  /// The edits that carry out the intent. Throws why it is refused.
+  /// Returns the edits that carry out the intent. Throws where the intent is refused, and says why.
   public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
     switch intent {
     case .set(let key, let domain, let value, let text):
@@ -36,7 +36,7 @@ public struct ChangeRules<Places: StoredPlaces> {
       return items + [.init(Location(.user, domain), .remove(key))]
     case .createDomain(let domain):
       guard try !places.hasDomain(domain) else {
-        throw EngineError(.domainExists, domain: domain, "there is such a domain")
+        throw EngineError(.domainExists, domain: domain, "a domain of that name exists already")
       }
       return [Changeset.Item(Location(.user, domain), .createDomain)]
     case .removeDomain(let domain):
@@ -64,8 +64,11 @@ public struct ChangeRules<Places: StoredPlaces> {
     }
   }
 
-  /// Where a write of the key goes: the host's list if the key stands there, else the user's.
-  /// Only the places before them are asked, so that a damaged list elsewhere stops no write.
+  /// Returns the place that a write of the key goes to: the host's list if it has the key, else the
+  /// user's list. Throws `.forced` where a managed list has the key.
+  ///
+  /// Only the managed lists and the host's list are asked, so that a damaged list elsewhere stops
+  /// no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     for location in [Location(.managed, domain), Location(.managed, .global)]
     where try places.find(key, at: location) != nil {
@@ -81,6 +84,8 @@ public struct ChangeRules<Places: StoredPlaces> {
     return true
   }
 
+  /// Throws why a key that the write place lacks cannot be removed: another place has it, or no
+  /// place does.
   private func refuseRemoval(_ key: Key, in domain: DomainName) throws(EngineError) -> Never {
     for location in SearchList.locations(for: domain)
     where SearchList.persistentPlaces.contains(location.place) {
@@ -92,14 +97,16 @@ public struct ChangeRules<Places: StoredPlaces> {
     throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
   }
 
-  /// The user's own locations of a domain that has no others.
+  /// The user's and the host's location of a domain, as far as they exist. Throws for the global
+  /// domain, and where the domain is in another place too, or in no place.
   private func ownItems(of domain: DomainName) throws(EngineError) -> [Location] {
     guard domain != .global else {
       throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
     }
     for place in [Place.managed, .anyUser] where try places.exists(Location(place, domain)) {
       throw EngineError(
-        .heldElsewhere, domain: domain, "the place \(place.rawValue) has the domain too")
+        .heldElsewhere, domain: domain,
+        "the place \(place.rawValue) has the domain too, which this change does not reach")
     }
     var own: [Location] = []
     for place in [Place.user, .host] where try places.exists(Location(place, domain)) {

@@ -1,35 +1,37 @@
 import PropertyList
 import SystemCalls
 
-/// What was written for a value, beside the value.
+/// The text that was written for a value. It is kept beside the value, so that a file reads back
+/// the bytes that were written to it.
 public enum WrittenText: Hashable, Sendable {
-  /// The value came by a road without text: a text that was written for the same value before
-  /// stays, any other goes.
+  /// The value was set without a text. A text that was written for the same value before is kept;
+  /// any other text is dropped.
   case unknown
-  /// The canonical text.
+  /// The canonical text of the value was written.
   case canonical
-  /// These bytes; they denote the value.
+  /// These bytes were written; they denote the value.
   case exact([UInt8])
 }
 
 /// One change of one domain in one place.
 public enum Edit: Equatable, Sendable {
-  /// The key gets the value.
+  /// Sets the key to the value.
   case set(Key, Value, WrittenText)
-  /// What is kept beside the key's value changes.
+  /// Changes what is kept beside the key's value.
   case describe(Key, Description)
-  /// The key goes.
+  /// Removes the key.
   case remove(Key)
-  /// A part of the key's string or data changes; nothing where that has another length than the splice's base.
+  /// Changes a part of the key's string or data. Changes nothing where the value does not accept
+  /// the splice, e.g. because its length is not the splice's base.
   case splice(Key, Splice)
-  /// The domain exists, if only as an empty list.
+  /// Makes the domain exist, if only as an empty list.
   case createDomain
-  /// The domain goes with all its keys.
+  /// Removes the domain with all its keys.
   case removeDomain
 }
 
 extension Edit {
-  /// The key that it is about; nil for edits of a whole domain.
+  /// The key that the edit changes; nil for edits of a whole domain.
   public var key: Key? {
     switch self {
     case .set(let key, _, _), .describe(let key, _), .remove(let key), .splice(let key, _): key
@@ -38,69 +40,72 @@ extension Edit {
   }
 }
 
-/// The change as a value: journal record, notice to observers and transaction are this one type.
-/// All of it takes effect at once, or none.
+/// A change as a value. Journal records, notices to observers and transactions all are changesets.
+/// Its edits take effect together, or none does.
 public struct Changeset: Equatable, Sendable {
-  /// An edit and where it applies.
+  /// An edit and the location that it applies to.
   public struct Item: Equatable, Sendable {
-    /// Which list.
+    /// The location that the edit applies to.
     public let location: Location
-    /// What happens to it.
+    /// The change of the location.
     public let edit: Edit
 
-    /// An edit of a location.
+    /// Creates an edit of a location.
     public init(_ location: Location, _ edit: Edit) {
       self.location = location
       self.edit = edit
     }
   }
 
-  /// The edits in order; a later one of the same key wins.
+  /// The edits in order; of several edits of one key the last one wins.
   public var items: [Item]
-  /// Lists that cannot be read any more, or can again: whatever is known of what they hold, or do not hold,
-  /// is no longer true. Part of notices only; it is not recorded.
+  /// Lists that became unreadable, or readable again: cached copies of them are invalid. Notices
+  /// carry it; the journal does not record it.
   public var invalidated: Set<Location> = []
-  /// When it happened; the new modification time of the keys.
+  /// When the change happened. It becomes the modification time of the keys.
   public var time: Timestamp
-  /// The number of the change, larger than those before it, also of earlier owners; 0 where it has not
-  /// taken effect.
+  /// The number of the change. It is larger than that of every earlier change, also under earlier
+  /// owners; 0 where the changeset has not taken effect.
   public var version: UInt64 = 0
 
-  /// A changeset of these edits.
+  /// Creates a changeset of these edits.
   public init(_ items: [Item] = [], time: Timestamp = Timestamp(nanoseconds: 0)) {
     self.items = items
     self.time = time
   }
 
-  /// A changeset that says that the location's list cannot be read any more, or can again.
+  /// Creates a changeset which says that the location's list became unreadable, or readable again.
   public init(invalidating location: Location) {
     self.init(time: .now)
     invalidated = [location]
   }
 
-  /// Whether there is nothing to do.
+  /// Whether the changeset changes nothing and invalidates nothing.
   public var isEmpty: Bool { items.isEmpty && invalidated.isEmpty }
 
-  /// The lists that are touched.
+  /// The locations that are changed or invalidated.
   public var locations: Set<Location> { Set(items.map(\.location)).union(invalidated) }
 }
 
-/// A request that a client repeats where it got no answer, so that it is carried out once.
+/// Identifies a request of a client. A client repeats a request that it got no answer to; by the
+/// origin, an owner carries the request out only once.
 public struct Origin: Hashable, Sendable {
-  /// Which client; a random number.
+  /// The client: a random number.
   public let client: UInt64
-  /// Its requests, counted; ordered ones apart from the others.
+  /// The number of the request among the client's. Ordered requests are counted apart from the
+  /// others.
   public let serial: UInt64
 
-  /// The client's request of that number.
+  /// Identifies the client's request with that number.
   public init(client: UInt64, serial: UInt64) {
     (self.client, self.serial) = (client, serial)
   }
 
-  /// Of a serial: that the client sends such requests in the order of their serials, over connections and
-  /// owners. One that comes after a later one was carried out, or refused, before.
+  /// The bit of a serial that marks an ordered request. A client sends its ordered requests in the
+  /// order of their serials, also over several connections and owners. So one that arrives after a
+  /// request with a larger serial is a repetition: it was carried out or refused before.
   public static let ordered: UInt64 = 1 << 63
 
-  /// Whether it is one of those.
+  /// Whether the request is an ordered one.
   public var isOrdered: Bool { serial & Self.ordered != 0 }
 }

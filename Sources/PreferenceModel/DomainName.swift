@@ -1,15 +1,15 @@
 import PropertyList
 
-/// The name of a domain: a named set of keys, e.g. `com.example.app`. Names are equal when their
-/// UTF-8 bytes are.
+/// The name of a domain, which is a named set of keys, e.g. `com.example.app`. Names are equal when
+/// their UTF-8 bytes are.
 public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   /// The name as a key, which compares by bytes.
   public let key: Key
 
-  /// A domain of that name.
+  /// Creates the name from its text.
   public init(_ name: String) { key = Key(name) }
 
-  /// A domain of that name.
+  /// Creates the name from its text.
   public init(stringLiteral value: String) { key = Key(value) }
 
   /// The name as text.
@@ -18,7 +18,8 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The global domain, whose keys every other domain inherits.
   public static let global: DomainName = "NSGlobalDomain"
 
-  /// Whether a list can have the name: a file name that is no other domain's.
+  /// Whether a list can have the name: it must be usable as a file name, and must not be the file
+  /// name of another domain.
   public var canNameList: Bool { StoreLayout.isValid(self) }
 
   public static func < (left: DomainName, right: DomainName) -> Bool { left.key < right.key }

@@ -1,23 +1,24 @@
 import PropertyList
 import SystemCalls
 
-/// A domain in one place at one moment: the list as it is on the disk (the base) and layers of
-/// changes that are not in it yet.
+/// A domain in one place at one moment: the list as it is on the disk (the base), and layers of
+/// changes that are not in the list yet.
 ///
-/// A copy is cheap and stays as it is. A change costs the same in a domain of 10 and of 100,000
-/// keys, also while copies are held: it touches the last layer alone. A rewrite of the list
-/// freezes the layers that it writes by putting an empty one on top, and takes them away when the
-/// list has them: both cost nothing, however many changes there are.
+/// A copy is cheap and does not change. A change touches only the last layer, so it costs the same
+/// in a domain of 10 and of 100,000 keys, also while copies are held. A rewrite of the list freezes
+/// the layers that it writes, by putting an empty one on top, and drops them when the list contains
+/// them. Both cost O(1), however many changes there are.
 public struct DomainSnapshot: Sendable {
-  /// What became of a key.
+  /// What happened to a key.
   package enum Change: Sendable {
     case set(StoredValue)
     case removed
-    /// Only what is kept beside the value is another; whatever the value is.
+    /// Only what is kept beside the value changed; the layers below have the value.
     case described(Description)
   }
 
-  /// Changes, and whether any of them changes the list, not only what is kept beside it.
+  /// Changes of keys. `changesList` says whether any of them changes the list itself, and not only
+  /// what is kept beside it.
   package struct Layer: Sendable {
     package var changes = PersistentMap<Change>()
     package var changesList = false
@@ -40,19 +41,19 @@ public struct DomainSnapshot: Sendable {
   }
 
   package var base = Base()
-  /// Oldest first; there is always one, to which changes are added.
+  /// The layers, oldest first. There is always one; changes are added to the last.
   package private(set) var layers = [Layer()]
 
-  /// No such domain.
+  /// Creates a domain that does not exist.
   package init() {}
 
-  /// Whether there is such a domain in the place; an existing one may be empty.
+  /// Whether the place has the domain. An existing domain may be empty.
   public package(set) var exists = false
 
   /// When the domain last changed.
   public private(set) var lastModified = Timestamp(nanoseconds: 0)
 
-  /// Whether we changed the key's value since the list was written.
+  /// Whether we changed the key's value since the list was last written.
   package func isChanged(_ key: Key) -> Bool {
     layers.contains { layer in
       switch layer.changes[key] {
@@ -62,7 +63,8 @@ public struct DomainSnapshot: Sendable {
     }
   }
 
-  /// The value of a key. Cost: one or two hash look-ups.
+  /// The value of a key. Cost: a hash look-up in the base and in each layer, of which there are
+  /// seldom more than two; O(its bytes) where splices made the value.
   public subscript(key: Key) -> Value? {
     for layer in layers.reversed() {
       switch layer.changes[key] {
@@ -74,7 +76,7 @@ public struct DomainSnapshot: Sendable {
     return base.values[key]
   }
 
-  /// A key's value and what is kept beside it.
+  /// The value of a key and what is kept beside it; nil where the domain does not have the key.
   public func entry(_ key: Key) -> StoredValue? {
     var description = Description()
     for layer in layers.reversed() {
@@ -106,7 +108,7 @@ public struct DomainSnapshot: Sendable {
 // MARK: - Changes
 
 extension DomainSnapshot {
-  /// Takes in one edit. Cost: O(log changes), a domain's removal O(keys).
+  /// Applies one edit. Cost: O(log changes) and O(the value); O(keys) for the removal of a domain.
   package mutating func apply(_ edit: Edit, time: Timestamp) {
     if case .describe(let key, let description) = edit { return describe(key, description) }
     lastModified = max(lastModified, time)
@@ -139,8 +141,9 @@ extension DomainSnapshot {
     layers[layers.count - 1].changes.set(change, for: key)
   }
 
-  /// The edit as it is recorded, with its text resolved; nil where it would change nothing.
-  /// - Parameter old: the entry of the edit's key.
+  /// The edit in the form that is recorded, with its text resolved; nil where it would change
+  /// nothing.
+  /// - Parameter old: the entry that the edit's key has.
   package func effective(_ edit: Edit, on old: StoredValue?) -> Edit? {
     switch edit {
     case .set(let key, let value, let written):
@@ -164,20 +167,20 @@ extension DomainSnapshot {
 // MARK: - As a whole
 
 extension DomainSnapshot {
-  /// A domain without its history: what one process gives another.
+  /// A domain without base and layers, as one process sends it to another.
   public struct Contents: Equatable, Sendable {
-    /// Whether there is such a domain.
+    /// Whether the domain exists.
     public var exists = false
-    /// When it last changed.
+    /// When the domain last changed.
     public var modified = Timestamp(nanoseconds: 0)
-    /// Its keys.
+    /// The keys, with their values and what is kept beside them.
     public var entries: [Key: StoredValue] = [:]
 
-    /// No such domain.
+    /// Creates a domain that does not exist.
     public init() {}
   }
 
-  /// All of it. Cost: O(keys).
+  /// The whole domain. Cost: O(keys).
   public var contents: Contents {
     var contents = Contents()
     (contents.exists, contents.modified) = (exists, lastModified)
@@ -185,7 +188,7 @@ extension DomainSnapshot {
     return contents
   }
 
-  /// A domain as another process has it. Cost: O(keys).
+  /// Creates the snapshot of a domain that another process sent. Cost: O(keys).
   public init(_ contents: Contents) {
     base.values = ValueDictionary(contents.entries)
     base.metadata = contents.entries.mapValues { $0.whole.metadata }
@@ -197,13 +200,13 @@ extension DomainSnapshot {
 // MARK: - Differences
 
 extension DomainSnapshot {
-  /// The edit that brings the key back as it is.
+  /// The edit that brings the key back to its state in this snapshot.
   package func restoring(_ key: Key) -> Edit {
     guard let entry = entry(key) else { return .remove(key) }
     return .set(key, entry.value, entry.text.map { .exact($0) } ?? .canonical)
   }
 
-  /// The edits that make this domain another. Cost: O(keys).
+  /// The edits that turn this domain into the other. Cost: O(keys).
   package func edits(to other: DomainSnapshot) -> [Edit] {
     guard other.exists else { return exists ? keys.map { .remove($0) } + [.removeDomain] : [] }
     let changed = Set(keys).union(other.keys).filter { entry($0) != other.entry($0) }
@@ -214,14 +217,14 @@ extension DomainSnapshot {
 // MARK: - Rewrites
 
 extension DomainSnapshot {
-  /// From now on changes go to a new layer.
-  /// - Returns: how many layers stay as they are.
+  /// Freezes the layers: later changes go to a new one.
+  /// - Returns: how many layers are frozen.
   package mutating func freeze() -> Int {
     if layers.last?.isUntouched == false { layers.append(Layer()) }
     return layers.count - 1
   }
 
-  /// A base with every change of the layers in it. Cost: O(keys).
+  /// The base with the changes of every layer applied. Cost: O(keys).
   package func merged(onto base: Base) -> Base {
     var result = base
     for layer in layers {
@@ -242,23 +245,23 @@ extension DomainSnapshot {
     return result
   }
 
-  /// The list has the first layers now. Cost: O(1).
+  /// Drops the first layers, which the new base contains. Cost: O(1).
   package mutating func finishRewrite(_ base: Base, layers count: Int) {
     self.base = base
     layers.removeFirst(count)
     lastModified = max(lastModified, base.modified)
   }
 
-  /// Whether the changes touch the list, not only what is kept beside it.
+  /// Whether any change changes the list itself, and not only what is kept beside it.
   package var changesList: Bool { layers.contains(where: \.changesList) }
 
-  /// The list is another, by somebody else's doing; our changes stay on top. Cost: O(1).
+  /// Replaces the base after another program changed the list. Our changes stay on top. Cost: O(1).
   package mutating func replaceBase(_ base: Base) {
     self.base = base
     lastModified = max(lastModified, base.modified)
   }
 
-  /// The edits that make the base this domain. Cost: O(changes).
+  /// The edits that turn the base into this domain. Cost: O(changes).
   package var unsavedEdits: [Edit] {
     var edits: [Edit] = []
     collapsed().changes.forEach { key, change in
@@ -272,7 +275,7 @@ extension DomainSnapshot {
     return edits
   }
 
-  /// One layer for all, to be put in their place by `replaceLayers`. Cost: O(changes).
+  /// All layers merged into one, which `replaceLayers` can put in their place. Cost: O(changes).
   package func collapsed() -> Layer {
     var result = Layer()
     for layer in layers {
@@ -288,12 +291,12 @@ extension DomainSnapshot {
     return result
   }
 
-  /// The first layers are one from now on; it says the same. Cost: O(1).
+  /// Replaces the first layers by one that contains the same changes. Cost: O(1).
   package mutating func replaceLayers(_ count: Int, with layer: Layer) {
     layers.replaceSubrange(..<count, with: [layer])
   }
 
-  /// What was read from the disk. Cost: O(keys).
+  /// Takes over a base that was read from the disk. Cost: O(keys).
   package mutating func adopt(_ base: Base) {
     self.base = base
     lastModified = base.metadata.values.reduce(base.modified) { max($0, $1.modified) }
@@ -305,7 +308,7 @@ extension DomainSnapshot.Layer {
 }
 
 extension DomainSnapshot.Change {
-  /// This change, with another description on top.
+  /// This change with the description applied on top.
   fileprivate func changed(by description: Description) -> Self {
     switch self {
     case .set(let stored): .set(stored.with(stored.metadata.changed(by: description)))

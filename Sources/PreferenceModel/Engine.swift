@@ -1,14 +1,14 @@
 import PropertyList
 import SystemCalls
 
-/// A key's value as the search list resolves it.
+/// The value of a key as the search list resolves it, and where it was found.
 public struct Resolution: Equatable, Sendable {
   /// The value, and what is kept beside it.
   public let stored: StoredValue
-  /// Which list, or volatile table, answered.
+  /// The list, or the volatile table, that holds the value.
   public let location: Location
 
-  /// A value and where it was found.
+  /// Creates a resolution from a value and where it was found.
   public init(_ stored: StoredValue, location: Location) {
     self.stored = stored
     self.location = location
@@ -22,30 +22,32 @@ public struct Resolution: Equatable, Sendable {
   public var text: [UInt8]? { stored.text }
   /// When the value last changed.
   public var modified: Timestamp { stored.metadata.modified }
-  /// The permission bits that it was given.
+  /// The permission bits that chmod(2) gave the key; nil for the usual ones.
   public var mode: UInt32? { stored.metadata.mode }
 
-  /// Whether nobody but the administrator can change it ("forced").
+  /// Whether only the administrator can change the value ("forced").
   public var isForced: Bool { location.place == .managed }
 
   /// Whether a write of the key would be refused.
   public var isReadOnly: Bool { isForced || location.place == .arguments }
 }
 
-/// A wish to change something; the engine finds the place.
+/// A change that is asked for. For most kinds of intent the engine chooses the place.
 public enum Intent: Equatable, Sendable {
-  /// Sets a key: in the host's list if it stands there, else in the user's.
+  /// Sets a key: in the host's list if that has the key, else in the user's.
   case set(Key, DomainName, Value, WrittenText)
-  /// Changes what is kept beside a key's value, where the key stands in a place that a write would
-  /// go to; elsewhere nothing.
+  /// Changes what is kept beside a key's value. Changes nothing where the place that a write would
+  /// go to does not have the key.
   case describe(Key, DomainName, Description)
-  /// Changes a part of a key's string or data, where a set would go; refused (`.changedMeanwhile`) where it is
-  /// not the value that the splice was computed from.
+  /// Changes a part of a key's string or data, in the place that a write would go to. Refused
+  /// (`.changedMeanwhile`) where the value there does not have the length and kind that the splice
+  /// was computed from.
   case splice(Key, DomainName, Splice)
   /// Removes a key from the place that a write would go to.
   case remove(Key, DomainName)
-  /// Sets a key in the user's list, and in the host's too where the key stands there: whoever looks into one
-  /// of the lists finds it, and programs read it (defaults(1) of macOS changes the user's list alone).
+  /// Sets a key in the user's list, and in the host's too if that has the key. Programs then read
+  /// the new value, and it is found in whichever of the two lists somebody looks at. (defaults(1)
+  /// of macOS changes the user's list alone.)
   case setOwn(Key, DomainName, Value, WrittenText)
   /// Removes a key from the user's and the host's lists.
   case removeOwn(Key, DomainName)
@@ -55,20 +57,22 @@ public enum Intent: Equatable, Sendable {
   case removeDomain(DomainName)
   /// Moves every key of a domain, in the user's and the host's place, to a new name.
   case renameDomain(DomainName, to: DomainName)
-  /// Carries out an edit of one place, whatever the other places hold.
+  /// Carries out an edit of one location, whatever the other places hold.
   case edit(Location, Edit)
-  /// Makes the domain hold these keys in that place and no others.
+  /// Makes these the only keys of the domain in that place.
   case replace(Location, ValueDictionary)
-  /// Changes nothing; the transaction is refused (`.changedMeanwhile`) where the key's value in that
-  /// place is another one. Who reads, computes and writes loses no other writer's change so.
+  /// Changes nothing, but the transaction is refused (`.changedMeanwhile`) where the key's value in
+  /// that place is a different one; nil expects no value. A program that reads, computes and writes
+  /// adds it to its transaction, so that no other writer's change is lost.
   case expect(Key, Location, Value?)
-  /// The same, for what was computed from a text: the key there must be as it was last changed at that
-  /// time; nil: it must not be there.
+  /// Changes nothing, but the transaction is refused (`.changedMeanwhile`) where the key in that
+  /// place was last changed at a different time; nil expects that the place does not have the key.
+  /// It protects a change that was computed from the key's text.
   case expectUnchanged(Key, Location, since: Timestamp?)
 }
 
 extension Intent {
-  /// The domains whose lists it needs.
+  /// The domains whose lists the intent needs.
   public var domains: [DomainName] {
     switch self {
     case .set(_, let domain, _, _), .describe(_, let domain, _), .splice(_, let domain, _),
@@ -83,27 +87,27 @@ extension Intent {
   }
 }
 
-/// Who made a change, so that nobody answers an echo of his own.
+/// Identifies who made a change, so that an observer is not notified of its own changes.
 public struct Author: Hashable, Sendable {
-  /// Unique among the processes of a store; a random number, for instance.
+  /// A number that is unique among the processes of a store, e.g. a random one.
   public let number: UInt64
 
-  /// An author with the number.
+  /// Creates the author with that number.
   public init(number: UInt64) { self.number = number }
 
-  /// An author like no other.
+  /// Returns an author with a new random number.
   public static func unique() -> Author { Author(number: .random(in: 1 ... .max)) }
 }
 
-/// What became of a key that its domain lists, over all of the domain's own places.
+/// What happened to a key that its domain lists, over all of the domain's own places.
 public struct KeyEvent: Hashable, Sendable {
   /// What happened.
   public enum Kind: UInt8, Hashable, Sendable {
-    /// The domain has the key now, and had not.
+    /// The domain has the key and did not have it before.
     case created
-    /// Its value, or its text, is another.
+    /// The key's value or its text changed.
     case changed
-    /// The domain has it no longer.
+    /// The domain no longer has the key.
     case removed
   }
 
@@ -114,24 +118,24 @@ public struct KeyEvent: Hashable, Sendable {
   /// What happened.
   public let kind: Kind
 
-  /// An event of a key.
+  /// Creates an event of a key.
   public init(_ domain: DomainName, _ key: Key, _ kind: Kind) {
     (self.domain, self.key, self.kind) = (domain, key, kind)
   }
 }
 
-/// What observers are told: a change that has taken effect, and whose it was.
+/// What observers are notified of: a change that has taken effect, and its author.
 public struct Notice: Equatable, Sendable {
   /// The edits that changed something.
   public let changeset: Changeset
-  /// What they did to the keys that domains list.
+  /// What the edits did to keys that domains list.
   public let events: [KeyEvent]
-  /// Who made them; nil for changes from outside.
+  /// Who made the change; nil for changes by other programs and for changes of volatile places.
   public let author: Author?
-  /// Which client's request it was; nil: none.
+  /// The request of a client that made the change; nil where there was none.
   public let origin: Origin?
 
-  /// A notice of a change.
+  /// Creates the notice of a change.
   public init(
     changeset: Changeset, events: [KeyEvent] = [], author: Author?, origin: Origin? = nil
   ) {
@@ -142,58 +146,64 @@ public struct Notice: Equatable, Sendable {
   }
 }
 
-/// How far a mount has told its kernel of a change.
+/// How far a mount has settled after a change: which of its caches have been dropped.
 public enum Settlement: UInt8, Sendable, CaseIterable {
-  /// Attributes are dropped: the next stat(2), read(2) or open(2) of a known file is right.
+  /// Attributes are dropped: the next stat(2), read(2) or open(2) of a known file sees the change.
   case attributes
-  /// Entries are dropped too: so is the next look-up of a name that came or went.
+  /// Entries are dropped too: the next look-up of a name that came or went sees the change.
   case entries
 }
 
-/// What every engine does, with volatile places or without: changes, and who hears of them.
+/// What every engine does, with volatile places or without: it makes changes and notifies
+/// observers.
 ///
-/// Promises: any thread may call; no call waits for a disk but `synchronize`, the first use of a list
-/// (which reads it), and `apply` for a full page cache; what `apply` has returned is read by
-/// everyone and survives the end of every process. Where another process owns the store and does not
-/// answer, reads go on from what this one knows, and changes fail with ETIMEDOUT after 5 s.
+/// Promises: any thread may call. What `apply` has returned is read by everyone and survives the
+/// end of every process. Where another process owns the store and does not answer, reads go on from
+/// what this process knows, and changes fail with ETIMEDOUT after 5 s.
+///
+/// These calls wait for a disk: `makeDurable`, `synchronize`, `save` and `space`, the first use of
+/// a list (which reads it), and `apply` where the page cache is full. No other call of this
+/// protocol does.
 public protocol ChangeService: AnyObject, Sendable {
   /// Carries out the intents as one transaction: all take effect, or none.
-  /// - Returns: what changed; an intent that changes nothing is not in it.
+  /// - Returns: the edits that changed something, and the version of the change.
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
-  /// Returns when everything that was applied before is on the disk: fsync(2). Blocks.
+  /// Returns when every change that was applied before is on the disk (fsync(2)). Blocks.
   func makeDurable() throws(EngineError)
 
-  /// Returns when everything that was applied before is on the disk, and every mount has dropped
-  /// what it told its kernel before. Blocks.
+  /// Returns when every change that was applied before is on the disk, and the mounts have settled
+  /// as `awaitMounts` says. Blocks.
   func synchronize() throws(EngineError)
 
-  /// Returns when the location's list has everything that was applied before. Blocks.
+  /// Returns when the location's list contains every change that was applied before. Blocks.
   func save(_ location: Location) throws(EngineError)
 
-  /// Returns when every mount has dropped what it told its kernel before the change of that number, or
-  /// was silent for a second. Blocks.
+  /// Returns when every mount has dropped its caches of what changed up to that version, or was
+  /// silent for 1 s. Blocks.
   func awaitMounts(through version: UInt64) throws(EngineError)
 
-  /// Calls the observer for every change from now on that the author did not make (nil: for every
-  /// change), after it took effect, in the order of their versions. The observer must not block and
-  /// must not call the engine.
+  /// Calls the observer for every later change, after the change took effect and in the order of
+  /// versions. Changes of that author are left out (nil: no change is). The observer must not block
+  /// and must not call the engine.
   func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void)
 
-  /// The mount of that author is one that changes wait for: it says with `settle` how far it is.
+  /// Adds a mount that changes wait for. It reports with `settle` how far it has settled.
   func addMount(_ author: Author)
 
-  /// The mount has told its kernel of every change up to the version.
+  /// Reports that the author's mount has settled for every change up to the version.
   func settle(_ settlement: Settlement, through version: UInt64, by author: Author)
 
-  /// Calls the body when every other mount has told its kernel of the changes up to the version, or
-  /// was silent for a second: at once, where that is so already. Any thread may call it.
+  /// Calls the body when every mount except the author's has settled for the changes up to the
+  /// version, or was silent for 1 s. Where that is so already, or where there is no owner, it calls
+  /// the body at once. The body may be called by any thread.
   func whenSettled(
     _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void)
 
-  /// Whether a change would be answered soon: the store is this process's own, or its owner answers
-  /// within so many milliseconds. Cost: nothing where he has answered something in the last 5 ms.
+  /// Whether a change would be answered soon: this process owns the store, or the owner answers
+  /// within that many milliseconds. Cost: nothing where the owner answered something in the last 5
+  /// ms; else this call waits for its answer.
   func isAnswering(within milliseconds: Int64) -> Bool
 
   /// The size of the file system that holds the user's lists.
@@ -202,18 +212,18 @@ public protocol ChangeService: AnyObject, Sendable {
   /// Whether every change is refused.
   var isReadOnly: Bool { get }
 
-  /// Whether other processes use the store at the moment. Cost: a load.
+  /// Whether other processes use the store at the moment. Cost: a lock and a few loads at most.
   var isShared: Bool { get }
 }
 
-/// The preference engine as everything above it sees it: the search list over all places. Whether
-/// the store is this process's own, or another's behind a socket, cannot be told from here.
+/// The preference engine as all modules above it see it: the search list over all places. A caller
+/// cannot tell whether this process owns the store or another one does.
 public protocol Engine: ChangeService {
-  /// Every domain that a persistent place has, and the global one. Cost: a listing of the
+  /// Every domain that a persistent place has, and the global domain. Cost: a listing of the
   /// places' directories.
   func domains() throws(EngineError) -> Set<DomainName>
 
-  /// Whether a persistent place has the domain. The global one is always there.
+  /// Whether a persistent place has the domain. The global domain always exists.
   func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool
 
   /// The keys that the domain itself has in any place, not what it inherits.
@@ -228,12 +238,13 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// Adds defaults for a domain: what no other place holds is read from them, until the process
-  /// ends. Of a key registered twice the last value counts (NSUserDefaults registerDefaults:).
+  /// Registers defaults for a domain: keys that no other place holds are read from them, until the
+  /// process ends. A key that is registered again gets the new value (NSUserDefaults
+  /// registerDefaults:).
   func register(_ defaults: ValueDictionary, for domain: DomainName)
 }
 
-/// What the persistent places of a store hold.
+/// Reads the persistent places of a store.
 public protocol StoredPlaces {
   /// A key's value in one place.
   func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
@@ -245,35 +256,39 @@ public protocol StoredPlaces {
   func exists(_ location: Location) throws(EngineError) -> Bool
 }
 
-/// The persistent places of one store, as a process has them: it owns the store (`LocalPlaces`), or
-/// asks its owner (`RemotePlaces`). What they give is no older than any change that `apply` had
-/// returned, in any process, when they were asked.
+/// The persistent places of one store. A process either owns the store (`LocalPlaces`) or asks its
+/// owner (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
+/// returned, in any process, when they were called.
 public protocol PersistentPlaces: ChangeService, StoredPlaces {
-  /// `apply` as a request that may be asked again, of this owner of the store or of the next, because
+  /// Applies the intents as a request that may be repeated, to this owner or the next one, because
   /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
   /// carried out later either.
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset
 
-  /// `apply` without waiting: what it changes is read here at once, and has left this process when it
-  /// returns, so that it happens whatever becomes of this process. Waits only while there is no owner, or
-  /// one who takes nothing, 5 s at most. `done` is called, by any thread, where it was refused (then it
-  /// is as if it had never been asked), and where it may have taken effect without a notice.
+  /// Applies the intents without waiting for the answer. What they change is read here at once. The
+  /// request has left this process when the call returns, so it is carried out even if this process
+  /// ends. The call waits only while there is no owner, or the owner receives nothing, for 5 s at
+  /// most.
+  ///
+  /// `done` is called, by any thread, where the request was refused (then it is as if it had never
+  /// been made), and with nil where it may have taken effect without a notice.
   func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
 
-  /// Whether what the location holds is at hand: a look-up waits for no disk and for no other process.
+  /// Whether the contents of the location are in memory, so that a look-up waits for no disk and
+  /// for no other process.
   func isLoaded(_ location: Location) -> Bool
 
-  /// The locations as they are at one moment: of no transaction a part is in them, and another not.
+  /// The locations as they are at one moment: they contain all of a transaction, or nothing of it.
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
 
-  /// Whether every change that `apply` had returned, in any process, has been told to the observers
-  /// here. Cost: a few loads.
+  /// Whether the observers here have been notified of every change whose `apply` had returned, in
+  /// any process. Cost: a few loads.
   var isFresh: Bool { get }
 
-  /// When the domain last changed there; nil where it is not.
+  /// When the domain last changed in that place; nil where the place does not have it.
   func modified(_ location: Location) throws(EngineError) -> Timestamp?
 
   /// The domains that the place has.
@@ -281,7 +296,7 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 }
 
 extension PersistentPlaces {
-  /// Where a change costs no message, it is carried out.
+  /// Calls `apply`, for places where a change needs no message.
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
@@ -294,7 +309,7 @@ extension PersistentPlaces {
 }
 
 extension StoredPlaces {
-  /// Whether a persistent place has the domain. The global one is always there.
+  /// Whether a persistent place has the domain. The global domain always exists.
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
     if domain == .global { return true }
     for place in SearchList.persistentPlaces
@@ -303,18 +318,18 @@ extension StoredPlaces {
   }
 }
 
-/// Blocks of the file system that holds the user's lists.
+/// The size of the file system that holds the user's lists, in blocks.
 public struct StoreSpace: Equatable, Sendable {
-  /// Bytes a block.
+  /// The size of a block in bytes.
   public var blockSize: UInt64
-  /// Blocks in all.
+  /// The number of blocks.
   public var blocks: UInt64
-  /// Blocks that are free.
+  /// The number of free blocks.
   public var free: UInt64
-  /// Blocks that are free for this user.
+  /// The number of free blocks that this user may fill.
   public var available: UInt64
 
-  /// Numbers as statvfs(3) has them.
+  /// Creates the size from numbers of statvfs(3).
   public init(blockSize: UInt64 = 4096, blocks: UInt64 = 0, free: UInt64 = 0, available: UInt64 = 0)
   {
     self.blockSize = blockSize
@@ -323,7 +338,8 @@ public struct StoreSpace: Equatable, Sendable {
     self.available = available
   }
 
-  /// The file system of a path; zeros where there is no such path. Cost: statvfs(3).
+  /// Creates the size of the path's file system; one without blocks where there is no such path.
+  /// Cost: statvfs(3).
   public init(ofVolume path: String) {
     self.init()
     guard let space = try? Files.space(path) else { return }

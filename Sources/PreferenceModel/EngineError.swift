@@ -1,29 +1,29 @@
 import PropertyList
 import SystemCalls
 
-/// Why the engine refused: a closed set of reasons, and a sentence for people.
+/// Why the engine refused something: one of a closed set of reasons, and a sentence for people.
 public struct EngineError: Error, Equatable, Sendable {
-  /// The reasons; a caller decides by them.
+  /// A reason for a refusal. Callers decide by it what to do.
   public enum Reason: Equatable, Sendable {
-    /// The administrator's value stands before every other.
+    /// The administrator forces the value of the key.
     case forced
-    /// An argument of the process stands before every other.
+    /// An argument of the process sets the key.
     case argument
-    /// The key is there, but only in places that a removal does not reach.
+    /// The key or domain is in places that a removal does not reach.
     case heldElsewhere
     /// There is no such key.
     case noSuchKey
     /// There is no such domain.
     case noSuchDomain
-    /// There is a domain of that name already.
+    /// A domain of that name exists already.
     case domainExists
     /// The domain still has keys.
     case domainNotEmpty
-    /// No list can have that name.
+    /// The name is not one that a list can have.
     case invalidDomain
-    /// A key is not what the transaction expects.
+    /// A key is not as the transaction expects it.
     case changedMeanwhile
-    /// The list cannot be parsed; it is left alone.
+    /// The list cannot be parsed, or its file system does not answer. It is left alone.
     case unreadable
     /// The store is open for reading only.
     case readOnly
@@ -35,16 +35,16 @@ public struct EngineError: Error, Equatable, Sendable {
     case system(Errno)
   }
 
-  /// Which reason.
+  /// The reason.
   public let reason: Reason
-  /// The domain it is about.
+  /// The domain that the error is about.
   public let domain: DomainName?
-  /// The key it is about.
+  /// The key that the error is about.
   public let key: Key?
   /// What was refused, why, and what to do.
   public let sentence: String
 
-  /// An error about a domain, and a key of it.
+  /// Creates an error about a domain, or about a key of it.
   public init(_ reason: Reason, domain: DomainName? = nil, key: Key? = nil, _ sentence: String) {
     self.reason = reason
     self.domain = domain
@@ -52,19 +52,19 @@ public struct EngineError: Error, Equatable, Sendable {
     self.sentence = sentence
   }
 
-  /// The refusal of a change that was computed from a value which is another one by now.
+  /// Refuses a change that was computed from a value which has changed since.
   package static func changedMeanwhile(_ key: Key, _ domain: DomainName) -> EngineError {
     EngineError(
       .changedMeanwhile, domain: domain, key: key,
       "it was changed by somebody else; read it again")
   }
 
-  /// A system call that failed on a list of the domain.
+  /// Creates the error for a system call that failed on a list of the domain.
   public init(_ error: SystemError, domain: DomainName? = nil, key: Key? = nil) {
     self.init(.system(error.errno), domain: domain, key: key, error.description)
   }
 
-  /// Runs system calls for a domain; their errors become errors of the engine.
+  /// Runs the body, and turns a system error that it throws into an engine error about the domain.
   public static func wrapping<Result: ~Copyable>(
     _ domain: DomainName? = nil, _ body: () throws(SystemError) -> Result
   ) throws(EngineError) -> Result {
@@ -77,7 +77,7 @@ public struct EngineError: Error, Equatable, Sendable {
 }
 
 extension EngineError: CustomStringConvertible {
-  /// e.g. "com.example.app Key: the administrator has set it (managed)".
+  /// e.g. "com.example.app Key: the administrator has set it (a managed list)".
   public var description: String {
     let subject = [domain?.string, key?.string].compactMap { $0 }.joined(separator: " ")
     return subject.isEmpty ? sentence : "\(subject): \(sentence)"

@@ -1,27 +1,28 @@
 import SystemCalls
 
-/// Has lists read by other threads, for a thread that must not wait for one: a list may lie on a file system that
-/// does not answer, or be a link into the mount which that thread serves.
+/// Reads lists on other threads, for a thread that must not wait for one: a list may lie on a file
+/// system that does not answer, or be a link into the mount which that thread serves.
 ///
-/// Promises: no call waits. Whoever finds that a domain is not at hand has it read (`read`), and asks again when
-/// `whenRead`'s body was called, or after `patience`. Until it calls `forget`, nothing need be looked at on a disk
-/// then: what was read is at hand, and of the rest `finding` says why it is not.
+/// Promises: no call waits. A caller that finds a domain not at hand (`isAtHand`) has it read
+/// (`read`), and asks again when the body of `whenRead` was called, or after `patience`. From then
+/// until `forget`, a look-up in the domain touches no disk: what was read is in memory, and for the
+/// rest `finding` says why it is not.
 ///
-/// Threads: any. One lock, for a look; the places are asked without it.
+/// Threads: any. One lock, held briefly; the places are asked without it.
 public final class ListReader: Sendable {
-  /// What is known of a list that is not at hand.
+  /// What is known of a list that is not in memory.
   public struct Finding: Sendable {
-    /// When it last changed; nil where it is not there, or does not answer.
+    /// When the list last changed; nil where there is no list, or it does not answer.
     public var modified: Timestamp?
-    /// Why it could not be read; nil where it is not there.
+    /// Why the list could not be read; nil where there is no list.
     public var error: EngineError?
   }
 
-  /// How it stands with the lists of a domain that were not all at hand.
+  /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
     case reading(since: Instant)
     case done([Place: Finding])
-    /// So many others are being read that this one was left.
+    /// The lists are not read, because too many others are being read.
     case refused
   }
 
@@ -34,21 +35,23 @@ public final class ListReader: Sendable {
   private let threads = BlockingThreads(name: "prefs-list", most: 32)
   private let state = Monitor(State())
 
-  /// Milliseconds after which a list that is still being read is hung.
+  /// Milliseconds after which a list that is still being read counts as hung.
   public static let patience: Int64 = 5000
 
-  /// A reader of the places' lists.
+  /// Creates a reader of the places' lists.
   public init(_ places: any PersistentPlaces) { self.places = places }
 
-  /// The body is called, by any thread, whenever a domain has been read.
+  /// Sets the body that is called, by any thread, whenever a domain has been read or `read` has
+  /// refused it.
   public func whenRead(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.told = body }
   }
 
   // MARK: - Reading
 
-  /// Whether a look-up in the domain waits for no list, neither of its own nor of the global domain. Cost: a look
-  /// at each of their places.
+  /// Whether a look-up in the domain waits for no list, neither of its own nor of the global
+  /// domain. That includes lists that are known to hang: a look-up does not wait for them. Cost: a
+  /// look at each of their places.
   public func isAtHand(_ domain: DomainName) -> Bool {
     isKnown(domain) && (domain == .global || isKnown(.global))
   }
@@ -70,7 +73,7 @@ public final class ListReader: Sendable {
     Instant.now.nanoseconds(after: since) >= patience * 1_000_000
   }
 
-  /// Has the lists that a look-up in the domain needs read.
+  /// Starts to read the lists that a look-up in the domain needs.
   public func read(_ domain: DomainName) {
     for domain in domain == .global ? [domain] : [domain, .global] where !isKnown(domain) {
       let isNew = state.withLock { state in
@@ -83,7 +86,7 @@ public final class ListReader: Sendable {
     }
   }
 
-  /// Reads the lists of a domain that is there.
+  /// Reads the lists of a domain, if any place has it. Called by a thread that may wait.
   private func look(_ domain: DomainName) {
     var findings: [Place: Finding] = [:]
     for place in SearchList.persistentPlaces {
@@ -112,7 +115,8 @@ public final class ListReader: Sendable {
     told?()
   }
 
-  /// Those who waited have asked: what is not at hand is read anew for the next.
+  /// Forgets what was found. Call it when the callers that waited have asked again: what is not in
+  /// memory is then read anew for the next one. What is still being read is kept.
   public func forget() {
     state.withLock { state in
       guard !state.looks.isEmpty else { return }
@@ -122,16 +126,18 @@ public final class ListReader: Sendable {
 
   // MARK: - What was found
 
-  /// What is known of a list that could not be read, or is not there; nil: ask the places. Cost: a lock and a hash
-  /// look-up; one look more where lists are being read.
+  /// What is known of a list that could not be read, or does not exist; nil where the places can be
+  /// asked. Cost: a lock and a hash look-up; where lists are being read, a look at the place too.
   public func finding(_ location: Location) -> Finding? {
     let finding = state.withLock { state -> Finding? in
       switch state.looks[location.domain] {
       case .reading(let since):
         Self.isLate(since)
-          ? Finding(error: Self.hung(location, "where nothing answers; is it hung?")) : nil
+          ? Finding(
+            error: Self.hung(location, "lies on a file system that does not answer; is it hung?"))
+          : nil
       case .refused:
-        Finding(error: Self.hung(location, "beside too many others that do not answer"))
+        Finding(error: Self.hung(location, "was not read, because too many others do not answer"))
       case .done(let findings): findings[location.place] ?? Finding()
       case nil: nil
       }
@@ -143,11 +149,12 @@ public final class ListReader: Sendable {
   private static func hung(_ location: Location, _ circumstances: String) -> EngineError {
     EngineError(
       .unreadable, domain: location.domain,
-      "a list of the domain lies on a file system \(circumstances)")
+      "a list of the domain \(circumstances)")
   }
 
-  /// Throws where a list that the intents need could not be read. A change does not look at the lists of any user,
-  /// unless it is about one.
+  /// Throws where a list that the intents need could not be read: the managed, host's and user's
+  /// lists of their domains, and the location of an `.edit`. Changes do not look at the lists of
+  /// the any-user place otherwise.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
     var locations: Set<Location> = [Location(.managed, .global)]
     for intent in intents {

@@ -1,10 +1,10 @@
 import PropertyList
 
-/// A dictionary whose copies share their contents: a change costs O(log n) while somebody holds a
-/// copy, and happens in place where nobody does.
+/// A dictionary whose copies share their contents. A change costs O(log n) while a copy is held,
+/// and happens in place where none is.
 ///
-/// A hash array mapped trie: nodes of up to 32 slots, five bits of the key's hash a level. Below
-/// the last bits, keys whose hashes are equal lie in one node in no order.
+/// It is a hash array mapped trie: nodes of up to 32 slots, and five bits of the key's hash for
+/// each level. Keys with equal hashes lie in one node below the last level, in no order.
 package struct PersistentMap<Element: Sendable>: Sendable {
   fileprivate final class Leaf: Sendable {
     let key: Key
@@ -24,7 +24,7 @@ package struct PersistentMap<Element: Sendable>: Sendable {
   }
 
   fileprivate struct Node: Sendable {
-    /// Which of the 32 slots are there; nothing below the last level.
+    /// Which of the 32 slots are occupied; not used below the last level.
     var bitmap: UInt32 = 0
     var slots: [Slot] = []
   }
@@ -41,7 +41,7 @@ package struct PersistentMap<Element: Sendable>: Sendable {
     isEmpty ? nil : find(key, hash: UInt(bitPattern: key.hashValue))
   }
 
-  /// Gives the key the element. Cost: O(log n).
+  /// Sets the element of a key. Cost: O(log n).
   mutating func set(_ element: Element, for key: Key) {
     set(element, for: key, hash: UInt(bitPattern: key.hashValue))
   }
@@ -49,12 +49,12 @@ package struct PersistentMap<Element: Sendable>: Sendable {
   /// The element of a key whose hash is known.
   func find(_ key: Key, hash: UInt) -> Element? { root.find(key, hash: hash) }
 
-  /// Gives a key whose hash is known the element.
+  /// Sets the element of a key whose hash is known.
   mutating func set(_ element: Element, for key: Key, hash: UInt) {
     if root.insert(Leaf(key, hash, element), level: 0) { count += 1 }
   }
 
-  /// Every key and its element, in no order.
+  /// Calls the body for every key and its element, in no order.
   func forEach(_ body: (Key, Element) -> Void) { root.forEach(body) }
 }
 
@@ -62,7 +62,7 @@ extension PersistentMap.Node {
   private static var bits: UInt { 5 }
   private static var lastLevel: UInt { UInt(UInt.bitWidth) / bits }
 
-  /// The slot's bit, and its index among those that are there.
+  /// The bit of the hash's slot on that level, and the slot's index among the occupied ones.
   private func place(of hash: UInt, level: UInt) -> (bit: UInt32, index: Int) {
     let bit = UInt32(1) << UInt32(truncatingIfNeeded: hash >> (level * Self.bits) & 31)
     return (bit, (bitmap & (bit - 1)).nonzeroBitCount)
@@ -102,7 +102,8 @@ extension PersistentMap.Node {
       slots[index] = .node(node)
       return true
     case .node(var node):
-      // The slot lets go of the node, so that it is changed in place.
+      // While the slot holds no second reference to the node, the node is changed in place and not
+      // copied.
       slots[index] = .leaf(leaf)
       defer { slots[index] = .node(node) }
       return node.insert(leaf, level: level + 1)

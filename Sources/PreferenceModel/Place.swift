@@ -1,37 +1,38 @@
-/// Where values of a domain are kept: the rows of the search list without the domain.
+/// A place where values of a domain are kept: a row of the search list, without the domain.
 public enum Place: String, Sendable, CaseIterable {
-  /// The administrator's lists: what they hold is forced.
+  /// The administrator's lists. The keys that they hold are forced.
   case managed
-  /// `-key value` arguments of this process; they have no domain.
+  /// The `-key value` arguments of this process; they belong to no domain.
   case arguments
   /// Current user, current host.
   case host
-  /// Current user, any host: where writes go.
+  /// Current user, any host. Writes go here, except for keys that the host place holds.
   case user
   /// Any user, current host.
   case anyUser = "any-user"
-  /// Registered defaults of this process.
+  /// The registered defaults of this process.
   case registered
 
-  /// Whether its lists are the machine's, which every user reads.
+  /// Whether the place's lists are the machine's, which every user reads.
   public var isEverybodys: Bool { self == .managed || self == .anyUser }
 }
 
-/// A domain in one place: what one property list, or one volatile table, holds.
+/// A domain in one place: the contents of one property list, or of one volatile table.
 public struct Location: Hashable, Sendable {
-  /// Where.
+  /// The place.
   public let place: Place
-  /// Which domain.
+  /// The domain.
   public let domain: DomainName
 
-  /// A domain in a place.
+  /// Creates the location of a domain in a place.
   public init(_ place: Place, _ domain: DomainName) {
     self.place = place
     self.domain = domain
   }
 
-  /// What `user.prefs.source` shows in a domain that found a key here: the place, or its global
-  /// form where the key is inherited from the global domain, or the suite that it is inherited from.
+  /// The text of `user.prefs.source` for a key of `domain` that was found here: the place, its
+  /// global form where the key is inherited from the global domain, or the suite that it is
+  /// inherited from.
   public func source(seenFrom domain: DomainName) -> String {
     guard self.domain != domain else { return place.rawValue }
     guard self.domain == .global else { return "suite:\(self.domain)" }
@@ -49,9 +50,9 @@ extension Location: CustomStringConvertible {
   public var description: String { "\(domain) (\(place.rawValue))" }
 }
 
-/// The order in which places are asked for a key; the first that holds it wins.
+/// The order in which the places are asked for a key. The first that holds the key wins.
 public enum SearchList {
-  /// The locations for a domain, first hit first (NSUserDefaults.h).
+  /// The locations that are asked for a domain's keys, in order (NSUserDefaults.h).
   /// - Parameter suites: the domains that were added to it, first added first.
   public static func locations(
     for domain: DomainName, suites: [DomainName] = []
@@ -69,9 +70,9 @@ public enum SearchList {
     return list
   }
 
-  /// The places that make a key the domain's own: what a listing of the domain shows.
+  /// The places whose keys are the domain's own: a listing of the domain shows them.
   public static let ownPlaces: [Place] = [.managed, .host, .user, .anyUser, .registered]
 
-  /// The places whose lists make a domain exist.
+  /// The places that are kept in lists. A domain exists where one of them has it.
   public static let persistentPlaces: [Place] = [.managed, .host, .user, .anyUser]
 }

@@ -1,25 +1,27 @@
 import PropertyList
 import Synchronization
 
-/// A write into the bytes of a string or of data, as pwrite(2) and ftruncate(2) make it: bytes at an offset,
-/// and how many there are afterwards. What a long text that comes in pieces costs in the journal, in messages
-/// and in memory is the pieces, not the text times the pieces.
+/// A write into the bytes of a string or of data, as pwrite(2) and ftruncate(2) make it: bytes at
+/// an offset, and how many bytes there are afterwards. With splices, a long text that comes in
+/// pieces costs the journal, messages and memory only the pieces, and not the whole text for each
+/// piece.
 ///
-/// Only the end of a value can move: a splice that changes the length reaches to the end. So a row of splices
-/// that is applied again to what it made, from any of them on, makes the same value.
+/// Only the end of a value can move: a splice that changes the length reaches to the end. Therefore
+/// a sequence of splices that is applied again to its own result, starting with any of them, makes
+/// the same value.
 public struct Splice: Equatable, Sendable {
-  /// Bytes of the value before.
+  /// How many bytes the value has before.
   public let base: Int
-  /// Where the bytes go.
+  /// Where the bytes go: an offset in bytes.
   public let offset: Int
-  /// What goes there.
+  /// The bytes that are written.
   public let bytes: [UInt8]
-  /// Bytes of the value afterwards.
+  /// How many bytes the value has afterwards.
   public let count: Int
-  /// Whether the value's text is its bytes alone; else one newline follows them.
+  /// Whether the value's text is its bytes alone. Otherwise one newline follows them.
   public let isBare: Bool
 
-  /// nil where the numbers fit no value: they may come from a journal or another process.
+  /// Returns nil where the numbers fit no value: they may come from a journal or another process.
   public init?(base: Int, offset: Int, bytes: [UInt8], count: Int, isBare: Bool) {
     let (end, overflow) = offset.addingReportingOverflow(bytes.count)
     guard !overflow, (0...base).contains(offset), end <= count, count == base || end == count,
@@ -29,18 +31,19 @@ public struct Splice: Equatable, Sendable {
     (self.count, self.isBare) = (count, isBare)
   }
 
-  /// Bytes of the largest value that a splice makes.
+  /// How many bytes the largest value has that a splice can make.
   public static let largest = 1 << 30
 
-  /// Where the bytes end.
+  /// The offset behind the bytes that are written.
   var end: Int { offset + bytes.count }
 }
 
-/// Bytes that grow at their end in place, whoever holds an earlier state of them. A value that was made by
-/// splices is kept so until its list is rewritten.
+/// Bytes that grow at their end in place, while copies keep earlier states. A value that splices
+/// made is kept in this form until its list is rewritten.
 ///
-/// A copy is cheap and stays as it is. Appending to the latest state costs what is appended, on average;
-/// any other write copies the bytes. Any thread may read and write.
+/// A copy is cheap and does not change. Appending to the latest state costs what is appended, on
+/// average; any other write copies the bytes. Any thread may read and write. The states share one
+/// lock.
 struct SharedBytes: Sendable {
   private final class Storage: Sendable {
     let bytes: Mutex<[UInt8]>
@@ -58,15 +61,15 @@ struct SharedBytes: Sendable {
 
   private init(_ storage: Storage, count: Int) { (self.storage, self.count) = (storage, count) }
 
-  /// All of them, in memory of their own. Cost: O(count).
+  /// A copy of all bytes. Cost: O(count).
   var array: [UInt8] { storage.bytes.withLock { Array($0[..<count]) } }
 
-  /// Reads them in place.
+  /// Calls the body with the bytes in place, under the lock.
   func withBytes<Result>(_ body: (ArraySlice<UInt8>) -> Result) -> Result {
     storage.bytes.withLock { body($0[..<count]) }
   }
 
-  /// The bytes with the splice, whose base they must be.
+  /// The bytes after the splice, whose base must be their number.
   func applying(_ splice: Splice) -> SharedBytes {
     if splice.offset == count {
       let isLatest = storage.bytes.withLock { bytes in

@@ -1,19 +1,20 @@
-/// Where each list of a store lies.
+/// The paths of a store: its lists, their locks and metadata, and its directories.
 public struct StoreLayout: Sendable {
-  /// The user's lists: `$XDG_CONFIG_HOME`, or what `-o store=` names.
+  /// The directory of the user's lists: `$XDG_CONFIG_HOME`, or the one that `-o store=` names.
   public let userDirectory: String
-  /// The machine's lists: `/etc/preferences`.
+  /// The directory of the machine's lists: `/etc/preferences`.
   public let systemDirectory: String
-  /// The store's own journal, lock and metadata.
+  /// The directory of the store's journal, lock and metadata.
   public let stateDirectory: String
-  /// This host in `ByHost` names.
+  /// The identifier of this host in the names of `ByHost` lists.
   public let hostIdentifier: String
-  /// Whose managed lists are read.
+  /// The user whose managed lists are read; empty where only the machine's are.
   public let userName: String
-  /// The user's list of the global domain, without `.plist`: GNUstep calls it `NSGlobalDomain`.
+  /// The file name of the user's list of the global domain, without `.plist`. GNUstep uses
+  /// `NSGlobalDomain`.
   public let globalName: String
 
-  /// A layout of absolute paths.
+  /// Creates a layout from absolute paths.
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
     hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences"
@@ -32,7 +33,7 @@ public struct StoreLayout: Sendable {
   private static let globalName = ".GlobalPreferences"
   private static let suffix = ".plist"
 
-  /// Where the lists of a place are.
+  /// The directory of a place's lists. The managed lists of one user are in a directory in it.
   public func directory(_ place: Place) -> String {
     switch place {
     case .host: userDirectory + "/ByHost"
@@ -49,13 +50,14 @@ public struct StoreLayout: Sendable {
     return name + host + Self.suffix
   }
 
-  /// Whether a place's lists are read by every user: those of the machine, also where they were named as a
-  /// store of their own.
+  /// Whether every user reads the lists of the place. They do for the machine's lists, also where
+  /// the directory of those is used as a store of its own.
   package func isEverybodys(_ place: Place) -> Bool {
     place.isEverybodys || (userDirectory + "/").hasPrefix(systemDirectory + "/")
   }
 
-  /// The lists of a location, the one whose keys win first; only managed ones are two.
+  /// The paths of a location's lists, the one that wins first. Only a managed location has two: the
+  /// user's and the machine's.
   public func paths(_ location: Location) -> [String] {
     let name = fileName(location)
     guard location.place == .managed else { return [directory(location.place) + "/" + name] }
@@ -64,42 +66,46 @@ public struct StoreLayout: Sendable {
       ? ["\(machine)/\(name)"] : ["\(machine)/\(userName)/\(name)", "\(machine)/\(name)"]
   }
 
-  /// The list that changes of the location are written to.
+  /// The path of the list that changes of the location are written to.
   package func path(_ location: Location) -> String {
     directory(location.place) + "/" + fileName(location)
   }
 
-  /// The file whose lock a rewrite of the location's list takes: beside the machine's lists, which several
-  /// users' processes rewrite, else in the state directory.
+  /// The file that is locked while the location's list is rewritten. For the machine's lists it
+  /// lies beside them, because processes of several users rewrite them; else it is in the state
+  /// directory.
   package func lockPath(_ location: Location) -> String {
     isEverybodys(location.place)
       ? directory(location.place) + "/.lock" : stateDirectory + "/lists.lock"
   }
 
-  /// What we keep beside the location's list.
+  /// The file of what we keep beside the location's list.
   package func metadataPath(_ location: Location) -> String {
     "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"
   }
 
-  /// Whether a list can have the domain's name: a file name that does not mean another domain.
+  /// Whether a list can have the domain's name: it must be usable as a file name, and must not be
+  /// the file name of the global domain.
   package static func isValid(_ domain: DomainName) -> Bool {
     let name = domain.string.utf8
     return !name.isEmpty && name.count <= 200 && !name.contains(0x2F) && !name.contains(0)
       && domain.string != globalName && domain.string != "." && domain.string != ".."
   }
 
-  /// The directories that hold lists, with the place that each is of.
+  /// The directories that hold lists, each with its place.
   public var listDirectories: [(place: Place, path: String)] {
     let managed = directory(.managed)
     let own = userName.isEmpty ? [] : [(place: Place.managed, path: "\(managed)/\(userName)")]
     return [Place.user, .host, .anyUser, .managed].map { ($0, directory($0)) } + own
   }
 
-  /// The location whose list has the file name in a place's directory; nil for other files.
+  /// The location of the list with that file name in a place's directory; nil where the file is not
+  /// a list of the place.
   public func location(ofFile name: String, in place: Place) -> Location? {
     domain(ofFile: name, in: place).map { Location(place, $0) }
   }
 
+  /// The domain of the list with that file name; nil where the file is not a list of the place.
   package func domain(ofFile file: String, in place: Place) -> DomainName? {
     let ending = Array(((place == .host ? ".\(hostIdentifier)" : "") + Self.suffix).utf8)
     guard file.utf8.count > ending.count, file.utf8.suffix(ending.count).elementsEqual(ending),

@@ -5,13 +5,13 @@ import SystemCalls
 public struct Metadata: Equatable, Sendable {
   /// The bytes last written for the value; nil where they are its canonical text.
   public var text: [UInt8]?
-  /// When the value, or its text, last changed, or the time that utimensat(2) gave it since.
+  /// When the value or its text last changed, or the time that utimensat(2) set since.
   public var modified: Timestamp
-  /// The permission bits that chmod(2) gave it; nil for the usual ones. They stay when the value
-  /// changes.
+  /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
+  /// value changes.
   public var mode: UInt32?
 
-  /// All of it.
+  /// Creates the metadata of a key.
   public init(text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil) {
     self.text = text
     self.modified = modified
@@ -19,7 +19,7 @@ public struct Metadata: Equatable, Sendable {
   }
 }
 
-/// A value in a place, with what is kept beside it.
+/// A value in a place, and what is kept beside it.
 public struct StoredValue: Sendable {
   private enum Content: Sendable {
     case whole(Value)
@@ -28,10 +28,10 @@ public struct StoredValue: Sendable {
   }
 
   private let content: Content
-  /// What is kept beside it, but for the text of a value that was made by splices.
+  /// What is kept beside the value. The text of a value that splices made is not in it: use `text`.
   public let metadata: Metadata
 
-  /// A value and what is kept beside it.
+  /// Creates a stored value.
   public init(_ value: Value, _ metadata: Metadata) {
     self.init(.whole(value), metadata)
   }
@@ -40,7 +40,7 @@ public struct StoredValue: Sendable {
     (self.content, self.metadata) = (content, metadata)
   }
 
-  /// The value. Cost: O(1), but O(its bytes) where splices made it.
+  /// The value. Cost: O(1); O(its bytes) where splices made it.
   public var value: Value {
     switch content {
     case .whole(let value): value
@@ -58,7 +58,7 @@ public struct StoredValue: Sendable {
     }
   }
 
-  /// How many bytes a string or data has; nil for others. Cost: O(1).
+  /// How many bytes a string or data has; nil for other kinds. Cost: O(1).
   public var byteCount: Int? {
     switch content {
     case .whole(.string(let text)): text.utf8.count
@@ -68,13 +68,14 @@ public struct StoredValue: Sendable {
     }
   }
 
-  /// The bytes last written for the value, where they are not its canonical text. Cost: as of `value`.
+  /// The bytes last written for the value; nil where they are its canonical text. Cost: as of
+  /// `value`.
   public var text: [UInt8]? {
     guard case .spliced(.string, let bytes, isBare: true) = content else { return metadata.text }
     return bytes.array
   }
 
-  /// How many bytes a string's or data's text has; nil for others. Cost: O(1).
+  /// How many bytes the text of a string or data has; nil for other kinds. Cost: O(1).
   public var textCount: Int? {
     switch content {
     case .whole(.string(let string)): metadata.text?.count ?? string.utf8.count + 1
@@ -84,10 +85,10 @@ public struct StoredValue: Sendable {
     }
   }
 
-  /// The same value with something else beside it.
+  /// The same value with other metadata.
   func with(_ metadata: Metadata) -> StoredValue { StoredValue(content, metadata) }
 
-  /// As it was made without splices: what a list's rewrite begins with.
+  /// The same value in the form that it has without splices, as a rewrite of the list needs it.
   var whole: StoredValue {
     guard case .spliced = content else { return self }
     var kept = metadata
@@ -95,12 +96,12 @@ public struct StoredValue: Sendable {
     return StoredValue(value, kept)
   }
 
-  /// The value where it is at hand without a copy of its bytes.
+  /// The value, where it can be had without a copy of its bytes; nil where splices made it.
   public var wholeValue: Value? {
     if case .whole(let value) = content { value } else { nil }
   }
 
-  /// When it last changed.
+  /// When the value last changed.
   public var modified: Timestamp { metadata.modified }
 }
 
@@ -113,8 +114,8 @@ extension StoredValue: Equatable {
 // MARK: - Splices
 
 extension StoredValue {
-  /// Whether the splice can be made: this is the value that it was computed from, as far as its length and
-  /// kind tell, and a string stays UTF-8 without NUL. Cost: O(the splice).
+  /// Whether the splice can be applied: the value is a string or data with the length that the
+  /// splice was computed from, and a string stays UTF-8 without NUL. Cost: O(the splice).
   public func accepts(_ splice: Splice) -> Bool {
     guard byteCount == splice.base else { return false }
     if kind == .data { return true }
@@ -128,7 +129,7 @@ extension StoredValue {
     }
   }
 
-  /// Whether the splice would leave every byte as it is. Cost: O(the splice).
+  /// Whether the splice would change nothing. Cost: O(the splice).
   func alreadyHas(_ splice: Splice) -> Bool {
     guard splice.count == splice.base else { return false }
     return withBytes { bytes in
@@ -140,7 +141,7 @@ extension StoredValue {
     if case .spliced(_, _, let isBare) = content { isBare } else { metadata.text != nil }
   }
 
-  /// The value with the splice, which it must accept.
+  /// The value after the splice, which it must accept.
   func applying(_ splice: Splice, time: Timestamp) -> StoredValue {
     let kept = Metadata(text: nil, modified: time, mode: metadata.mode)
     let bytes: SharedBytes =
@@ -153,7 +154,7 @@ extension StoredValue {
 
   private func byte(at index: Int) -> UInt8 { withBytes { $0[$0.startIndex + index] } }
 
-  /// The bytes of a string or of data; of others none.
+  /// Calls the body with the bytes of a string or of data; with none for other kinds.
   private func withBytes<Result>(_ body: (ArraySlice<UInt8>) -> Result) -> Result {
     switch content {
     case .spliced(_, let bytes, _): return bytes.withBytes(body)
@@ -166,20 +167,20 @@ extension StoredValue {
   }
 }
 
-/// What chmod(2) and utimensat(2) change about a key, without changing its value.
+/// A change that chmod(2) or utimensat(2) makes to a key, without changing its value.
 public struct Description: Hashable, Sendable {
-  /// Permission bits; nil: as they are.
+  /// The permission bits; nil leaves them as they are.
   public var mode: UInt32?
-  /// The modification time; nil: as it is.
+  /// The modification time; nil leaves it as it is.
   public var modified: Timestamp?
 
-  /// A change of these.
+  /// Creates a change of these.
   public init(mode: UInt32? = nil, modified: Timestamp? = nil) {
     self.mode = mode
     self.modified = modified
   }
 
-  /// Whether it says nothing.
+  /// Whether it changes nothing.
   public var isEmpty: Bool { mode == nil && modified == nil }
 }
 

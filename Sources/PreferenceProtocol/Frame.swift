@@ -1,19 +1,19 @@
 import PreferenceModel
 
-/// How messages lie in the stream between a client and the owner of a store: length (32 bits, of
-/// what follows it), kind (8 bits), number of the request that it is or answers (64 bits; 0: none),
-/// payload. Numbers are little-endian.
+/// A message as it lies in the stream between a client and the owner of a store. It has a length
+/// (32 bits, of what follows it), a kind (8 bits), the number of the request that it is or answers
+/// (64 bits; 0: none), and a payload. Numbers are little-endian.
 public struct Frame: Sendable {
-  /// Which message.
+  /// The kind of the message.
   public let kind: UInt8
-  /// Which request it is, or answers.
+  /// The number of the request that the message is, or answers; 0: none.
   public let number: UInt64
-  /// The rest.
+  /// The content of the message.
   public let payload: ArraySlice<UInt8>
 
   private static let headerSize = 13
 
-  /// The bytes of a frame.
+  /// Returns the bytes of a frame, whose payload `write` appends.
   package static func bytes(
     _ kind: UInt8, _ number: UInt64, _ write: (inout ByteWriter) -> Void
   ) -> [UInt8] {
@@ -27,8 +27,8 @@ public struct Frame: Sendable {
   }
 }
 
-/// A stream that is no sequence of messages: its other end is no program of ours, or of another
-/// version.
+/// The stream is not a sequence of messages: its other end is not one of our programs, or is one of
+/// another version.
 public struct ProtocolError: Error, CustomStringConvertible {
   /// What was wrong.
   public let description: String
@@ -36,22 +36,24 @@ public struct ProtocolError: Error, CustomStringConvertible {
   package init(_ description: String) { self.description = description }
 }
 
-/// Takes frames out of a stream as its bytes come.
+/// Splits a stream into frames as its bytes come.
 public struct FrameReader: Sendable {
-  /// Bytes that have come and are not taken yet.
+  /// The bytes that have come; append to them. Those of frames that were returned are dropped
+  /// later.
   public var bytes: [UInt8] = []
   private var start = 0
   private let largest: Int
 
-  /// - Parameter largest: bytes of a frame; a larger one ends the stream.
+  /// - Parameter largest: how many bytes a frame may have; a larger one is an error.
   public init(largest: Int) { self.largest = largest }
 
-  /// The next frame that is whole; nil: more bytes are needed. Cost: O(1), but for large rests.
+  /// Removes and returns the next complete frame; nil where more bytes are needed. Cost: O(1), and
+  /// O(the rest) where the bytes end in an incomplete frame.
   public mutating func next() throws(ProtocolError) -> Frame? {
     var reader = ByteReader(bytes[start...])
     guard let length = try? reader.number(UInt32.self) else { return shrink() }
     guard length >= 9, Int(length) <= largest else {
-      throw ProtocolError("a frame of \(length) bytes; 9 to \(largest) are taken")
+      throw ProtocolError("received a frame of \(length) bytes; 9 to \(largest) bytes are accepted")
     }
     guard let kind = try? reader.number(UInt8.self), let number = try? reader.number(UInt64.self),
       let payload = try? reader.take(Int(length) - 9)
@@ -60,7 +62,7 @@ public struct FrameReader: Sendable {
     return Frame(kind: kind, number: number, payload: payload)
   }
 
-  /// What was taken goes.
+  /// Drops the bytes of frames that were returned.
   private mutating func shrink() -> Frame? {
     if start > 0 {
       bytes.removeFirst(start)

@@ -2,36 +2,38 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What the owner of a store says to a client: answers, and notices unasked.
+/// A message from the owner of a store to a client: an answer, or a notice.
 public enum Message: Equatable, Sendable {
-  /// The answer to `hello`: the number of the last change. The descriptor of the shared number of
-  /// changes comes with it.
+  /// The answer to `hello`: the version of the last change. The descriptor of the `SharedNumber` in
+  /// which the owner keeps the latest version comes with the message.
   case welcome(version: UInt64, isReadOnly: Bool)
-  /// A location as it was after the change of that number.
+  /// A location as it was after the change of that version.
   case snapshot(DomainSnapshot.Contents, version: UInt64)
-  /// Several locations as they were after the change of that number, in the order in which they were asked for.
+  /// Several locations as they were after the change of that version, in the order in which they
+  /// were asked for.
   case snapshots([DomainSnapshot.Contents], version: UInt64)
   /// A key's value in a location; nil: the location does not hold it.
   case found(StoredValue?)
   /// The domains of a place.
   case domains(Set<DomainName>)
-  /// A time, or none.
+  /// A time; nil where there is none.
   case time(Timestamp?)
-  /// What the transaction changed; without items: nothing.
+  /// The edits of the transaction that changed something; no items where it changed nothing.
   case applied(Changeset)
-  /// It is done.
+  /// The request has been carried out.
   case done
-  /// It was refused.
+  /// The request was refused.
   case failed(EngineError)
-  /// A change: every one that took effect, in the order of their numbers.
+  /// A change. Every change that takes effect is sent, in the order of versions.
   case notice(Notice)
 
-  /// The largest message that a client takes, in bytes.
+  /// How many bytes the largest message has that a client accepts.
   public static let largest = 1 << 31 - 1
 }
 
 extension Message {
-  /// The message as a frame.
+  /// Encodes the message as a frame.
+  /// - Parameter number: the request that it answers; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
     case .welcome(let version, let isReadOnly):
@@ -74,14 +76,14 @@ extension Message {
     }
   }
 
-  /// The message of a frame.
+  /// Decodes the message of a frame.
   public init(_ frame: Frame) throws(ProtocolError) {
     do {
       var reader = ByteReader(frame.payload)
       self = try reader.message(frame.kind)
       guard reader.isAtEnd else { throw ByteReader.Unknown() }
     } catch {
-      throw ProtocolError("a message (\(frame.kind)) that cannot be read")
+      throw ProtocolError("received a message (kind \(frame.kind)) that cannot be decoded")
     }
   }
 }
@@ -191,7 +193,7 @@ extension ByteReader {
     return contents
   }
 
-  /// - Parameter modified: when it changed, where nothing is said about that.
+  /// - Parameter modified: the modification time of a value that comes without one.
   private mutating func stored(_ modified: Timestamp) throws -> StoredValue {
     let (text, kept) = (try writtenText(), try description())
     var metadata = Metadata(text: nil, modified: kept.modified ?? modified, mode: kept.mode)
@@ -229,7 +231,7 @@ extension ByteReader {
 }
 
 extension EngineError.Reason {
-  /// The reasons without an errno, by their number in messages.
+  /// The reasons without an errno. A reason's index is its number in messages.
   private static let plain: [EngineError.Reason] = [
     .forced, .argument, .heldElsewhere, .noSuchKey, .noSuchDomain, .domainExists, .domainNotEmpty,
     .invalidDomain, .unreadable, .readOnly, .owned, .ownerGone, .changedMeanwhile,

@@ -2,47 +2,54 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What a client asks the owner of a store.
+/// A request of a client to the owner of a store.
 public enum Request: Equatable, Sendable {
-  /// The first message: which version of the messages, and a random number that tells this client from
-  /// others, over connections. Answer: `welcome`, or `failed` and the end.
+  /// The first message: the version of the protocol, and a random number that identifies this
+  /// client over all of its connections. Answer: `welcome`, or `failed` and the end of the
+  /// connection.
   case hello(version: UInt32, client: UInt64)
-  /// The whole of a location. Answer: `snapshot`.
+  /// Asks for a whole location. Answer: `snapshot`.
   case load(Location)
-  /// The whole of several locations, at one moment. Answer: `snapshots`.
+  /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
   case loadAll([Location])
-  /// One key of a location, for those who do not stay. Answer: `found`.
+  /// Asks for one key of a location, for short-lived clients, which need not load all of it.
+  /// Answer: `found`.
   case find(Key, Location)
-  /// The domains of a place. Answer: `domains`.
+  /// Asks for the domains of a place. Answer: `domains`.
   case domains(Place)
-  /// When a location last changed. Answer: `time`, nil where it is not.
+  /// Asks when a location last changed. Answer: `time`, nil where the place does not have the
+  /// domain.
   case modified(Location)
-  /// A transaction, the client's serial-th; refused after the deadline (monotonic clock), so that
-  /// nothing happens that its author has given up. Answer: `applied`.
+  /// Asks for a transaction, which the client numbers with `serial` (see `Origin`). The owner
+  /// refuses it after the deadline (monotonic clock), so that nothing takes effect that the client
+  /// has given up. Answer: `applied`.
   case apply(serial: UInt64, Author, deadline: Instant, [Intent])
-  /// Answer: `done`, when everything is on the disk and, where asked for, told to the kernel of every mount.
+  /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
+  /// Answer: `done`.
   case synchronize(mounts: Bool)
-  /// This client is a mount that changes wait for. No answer.
+  /// Says that this client is a mount which changes wait for. No answer.
   case mount(Author)
-  /// The mount has told its kernel. No answer.
+  /// Says that the mount has settled for the changes up to a version. No answer.
   case settle(Settlement, through: UInt64, Author)
-  /// Answer: `done`, when every mount but the author's has told its kernel.
+  /// Waits until every mount except the author's has settled for the changes up to a version.
+  /// Answer: `done`.
   case await(Settlement, through: UInt64, Author)
-  /// Answer: `done`, when the location's list has every change before.
+  /// Waits until the location's list contains every earlier change. Answer: `done`.
   case save(Location)
-  /// Answer: `done`, at once.
+  /// Asks whether the owner answers. Answer: `done`, at once.
   case ping
 
-  /// The version of the messages; another one is refused.
+  /// The version of the protocol. An owner refuses clients with a different one.
   public static let version: UInt32 = 3
 
-  /// The largest request that an owner takes, in bytes: several of the largest values, and less than what
-  /// may wait for a client that does not read.
+  /// How many bytes the largest request has that an owner accepts: enough for several of the
+  /// largest values, and less than what may wait for a client that does not read.
   public static let largest = 48 << 20
 }
 
 extension Request {
-  /// The request as a frame.
+  /// Encodes the request as a frame.
+  /// - Parameter number: the number that its answer will carry; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
     case .hello(let version, let client):
@@ -79,14 +86,14 @@ extension Request {
     }
   }
 
-  /// The request of a frame.
+  /// Decodes the request of a frame.
   public init(_ frame: Frame) throws(ProtocolError) {
     do {
       var reader = ByteReader(frame.payload)
       self = try reader.request(frame.kind)
       guard reader.isAtEnd else { throw ByteReader.Unknown() }
     } catch {
-      throw ProtocolError("a request (\(frame.kind)) that cannot be read")
+      throw ProtocolError("received a request (kind \(frame.kind)) that cannot be decoded")
     }
   }
 }
@@ -202,7 +209,8 @@ extension ByteReader {
     return settlement
   }
 
-  /// What becomes a part of a list is not nested so deep that the list could not be read.
+  /// Decodes an intent. A value that becomes a part of a list may not be nested so deep that the
+  /// list could not be read again.
   private mutating func intent() throws -> Intent {
     switch try number(UInt8.self) {
     case 1:

@@ -3,25 +3,28 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What a process finds around it: user, host, and the directories of one store. Two processes with the
-/// same surroundings meet at the same store.
+/// The user, the host and the directories of one store, as a process finds them. Two processes with
+/// the same surroundings use the same store.
 public struct Surroundings: Sendable {
-  /// The user's lists: `$XDG_CONFIG_HOME`, `~/.config`, or the directory that was asked for.
+  /// The directory of the user's lists: `$XDG_CONFIG_HOME`, `~/.config`, or the one that was asked
+  /// for.
   public let userDirectory: String
-  /// The machine's lists: `/etc/preferences`; PREFSFS_SYSTEM_DIR replaces it (tests).
+  /// The directory of the machine's lists: `/etc/preferences`. PREFSFS_SYSTEM_DIR replaces it
+  /// (tests).
   public let systemDirectory: String
-  /// The store's journal, lock and metadata: below `$XDG_STATE_HOME/prefsfs`.
+  /// The directory of the store's journal, lock and metadata, below `$XDG_STATE_HOME/prefsfs`.
   public let stateDirectory: String
-  /// This host in `ByHost` names: /etc/machine-id as a UUID.
+  /// The identifier of this host in the names of `ByHost` lists: /etc/machine-id as a UUID.
   public let hostIdentifier: String
-  /// The user's name; empty where the system knows none. Cost: a look into the system's accounts.
+  /// The user's name; empty where the system knows none. Cost: a look-up in the system's accounts.
   public var userName: String { Self.account?.name ?? "" }
-  /// Where the store's owner may listen, the first choice first: in `$XDG_RUNTIME_DIR/prefsfs`, and in the
-  /// state directory where there is no such directory of the user's.
+  /// The paths where the store's owner may listen, the first choice first: in
+  /// `$XDG_RUNTIME_DIR/prefsfs`, unless that directory is another user's, and in the state
+  /// directory.
   public let socketPaths: [String]
 
-  /// The surroundings of this process.
-  /// - Parameter store: the directory of the lists; nil: the user's own.
+  /// Determines the surroundings of this process.
+  /// - Parameter store: the directory of the user's lists; nil: the usual one.
   public init(store directory: String? = nil) {
     let home = Self.variable("HOME") ?? Self.account?.home ?? "/"
     userDirectory = Self.absolute(
@@ -38,8 +41,8 @@ public struct Surroundings: Sendable {
     socketPaths = [own, stateDirectory + "/run"].compactMap { $0.map { "\($0)/\(socket)" } }
   }
 
-  /// Where state is kept. Directories of another user are never written to: `su` without `-` leaves root
-  /// with the variables of whoever called it.
+  /// The directory for state: the first choice that is not another user's. `su` without `-` leaves
+  /// root with the variables of the user who called it, whose directories must not be written to.
   private static func stateHome(_ home: String) -> String {
     let choices = [
       variable("XDG_STATE_HOME"), home + "/.local/state", account.map { $0.home + "/.local/state" },
@@ -47,8 +50,8 @@ public struct Surroundings: Sendable {
     return choices.first { !isSomebodyElses($0) } ?? choices[0]
   }
 
-  /// Whether the directory, or where it is not there yet the nearest one above it, is another user's. For
-  /// anybody but root the system's own directories are not.
+  /// Whether the directory, or the nearest existing one above it, is another user's. The system's
+  /// own directories (root's) are not.
   private static func isSomebodyElses(_ path: String) -> Bool {
     var directory = path
     while directory != "/", directory != "." {
@@ -60,11 +63,11 @@ public struct Surroundings: Sendable {
     return false
   }
 
-  /// Where the owner wrote the path of his socket: processes of one store may have different
-  /// `$XDG_RUNTIME_DIR`s (cron, su).
+  /// The file in which the owner notes the path of its socket. Processes of one store may have
+  /// different values of `$XDG_RUNTIME_DIR` (cron, su).
   public var socketNote: String { stateDirectory + "/socket" }
 
-  /// Where the present owner may be listening: where it said so, else where it would.
+  /// The paths where the present owner may be listening: the noted one first, then `socketPaths`.
   public var ownerSocketPaths: [String] {
     let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
     guard let noted, !noted.isEmpty else { return socketPaths }
@@ -72,8 +75,8 @@ public struct Surroundings: Sendable {
     return [path] + socketPaths.filter { $0 != path }
   }
 
-  /// The user's list of the global domain: in a store of GNUstep's (`~/GNUstep/Defaults`) it has the domain's
-  /// own name. Cost: two stat(2).
+  /// The file name of the user's list of the global domain, without `.plist`. In a store of
+  /// GNUstep's (`~/GNUstep/Defaults`) it is the domain's own name. Cost: at most two stat(2).
   public var globalName: String {
     let (apple, gnustep) = (".GlobalPreferences", "NSGlobalDomain")
     let isThere = { (name: String) in
@@ -93,7 +96,7 @@ public struct Surroundings: Sendable {
     return (String(cString: entry.pointee.pw_name), String(cString: entry.pointee.pw_dir))
   }
 
-  /// A path seen from the present directory.
+  /// The path, made absolute from the working directory.
   private static func absolute(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     return (Files.realPath(".") ?? "/") + "/" + path
@@ -115,7 +118,7 @@ public struct Surroundings: Sendable {
 }
 
 extension StoreLayout {
-  /// Where the lists of a store lie.
+  /// Creates the layout of the store in these surroundings.
   public init(_ surroundings: Surroundings) {
     self.init(
       userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,

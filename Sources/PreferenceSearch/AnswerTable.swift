@@ -1,39 +1,42 @@
 import PropertyList
 
-/// What keys were found to be, by their hashes: open addressing, in a table that is at most half full.
+/// What look-ups of keys found, in a hash table with open addressing that is at most half full.
+/// Callers give the hashes.
 struct AnswerTable: Sendable {
   /// What is known of a key.
   enum Answer: Sendable {
     case value(Value)
+    /// No place holds the key.
     case nothing
+    /// The key must be looked up.
     case unknown
   }
 
   private struct Slot: Sendable {
-    /// 0 where the slot is free.
+    /// The key's hash with its lowest bit set; 0 where the slot is free.
     var mark: UInt64 = 0
     var key: Key = ""
     var answer = Answer.unknown
   }
 
-  /// How often something was forgotten.
+  /// How often answers were forgotten, of one key or of all.
   private(set) var changes = 0
-  /// How often everything was.
+  /// How often the answers of all keys were forgotten.
   private(set) var sweeps = 0
   private var slots = [Slot](repeating: Slot(), count: 64)
   private var count = 0
 
-  /// Keys that are kept at most.
+  /// How many keys are kept. A table that would exceed it is emptied.
   private static let largest = 1 << 16
 
-  /// Cost: a few loads, and one comparison of keys where it is found.
+  /// What is known of a key. Cost: a few loads, and one comparison of keys where the key is found.
   func find(_ key: Key, _ hash: UInt64) -> Answer {
     slots.withUnsafeBufferPointer { slots in
       slots[Self.place(of: key, hash, slots)].answer
     }
   }
 
-  /// The slot of the key, or the empty one where it would be.
+  /// The index of the key's slot, or of the empty slot where the key would be.
   private static func place(
     of key: Key, _ hash: UInt64, _ slots: UnsafeBufferPointer<Slot>
   ) -> Int {
@@ -50,6 +53,7 @@ struct AnswerTable: Sendable {
     slots.withUnsafeBufferPointer { Self.place(of: key, hash, $0) }
   }
 
+  /// Keeps what a look-up of the key found; nil: no place holds it.
   mutating func note(_ value: Value?, for key: Key, _ hash: UInt64) {
     if count * 2 >= slots.count { grow() }
     let place = place(of: key, hash)
@@ -57,12 +61,14 @@ struct AnswerTable: Sendable {
     slots[place] = Slot(mark: hash | 1, key: key, answer: value.map { .value($0) } ?? .nothing)
   }
 
+  /// Forgets the answer of one key.
   mutating func forget(_ key: Key, _ hash: UInt64) {
     changes += 1
     let place = place(of: key, hash)
     if slots[place].mark != 0 { slots[place].answer = .unknown }
   }
 
+  /// Forgets the answers of all keys.
   mutating func forget() {
     changes += 1
     sweeps += 1

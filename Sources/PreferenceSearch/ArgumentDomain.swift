@@ -2,10 +2,13 @@ import PropertyList
 
 /// The argument domain: `-key value` pairs of a command line.
 public enum ArgumentDomain {
-  /// The values of the pairs. A token that begins with `-` names a key and the next its value; a
-  /// key without value (the next token begins with `-`, or there is none) is dropped, as are
-  /// other tokens. A value that begins with `{`, `[`, `(`, `<` or `"` is read as an old-style or XML list
-  /// if it is one; every other is a string, numbers and JSON too (NSUserDefaults, NSArgumentDomain).
+  /// Returns the values of the pairs. A word that begins with `-` names a key, and the next word is
+  /// its value. A key without value (the next word begins with `-`, or there is none) is dropped,
+  /// as are other words.
+  ///
+  /// A value that begins with `{`, `[`, `(`, `<` or `"` is read as an old-style or XML list if it
+  /// is one. Every other value is a string, numbers and JSON too (NSUserDefaults,
+  /// NSArgumentDomain).
   public static func parse(_ arguments: [String]) -> ValueDictionary {
     var values: ValueDictionary = [:]
     var rest = arguments[...]

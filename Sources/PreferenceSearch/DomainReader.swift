@@ -2,24 +2,24 @@ import PreferenceModel
 import PropertyList
 import Synchronization
 
-/// Reads one domain's keys over and over: what was found is kept until somebody changes it.
+/// Reads the keys of one domain repeatedly: what was found is kept until somebody changes it.
 ///
-/// Promises: as `Engine.resolve`, in the process that owns the store and in a client alike: a read is no
-/// older than any change that had returned, in any process, when it began. Cost of a key that was read
-/// before and is as it was: one hash, and one look-up under a lock; of a key that no place holds: one
-/// hash and a few loads. Neither makes a system call. Errors are not kept.
+/// Promises: as `Engine.resolve`, in the process that owns the store and in a client alike: a read
+/// is no older than any change that had returned, in any process, when the read began. A key that
+/// was read before and has not changed costs one hash, and one look-up under a lock. A key that no
+/// place holds costs one hash and a few loads. Neither makes a system call. Errors are not kept.
 ///
-/// Threads: any. One lock, for a look-up; nothing is called under it.
+/// Threads: any. One lock, held for a look-up; the engine and the places are called without it.
 public final class DomainReader: Sendable {
-  /// Which domain.
+  /// The domain that is read.
   public let domain: DomainName
   private let places: any PersistentPlaces
   private let engine: SearchEngine
   private let answers = Mutex(AnswerTable())
   private let filter = KeyFilter()
 
-  /// Hashes of keys differ from process to process, because whoever writes a list must not choose which
-  /// keys collide.
+  /// The seed of the hashes. It differs from process to process, because the writer of a list must
+  /// not be able to choose which keys collide.
   private static let seed = UInt64.random(in: .min ... .max)
 
   init(_ domain: DomainName, _ engine: SearchEngine) {
@@ -44,16 +44,16 @@ public final class DomainReader: Sendable {
     let changes = answers.withLock { $0.changes }
     let value = try engine.resolve(key, in: domain)?.value
     answers.withLock { answers in
-      // What changed meanwhile may be this key.
+      // A change since the look-up began may concern this key.
       if answers.changes == changes { answers.note(value, for: key, hash) }
     }
     if value == nil, !filter.isComplete { completeFilter() }
     return value
   }
 
-  /// From now on every key that any place of the search list has is in the filter: those that come are put
-  /// there by `forget` before anybody may expect to read them.
-  /// A list that cannot be read leaves it incomplete.
+  /// Puts every key that any place of the search list has into the filter, which is complete then:
+  /// `forget` adds the keys that come, before anybody may expect to read them. A list that cannot
+  /// be read leaves the filter incomplete.
   private func completeFilter() {
     let sweeps = answers.withLock { $0.sweeps }
     guard let keys = try? engine.allKeys(of: domain) else { return }
@@ -61,14 +61,14 @@ public final class DomainReader: Sendable {
     answers.withLock { if $0.sweeps == sweeps { filter.complete() } }
   }
 
-  /// The key may be another now, or have come.
+  /// Forgets the answer of a key that may have changed or come.
   func forget(_ key: Key) {
     let hash = key.quickHash(seed: Self.seed)
     filter.insert(hash)
     answers.withLock { $0.forget(key, hash) }
   }
 
-  /// Every key may be another, or have come.
+  /// Forgets all answers: any key may have changed or come.
   func forget() {
     answers.withLock { answers in
       answers.forget()

@@ -1,7 +1,8 @@
 import Synchronization
 
-/// A Bloom filter of 64 Ki bits, two for each key: tells without a lock that a key is certainly not there.
-/// Keys are never taken out: with more than some ten thousand it tells little, and never wrongly.
+/// A Bloom filter of 65,536 bits, two for each key: it tells without a lock that a key is certainly
+/// not there. Keys are never taken out. With more than some ten thousand it can rule out few, but
+/// it is never wrong.
 final class KeyFilter: Sendable {
   private static let words = 1024
   private let bits: Words
@@ -9,7 +10,7 @@ final class KeyFilter: Sendable {
 
   /// Memory of atomics, which no array can hold.
   private struct Words: @unchecked Sendable {
-    // The words are atomics, and live as long as the filter.
+    // Sendable, because the words are atomics and live as long as the filter.
     let start = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: KeyFilter.words)
   }
 
@@ -23,29 +24,31 @@ final class KeyFilter: Sendable {
     bits.start.deallocate()
   }
 
-  /// Whether every key has been put into it.
+  /// Whether every key has been put into the filter. Until then it rules out none.
   var isComplete: Bool { isWhole.load(ordering: .acquiring) }
 
-  /// Every key has.
+  /// Says that every key has been put into the filter.
   func complete() { isWhole.store(true, ordering: .releasing) }
 
-  /// Keys may be missing again.
+  /// Says that keys may be missing in the filter.
   func reopen() { isWhole.store(false, ordering: .releasing) }
 
+  /// The word that holds the bits of a key.
   private func word(_ hash: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
     bits.start + Int(truncatingIfNeeded: hash >> 6 & UInt64(Self.words - 1))
   }
 
-  /// Both bits of a key are in one word.
+  /// The two bits of a key, which are in one word.
   private static func mask(_ hash: UInt64) -> UInt64 {
     1 << (hash & 63) | 1 << (hash >> 40 & 63)
   }
 
+  /// Puts the key with the hash into the filter.
   func insert(_ hash: UInt64) {
     _ = word(hash).pointee.bitwiseOr(Self.mask(hash), ordering: .releasing)
   }
 
-  /// Whether no key with the hash is there.
+  /// Whether there is certainly no key with the hash.
   func lacks(_ hash: UInt64) -> Bool {
     let mask = Self.mask(hash)
     return isComplete && word(hash).pointee.load(ordering: .relaxed) & mask != mask

@@ -3,11 +3,11 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// Persistent places that are in memory only, by the rules of the others: for tests of programs that use
-/// preferences.
+/// Persistent places that are kept in memory only, with the rules of the stored ones: for tests of
+/// programs that use preferences.
 ///
-/// Threads: any. Locks: `applying` (one transaction at a time; its observers are called under it), then
-/// `state`, for one look.
+/// Threads: any. Locks: `applying` (one transaction at a time; its observers are called under it),
+/// then `state` or `observers`, each held briefly.
 public final class MemoryPlaces: PersistentPlaces {
   private struct State {
     var domains: [Location: DomainSnapshot] = [:]
@@ -22,11 +22,11 @@ public final class MemoryPlaces: PersistentPlaces {
   private let applying = Mutex(())
   private let state = Mutex(State())
   private let observers = Mutex<[Observer]>([])
-  /// Why every change is refused.
+  /// The error that every change throws; nil: changes are carried out.
   private let refusal: EngineError?
 
-  /// Empty places.
-  /// - Parameter refusal: every change throws it; nil: none does.
+  /// Creates empty places.
+  /// - Parameter refusal: the error that every change throws; nil: changes are carried out.
   public init(refusing refusal: EngineError? = nil) { self.refusal = refusal }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
@@ -76,7 +76,7 @@ public final class MemoryPlaces: PersistentPlaces {
     try apply(intents, by: author)
   }
 
-  /// The refusal, with what was refused.
+  /// The refusal, with the domain and the key if the first intent sets or removes a key.
   private static func error(_ refusal: EngineError, _ intents: [Intent]) -> EngineError {
     switch intents.first {
     case .set(let key, let domain, _, _), .remove(let key, let domain):
@@ -85,6 +85,7 @@ public final class MemoryPlaces: PersistentPlaces {
     }
   }
 
+  /// Applies the edits and numbers the change.
   /// - Returns: the edits that change something.
   private func commit(_ items: [Changeset.Item]) -> Changeset {
     state.withLock { state in
@@ -115,7 +116,7 @@ public final class MemoryPlaces: PersistentPlaces {
     observers.withLock { $0.append(Observer(author: author, tell: observer)) }
   }
 
-  // Nothing is on a disk, in another process, or in a kernel.
+  // There is no disk, no other process and no kernel to wait for.
 
   public func makeDurable() throws(EngineError) {}
   public func synchronize() throws(EngineError) {}

@@ -5,37 +5,38 @@ import SystemCalls
 
 /// The search list: persistent places, wherever they are, and the volatile places of this process.
 ///
-/// Promises: those of `Engine`. Two engines over one store, in one process or in several, differ in
-/// their arguments and registered defaults only.
+/// Promises: those of `Engine`. Two engines over one store, in one process or in several, differ
+/// only in their arguments, registered defaults and suites.
 ///
-/// Threads: any. Locks: those of the volatile places, of `suites`, `observers` and `readers`, each for one
-/// look, and a reader's inside of `readers`; none is held while the persistent places are asked or an
-/// observer is called.
+/// Threads: any. Locks: those of the volatile places, and those of `suites`, `observers` and
+/// `readers`, each held briefly. A reader's lock is taken under `readers`. None is held while the
+/// persistent places are asked or an observer is called.
 public final class SearchEngine: Engine {
   let places: any PersistentPlaces
   private let arguments = VolatilePlace(.arguments)
-  /// Whether a change of a key that an argument sets is refused; else it is stored, and read when the
-  /// argument is not given.
+  /// Whether a change of a key that an argument sets is refused. Otherwise it is stored, and is
+  /// read when the argument is not given.
   private let refusesShadowed: Bool
-  /// Refuses to wait for a list that hangs; nil: it is waited for.
+  /// Reads lists for the caller, which must not wait for one that hangs; nil: the caller waits.
   private let lists: ListReader?
   private let registered = VolatilePlace(.registered)
   private let suites = Mutex<[DomainName: [DomainName]]>([:])
-  /// Who is told of what the volatile places change; of other changes the persistent places tell.
+  /// The observers of changes of the volatile places. The persistent places notify observers of
+  /// other changes.
   private let observers = Mutex<[@Sendable (Notice) -> Void]>([])
-  /// Those that were asked for; they keep the engine, not the engine them.
+  /// The readers in use. A reader keeps the engine alive, not the engine its readers.
   private let readers = Mutex<[DomainName: WeakReader]>([:])
 
   private struct WeakReader: Sendable {
     weak let reader: DomainReader?
   }
 
-  /// An engine over the places.
+  /// Creates an engine over the places.
   /// - Parameters:
   ///   - arguments: the argument domain, as `ArgumentDomain.parse` gives it.
-  ///   - refusesShadowed: whether a change of a key that an argument sets is refused, because it would not be
-  ///     what is read next (a mount); else it is stored (NSUserDefaults).
-  ///   - lists: has lists read for whoever asks this engine; what it finds hung is not waited for.
+  ///   - refusesShadowed: whether a change of a key that an argument sets is refused, because the
+  ///     next read would not see it (a mount); otherwise it is stored (NSUserDefaults).
+  ///   - lists: reads lists for a caller that must not wait; a list that it finds hung is an error.
   public init(
     places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true,
     lists: ListReader? = nil
@@ -55,18 +56,19 @@ extension SearchEngine {
     tell(registered.set(defaults, for: domain))
   }
 
-  /// The arguments of the process, which stand before every domain.
+  /// The arguments of the process. Only managed lists are asked before them.
   public var argumentValues: ValueDictionary {
     get { arguments.values(of: .global) }
     set { tell(arguments.set(newValue, for: .global, replacing: true)) }
   }
 
-  /// What is registered for a domain; for the global one: for all.
+  /// The defaults that are registered for a domain. Those of the global domain apply to every
+  /// domain.
   public func registeredValues(for domain: DomainName) -> ValueDictionary {
     registered.values(of: domain)
   }
 
-  /// Registers these defaults for the domain, and no others.
+  /// Registers these defaults for the domain, and removes its others.
   public func setRegisteredValues(_ defaults: ValueDictionary, for domain: DomainName) {
     tell(registered.set(defaults, for: domain, replacing: true))
   }
@@ -81,8 +83,9 @@ extension SearchEngine {
   /// The suites of a domain, first added first.
   public func suites(of domain: DomainName) -> [DomainName] { suites.withLock { $0[domain] ?? [] } }
 
-  /// What the domain and the places before it do not hold is looked for in the suites, last first,
-  /// before the global domain.
+  /// Changes the suites of a domain. A key that neither the domain's own lists nor the places
+  /// before them hold is looked for in the suites, the last one first, before the global domain.
+  /// `change` runs under a lock and must not call the engine.
   public func changeSuites(
     of domain: DomainName, _ change: @Sendable (inout [DomainName]) -> Void
   ) {
@@ -98,11 +101,12 @@ extension SearchEngine {
 // MARK: - Readers
 
 extension SearchEngine {
-  /// A reader of the domain: one for all who ask, as long as somebody has it.
+  /// Returns the reader of the domain. All callers share one reader, as long as any of them keeps
+  /// it.
   public func reader(of domain: DomainName) -> DomainReader {
     readers.withLock { readers in
       if let known = readers[domain]?.reader { return known }
-      // Those that nobody has any more are looked for when there are many.
+      // Readers that nobody keeps are removed when there are 64 entries, 128, 256, and so on.
       if readers.count >= 64, readers.count.nonzeroBitCount == 1 {
         readers = readers.filter { $0.value.reader != nil }
       }
@@ -112,7 +116,7 @@ extension SearchEngine {
     }
   }
 
-  /// What changed is looked up again.
+  /// Has the readers look up again what the changeset changed.
   private func forget(_ changeset: Changeset) {
     let suites = suites.withLock { $0 }
     readers.withLock { readers in
@@ -149,7 +153,7 @@ extension SearchEngine {
     return nil
   }
 
-  /// Every hit of the search list, in its order: the first is the value that `resolve` gives.
+  /// Every hit of the search list, in its order. The first is the one that `resolve` returns.
   public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Resolution] {
     var found: [Resolution] = []
     for location in SearchList.locations(for: domain, suites: suites(of: domain)) {
@@ -159,8 +163,11 @@ extension SearchEngine {
     return found
   }
 
-  /// A list of the global domain that cannot be read (its owner has logged it) is an error of the
-  /// global domain; the others go on without it.
+  /// The key's value at a location of the search list for `domain`.
+  ///
+  /// A list of the global domain or of a suite that cannot be read is an error of that domain,
+  /// which the store's owner has logged: this domain goes on without it. A managed list is an error
+  /// of every domain that needs it, because it may force the key.
   private func find(
     _ key: Key, at location: Location, for domain: DomainName
   ) throws(EngineError) -> StoredValue? {
@@ -183,14 +190,15 @@ extension SearchEngine {
     }
   }
 
-  /// The keys of a domain in one place, whose list is not waited for where it hangs.
+  /// The keys of a domain in one place. A list that hangs is an error and is not waited for.
   private func storedKeys(at location: Location) throws(EngineError) -> [Key] {
     guard let finding = lists?.finding(location) else { return try places.keys(at: location) }
     if let error = finding.error { throw error }
     return []
   }
 
-  /// The same for the time of its last change; nil where the domain is not there.
+  /// When a domain last changed in one place; nil where the place does not have it. A list that
+  /// hangs is an error and is not waited for.
   private func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard let finding = lists?.finding(location) else { return try places.modified(location) }
     if finding.modified == nil, let error = finding.error { throw error }
@@ -226,7 +234,8 @@ extension SearchEngine {
     return found
   }
 
-  /// Every key that the search list of the domain has.
+  /// Every key that the search list of the domain finds: its own, its suites' and the inherited
+  /// ones.
   public func allKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     try keys(of: domain).union(inheritedKeys()).union(suiteKeys(of: domain))
   }
@@ -241,7 +250,7 @@ extension SearchEngine {
     try places.keys(at: location)
   }
 
-  /// The keys that the domain has from its suites.
+  /// The keys that the domain gets from its suites.
   private func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found: Set<Key> = []
     for suite in suites(of: domain) {
@@ -265,7 +274,8 @@ extension SearchEngine {
 // MARK: - Changes
 
 extension SearchEngine {
-  /// `apply` without waiting (see `PersistentPlaces.post`): what it sets is read here at once.
+  /// Applies the intents without waiting for the answer (see `PersistentPlaces.post`). What they
+  /// set is read here at once.
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
@@ -281,7 +291,7 @@ extension SearchEngine {
     forget(intents)
   }
 
-  /// The keys of the intents may be others now.
+  /// Has the readers look up again the keys that the intents set or remove.
   private func forget(_ intents: [Intent]) {
     var changeset = Changeset()
     for case .set(let key, let domain, _, _) in intents {
@@ -308,8 +318,8 @@ extension SearchEngine {
     }
   }
 
-  /// What arguments and registered defaults stand in the way of; a managed list stands before them,
-  /// and its refusal is the owner's.
+  /// Throws where arguments or registered defaults stand in the way of the change. Managed lists
+  /// come before the arguments: the owner refuses a change of a key that they hold.
   private func refuseForVolatile(_ intent: Intent) throws(EngineError) {
     switch intent {
     case .set(let key, let domain, _, _), .describe(let key, let domain, _),
@@ -378,7 +388,8 @@ extension SearchEngine {
 }
 
 extension Notice {
-  /// A key that is registered does not come or go with its stored value: it changes.
+  /// The notice as observers of this engine see it: a key that has a registered default does not
+  /// come or go with its stored value, but changes.
   fileprivate func seen(beside registered: VolatilePlace) -> Notice {
     let events = events.map { event in
       registered.find(event.key, in: event.domain) == nil

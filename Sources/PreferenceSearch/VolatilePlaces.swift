@@ -3,18 +3,19 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// A place that is gone with the process: arguments, registered defaults. A table for each domain.
+/// A place that is gone with the process: arguments, or registered defaults. It has a table for
+/// each domain.
 ///
-/// Threads: any; one lock, for a look.
+/// Threads: any. One lock, held briefly.
 final class VolatilePlace: Sendable {
   let place: Place
   private let tables = Mutex<[DomainName: [Key: StoredValue]]>([:])
 
   init(_ place: Place) { self.place = place }
 
-  /// Takes the values in; of a key that stands twice the last value counts.
-  /// - Parameter replacing: whether the domain's other keys go.
-  /// - Returns: what changed.
+  /// Sets the keys of the domain to these values.
+  /// - Parameter replacing: whether the domain's other keys are removed.
+  /// - Returns: the edits that changed something.
   func set(
     _ values: ValueDictionary, for domain: DomainName, replacing: Bool = false
   ) -> Changeset {

@@ -1,22 +1,24 @@
 import CLinux
 import Glibc
 
-/// Going into the background: the program starts itself anew and returns when that one is ready.
+/// Puts a program into the background: it starts itself again as a child, and returns when the
+/// child is ready.
 ///
-/// The child gets the writing end of a pipe as descriptor 3 and says "ready" with one byte; what
-/// goes wrong before that it says on the terminal's standard error, and its exit status is passed
-/// on.
+/// The child gets the writing end of a pipe as descriptor 3 and writes one byte when it is ready.
+/// Errors before that go to the caller's standard error, and the child's exit status is passed on.
 public enum Background {
   private static let variable = "PREFSFS_READY_DESCRIPTOR"
 
-  /// Whether this process is the one in the background.
+  /// Whether this process is the child that goes into the background.
   public static var isChild: Bool { getenv(variable) != nil }
 
-  /// In the child, first of all: lets go of whatever the caller had open, so that nobody who
-  /// waits for the end of a pipe waits for the program's.
+  /// Closes every descriptor that the caller had open, except the standard streams and the pipe.
+  /// The child calls it first: otherwise a program that waits for the end of one of the caller's
+  /// pipes would wait for the end of the child.
   public static func closeInherited() { _ = prefsfs_close_from(4) }
 
-  /// Starts the child and waits until it is ready; 0, or the exit status of one that never was.
+  /// Starts the child and waits until it is ready.
+  /// - Returns: 0, or the exit status of a child that ended before it was ready.
   public static func start() throws(SystemError) -> Int32 {
     var ends: [CInt] = [0, 0]
     if pipe(&ends) != 0 { throw SystemError("pipe", "") }
@@ -37,7 +39,8 @@ public enum Background {
     return Child.wait(child)
   }
 
-  /// In the child: it is ready. Lets go of terminal, directory and the caller's process group.
+  /// Tells the parent that the child is ready. The child leaves the caller's terminal, working
+  /// directory and process group first, and logs to the system's log from then on.
   public static func ready(_ log: Log) {
     unsetenv(variable)
     _ = setsid()

@@ -1,12 +1,13 @@
-/// Threads for work that may wait for a long time, or for ever: reading a file of a hung file system, for instance.
+/// Threads for work that may block for a long time, or for ever: reading a file of a hung file
+/// system, for instance.
 ///
-/// Promises: `run` never waits. A body gets a thread of its own; a thread that is done waits 2 s for the next body
-/// and then ends. Bodies begin in the order in which they were given and may overtake each other after that.
-/// Nobody waits for them at the end of the process.
+/// Promises: `run` never waits. Each body has a thread to itself while it runs; a thread that has
+/// finished waits 2 s for another body and then ends. Bodies start in the order in which they were
+/// given and may overtake each other after that. The end of the process does not wait for them.
 ///
-/// Threads: any. One lock, for a look; no body is called under it.
+/// Threads: any. One lock, held briefly; no body is called under it.
 public final class BlockingThreads: Sendable {
-  /// What a thread carries out.
+  /// The work that a thread carries out.
   public typealias Body = @Sendable () -> Void
 
   private struct State {
@@ -20,18 +21,19 @@ public final class BlockingThreads: Sendable {
   private let most: Int
   private let state = Monitor(State())
 
-  /// Milliseconds that a thread waits for its next body.
+  /// Milliseconds that an idle thread waits for its next body.
   private static let patience: Int64 = 2000
 
   /// - Parameters:
-  ///   - name: the threads' (at most 15 bytes are kept).
-  ///   - most: how many there may be at once.
+  ///   - name: the name of the threads; the kernel keeps at most 15 bytes.
+  ///   - most: how many threads there may be at once.
   public init(name: String, most: Int) {
     (self.name, self.most) = (name, most)
   }
 
-  /// Has the body carried out. It is kept no longer than that.
-  /// - Returns: whether it will be; false where every thread is busy and there may be no more of them.
+  /// Carries out the body on a thread of its own, and releases it afterwards.
+  /// - Returns: whether the body will be carried out; false where every thread is busy and there
+  ///   may be no more of them, or where no thread can be started.
   public func run(_ body: @escaping Body) -> Bool {
     let (number, needsThread) = state.change { state -> (UInt64?, Bool) in
       let needsThread = state.idle <= state.waiting.count
@@ -51,13 +53,13 @@ public final class BlockingThreads: Sendable {
         state.count -= 1
         let count = state.waiting.count
         state.waiting.removeAll { $0.number == number }
-        // Another thread may have it already.
+        // Another thread may have removed the body already; then it is carried out.
         return state.waiting.count == count
       }
     }
   }
 
-  /// Waits until a thread waits for its next body (for tests).
+  /// Waits until a thread is idle (for tests).
   func whenIdle(until deadline: Instant) -> Bool {
     state.wait(until: deadline) { $0.idle > 0 ? true : nil } ?? false
   }
@@ -66,7 +68,8 @@ public final class BlockingThreads: Sendable {
     while let body = next() { body() }
   }
 
-  /// The next body; nil: none came, and the thread counts no longer.
+  /// Removes and returns the next body. Returns nil where none came in time: then the calling
+  /// thread is no longer counted and must end.
   private func next() -> Body? {
     state.change { $0.idle += 1 }
     let body = state.wait(until: Instant.now.advanced(milliseconds: Self.patience)) {
@@ -75,7 +78,7 @@ public final class BlockingThreads: Sendable {
     return state.withLock { state in
       state.idle -= 1
       if body != nil { return body }
-      // One that came just now was promised a thread.
+      // A body that was added since then relies on this thread.
       if !state.waiting.isEmpty { return state.waiting.removeFirst().body }
       state.count -= 1
       return nil

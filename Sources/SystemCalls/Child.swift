@@ -1,16 +1,19 @@
 import CLinux
 import Glibc
 
-/// Programs that are started from here. fork(2) is not for a process with threads: posix_spawn is.
+/// Starts other programs, and this program again. It uses posix_spawn(3), because fork(2) is not
+/// safe in a process with threads.
 public enum Child {
-  /// Runs a program of PATH, or of a path, to its end; its status, 127 when it was killed.
+  /// Runs a program, given by its path or by a name in PATH, to its end.
+  /// - Returns: its exit status; 127 where a signal ended it.
   public static func run(_ program: String, _ arguments: [String]) throws(SystemError) -> Int32 {
     let child = try spawn(
       program, [program] + arguments, extra: [], actions: nil, newSession: false)
     return wait(child)
   }
 
-  /// The same, with nothing of this process's: no standard input or output, no descriptors.
+  /// Runs a program to its end like `run`, but apart from this process: its standard streams are
+  /// /dev/null, every other descriptor is closed, and it has a session of its own.
   public static func runApart(
     _ program: String, _ arguments: [String]
   ) throws(SystemError) -> Int32 {
@@ -26,8 +29,9 @@ public enum Child {
         program, [program] + arguments, extra: [], actions: &actions, newSession: true))
   }
 
-  /// Starts this program again, with the pipe's end as descriptor 3. It stays in this process's group, by
-  /// which automount(8) knows those that may look at a mount point before there is a mount.
+  /// Starts this program again, with `pipe` as its descriptor 3, and does not wait for it. The
+  /// child stays in this process's group: by the group automount(8) knows which processes may look
+  /// at a mount point before the mount is there.
   public static func restart(_ arguments: [String], environment: String, pipe: CInt)
     throws(SystemError)
     -> pid_t
@@ -42,8 +46,9 @@ public enum Child {
       program, arguments, extra: [environment], actions: &actions, newSession: false)
   }
 
-  /// Starts this program once more, beside this process, with the pipe's end as descriptor 3 and nothing on
-  /// its standard input and output. It may live longer than this process.
+  /// Starts this program again in a session of its own, with `pipe` as its descriptor 3 and
+  /// /dev/null as its standard streams, and does not wait for it. It may live longer than this
+  /// process.
   public static func runBeside(_ arguments: [String], pipe: CInt) throws(SystemError) {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -58,8 +63,8 @@ public enum Child {
       newSession: true)
   }
 
-  /// Starts a program with nothing of this process's, waits for its end, and does so again where a signal
-  /// has ended it, at most three times.
+  /// Runs a program like `runApart`, and again where a signal ended it, three times at most.
+  /// - Returns: the status of the last run.
   public static func runApartAgain(
     _ program: String, _ arguments: [String]
   ) throws(SystemError) -> Int32 {
@@ -68,10 +73,11 @@ public enum Child {
     return status
   }
 
-  /// The status of a child that a signal ended.
+  /// The status that stands for a child which a signal ended.
   private static let killed: Int32 = 127
 
-  /// Waits for the child's end; its status, 127 when it was killed.
+  /// Waits for the end of a child.
+  /// - Returns: its exit status; 127 where a signal ended it.
   public static func wait(_ child: pid_t) -> Int32 {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
@@ -85,7 +91,7 @@ public enum Child {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // The child begins without the signals that are blocked or ignored here.
+    // The child starts with no signal blocked or ignored, whatever this process blocks or ignores.
     var signals = sigset_t()
     sigfillset(&signals)
     posix_spawnattr_setsigdefault(&attributes, &signals)

@@ -2,22 +2,22 @@ import Glibc
 
 /// A moment of the wall clock, in nanoseconds since 1970-01-01T00:00:00Z.
 ///
-/// Times come from file systems, journals, clients and `touch -d`, so they may be any number: all
-/// arithmetic here stops at the ends of the range (1677-09-21 and 2262-04-11) and never traps.
+/// Timestamps come from file systems, journals, clients and `touch -d`, so they may be any number.
+/// All arithmetic saturates at the ends of the range (1677-09-21 and 2262-04-11) and never traps.
 public struct Timestamp: Hashable, Comparable, Sendable {
-  /// Nanoseconds since 1970; about 292 years to each side.
+  /// Nanoseconds since 1970. The range is about 292 years to each side.
   public let nanoseconds: Int64
 
-  /// A moment by its distance from 1970.
+  /// Creates the moment that many nanoseconds after 1970.
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// A moment as the kernel has it; one outside of the range becomes the nearest end of it.
+  /// Converts a time of the kernel. A time outside of the range becomes the nearest end of it.
   public init(_ time: timespec) {
     let seconds = Int64(time.tv_sec).multiplied(by: 1_000_000_000)
     nanoseconds = seconds.added(Int64(time.tv_nsec))
   }
 
-  /// The moment as the kernel has it.
+  /// This moment in the kernel's form.
   public var timespec: Glibc.timespec {
     let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     return rest < 0
@@ -25,17 +25,17 @@ public struct Timestamp: Hashable, Comparable, Sendable {
       : Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
   }
 
-  /// Now (CLOCK_REALTIME).
+  /// The present moment (CLOCK_REALTIME).
   public static var now: Timestamp {
     var time = Glibc.timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Timestamp(time)
   }
 
-  /// The next moment that can be told from this one: a nanosecond later.
+  /// The next moment that differs from this one: a nanosecond later.
   public var next: Timestamp { Timestamp(nanoseconds: nanoseconds.added(1)) }
 
-  /// Nanoseconds from `earlier` to this moment; negative where it is later.
+  /// Nanoseconds from `earlier` to this moment; negative where `earlier` is later.
   public func nanoseconds(after earlier: Timestamp) -> Int64 {
     nanoseconds.subtracted(earlier.nanoseconds)
   }
@@ -45,15 +45,15 @@ public struct Timestamp: Hashable, Comparable, Sendable {
   }
 }
 
-/// A moment of the monotonic clock, for time limits, in nanoseconds since some start.
+/// A moment of the monotonic clock, for time limits, in nanoseconds since an arbitrary start.
 public struct Instant: Hashable, Comparable, Sendable {
   /// Nanoseconds since the clock's start.
   public let nanoseconds: Int64
 
-  /// A moment by its distance from the clock's start.
+  /// Creates the moment that many nanoseconds after the clock's start.
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// Now (CLOCK_MONOTONIC).
+  /// The present moment (CLOCK_MONOTONIC).
   public static var now: Instant {
     var time = Glibc.timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -61,26 +61,26 @@ public struct Instant: Hashable, Comparable, Sendable {
       nanoseconds: Int64(time.tv_sec).multiplied(by: 1_000_000_000).added(Int64(time.tv_nsec)))
   }
 
-  /// The moment as the kernel has it.
+  /// This moment in the kernel's form.
   public var timespec: Glibc.timespec {
     Glibc.timespec(
       tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
   }
 
-  /// This moment and so many microseconds.
+  /// The moment that many microseconds after this one.
   public func advanced(microseconds: Int64) -> Instant {
     Instant(nanoseconds: nanoseconds.added(microseconds.multiplied(by: 1000)))
   }
 
-  /// This moment and so many milliseconds.
+  /// The moment that many milliseconds after this one.
   public func advanced(milliseconds: Int64) -> Instant {
     Instant(nanoseconds: nanoseconds.added(milliseconds.multiplied(by: 1_000_000)))
   }
 
-  /// The calling thread sleeps.
+  /// Makes the calling thread sleep for that long.
   public static func sleep(milliseconds: UInt32) { usleep(milliseconds * 1000) }
 
-  /// The calling thread sleeps.
+  /// Makes the calling thread sleep for that long.
   public static func sleep(microseconds: UInt32) { usleep(microseconds) }
 
   /// Whole milliseconds from now until this moment, rounded up; 0 when it has passed.
@@ -88,12 +88,12 @@ public struct Instant: Hashable, Comparable, Sendable {
     max(0, Int(nanoseconds(after: now).added(999_999) / 1_000_000))
   }
 
-  /// Nanoseconds from `earlier` to this moment; negative where it is later.
+  /// Nanoseconds from `earlier` to this moment; negative where `earlier` is later.
   public func nanoseconds(after earlier: Instant) -> Int64 {
     nanoseconds.subtracted(earlier.nanoseconds)
   }
 
-  /// The moment so many seconds after this one.
+  /// The moment that many seconds after this one.
   public func advanced(seconds: Double) -> Instant {
     Instant(nanoseconds: nanoseconds.added(Int64(clamping: seconds * 1e9)))
   }
@@ -120,7 +120,7 @@ public struct Moment: Hashable, Sendable {
   public static var now: Moment { Moment(instant: .now, time: .now) }
 }
 
-/// Arithmetic that stops at the ends of the range.
+/// Arithmetic that saturates at the ends of the range.
 extension Int64 {
   fileprivate func added(_ other: Int64) -> Int64 {
     let (sum, overflow) = addingReportingOverflow(other)
@@ -137,7 +137,7 @@ extension Int64 {
     return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
   }
 
-  /// The nearest number; 0 for what is none.
+  /// Drops the fraction and clamps the number to the range; NaN becomes 0.
   fileprivate init(clamping number: Double) {
     self =
       Int64(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : number > 0 ? .max : 0)

@@ -2,13 +2,14 @@ import Glibc
 
 /// An open file descriptor with one owner: it is closed when it goes out of scope.
 ///
-/// Every call is repeated on EINTR. All descriptors are opened with O_CLOEXEC.
+/// A call that a signal interrupts (EINTR) is repeated. `init(opening:)` opens with O_CLOEXEC.
 public struct Descriptor: ~Copyable, Sendable {
-  /// The number; valid as long as this value lives.
+  /// The descriptor's number; valid as long as this value lives.
   public let number: CInt
   private let path: String
 
-  /// Takes over a number that nobody else closes. `path` is for messages.
+  /// Takes ownership of an open descriptor, which nothing else may close. `path` appears in error
+  /// messages.
   public init(owning number: CInt, path: String = "") {
     self.number = number
     self.path = path
@@ -25,7 +26,7 @@ public struct Descriptor: ~Copyable, Sendable {
 
   deinit { _ = close(number) }
 
-  /// Writes all bytes at the present offset, however many calls that takes.
+  /// Writes all bytes at the current offset, in as many calls as that takes.
   public func write(_ bytes: [UInt8]) throws(SystemError) {
     var done = 0
     while done < bytes.count {
@@ -40,8 +41,8 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Reads from the present offset to the end of the file.
-  /// - Parameter limit: more bytes than that are EFBIG.
+  /// Reads from the current offset to the end of the file.
+  /// - Parameter limit: how many bytes the file may have; more than that throw EFBIG.
   public func readToEnd(limit: Int) throws(SystemError) -> [UInt8] {
     let expected = Int(try status().st_size)
     if expected > limit { throw SystemError("read", path, .fileTooLarge) }
@@ -90,8 +91,8 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// flock(2) with LOCK_EX; waits for the lock unless `waiting` is false.
-  /// - Returns: false when somebody else holds it and `waiting` is false.
+  /// Takes the exclusive lock of flock(2). Waits for it unless `waiting` is false.
+  /// - Returns: false where another open file holds the lock and `waiting` is false.
   public func lockExclusively(waiting: Bool) throws(SystemError) -> Bool {
     let operation = LOCK_EX | (waiting ? 0 : LOCK_NB)
     if systemCall("flock", path, { flock(number, operation) }) == 0 { return true }
@@ -99,7 +100,7 @@ public struct Descriptor: ~Copyable, Sendable {
     throw SystemError("flock", path)
   }
 
-  /// flock(2) with LOCK_UN.
+  /// Releases the lock of flock(2).
   public func unlock() { _ = flock(number, LOCK_UN) }
 
   /// fchmod(2).

@@ -2,34 +2,39 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Changes of directories' entries, as inotify(7) tells them. Any thread may add, one reads.
+/// Reports changes of the entries of directories, as inotify(7) sees them. Any thread may add
+/// directories; one thread reads the events.
 public final class DirectoryWatch: Sendable {
-  /// What happened: the path of the directory as it was added, and the name in it; nil name: the
-  /// directory itself went or came, or events were lost.
+  /// A change of an entry of a watched directory.
+  ///
+  /// Where `name` is nil, the event is about the directory as a whole: it was removed, renamed or
+  /// unmounted, or events were lost.
   public struct Event: Hashable, Sendable {
-    /// The directory.
+    /// The path of the directory, as it was given to `add`.
     public let directory: String
-    /// The entry.
+    /// The name of the entry in the directory; nil where any entry may have changed.
     public let name: String?
-    /// Whether the entry was made just now: a file that somebody is about to write.
+    /// Whether the entry has just been made: usually a file that is about to be written.
     public let isCreation: Bool
   }
 
   private let descriptor: Descriptor
   private let directories = Mutex<[CInt: Set<String>]>([:])
 
-  /// Fails when the user has too many (fs.inotify.max_user_instances).
+  /// Creates a watch without directories. Fails where the user has too many inotify instances
+  /// (fs.inotify.max_user_instances).
   public init() throws(SystemError) {
     let number = inotify_init1(CInt(IN_CLOEXEC) | CInt(IN_NONBLOCK))
     if number < 0 { throw SystemError("inotify_init1", "") }
     descriptor = Descriptor(owning: number)
   }
 
-  /// For poll(2): readable when something happened.
+  /// The descriptor for poll(2). It is readable when there are events.
   public var number: CInt { descriptor.number }
 
-  /// Watches for files that are written and closed, that come, go, or are renamed.
-  /// - Returns: false where there is no directory.
+  /// Watches a directory for files that are closed after writing, and for entries that come, go or
+  /// are renamed.
+  /// - Returns: false where there is no directory at the path.
   public func add(_ directory: String) throws(SystemError) -> Bool {
     let mask =
       IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF
@@ -44,7 +49,7 @@ public final class DirectoryWatch: Sendable {
     throw SystemError("inotify_add_watch", directory, reason)
   }
 
-  /// What happened since the last time; never waits.
+  /// Removes and returns the events since the last call; never waits.
   public func events() -> Set<Event> {
     var events: Set<Event> = []
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -65,7 +70,8 @@ public final class DirectoryWatch: Sendable {
       let name = bytes[(offset + head)..<(offset + head + Int(event.len))].prefix { $0 != 0 }
       offset += head + Int(event.len)
       let paths = directories.withLock { directories in
-        // The kernel has dropped the watch, or lost events of all.
+        // IN_IGNORED: the kernel has dropped this watch. A negative number: events of any directory
+        // were lost.
         if event.mask & UInt32(IN_IGNORED) != 0 {
           return directories.removeValue(forKey: event.wd) ?? []
         }

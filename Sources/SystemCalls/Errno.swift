@@ -1,11 +1,11 @@
 import Glibc
 
-/// An error number of the kernel (`errno`), with the C names as members.
+/// An error number of the kernel (`errno`). The comment of each constant gives its C name.
 public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   /// The number itself, as in errno.h.
   public let rawValue: CInt
 
-  /// Wraps a number of errno.h.
+  /// Creates an error from a number of errno.h.
   public init(rawValue: CInt) { self.rawValue = rawValue }
 
   /// The calling thread's `errno`; read it directly after the call that failed.
@@ -60,16 +60,16 @@ extension Errno: CustomStringConvertible {
   public var description: String { String(cString: strerror(rawValue)) }
 }
 
-/// A system call that failed: which, on what, and why.
+/// A system call that failed: which call, on which path, and why.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Why it failed.
   public let errno: Errno
   /// The call, e.g. "rename".
   public let call: String
-  /// The path it was made on; empty where there is none.
+  /// The path that the call was made on; empty where there is none.
   public let path: String
 
-  /// Describes a failed call; by default with the calling thread's `errno`.
+  /// Describes a failed call, by default with the calling thread's `errno`.
   public init(_ call: String, _ path: String, _ errno: Errno = .current) {
     self.errno = errno
     self.call = call

@@ -1,12 +1,17 @@
 import CLinux
 import Glibc
 
-/// Extended attributes of files (xattr(7)). No state; any thread.
+/// Extended attributes of files (xattr(7)). It has no state; any thread may use it.
 public enum ExtendedAttributes {
-  /// Makes the attributes of an open file those of another: what is new there is removed, what the other
-  /// has is set. An attribute that this process may not set although the other file has it is an error
-  /// (EPERM), but for those of `trusted` and `security` that only the system gives (ENOTSUP, EPERM for
-  /// a label that the new file has already).
+  /// Gives an open file the extended attributes of another file: removes those that only the open
+  /// file has, and sets those of the other.
+  ///
+  /// Throws where an attribute cannot be read, removed or set. Some refusals to remove or set one
+  /// are ignored: the file system does not support the attribute (ENOTSUP), it is gone already
+  /// (ENODATA), or only the system sets it (EPERM for `security.` and `trusted.`).
+  /// - Parameters:
+  ///   - new: the file that is changed.
+  ///   - path: the file whose attributes it gets.
   public static func replace(
     those new: borrowing Descriptor, by path: String
   ) throws(SystemError) {
@@ -27,7 +32,7 @@ public enum ExtendedAttributes {
     }
   }
 
-  /// Whether the attribute just refused is one that only the system gives.
+  /// Whether the refusal in `errno`, to set or remove this attribute, is ignored.
   private static func isIgnorable(_ name: String) -> Bool {
     let reason = Errno.current
     if reason == .notSupported || reason == .noData { return true }
@@ -49,7 +54,8 @@ public enum ExtendedAttributes {
     }
   }
 
-  /// What the call puts into a buffer that is large enough.
+  /// Returns what the call puts into a buffer that is large enough. Without a buffer the call
+  /// returns the size that is needed.
   private static func bytes(
     _ path: String, _ call: (UnsafeMutableRawPointer?, Int) -> Int
   ) throws(SystemError) -> [UInt8] {
@@ -62,7 +68,7 @@ public enum ExtendedAttributes {
         filled = max(count, 0)
       }
       if count >= 0 { return bytes }
-      // It grew between the two calls.
+      // ERANGE: the value grew between the two calls.
       guard room > 0, Errno.current == Errno(rawValue: ERANGE) else {
         throw SystemError("getxattr", path)
       }

@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// Calls on paths. No state; any thread.
+/// System calls on paths. It has no state; any thread may use it.
 public enum Files {
   /// stat(2); nil where there is nothing at the path.
   public static func status(_ path: String) throws(SystemError) -> stat? {
     try found("stat", path) { stat(path, &$0) }
   }
 
-  /// lstat(2); nil where there is nothing.
+  /// lstat(2); nil where there is nothing at the path.
   public static func linkStatus(_ path: String) throws(SystemError) -> stat? {
     try found("lstat", path) { lstat(path, &$0) }
   }
@@ -23,8 +23,9 @@ public enum Files {
     throw SystemError("\(name)", path, reason)
   }
 
-  /// The names in a directory, in no order; nil where there is no directory.
-  /// - Parameter withDirectories: whether those of directories are among them.
+  /// The names in a directory, in no order; nil where there is no directory. Names that are not
+  /// UTF-8 are left out.
+  /// - Parameter withDirectories: whether directories are included, `.` and `..` too.
   public static func names(
     in directory: String, withDirectories: Bool = false
   ) throws(SystemError) -> [String]? {
@@ -44,14 +45,15 @@ public enum Files {
     return names
   }
 
-  /// realpath(3); nil where a part of the path does not exist.
+  /// realpath(3); nil where the path cannot be resolved, e.g. because a part of it does not exist.
   public static func realPath(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
     return String(cString: resolved)
   }
 
-  /// The path with every link followed, as far as it exists; what does not exist yet is kept.
+  /// The path with every symbolic link followed, as far as it exists. The part that does not exist
+  /// yet is kept as it is.
   public static func canonicalPath(_ path: String) -> String {
     if let real = realPath(path) { return real }
     var trimmed = path[...]
@@ -75,7 +77,7 @@ public enum Files {
     return count < 0 ? nil : String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Makes the directory and those above it, as `mkdir -p`; those made get `mode`.
+  /// Makes the directory and its missing parents, as `mkdir -p` does. New directories get `mode`.
   public static func makeDirectories(_ path: String, mode: mode_t) throws(SystemError) {
     if systemCall("mkdir", path, { mkdir(path, mode) }) == 0 { return }
     switch Errno.current {
@@ -89,13 +91,13 @@ public enum Files {
     }
   }
 
-  /// Whether there is a directory at the path, links followed.
+  /// Whether there is a directory at the path. Links are followed.
   public static func isDirectory(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// The path up to its last slash.
+  /// The path up to its last slash: `/` for an entry of the root, `.` for a path without a slash.
   public static func parent(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
@@ -108,8 +110,9 @@ public enum Files {
     }
   }
 
-  /// Writes a file in one step: nobody finds half of it, and without room the old file stays, as do its mode and a
-  /// link to it. What is no regular file (a pipe, a device) is written to.
+  /// Replaces the contents of a file in one step: readers see the old contents or the new. Where
+  /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and a
+  /// symbolic link to it stays a link. A pipe or a device is written to directly.
   public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
     let old = try status(name)
     if let old, old.st_mode & S_IFMT != S_IFREG {
@@ -127,7 +130,7 @@ public enum Files {
     }
   }
 
-  /// unlink(2); something that is not there is no error.
+  /// unlink(2). It is no error where there is nothing at the path.
   public static func remove(_ path: String) throws(SystemError) {
     if systemCall("unlink", path, { unlink(path) }) != 0, Errno.current != .noSuchFile {
       throw SystemError("unlink", path)
@@ -139,13 +142,14 @@ public enum Files {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize()
   }
 
-  /// Throws where this process may not write to the file or directory (access(2), W_OK): EACCES,
-  /// or EROFS.
+  /// Throws where this process may not write to the file or directory (access(2) with W_OK), e.g.
+  /// EACCES or EROFS.
   public static func checkWritable(_ path: String) throws(SystemError) {
     if systemCall("access", path, { access(path, W_OK) }) != 0 { throw SystemError("write", path) }
   }
 
-  /// The bytes left for this user on the path's file system; nil where it does not say.
+  /// The free bytes that this user may fill on the path's file system; nil where the file system
+  /// does not tell.
   public static func freeBytes(_ path: String) throws(SystemError) -> UInt64? {
     let space = try self.space(path)
     guard space.f_blocks > 0 else { return nil }
@@ -154,8 +158,8 @@ public enum Files {
     return overflow ? .max : bytes
   }
 
-  /// The number of the file system's kind, as statfs(2) has it (linux/magic.h); nil where there is
-  /// none.
+  /// The type of the path's file system, as a number of linux/magic.h (statfs(2)); nil where it
+  /// cannot be found out, e.g. because there is no such path.
   public static func fileSystemKind(_ path: String) -> Int? {
     var space = statfs()
     return statfs(path, &space) == 0 ? Int(space.f_type) : nil
@@ -171,6 +175,7 @@ public enum Files {
   }
 
   /// The whole of a file; nil where there is none.
+  /// - Parameter limit: how many bytes the file may have; more than that throw EFBIG.
   public static func contents(_ path: String, limit: Int) throws(SystemError) -> [UInt8]? {
     do {
       return try Descriptor(opening: path, O_RDONLY).readToEnd(limit: limit)

@@ -1,9 +1,11 @@
 import Glibc
 
-/// What a process has from the one that started it, and should not have when it serves others.
+/// Settings that a process inherits from the one that started it, and should not keep when it
+/// serves others.
 public enum Inheritance {
-  /// Gives up what the first caller of a program in the background happened to have: limits below what the
-  /// system allows, a lower priority, a file mode mask. What only root could give back stays.
+  /// Raises the limits of resources to what the system allows, and resets the priority and the file
+  /// mode mask. They belonged to the program that happened to start this one. What only root could
+  /// raise stays.
   public static func reset() {
     for resource in [RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NOFILE] {
       raise(resource)
@@ -20,8 +22,8 @@ public enum Inheritance {
     _ = setrlimit(resource, &limit)
   }
 
-  /// A write to a pipe or socket that nobody reads, and one beyond the largest file, is an error to be
-  /// reported, and no signal that ends the process.
+  /// Ignores SIGPIPE and SIGXFSZ. A write to a pipe or socket without a reader, or beyond the
+  /// largest file size, then fails with an error and does not end the process.
   public static func ignoreWriteSignals() {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)

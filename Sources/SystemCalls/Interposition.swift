@@ -1,32 +1,38 @@
 import Glibc
 import Synchronization
 
-/// Decides what becomes of the system calls of this module, for tests: a full disk, a signal, a
-/// crash after any single call. Programs never use it; a call then costs one load of a flag more.
+/// Lets a test decide the outcome of this module's system calls: a full disk, a signal, a crash
+/// after any single call. It decides about the calls that are made through `systemCall`.
+///
+/// Programs never use it. It costs each call the load of a flag.
 package enum Interposition {
-  /// A call that is about to be made.
+  /// A system call that is about to be made.
   package struct Call: Sendable {
-    /// The C function.
+    /// The name of the C function.
     package let name: String
-    /// What it is made on; empty where only a descriptor is known.
+    /// The path that it is made on; empty where only a descriptor is known.
     package let path: String
   }
 
-  /// What becomes of it.
+  /// What happens to a call.
   package enum Verdict: Sendable {
+    /// The call is made.
     case proceed
-    /// The call is not made, and fails so. EINTR is repeated, as from the kernel.
+    /// The call is not made, and fails with this error. EINTR is repeated, as an EINTR of the
+    /// kernel is.
     case fail(Errno)
-    /// A write takes so many bytes at most; other calls proceed.
+    /// A write writes at most that many bytes. Other calls proceed.
     case shorten(Int)
   }
 
+  /// Decides about a call; any thread may call it.
   package typealias Judge = @Sendable (Call) -> Verdict
 
   private static let isActive = Atomic<Bool>(false)
   private static let judge = Mutex<Judge?>(nil)
 
-  /// Lets the judge decide for every thread while the body runs. One at a time.
+  /// Runs the body; the judge decides about the calls of every thread meanwhile. Only one such call
+  /// may run at a time.
   package static func with<Result>(
     _ decide: @escaping Judge, _ body: () throws -> Result
   ) rethrows -> Result {
@@ -50,8 +56,8 @@ package enum Interposition {
   }
 }
 
-/// Makes a system call, again as long as a signal interrupts it.
-/// - Returns: what it returned; -1 with `errno` set.
+/// Makes a system call, and repeats it as long as a signal interrupts it.
+/// - Returns: the result of the call; -1 where it failed, with `errno` set.
 @inline(__always)
 func systemCall<Result: SignedInteger>(
   _ name: StaticString, _ path: String, _ call: () -> Result
@@ -59,7 +65,8 @@ func systemCall<Result: SignedInteger>(
   systemCall(name, path) { (_: Int) in call() }
 }
 
-/// The same for calls that can do a part of what they are asked for: `call` gets the largest part.
+/// The same for calls that may do a part of the work: `call` gets the largest number of bytes that
+/// it may move.
 @inline(__always)
 func systemCall<Result: SignedInteger>(
   _ name: StaticString, _ path: String, _ call: (Int) -> Result

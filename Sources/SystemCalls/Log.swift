@@ -1,13 +1,15 @@
 import Glibc
 import Synchronization
 
-/// Where lines for people go: standard error in the foreground, the system's log in the background.
+/// Writes lines for people: to standard error in the foreground, to the system's log in the
+/// background.
 ///
-/// Promises: `log(...)` never waits, whatever becomes of standard error or of the system's log: lines for
-/// which there is no room are counted, and the next line that is written says how many were lost. A line
-/// stays one line: control characters in it, which names of keys may hold, are written as `\u{A}`.
+/// Promises: `log(...)` never waits, whatever happens to standard error or to the system's log.
+/// Lines for which there is no room are counted, and the next line that is written says how many
+/// were lost. A line stays one line: control characters, which names of keys may hold, are written
+/// as `\u{A}`.
 ///
-/// Threads: any may log. One of its own writes to the system's log.
+/// Threads: any may log. A thread of the log's own writes to the system's log.
 public final class Log: Sendable {
   private struct State {
     var usesSystemLog = false
@@ -19,18 +21,19 @@ public final class Log: Sendable {
   private let state = Monitor(State())
   private let program: StaticString
 
-  /// Lines that may wait for the system's log.
+  /// How many lines may wait for the system's log.
   private static let mostWaiting = 1000
-  /// Bytes of a line that are written: as many as a pipe takes at once.
+  /// How many bytes of a line are written: no more than a pipe takes at once.
   private static let longest = 4000
 
-  /// The log of the program of that name.
+  /// Creates the log of the program with that name.
   public init(_ program: StaticString) { self.program = program }
 
-  /// From now on to the system's log. Where there can be no thread, lines still go to standard error.
+  /// Sends the lines that follow to the system's log. Where no thread can be started, they still go
+  /// to standard error.
   public func moveToSystemLog() {
     program.withUTF8Buffer { name in
-      // syslog(3) keeps the pointer: a literal's bytes stay.
+      // syslog(3) keeps the pointer; the bytes of a literal stay valid.
       name.withMemoryRebound(to: CChar.self) { openlog($0.baseAddress, LOG_PID, LOG_USER) }
     }
     guard let thread = try? WorkerThread(name: "prefs-log", { [state] in Self.run(state) }) else {
@@ -40,7 +43,7 @@ public final class Log: Sendable {
     state.change { $0.usesSystemLog = true }
   }
 
-  /// One line. Any thread.
+  /// Logs one line. Any thread may call it.
   public func callAsFunction(_ line: String) {
     let line = Self.printable(line)
     let isSystem = state.change { state in
@@ -55,7 +58,7 @@ public final class Log: Sendable {
     if !isSystem { writeToStandardError(line) }
   }
 
-  /// Waits until what was logged has been written, at most so many milliseconds.
+  /// Waits until the lines for the system's log have been written, at most that many milliseconds.
   public func flush(milliseconds: Int64 = 500) {
     _ = state.wait(until: Instant.now.advanced(milliseconds: milliseconds)) { state -> Bool? in
       state.waiting.isEmpty && !state.isWriting ? true : nil
@@ -67,7 +70,7 @@ public final class Log: Sendable {
     let note = lost == 0 ? "" : "\(program): \(lost) lines were lost\n"
     var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
     let bytes = Array("\(note)\(program): \(line)\n".utf8)
-    // A pipe that is ready takes as many bytes as that at once.
+    // A pipe that is ready takes this many bytes at once, so write(2) does not block.
     guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0,
       write(STDERR_FILENO, bytes, bytes.count) == bytes.count
     else { return state.withLock { $0.lost += 1 } }
@@ -88,7 +91,8 @@ public final class Log: Sendable {
     }
   }
 
-  /// The line without what would end it, or move a terminal's cursor.
+  /// The line with control characters escaped, so that it neither ends early nor moves a terminal's
+  /// cursor. What is longer than `longest` is cut off.
   static func printable(_ line: String) -> String {
     var text = ""
     for character in line.unicodeScalars {

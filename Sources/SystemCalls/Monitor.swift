@@ -2,15 +2,15 @@ import Glibc
 
 /// State that threads change and wait for: a mutex and a condition variable (pthread_cond_wait(3)).
 ///
-/// `Mutex` is for state that nobody waits for. Bodies run under the lock: they must not block.
+/// Use `Mutex` for state that no thread waits for. Bodies run under the lock: they must not block.
 public final class Monitor<State>: @unchecked Sendable {
-  // The state is touched by the bodies alone, which the lock keeps apart; the lock and the condition
-  // have addresses of their own, as POSIX wants.
+  // Sendable, because only the bodies touch the state, and the lock runs them one at a time. POSIX
+  // wants the lock and the condition at addresses that do not change.
   private var state: State
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-  /// A monitor of the state.
+  /// Creates a monitor with this state.
   public init(_ state: sending State) {
     self.state = state
     pthread_mutex_init(lock, nil)
@@ -28,7 +28,8 @@ public final class Monitor<State>: @unchecked Sendable {
     condition.deallocate()
   }
 
-  /// Looks at the state.
+  /// Runs the body under the lock and wakes no thread: to look at the state, or for a change that
+  /// no thread waits for.
   public func withLock<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -37,7 +38,7 @@ public final class Monitor<State>: @unchecked Sendable {
     return try body(&state)
   }
 
-  /// Changes the state, and has everyone who waits look at it.
+  /// Runs the body under the lock, and then has every thread in `wait` look at the state again.
   public func change<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -49,8 +50,9 @@ public final class Monitor<State>: @unchecked Sendable {
     return try body(&state)
   }
 
-  /// Waits until the body gives something, which it is asked for at once and after each change.
-  /// - Returns: nil when the deadline (nil: none) passed first.
+  /// Waits until the body returns a value. The body is called at once and after each `change`,
+  /// under the lock.
+  /// - Returns: the body's value; nil where the deadline (nil: none) passed first.
   public func wait<Result>(
     until deadline: Instant? = nil, for body: (inout State) -> Result?
   ) -> Result? {

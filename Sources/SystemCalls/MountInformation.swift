@@ -1,32 +1,35 @@
 import CLinux
 import Glibc
 
-/// What is mounted where, as proc(5) has it: unlike stat(2), asking makes no request to a mount's driver.
+/// The mount table as proc(5) shows it. Unlike stat(2), reading it makes no request to the driver
+/// of a mount.
 public enum MountInformation {
   /// One mount of the mount table.
   public struct Mount: Equatable, Sendable {
-    /// The kernel's number for it, which another mount may get once it is gone.
+    /// The kernel's number of the mount. Another mount may get the number when this one is gone.
     public let number: Int
-    /// `st_dev` of what is in it.
+    /// The `st_dev` of the files in it.
     public let device: dev_t
-    /// Where it is.
+    /// The path of the mount point.
     public let path: String
     /// The type of the file system, e.g. `fuse.prefsfs`.
     public let kind: String
   }
 
-  /// The mount at a path, an absolute one without links; of several on one point the last.
+  /// The mount at a path, which must be absolute and without links. Where several mounts lie on one
+  /// point, it is the last.
   public static func mount(at path: String) -> Mount? {
     mounts.last { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
-  /// Where the mount is now: a directory above it may have been renamed. nil: it is gone.
+  /// The present mount point of a mount, which changes when a directory above it is renamed; nil
+  /// where the mount is gone.
   public static func path(of mount: Mount) -> String? {
     mounts.first { $0.number == mount.number && $0.device == mount.device }?.path
   }
 
-  /// Whether a path lies, as far as its text tells, in a file system that waits for somebody: another machine,
-  /// or a process. Nothing of the path is looked at.
+  /// Whether a path lies in a file system that depends on another machine or process, and so may
+  /// hang. It judges by the text of the path and the mount table, and does not access the path.
   public static func mayHang(_ path: String) -> Bool {
     let above = mounts.filter { mount in
       path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
@@ -52,7 +55,7 @@ public enum MountInformation {
     }
   }
 
-  /// It stands behind the first lone hyphen after the optional fields.
+  /// The type of the file system, which follows the first lone hyphen after the optional fields.
   private static func kind(_ fields: [ArraySlice<UInt8>]) -> String {
     guard let hyphen = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
       fields.indices.contains(hyphen + 1)
@@ -60,7 +63,8 @@ public enum MountInformation {
     return String(decoding: fields[hyphen + 1], as: UTF8.self)
   }
 
-  /// Blanks, tabs, newlines and backslashes are a backslash and three octal digits.
+  /// Decodes a path: the table has blanks, tabs, newlines and backslashes as a backslash and three
+  /// octal digits.
   private static func unescaped(_ field: ArraySlice<UInt8>) -> String {
     var bytes: [UInt8] = []
     var rest = field

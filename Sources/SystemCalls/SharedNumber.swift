@@ -2,21 +2,23 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A number in memory that one process writes and others read, without a system call (memfd_create(2),
-/// mmap(2)).
+/// A number in shared memory: one process writes it, and others read it without a system call
+/// (memfd_create(2), mmap(2)).
 ///
-/// The writer hands the descriptor to the readers, who can change nothing: the memory is sealed
-/// against growing, shrinking and later writable mappings. It lives as long as anybody has it.
+/// The writer hands the descriptor to the readers, which can change nothing: the memory is sealed
+/// against growing, shrinking and later writable mappings. It lives as long as any process has it
+/// open or mapped.
 public final class SharedNumber: @unchecked Sendable {
-  // The page is touched through an atomic alone, and stays mapped as long as this object lives.
+  // Sendable, because the page is accessed only through an atomic, and stays mapped as long as this
+  // object lives.
   private let page: UnsafeMutableRawPointer
   private let number: UnsafeMutablePointer<Atomic<UInt64>>
-  /// What readers get; nil at a reader's.
+  /// The descriptor for readers; nil where this object is a reader itself.
   public let descriptor: SharedDescriptor?
 
   private static let size = 4096
 
-  /// A new number, 0. Fails when the process has no descriptors or memory left.
+  /// Creates a number, which is 0. Fails where the process has no descriptors or memory left.
   public init() throws(SystemError) {
     let file = prefsfs_memory_file("prefs-version")
     if file < 0 { throw SystemError("memfd_create", "") }
@@ -28,7 +30,8 @@ public final class SharedNumber: @unchecked Sendable {
     descriptor = SharedDescriptor(owned)
   }
 
-  /// Somebody else's number. Fails when the descriptor is none that `init()` made.
+  /// Maps the number of another process for reading. Fails where the descriptor is not one that
+  /// `init()` made.
   public init(reading file: borrowing Descriptor) throws(SystemError) {
     guard try file.status().st_size == Self.size, prefsfs_is_sealed(file.number) != 0 else {
       throw SystemError("mmap", "", .invalidArgument)
@@ -48,20 +51,21 @@ public final class SharedNumber: @unchecked Sendable {
     return address
   }
 
-  /// The number now. Cost: one load.
+  /// The present number. Cost: one load.
   public var value: UInt64 { number.pointee.load(ordering: .acquiring) }
 
-  /// Makes it the number, unless it is larger already. The writer's alone.
+  /// Raises the number to this value; a number that is larger already stays. Only the writer may
+  /// call it.
   public func raise(to value: UInt64) {
     number.pointee.max(value, ordering: .acquiringAndReleasing)
   }
 }
 
-/// A descriptor with several owners: closed with the last of them.
+/// A descriptor with several owners: it is closed when the last of them is gone.
 public final class SharedDescriptor: Sendable {
   /// The descriptor.
   public let value: Descriptor
 
-  /// Takes it over.
+  /// Takes ownership of the descriptor.
   public init(_ value: consuming Descriptor) { self.value = value }
 }

@@ -1,14 +1,13 @@
 import CLinux
 import Glibc
 
-/// A stream between two processes of one machine (unix(7)); nobody else can open it than the user
-/// whose directory its name is in. All calls but `wait` return at once.
+/// A stream between two processes of one machine (unix(7)). All calls except `wait` return at once.
 public struct Socket: ~Copyable, Sendable {
   private let descriptor: Descriptor
 
   private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-  /// For poll(2).
+  /// The descriptor for poll(2).
   public var number: CInt { descriptor.number }
 
   private static func make() throws(SystemError) -> Descriptor {
@@ -18,7 +17,8 @@ public struct Socket: ~Copyable, Sendable {
     return Descriptor(owning: number)
   }
 
-  /// A name for others to connect to, mode 0600; one that is there already is replaced.
+  /// Creates a socket at the path for others to connect to, with mode 0600. It replaces a file that
+  /// is there already. Until the mode is set, only the mode of the directory keeps other users out.
   public static func listening(at path: String) throws(SystemError) -> Socket {
     let made = try make()
     try Files.remove(path)
@@ -29,7 +29,8 @@ public struct Socket: ~Copyable, Sendable {
     return Socket(made)
   }
 
-  /// Connects; nil where nobody listens.
+  /// Connects to the socket at the path; nil where no process listens there, or where it has as
+  /// many waiting connections as it can queue.
   public static func connected(to path: String) throws(SystemError) -> Socket? {
     let made = try make()
     let status: CInt
@@ -47,7 +48,7 @@ public struct Socket: ~Copyable, Sendable {
     }
   }
 
-  /// Two ends, for tests.
+  /// Creates two connected sockets, for tests.
   public static func pair() throws(SystemError) -> (SharedSocket, SharedSocket) {
     var numbers: [CInt] = [-1, -1]
     let type = CInt(SOCK_STREAM.rawValue) | prefsfs_sock_cloexec | prefsfs_sock_nonblock
@@ -58,7 +59,8 @@ public struct Socket: ~Copyable, Sendable {
     )
   }
 
-  /// A path that is too long for a socket's address (107 bytes) is named by a descriptor of its directory.
+  /// Calls the body with the address of a path. A path that is too long for an address (107 bytes)
+  /// is named by a descriptor of its directory instead.
   private static func withAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) throws(SystemError) -> Result {
@@ -80,7 +82,7 @@ public struct Socket: ~Copyable, Sendable {
     }
   }
 
-  /// The next who connects; nil: nobody now.
+  /// Accepts the next connection; nil where none waits.
   public func accept() throws(SystemError) -> Socket? {
     let number = prefsfs_accept(descriptor.number)
     if number >= 0 { return Socket(Descriptor(owning: number)) }
@@ -90,7 +92,8 @@ public struct Socket: ~Copyable, Sendable {
     }
   }
 
-  /// The user of the process at the other end, as the kernel has it, and its process.
+  /// The user and the process at the other end, as the kernel knows them; nil where it does not
+  /// tell.
   public var peer: (user: uid_t, process: pid_t)? {
     var credentials = prefsfs_ucred()
     var size = socklen_t(MemoryLayout.size(ofValue: credentials))
@@ -100,17 +103,17 @@ public struct Socket: ~Copyable, Sendable {
     return (credentials.uid, credentials.pid)
   }
 
-  /// What came of a call that moves bytes.
+  /// The result of a call that moves bytes.
   public enum Progress: Equatable, Sendable {
-    /// So many bytes.
+    /// That many bytes were moved.
     case moved(Int)
-    /// None now.
+    /// Nothing was moved: there is no room, or nothing to receive, at the moment.
     case later
-    /// The other end is gone.
+    /// The other end is gone, or the call failed.
     case ended
   }
 
-  /// Sends what there is room for.
+  /// Sends as many of the bytes as there is room for.
   public func send(_ bytes: ArraySlice<UInt8>) -> Progress {
     let count = bytes.withUnsafeBytes { buffer in
       systemCall("send", "") {
@@ -120,7 +123,8 @@ public struct Socket: ~Copyable, Sendable {
     return Self.progress(count)
   }
 
-  /// Sends at least one byte, and with it a descriptor, which the other end gets a copy of.
+  /// Sends as many of the bytes as there is room for, and with the first of them a descriptor. The
+  /// other end gets a copy of it.
   public func send(_ bytes: [UInt8], with file: borrowing Descriptor) -> Progress {
     let file = file.number
     let count = bytes.withUnsafeBytes { buffer in
@@ -131,7 +135,8 @@ public struct Socket: ~Copyable, Sendable {
     return Self.progress(count)
   }
 
-  /// Appends what has come to the bytes; a descriptor that came with it is put into `file`.
+  /// Appends the bytes that have come, at most 64 KiB at once. A descriptor that came with them is
+  /// put into `file`.
   public func receive(
     into bytes: inout [UInt8], _ file: inout SharedDescriptor?
   ) -> Progress {
@@ -153,18 +158,19 @@ public struct Socket: ~Copyable, Sendable {
     return Errno.current == .wouldBlock ? .later : .ended
   }
 
-  /// Waits until there is something to receive, or, where asked for, room to send.
-  /// - Returns: false when the deadline passed first.
+  /// Waits until there is something to receive or, with `sending`, room to send. A deadline of nil
+  /// is none.
+  /// - Returns: false where the deadline passed first. After a signal it may return true too early.
   public func wait(until deadline: Instant?, sending: Bool = false) -> Bool {
     var entry = pollfd(fd: number, events: Int16(sending ? POLLOUT : POLLIN), revents: 0)
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     return poll(&entry, 1, timeout) != 0
   }
 
-  /// The other end can send nothing more; what it has sent before is still received.
+  /// Stops the other end from sending. What it sent before can still be received.
   public func endReceiving() { shutdown(number, CInt(SHUT_RD)) }
 
-  /// Both directions end; who waits in `wait`, here or there, is woken.
+  /// Ends both directions, and wakes threads in `wait` at both ends.
   public func end() { shutdown(number, CInt(SHUT_RDWR)) }
 }
 
@@ -173,6 +179,6 @@ public final class SharedSocket: Sendable {
   /// The socket.
   public let value: Socket
 
-  /// Takes it over.
+  /// Takes ownership of the socket.
   public init(_ value: consuming Socket) { self.value = value }
 }

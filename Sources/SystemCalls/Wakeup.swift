@@ -1,35 +1,35 @@
 import CLinux
 import Glibc
 
-/// A bell that one thread waits for and any thread rings (eventfd(2)). Rings before a wait, or
-/// several of them, are one.
+/// A bell that any thread can ring and one thread waits for (eventfd(2)). Several rings before a
+/// wait count as one.
 public final class Wakeup: Sendable {
   private let descriptor: Descriptor
 
-  /// Makes a silent bell. Fails when the process has no descriptors left.
+  /// Creates a bell that has not been rung. Fails where the process has no descriptors left.
   public init() throws(SystemError) {
     let number = eventfd(0, CInt(EFD_CLOEXEC) | CInt(EFD_NONBLOCK))
     if number < 0 { throw SystemError("eventfd", "") }
     descriptor = Descriptor(owning: number)
   }
 
-  /// For poll(2): readable when the bell has been rung.
+  /// The descriptor for poll(2). It is readable when the bell has been rung.
   public var number: CInt { descriptor.number }
 
-  /// Rings. Any thread; never blocks.
+  /// Rings the bell. Any thread may call it; it never blocks.
   public func ring() {
     var one: UInt64 = 1
     _ = write(descriptor.number, &one, 8)
   }
 
-  /// Takes back what was rung; for loops that poll `number` themselves.
+  /// Clears the rings, for loops that poll `number` themselves.
   public func clear() {
     var count: UInt64 = 0
     _ = read(descriptor.number, &count, 8)
   }
 
-  /// Waits for a ring, or until the other descriptor can be read, at most until `deadline` (nil:
-  /// for ever), and clears the ring.
+  /// Waits for a ring, or until the other descriptor can be read, and then clears the rings. It
+  /// waits at most until `deadline` (nil: for ever).
   public func wait(until deadline: Instant?, or other: CInt = -1) {
     var entries = [descriptor.number, other].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)

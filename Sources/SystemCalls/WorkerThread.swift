@@ -1,9 +1,10 @@
 import CLinux
 import Glibc
 
-/// A thread of our own (pthread), joined by `join()`.
+/// A thread of our own (pthreads(7)). `join()` waits for its end.
 ///
-/// Swift's tasks run on a pool that must not block; our workers block in fsync(2) and poll(2).
+/// Swift's tasks run on a pool whose threads must not block; our workers block in fsync(2) and
+/// poll(2).
 public final class WorkerThread: Sendable {
   private final class Body: Sendable {
     let run: @Sendable () -> Void
@@ -12,8 +13,8 @@ public final class WorkerThread: Sendable {
 
   private let identifier: pthread_t
 
-  /// Starts `body` on a new thread with the name (at most 15 bytes are kept), with every signal
-  /// blocked: signals are the main thread's.
+  /// Starts `body` on a new thread with that name, of which the kernel keeps at most 15 bytes.
+  /// Every signal is blocked in it: the main thread handles signals.
   public init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
     var everything = sigset_t()
     var before = sigset_t()
@@ -39,9 +40,9 @@ public final class WorkerThread: Sendable {
     identifier = thread
   }
 
-  /// Nobody will wait for its end. Call it once, and not `join`.
+  /// Lets the thread end without a `join`. Call one of the two, once.
   public func detach() { pthread_detach(identifier) }
 
-  /// Waits until the thread has ended. Call it once.
+  /// Waits until the thread has ended. Call it once, and not after `detach`.
   public func join() { pthread_join(identifier, nil) }
 }
