@@ -8,12 +8,16 @@ import Testing
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
   private static let catalogue = "Sources/Preferences/Preferences.docc/"
+  private static let contract = "Sources/PreferenceTree/PreferenceTree.docc/"
   static let articles = ["Preferences", "ComingFromUserDefaults"].map { catalogue + $0 + ".md" }
-  static let sessions =
-    ["README.md"]
-    + ["Preferences", "PreferencesInScripts", "PreferencesOfMachines"].map {
-      catalogue + $0 + ".md"
-    }
+  static let sessions = [
+    "README.md",
+    catalogue + "Preferences.md",
+    catalogue + "PreferencesInScripts.md",
+    catalogue + "PreferencesOfMachines.md",
+    contract + "TextOfValues.md",
+    contract + "ScratchFiles.md",
+  ]
 
   private static func text(_ path: String) throws -> String {
     try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
