@@ -5,17 +5,20 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// Gives watchers real events for changes that did not come through the mount (law 6): FUSE has
-/// none for them, a thread that performs the operation on the mount does. The driver knows the
-/// requests of that thread and changes nothing for them.
+/// Makes inotify events on the mount for changes that did not come through it. FUSE gives watchers
+/// no event for such a change, but an operation on the mount does, so a thread of the driver
+/// performs one. The driver recognises the requests of that thread and changes nothing for them.
 ///
-/// What is done: a changed key gets its new modification time (IN_MODIFY), and is opened for
-/// writing and closed (IN_CLOSE_WRITE); a name that came is created (IN_CREATE), one that went is
-/// removed (IN_DELETE). Content is never written: it would race with a user's write.
+/// A changed key gets its new modification time (IN_MODIFY), and is opened for writing and closed
+/// (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is gone is removed
+/// (IN_DELETE). Content is never written, because that would race with a user's write.
 ///
-/// Threads: `perform` the notifier's, `purpose` the loop's. A mount point that is no
-/// longer ours (a lazy unmount, another mount over it) is never touched: everything is done
-/// relative to a directory of our own device.
+/// A mount point that no longer shows this mount (after a lazy unmount, or with another mount over
+/// it) is never touched: every operation is relative to a directory on this mount's device.
+///
+/// Threads: `perform` runs on the notifier's thread, and waits for the loop to answer its requests;
+/// `purpose` and `isThread` run on the loop's. Locks: `state`, for one look; no request is made
+/// under it.
 final class Announcer: Sendable {
   private struct State {
     var mountPoint = ""
@@ -26,16 +29,16 @@ final class Announcer: Sendable {
 
   private let state = Mutex(State())
 
-  /// Where the mount is, and its device; set once, when it has just been mounted.
-  /// - Returns: the mount; nil where proc(5) does not say. stat(2) would ask the driver, which does not
-  ///   answer yet.
+  /// Records where the mount is, and its device; called once, right after mounting.
+  /// - Returns: the mount; nil if proc(5) does not list it. stat(2) is no alternative: it would ask
+  ///   the driver, which does not answer yet.
   func setMountPoint(_ path: String) -> MountInformation.Mount? {
     let mount = MountInformation.mount(at: path)
     state.withLock { ($0.mountPoint, $0.device) = (path, mount?.device) }
     return mount
   }
 
-  /// The announcement that the request is a part of; nil for everybody else's requests.
+  /// Returns the announcement that the request is a part of; nil for any other thread's request.
   func purpose(of request: fuse_req_t?) -> Announcement? {
     guard let context = fuse_req_ctx(request) else { return nil }
     return state.withLock {
@@ -43,11 +46,13 @@ final class Announcer: Sendable {
     }
   }
 
-  /// Whether a request of the thread is a part of an announcement.
+  /// Returns whether a request of the thread is a part of an announcement.
   func isThread(_ thread: pid_t) -> Bool {
     state.withLock { $0.current != nil && $0.thread == thread }
   }
 
+  /// Performs the operations that give watchers the event. Blocks until the loop has answered them.
+  /// Does nothing if the mount or the domain is gone.
   func perform(_ announcement: Announcement) {
     let (mountPoint, device) = state.withLock { state in
       (state.current, state.thread) = (announcement, prefsfs_thread_id())
@@ -61,7 +66,7 @@ final class Announcer: Sendable {
       guard try place.status().st_dev == device else { return }
       announce(announcement, in: place.number)
     } catch {
-      // The mount, or the domain, is gone: there is nobody to tell.
+      // The mount or the domain is gone, and its watchers with it.
     }
   }
 
@@ -73,7 +78,7 @@ final class Announcer: Sendable {
     case (.created, _): close(openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
     case (.removed, _): unlinkat(place, name, 0)
     case (.changed(let time), _):
-      // UTIME_OMIT for the time of access: with both times the event would be IN_ATTRIB.
+      // UTIME_OMIT for the access time: with both times the event would be IN_ATTRIB.
       var times = [timespec(tv_sec: 0, tv_nsec: Int(prefsfs_utime_omit)), time.timespec]
       utimensat(place, name, &times, 0)
       close(openat(place, name, O_WRONLY | O_CLOEXEC))
@@ -84,7 +89,8 @@ final class Announcer: Sendable {
 }
 
 extension Driver {
-  /// Whether the request is the announcer's for just this name.
+  /// Returns the announcement in progress if the request belongs to it and is for the announced
+  /// name; else nil.
   private func announcement(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) -> Announcement? {
@@ -93,7 +99,8 @@ extension Driver {
     return isHere && (purpose.key ?? purpose.domain).utf8.elementsEqual(name) ? purpose : nil
   }
 
-  /// A look-up: the announcer finds no name that is to be created, and one that is to be removed.
+  /// Looks a name up. For the announcer, a name that it is about to create is missing, and a name
+  /// that it is about to remove is there, so that the kernel carries its operation out.
   func lookup(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Answer {
@@ -108,7 +115,8 @@ extension Driver {
     }
   }
 
-  /// The entry that the announcer gets for a name that it creates; nil for everybody else.
+  /// Returns the existing entry for a name that the announcer creates; nil for any other request.
+  /// Throws `.missing` if the name is gone again.
   func createdEntry(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Entry? {
@@ -119,8 +127,9 @@ extension Driver {
     return entry
   }
 
-  /// Whether the announcer removes a name that is gone. One that is there again stays: the refusal
-  /// keeps the kernel from forgetting it.
+  /// Returns whether the announcer is removing a name that is already gone, so that nothing need be
+  /// removed. Throws `.exists` if the name is there again: the refusal keeps the kernel from
+  /// forgetting it.
   func isGhost(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Bool {

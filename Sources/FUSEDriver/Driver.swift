@@ -6,22 +6,28 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// libfuse in, libfuse out: requests become calls of the tree, effects become notifications.
+/// Connects libfuse to the tree: requests become calls of the tree, and its effects become
+/// notifications to the kernel.
 ///
-/// Promises: every request gets exactly one reply, in the order of arrival but for fsync. What the
-/// kernel must be told of a request is told: attributes before the reply (so that the very next
-/// stat(2) is right), pages and entries after it. A reply to a change waits until the other mounts of
-/// the store have dropped their attributes too (law 7); the loop does not.
+/// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
+/// order of arrival, with two exceptions: a request that needs a list which is not in memory waits
+/// for that list (`ListGate`), and a change waits while the owner of the store does not answer
+/// (`Parking`). Everything in the kernel's caches that a request made wrong is invalidated:
+/// attributes before the reply, so that the very next stat(2) is right; pages and entries after it.
+/// The reply to a change is held until the other mounts of the store have dropped their attributes
+/// too, so that a program which reads the key there after the write has returned gets the new
+/// value; the loop goes on meanwhile.
 ///
-/// Threads: the loop's, which runs the tree and never waits for a disk (`ListGate`); the notifier's, because
-/// dropping pages or entries waits for locks that a request of ours may hold, and because it performs
-/// operations on the mount for watchers (`Announcer`); the synchroniser's,
-/// which waits in fsync(2). No lock is held while libfuse is called. Notices of the engine come on
-/// any thread and are handed to the loop through `mailbox`.
+/// Threads: the loop's thread runs the tree, and never waits for a disk (`ListGate`). The
+/// notifier's thread invalidates pages and entries, because that waits for locks that a request of
+/// this mount may hold, and performs operations on the mount for watchers (`Announcer`). The
+/// synchroniser's thread waits in fsync(2). No lock is held while libfuse is called. Notices of the
+/// engine come on any thread, and are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
-/// opens from its caches alone (law 5); that is why a write is judged at write(2). OPENDIR is
-/// answered, because whether a listing may be kept depends on how long ago it changed.
+/// opens files from its caches alone: reading an unchanged key makes no request. As there is no
+/// close to wait for, a write is judged at write(2). OPENDIR is answered, because whether the
+/// kernel may keep a listing depends on how long ago the directory changed.
 public final class Driver {
   let tree: Tree
   let engine: any Engine
@@ -39,12 +45,14 @@ public final class Driver {
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
   var io = SessionIO.State()
-  /// What requests are answered with, without being looked at; nil: they are carried out.
+  /// The error that every request is answered with, without reaching the tree; nil: requests are
+  /// carried out.
   var refusal: Errno?
 
-  /// Makes a session; nothing is mounted yet.
+  /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
-  ///   - lists: has the engine's lists read, so that the loop need not wait for one.
+  ///   - lists: reads the engine's lists on other threads, so that the loop need not wait for one.
+  ///   - owner: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.
   public init(
     engine: any Engine, lists: ListReader, options: TreeOptions, owner: Owner, arguments: [String],
@@ -85,11 +93,13 @@ public final class Driver {
         &list, &operations, MemoryLayout.size(ofValue: operations),
         Unmanaged.passUnretained(self).toOpaque())
     }
-    guard let pointer else { throw DriverError("libfuse refused the options") }
+    guard let pointer else {
+      throw DriverError("libfuse refused the options \(arguments.joined(separator: " "))")
+    }
     return SessionPointer(pointer)
   }
 
-  /// Mounts; the mount answers once `run` is called.
+  /// Mounts at a directory. The mount answers requests once `run` is called.
   public func mount(at path: String) throws(DriverError) {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
@@ -99,7 +109,7 @@ public final class Driver {
       do throws(SystemError) {
         post = try Guard.post(for: prefsfs_minor(UInt(device)))
       } catch {
-        log("the mount has no guard: \(error)")
+        log("no guard process: if the driver is killed, the mount may hang: \(error)")
       }
     }
     var io = SessionIO.table
@@ -108,14 +118,16 @@ public final class Driver {
     }
   }
 
-  /// Serves requests until the mount is gone or a signal asks for the end (SIGTERM, SIGINT,
-  /// SIGHUP, which the caller has blocked); then unmounts and waits for the workers.
+  /// Serves requests until the mount is gone, or one of SIGTERM, SIGINT and SIGHUP arrives, which
+  /// the caller must have blocked (`blockEndingSignals`). Then unmounts and waits for the worker
+  /// threads.
   public func run() throws(DriverError) {
     do throws(SystemError) {
       try notifier.start(session)
       let loop = try ReceiveLoop(self)
       try loop.run { false }
-      // The kernel may hold the notifier in a lock of a request that is still to be answered.
+      // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
+      // a lock that an unanswered request holds.
       parking.refuse(self)
       gate.refuse(self)
       beginStop()
@@ -132,16 +144,16 @@ public final class Driver {
     tree.finish(now: .now)
     notifier.join()
     synchroniser.join()
-    // A reply that is still held needs the session; the process ends anyway.
+    // A reply that is still held needs the session, which then stays until the process ends.
     if heldReplies.areSent { fuse_session_destroy(session.raw) }
   }
 
-  /// A mount point whose directory was renamed is not where libfuse looks for it.
+  /// Unmounts a mount whose mount point was renamed; libfuse looks for it at the old path only.
   private func unmountWhereItIs() {
     guard let mounted, let path = MountInformation.path(of: mounted),
       umount2(path, CInt(MNT_DETACH)) != 0
     else { return }
-    // A plain user's mounts end with the set-uid program.
+    // umount2(2) needs root; fusermount3 is set-uid, and ends a plain user's mounts.
     do { _ = try Child.run("fusermount3", ["-u", "-z", path]) } catch { log("\(error)") }
   }
 
@@ -152,7 +164,8 @@ public final class Driver {
 
   // MARK: - Requests
 
-  /// Answers a request of the kernel with what `body` gives.
+  /// Answers a request of the kernel with the result of `body`. Attributes are dropped before the
+  /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
     if let refusal { return reply.send(.error(refusal), owner: owner) }
     let answer: Answer
@@ -173,7 +186,8 @@ public final class Driver {
     notifier.put(rest)
   }
 
-  /// fsync(2): the tree decides, the disk is waited for elsewhere.
+  /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;
+  /// the synchroniser's thread then waits for the disk.
   func synchronize(_ reply: consuming Reply, _ body: () throws(TreeError) -> Void) {
     var refusal: TreeError?
     do { try body() } catch { refusal = error }
@@ -185,14 +199,16 @@ public final class Driver {
     }
   }
 
-  /// Performs the effects on attributes, which take no lock of the kernel's that a request holds;
-  /// gives back the others, and what the reply must wait for.
+  /// Performs the effects on attributes, which take no kernel lock that a request may hold.
+  /// - Returns: the other effects, and the version that the other mounts must have settled before
+  ///   the reply is sent; nil: none.
   private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
     let rest = tree.removeEffects().filter { effect in
       switch effect {
       case .invalidateAttributes(let node):
-        // Of a node that the kernel does not know yet, an answer may be on its way: again, later.
+        // The kernel does not know the node. A reply that introduces it may be on its way, so the
+        // notifier tries again a little later.
         return fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0) == -ENOENT
       case .awaitSettlement(let version):
         awaited = max(awaited ?? 0, version)
@@ -203,7 +219,8 @@ public final class Driver {
     return (rest, awaited)
   }
 
-  /// What came due, or from other threads.
+  /// Handles what has become due and what other threads have sent: notices, settlements, replies
+  /// held for too long, and the tree's deadlines.
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.take()
     for notice in notices { take(notice) }
@@ -213,13 +230,15 @@ public final class Driver {
     notifier.put(dropAttributes().rest)
   }
 
-  /// A change that others made: those who wait for this mount hear when it has dropped attributes and pages,
-  /// and when it has dropped entries; watchers hear of it after that.
+  /// Handles a change that another process made: invalidates what the kernel caches of it, settles
+  /// first attributes and then entries for the processes that wait for this mount, and announces
+  /// the change to watchers last.
   ///
-  /// Pages are dropped before the change is answered, because that makes the kernel ignore attributes which it
-  /// is asking for at that moment (fs/fuse/inode.c, fuse_reverse_inval_inode): whoever read just then would
-  /// get the new text cut at its old length. But a mount whose own reply is held does not make others wait for
-  /// its pages: the kernel may keep one locked until that reply, which waits for those others.
+  /// Pages are dropped before the attributes are settled. Dropping pages makes the kernel ignore
+  /// attributes that it is asking for at that moment (fs/fuse/inode.c, fuse_reverse_inval_inode); a
+  /// program that reads just then would otherwise get the new text cut at its old length. While a
+  /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
+  /// locked until that reply, and that reply waits for the other mounts.
   private func take(_ notice: Notice) {
     tree.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
@@ -246,23 +265,23 @@ extension Effect {
   }
 }
 
-/// Why a mount cannot be made.
+/// Why a mount could not be made.
 public struct DriverError: Error, CustomStringConvertible {
-  /// A sentence for people.
+  /// The reason, as a sentence for people.
   public let description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// libfuse's session. Its functions may be called from any thread: the session locks what its
-/// threads share, and a notification is one write(2).
+/// A pointer to libfuse's session. Its functions may be called from any thread: the session locks
+/// what its threads share, and a notification is one write(2).
 struct SessionPointer: @unchecked Sendable {
   let raw: OpaquePointer?
 
   init(_ raw: OpaquePointer?) { self.raw = raw }
 }
 
-/// What other threads have for the loop.
+/// Collects what other threads send to the loop. Any thread may put. Locks: `state`, for one look.
 final class Mailbox: Sendable {
   private struct State {
     var notices: [Notice] = []
@@ -270,7 +289,7 @@ final class Mailbox: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Rung when there is something.
+  /// Rung when the loop has something to do, here or elsewhere.
   let bell: Wakeup
 
   init() throws(SystemError) { bell = try Wakeup() }
@@ -280,12 +299,13 @@ final class Mailbox: Sendable {
     bell.ring()
   }
 
-  /// The kernel has dropped what it knew before the changes up to the version.
+  /// Records that the kernel has dropped what it cached before the changes up to the version.
   func put(_ settled: Settlement, _ version: UInt64) {
     state.withLock { $0.settled[settled] = max($0.settled[settled] ?? 0, version) }
     bell.ring()
   }
 
+  /// Removes and returns everything that was put.
   func take() -> (notices: [Notice], settled: [Settlement: UInt64]) {
     state.withLock { state in
       defer { state = State() }

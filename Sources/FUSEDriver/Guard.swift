@@ -2,20 +2,26 @@ import CLinux
 import Glibc
 import SystemCalls
 
-/// A small process beside each mount, which ends the connection to the kernel when the driver was killed.
+/// A small process beside each mount, which ends the connection to the kernel if the driver is
+/// killed.
 ///
-/// The kernel ends a connection when its last device is closed; a thread of a killed driver that waits for a
-/// directory's lock keeps one open, and gets the lock only when the requests of those who hold it and wait
-/// for it are ended. The notifier's own device frees the one who holds it; where several wait, nobody
-/// would. The guard writes to the connection's `abort` (fusectl), which belongs to the user of the mount.
-/// It opens that file while the driver lives, so that it is this connection's and never that of a mount
-/// which got the same number later: once a connection is gone, a write to its file does nothing. Where
-/// fusectl is not mounted root mounts it for the guard alone; another user cannot, and such a mount stays
-/// until root ends it with `umount -f`.
+/// The kernel ends a connection when its last device is closed. The notifier of a killed driver can
+/// keep one open: it may wait in the kernel for a directory's lock, and does not end before it gets
+/// that lock. Because the notifier has a device of its own (see `Notifier`), the request that holds
+/// the lock ends. But if other processes wait for the lock too, the next of them takes it and makes
+/// a request that is never answered. The guard therefore writes to the connection's `abort` file
+/// (fusectl), which belongs to the user of the mount.
+///
+/// The guard opens that file while the driver is alive, so that it is this connection's file and
+/// never that of a later mount with the same number: once a connection is gone, a write to its file
+/// does nothing. Where fusectl is not mounted, root mounts it for the guard alone. Another user
+/// cannot, and a mount that hangs then stays until root ends it with `umount -f`.
 public enum Guard {
   private static let word = "--guard"
 
-  /// Where this process is one: its exit status, when the driver is gone. Call it first of all.
+  /// Runs the guard, if the command line is a guard's, until the driver has ended. Call it before
+  /// anything else.
+  /// - Returns: the exit status; nil if this process is not a guard.
   public static func run(_ words: [String]) -> Int32? {
     guard words.count == 2, words[0] == word, let connection = UInt32(words[1]) else { return nil }
     prefsfs_name_thread("prefs-guard")
@@ -36,8 +42,8 @@ public enum Guard {
     return 0
   }
 
-  /// Whether the driver still has its end of the pipe. Where it has gone already, the number may be another
-  /// mount's by now.
+  /// Whether the driver still holds its end of the pipe. If not, the connection's number may be
+  /// another mount's by now.
   private static var isDriverAlive: Bool {
     var entry = pollfd(fd: 3, events: 0, revents: 0)
     return poll(&entry, 1, 0) == 0
@@ -45,17 +51,20 @@ public enum Guard {
 
   private static let connections = "/sys/fs/fuse/connections"
 
-  /// The driver's end; closed with the process, however it ends.
+  /// The driver's end of the pipe to its guard. It is closed when the process ends, however it
+  /// ends.
   struct Post: ~Copyable {
     private let pipe: Descriptor
 
     fileprivate init(_ pipe: consuming Descriptor) { self.pipe = pipe }
 
-    /// The mount has ended: the guard goes.
+    /// Ends the guard, because the driver has ended the mount itself.
     func dismiss() { try? pipe.write([1]) }
   }
 
-  /// Sets one up for the connection.
+  /// Starts a guard for a connection.
+  /// - Parameter connection: the connection's number in fusectl: the minor number of the mount's
+  ///   device.
   static func post(for connection: UInt32) throws(SystemError) -> Post {
     var ends: [CInt] = [0, 0]
     if pipe(&ends) != 0 { throw SystemError("pipe", "") }

@@ -4,11 +4,12 @@ import PreferenceModel
 import PreferenceTree
 import SystemCalls
 
-/// Requests that need a list which nobody has read yet: they wait here while other threads read it, and the loop
-/// goes on with the others. The tree has not seen them, so they are carried out once, whatever happens.
+/// Holds requests that need a list which is not in memory, while other threads read that list; the
+/// loop goes on with other requests. The tree has not seen a held request, so each is carried out
+/// once.
 ///
-/// A list that does not come in `ListReader.patience` is an error of its domain; the request is carried out then,
-/// and says so.
+/// A list that is not read within `ListReader.patience` counts as unreadable: the request is
+/// carried out then, and gets that error.
 ///
 /// Threads: the loop's alone.
 final class ListGate {
@@ -26,20 +27,23 @@ final class ListGate {
     for request in waiting { free(request.buffer.mem) }
   }
 
-  /// When `serve` must be called although no list has been read.
+  /// When `serve` must be called even if no list has been read.
   var deadline: Instant? { waiting.map(\.deadline).min() }
 
-  /// Keeps the request, and its memory, where it must wait.
+  /// Takes over a request that needs a list which is not in memory, together with its buffer, and
+  /// has the list read.
+  /// - Returns: whether it did; `buffer` is empty then.
   func keeps(_ buffer: inout fuse_buf, _ tree: Tree, _ now: Instant) -> Bool {
     guard let request = RequestHeader(buffer), !isOpen(request, tree) else { return false }
-    // A little longer than the lists are waited for: a look at that moment finds them late.
+    // 100 ms more than the reader's patience, so that the reader calls the lists late by then.
     let deadline = now.advanced(milliseconds: ListReader.patience + 100)
     waiting.append(Waiting(buffer: buffer, deadline: deadline))
     buffer = fuse_buf()
     return true
   }
 
-  /// Whether all that the request needs is at hand; else it is read.
+  /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
+  /// the others read.
   private func isOpen(_ request: RequestHeader, _ tree: Tree) -> Bool {
     var isOpen = true
     for (node, name) in request.subjects {
@@ -50,13 +54,13 @@ final class ListGate {
     return isOpen
   }
 
-  /// Whether a look-up of the name in the directory waits for no list.
+  /// Returns whether a look-up of the name in the directory needs to wait for no list.
   func isAtHand(_ parent: NodeID, _ name: [UInt8], _ tree: Tree) -> Bool {
     guard let domain = tree.domain(at: parent, name) else { return true }
     return lists.isAtHand(domain)
   }
 
-  /// Has those carried out that need not wait any longer.
+  /// Carries out the held requests whose lists have been read, or that have waited long enough.
   func serve(_ driver: Driver, _ now: Instant) {
     guard !waiting.isEmpty else { return }
     let all = waiting
@@ -73,7 +77,7 @@ final class ListGate {
     lists.forget()
   }
 
-  /// At the end: nobody is left without an answer.
+  /// Answers every held request with EIO, when the mount ends.
   func refuse(_ driver: Driver) {
     driver.refusal = .inputOutput
     defer { driver.refusal = nil }
@@ -86,12 +90,13 @@ final class ListGate {
 }
 
 extension Driver {
-  /// Carries out a request, or keeps it (and its memory) where it must wait.
+  /// Carries out a request, or takes it over with its buffer if it must wait.
   func admit(_ buffer: inout fuse_buf, _ now: Instant) {
     if !gate.keeps(&buffer, tree, now) { carryOut(&buffer, now) }
   }
 
-  /// The same for a request whose lists are at hand.
+  /// Carries out a request whose lists are in memory, or takes it over if it must wait for the
+  /// owner of the store.
   func carryOut(_ buffer: inout fuse_buf, _ now: Instant) {
     if parking.parks(&buffer, engine, now, announcer: announcer) { return }
     fuse_session_process_buf(session.raw, &buffer)

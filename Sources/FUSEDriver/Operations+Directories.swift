@@ -60,9 +60,10 @@ private func list(
   }
 }
 
-/// The entries of one READDIR, as many as there is room for.
+/// The reply to one READDIR: as many entries as the kernel has room for.
 struct ListingBuffer {
   private let request: fuse_req_t?
+  /// Bytes that the kernel has room for.
   private let room: Int
   private(set) var bytes: [UInt8] = []
 
@@ -79,7 +80,8 @@ struct ListingBuffer {
     return status
   }
 
-  /// Adds a name; false when there is no room.
+  /// Adds a name.
+  /// - Returns: false if there is no room for it.
   mutating func add(_ item: ListingItem) -> Bool {
     var status = status(item)
     return append { request, buffer, size in
@@ -87,8 +89,9 @@ struct ListingBuffer {
     }
   }
 
-  /// Adds a name with its attributes, which counts as a look-up; false when there is no room. A
-  /// name that is gone, or whose value cannot be read or is not at hand, stands without attributes.
+  /// Adds a name with its attributes, which the kernel counts as a look-up. A name that is gone, or
+  /// whose value cannot be read or is not in memory, is added without attributes.
+  /// - Returns: false if there is no room for it.
   mutating func addWithAttributes(_ item: ListingItem, driver: Driver, parent: NodeID) -> Bool {
     let size = fuse_add_direntry_plus(request, nil, 0, item.name, nil, 0)
     guard bytes.count + size <= room else { return false }

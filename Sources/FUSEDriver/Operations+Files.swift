@@ -27,7 +27,7 @@ extension Operations {
     }
   }
 
-  /// Opening and closing: see "no open" in `Driver`.
+  /// Adds the requests around opening and closing; see "No open" in `Driver`.
   static func addHandles(_ table: inout fuse_lowlevel_ops) {
     table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
     table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }

@@ -5,7 +5,7 @@ import PreferenceTree
 import SystemCalls
 
 extension Operations {
-  /// What is agreed with the kernel at the start.
+  /// Adds the agreement with the kernel at the start of a session (FUSE_INIT).
   static func addSession(_ table: inout fuse_lowlevel_ops) {
     table.`init` = { _, connection in
       guard let connection else { return }
@@ -14,7 +14,7 @@ extension Operations {
     }
   }
 
-  /// Names become nodes, and nodes are forgotten.
+  /// Adds the requests that turn names into nodes, and that forget nodes.
   static func addNames(_ table: inout fuse_lowlevel_ops) {
     table.lookup = { request, parent, name in
       answerWithDriver(request) { driver throws(TreeError) in
@@ -37,7 +37,8 @@ extension Operations {
     }
   }
 
-  /// Names go, move, or have no place in the tree.
+  /// Adds the requests that remove and rename names, and that make names by link(2), symlink(2) and
+  /// mknod(2).
   static func addChangesOfNames(_ table: inout fuse_lowlevel_ops) {
     table.unlink = { request, parent, name in
       answerWithDriver(request) { driver throws(TreeError) in

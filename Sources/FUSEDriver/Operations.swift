@@ -2,9 +2,10 @@ import CFUSE
 import Glibc
 import PreferenceTree
 
-/// libfuse's table of callbacks. Each takes its arguments apart and asks the tree; what is not in
-/// the table is ENOSYS, which the kernel makes reads and writes of (copy_file_range, lseek with
-/// SEEK_DATA) or EOPNOTSUPP (fallocate). Locks are left to the kernel.
+/// libfuse's table of callbacks: each takes its arguments apart and asks the tree. A request
+/// without a callback gets ENOSYS. The kernel then does without it: it reads and writes for
+/// copy_file_range, treats a file as without holes for lseek with SEEK_DATA, and reports EOPNOTSUPP
+/// for fallocate. File locks have no callbacks, so the kernel keeps them itself.
 enum Operations {
   static var table: fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
@@ -20,10 +21,10 @@ enum Operations {
   }
 }
 
-// Free functions, because a C function pointer captures nothing, not even the type that its
-// closure stands in.
+// These are free functions, because a C function pointer captures nothing, not even the type that
+// its closure stands in.
 
-/// The driver of a request, and the request's one reply.
+/// Calls `body` with the driver of a request and the request's one reply.
 func serve(
   _ request: fuse_req_t?, _ body: (Driver, consuming Reply) -> Void
 ) {
@@ -31,14 +32,14 @@ func serve(
   body(Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue(), Reply(request))
 }
 
-/// Answers a request with what `body` gives.
+/// Answers a request with the result of `body`, which asks the tree.
 func answer(
   _ request: fuse_req_t?, _ body: (Tree) throws(TreeError) -> Answer
 ) {
   answerWithDriver(request) { driver throws(TreeError) in try body(driver.tree) }
 }
 
-/// The same, for what the tree alone cannot answer.
+/// Answers a request with the result of `body`, which needs more of the driver than the tree.
 func answerWithDriver(
   _ request: fuse_req_t?, _ body: (Driver) throws(TreeError) -> Answer
 ) {
@@ -47,6 +48,7 @@ func answerWithDriver(
   }
 }
 
+/// Returns the bytes of a C string, without its NUL; none for nil.
 func bytes(_ name: UnsafePointer<CChar>?) -> [UInt8] {
   guard let name else { return [] }
   return name.withMemoryRebound(to: UInt8.self, capacity: strlen(name)) {

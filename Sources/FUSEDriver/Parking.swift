@@ -3,8 +3,9 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// Requests that change something, while the owner of the store does not answer: they wait here, in
-/// order, at most 5 s, and the loop goes on with the others. The tree has not seen them.
+/// Holds requests that change something while the owner of the store does not answer, in order and
+/// for at most 5 s each; the loop goes on with other requests. The tree has not seen a held
+/// request.
 ///
 /// Threads: the loop's alone.
 final class Parking {
@@ -16,22 +17,25 @@ final class Parking {
   private var parked: [Parked] = []
   private var lastLook = Instant.now
 
-  /// Milliseconds that the loop waits for the owner, once for a row of requests.
+  /// Milliseconds that the loop itself waits for the owner before the first request is held.
   private static let patience: Int64 = 20
-  /// Milliseconds between two looks whether he answers.
+  /// Milliseconds between two checks whether the owner answers.
   private static let pause: Int64 = 50
+  /// Milliseconds that a request is held.
   private static let longest: Int64 = 5000
+
   deinit {
     for request in parked { free(request.buffer.mem) }
   }
 
-  /// When `serve` must be called.
+  /// When `serve` must be called; nil: no request is held.
   var nextLook: Instant? {
     parked.isEmpty ? nil : lastLook.advanced(milliseconds: Self.pause)
   }
 
-  /// Takes the request, and its memory, where it must wait. Those of the announcer's thread change
-  /// nothing.
+  /// Takes over a request that must wait for the owner, together with its buffer. Requests of the
+  /// announcer's thread do not wait, because they change nothing.
+  /// - Returns: whether it did; `buffer` is empty then.
   func parks(
     _ buffer: inout fuse_buf, _ engine: any Engine, _ now: Instant, announcer: Announcer
   ) -> Bool {
@@ -45,8 +49,8 @@ final class Parking {
     return true
   }
 
-  /// Has the requests carried out when the owner answers, and refused with ETIMEDOUT when they have
-  /// waited long enough.
+  /// Carries out the held requests if the owner answers; else refuses with ETIMEDOUT those that
+  /// have waited for 5 s.
   func serve(_ driver: Driver) {
     guard !parked.isEmpty, let next = nextLook, next <= .now else { return }
     lastLook = .now
@@ -59,7 +63,7 @@ final class Parking {
     }
   }
 
-  /// At the end: nobody is left without an answer.
+  /// Answers every held request with ETIMEDOUT, when the mount ends.
   func refuse(_ driver: Driver) {
     driver.refusal = .timedOut
     defer { driver.refusal = nil }

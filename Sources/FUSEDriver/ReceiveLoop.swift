@@ -3,16 +3,17 @@ import CLinux
 import Glibc
 import SystemCalls
 
-/// Receives requests and has them served, one after the other.
+/// Receives requests and serves them, one after the other.
 ///
-/// A wake-up of the thread costs more than most requests, so the loop asks the descriptor again
-/// and again for a while after a request before it sleeps in poll(2). Measured on two processors
-/// of a virtual machine, an overwrite took 325 us with 50 us of patience, 155 us with 150 us and no
-/// less with 400 us; beside it ext4 took 305 us.
+/// Waking a sleeping thread costs more than most requests, so after a request the loop polls the
+/// descriptor for a while before it sleeps in poll(2). On a virtual machine with two processors, an
+/// overwrite took 325 us where the loop polled for 50 us, 155 us where it polled for 150 us, and no
+/// less where it polled for 400 us; on ext4, beside it, it took 305 us.
 struct ReceiveLoop: ~Copyable {
   private let driver: Driver
   private let descriptor: CInt
   private let signals: Descriptor
+  /// Nanoseconds that the loop polls after a request before it sleeps.
   private static let patience: Int64 = 150_000
 
   init(_ driver: Driver) throws(SystemError) {
@@ -36,7 +37,8 @@ struct ReceiveLoop: ~Copyable {
     return set
   }
 
-  /// Serves until the mount is gone, a signal asks for the end, or `isDone` says so.
+  /// Serves requests until the mount is gone, a signal asks for the end, or `isDone` returns true.
+  /// Throws if the kernel's requests cannot be read.
   func run(until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
@@ -64,7 +66,9 @@ struct ReceiveLoop: ~Copyable {
     }
   }
 
-  /// Looks for signals, notices and timers; sleeps until there is something to do.
+  /// Handles held requests, notices, timers and signals.
+  /// - Parameter blocking: whether to sleep first until there is something to do, a request
+  ///   included.
   /// - Returns: whether a signal asks for the end.
   private func look(blocking: Bool) -> Bool {
     driver.parking.serve(driver)
@@ -90,8 +94,8 @@ struct ReceiveLoop: ~Copyable {
   }
 }
 
-/// Blocks the signals that end a mount, so that the loop gets them; call it before any thread is
-/// made.
+/// Blocks the signals that end a mount, so that the loop receives them. Call it before any thread
+/// is started, because a thread inherits the mask.
 public func blockEndingSignals() {
   var set = ReceiveLoop.endingSignals
   pthread_sigmask(SIG_BLOCK, &set, nil)

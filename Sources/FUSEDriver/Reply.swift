@@ -10,28 +10,31 @@ enum Answer: Sendable {
   case error(Errno)
   case done
   case entry(Entry)
+  /// There is no such name; the kernel may keep that answer if `isRemembered`.
   case missing(isRemembered: Bool)
   case attributes(Attributes)
-  /// Of something that the request made or changed. The kernel takes these attributes even where it was told
-  /// meanwhile to drop them: where others use the store they are good for this answer alone.
+  /// The attributes of something that the request changed. The kernel stores them even if it was
+  /// told meanwhile to drop them, so while other processes use the store they are valid for this
+  /// answer alone.
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)
   case bytes(ArraySlice<UInt8>)
   case written(Int)
-  /// opendir(3).
+  /// opendir(3), and whether the kernel may keep the listing.
   case directory(keepsListing: Bool)
   /// readlink(2).
   case link([UInt8])
   case space(StoreSpace)
-  /// getxattr(2), listxattr(2): the bytes, or their number when `room` is 0.
+  /// getxattr(2), listxattr(2): the bytes, or their number if `room` is 0; ERANGE if they do not
+  /// fit.
   case attribute([UInt8], room: Int)
   /// FUSE_FORGET has no answer.
   case none
 }
 
-/// The one reply to a request. `send` consumes it, so that a second one does not compile; one that
-/// is dropped unsent is EIO.
+/// The one reply to a request. `send` consumes it, so that a second reply does not compile. A reply
+/// that is dropped unsent becomes EIO.
 ///
 /// Any thread may send it: libfuse writes a reply with one system call and locks what it shares.
 struct Reply: ~Copyable, @unchecked Sendable {
@@ -41,8 +44,9 @@ struct Reply: ~Copyable, @unchecked Sendable {
 
   deinit { fuse_reply_err(request, EIO) }
 
-  /// Sends the answer. What the kernel no longer waits for (an interrupted request) is dropped.
-  /// - Parameter isShared: whether others use the store; asked for what the request made or changed alone.
+  /// Sends the answer; the kernel drops it if it no longer waits for it (an interrupted request).
+  /// - Parameter isShared: whether other processes use the store; evaluated only for the attributes
+  ///   of something that the request made or changed.
   consuming func send(
     _ answer: Answer, owner: Owner, isShared: @autoclosure () -> Bool = true
   ) {
@@ -108,21 +112,23 @@ struct Reply: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// A reply that is sent later, by whichever thread; a class, because arrays and closures hold copyable
-/// things only.
+/// A reply that is sent later, by any thread. It is a class, because arrays and closures can hold
+/// copyable values only.
 final class HeldReply: Sendable {
   private let reply: Mutex<Reply?>
 
   init(_ reply: consuming Reply) { self.reply = Mutex(consume reply) }
 
-  /// Sends it; a second time does nothing.
+  /// Sends the reply; does nothing if it was sent already.
   func send(_ answer: Answer, _ owner: Owner) {
     reply.withLock { $0.take() }?.send(answer, owner: owner)
   }
 }
 
-/// The replies that are held: the session must live until they are sent. None is for longer than two
-/// seconds, whatever becomes of the owner of the store.
+/// The replies that wait for other mounts to settle. libfuse's session must live until they are
+/// sent. Each is held for 2 s at most, whatever becomes of the owner of the store.
+///
+/// Threads: any may send; the loop holds them, and calls `sendLate`. Locks: `state`, for one look.
 final class HeldReplies: Sendable {
   private struct Held {
     var reply: HeldReply
@@ -139,17 +145,20 @@ final class HeldReplies: Sendable {
   private let owner: Owner
   private let ended: Wakeup
 
-  /// - Parameter ended: rung when there are none any more.
+  /// - Parameter ended: rung when the last held reply was sent.
   init(_ owner: Owner, ended: Wakeup) { (self.owner, self.ended) = (owner, ended) }
 
+  /// Milliseconds that a reply is held.
   private static let longest: Int64 = 2000
 
+  /// Whether no reply is held.
   var areSent: Bool { state.withLock { $0.held.isEmpty } }
 
-  /// When `sendLate` must be called.
+  /// When `sendLate` must be called; nil: no reply is held.
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
 
-  /// Holds a reply; the number is for `send`.
+  /// Holds a reply.
+  /// - Returns: its number, for `send`.
   func hold(_ reply: consuming Reply, _ answer: Answer) -> UInt64 {
     let held = Held(
       reply: HeldReply(reply), answer: answer,
@@ -170,30 +179,33 @@ final class HeldReplies: Sendable {
     if held != nil, isLast { ended.ring() }
   }
 
-  /// Sends those that were held for long enough.
+  /// Sends the replies that were held for 2 s.
   func sendLate(_ now: Instant) {
     let late = state.withLock { $0.held.filter { $0.value.deadline <= now }.map(\.key) }
     for number in late { send(number) }
   }
 }
 
-/// Whose files they are, and how nodes become what the kernel takes.
+/// The user, group and permission mask that files are shown with; turns the tree's attributes into
+/// what libfuse takes.
 public struct Owner: Sendable {
   /// `-o uid=`, or the user of the process.
   public var user = getuid()
   /// `-o gid=`, or the group of the process.
   public var group = getgid()
-  /// `-o umask=`: the permission bits that no file and no directory has; all others have them all, whatever
-  /// chmod(2) has set, as with other file systems. nil: each has its own mode.
+  /// `-o umask=`: the permission bits that are taken from every file and directory. Each then shows
+  /// all its other bits (a read-only file those for reading), whatever chmod(2) has set, as with
+  /// other file systems. nil: each shows its own mode.
   public var mask: mode_t?
 
-  /// The user of the process.
+  /// The user and group of the process, without a mask.
   public init() {}
 
-  /// Seconds that entries and attributes are good for: what changes is taken back explicitly.
+  /// Seconds for which the kernel may keep entries and attributes: a year, because the driver
+  /// invalidates them when they change.
   static let forever: Double = 86400 * 365
 
-  /// C: S_IFREG and its kin.
+  /// Returns the file type bits of `st_mode`: S_IFREG, S_IFDIR or S_IFLNK.
   static func type(_ type: FileType) -> mode_t {
     switch type {
     case .file: S_IFREG
@@ -206,7 +218,8 @@ public struct Owner: Sendable {
     var status = stat()
     status.st_ino = UInt(attributes.inode)
     status.st_mode = Self.type(attributes.type) | mode(attributes)
-    // 1 says of a directory that its links do not count subdirectories, as btrfs has it.
+    // A directory with 1 link tells programs not to count its subdirectories by its links, as on
+    // btrfs.
     status.st_nlink = nlink_t(attributes.links)
     status.st_uid = user
     status.st_gid = group

@@ -3,8 +3,9 @@ import Glibc
 import PreferenceModel
 import PreferenceTree
 
-/// What a message of the kernel says of itself before libfuse takes it apart (linux/fuse.h, fuse_in_header): the
-/// operation at byte 4, the node at 16, the thread at 32; the operation's own part follows at 40.
+/// The header of a message from the kernel, read before libfuse takes the message apart
+/// (linux/fuse.h, fuse_in_header): the operation is at byte 4, the node at byte 16, the thread at
+/// byte 32; the operation's own part begins at byte 40.
 struct RequestHeader {
   let opcode: UInt32
   let node: NodeID
@@ -14,7 +15,8 @@ struct RequestHeader {
 
   private static let size = 40
 
-  /// - Parameter buffer: the message, which must stay as long as the header is used; nil if it is too short.
+  /// Reads the header of a message; nil if the message is too short.
+  /// - Parameter buffer: the message, whose memory must outlive the header.
   init?(_ buffer: fuse_buf) {
     guard let memory = buffer.mem, buffer.size >= Self.size else { return nil }
     message = UnsafeRawBufferPointer(start: memory, count: buffer.size)
@@ -23,11 +25,12 @@ struct RequestHeader {
     thread = message.loadUnaligned(fromByteOffset: 32, as: pid_t.self)
   }
 
-  /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK,
-  /// WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
+  /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR,
+  /// RENAME, LINK, WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
   var isChange: Bool { Self.changing.contains(opcode) }
 
-  /// The nodes, and names in them, whose values the request needs; empty where it needs none (FORGET, RELEASE).
+  /// The nodes, or the names in them, whose values the request needs; empty for a request that
+  /// needs none (FORGET, RELEASE).
   var subjects: [(node: NodeID, name: [UInt8]?)] {
     if let offset = Self.names[opcode] {
       guard let first = name(at: offset) else { return [] }
@@ -41,15 +44,16 @@ struct RequestHeader {
 
   private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
   private static let renaming: Set<UInt32> = [12, 45]
-  /// GETATTR, SETATTR, READ, WRITE, FSYNC, SETXATTR, GETXATTR, LISTXATTR, REMOVEXATTR, OPENDIR, READDIR,
-  /// READDIRPLUS.
+  /// The operations on a node: GETATTR, SETATTR, READ, WRITE, FSYNC, SETXATTR, GETXATTR, LISTXATTR,
+  /// REMOVEXATTR, OPENDIR, READDIR, READDIRPLUS.
   private static let ofNodes: Set<UInt32> = [3, 4, 15, 16, 20, 21, 22, 23, 24, 27, 28, 44]
-  /// Where the name begins: LOOKUP, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, CREATE, RENAME2.
+  /// The byte at which the first name begins, by operation: LOOKUP, SYMLINK, MKNOD, MKDIR, UNLINK,
+  /// RMDIR, RENAME, LINK, CREATE, RENAME2.
   private static let names: [UInt32: Int] = [
     1: 40, 6: 40, 8: 56, 9: 48, 10: 40, 11: 40, 12: 48, 13: 48, 35: 56, 45: 56,
   ]
 
-  /// The name from there to its NUL.
+  /// Returns the bytes from the offset up to the next NUL; nil if there is none.
   private func name(at offset: Int) -> [UInt8]? {
     guard offset < message.count, let end = message[offset...].firstIndex(of: 0) else { return nil }
     return Array(message[offset..<end])

@@ -1,19 +1,19 @@
 import CFUSE
 import Glibc
 
-/// The two system calls of a session, in place of libfuse's own (fuse_session_custom_io), because
-/// libfuse 3.14 does not ask for two flags:
-/// - FUSE_HANDLE_KILLPRIV_V2: with it the kernel drops set-uid bits itself, and asks for
-///   security.capability before the first write of a file whose attributes it has just learnt,
-///   no longer before each.
+/// Makes the two system calls of a session in place of libfuse (fuse_session_custom_io), because
+/// libfuse 3.14 does not ask the kernel for two flags:
+/// - FUSE_HANDLE_KILLPRIV_V2: the kernel drops set-uid bits itself. It then asks for
+///   security.capability only before the first write to a file whose attributes it has just learnt,
+///   instead of before each write.
 /// - FUSE_PARALLEL_DIROPS: without it the kernel sends one look-up or listing of a directory at a
 ///   time, so that one domain whose list hangs would hold back the names of all others.
 ///
-/// The flags are put into the answer to FUSE_INIT on its way to the kernel, as far as the kernel
-/// has offered them. Everything else passes as it is.
+/// Those of the two that the kernel has offered are added to the answer to FUSE_INIT on its way to
+/// the kernel. Everything else passes unchanged.
 enum SessionIO {
-  /// Layout of the kernel's protocol (linux/fuse.h): flags follow three 32-bit numbers of the
-  /// INIT messages, behind headers of 40 and 16 bytes.
+  /// Byte offsets in the INIT messages (linux/fuse.h): the flags follow three 32-bit numbers. The
+  /// request has a header of 40 bytes before these; the reply's header is a vector of its own.
   private static let opcodeOffset = 4
   private static let requestFlagsOffset = 40 + 12
   private static let replyFlagsOffset = 12
@@ -21,11 +21,11 @@ enum SessionIO {
   private static let parallelDirectoryOperations: UInt32 = 1 << 18
   private static let handleKillprivV2: UInt32 = 1 << 28
 
-  /// What the session has seen of its INIT. The loop's thread writes it; others only read that
-  /// it is nil, because they have nothing to say before the INIT was answered.
+  /// What the session knows of its INIT. The loop's thread writes it. Other threads only ever read
+  /// nil, because they send nothing before the INIT is answered.
   struct State {
-    /// The flags to add to the reply to INIT, from when the request came until the reply, which
-    /// is the next message.
+    /// The flags to add to the reply to INIT: set when the request arrives, until the reply, which
+    /// is the next message to the kernel.
     var flagsToAdd: UInt32?
   }
 

@@ -6,19 +6,24 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// Tells the kernel to drop pages and entries, on a thread of its own: the kernel waits there for
-/// locks that a request of ours may hold until it is answered. Effects that wait are a set, so
-/// that a storm of changes stays bounded. What the kernel does not know (ENOENT) is no error.
+/// Tells the kernel to drop pages and entries, and announces changes to watchers, on a thread of
+/// its own: there the kernel makes it wait for locks that a request of this mount may hold until it
+/// is answered. The effects that wait form a set, so that a storm of changes stays bounded. ENOENT
+/// (the kernel does not know the node or the name) is no error.
 ///
-/// The thread has a table of descriptors of its own, and in it another device of the connection. When the
-/// process is killed, the kernel lets go of a thread that waits for such a lock only when the
-/// request that holds it ends, and ends the request only when the device that it was read from is
-/// closed: it must not be this thread that keeps it open. Therefore nothing of the engine's, no
-/// socket and no file of other threads, may be used here.
+/// The thread has a descriptor table of its own, with a second device of the connection. When the
+/// process is killed, the kernel releases a thread that waits for such a lock only when the request
+/// that holds the lock ends, and ends that request only when the device that it was read from is
+/// closed; this thread must not be the one that keeps that device open. So its table holds nothing
+/// but the standard descriptors, the bells and its own device, and code on this thread must use no
+/// socket and no file of the engine or of other threads.
+///
+/// Threads: any may put. Locks: `state`, for one look; `thread`.
 final class Notifier: Sendable {
   private enum Task {
     case effect(Effect)
-    /// Everything of that kind before it was for changes up to the version.
+    /// Once the tasks before this one are done, the kernel has been told of the changes up to the
+    /// version.
     case settled(Settlement, UInt64)
   }
 
@@ -28,11 +33,12 @@ final class Notifier: Sendable {
     var isStopping = false
     var hasEnded = false
     var session = SessionPointer(nil)
-    /// What waits to be announced last of each name.
+    /// The last announcement of each name in `waiting`.
     var announced: [String: Announcement] = [:]
 
-    /// Whether the effect must wait its turn; one that waits already need not wait twice. A name
-    /// may come and go several times.
+    /// Notes the effect, and returns whether it must be added to `waiting`. An effect that already
+    /// waits is not added again; but a name may come and go several times, so an announcement is
+    /// left out only if the last one of its name is of the same kind.
     mutating func isNew(_ effect: Effect) -> Bool {
       guard case .announce(let announcement) = effect else {
         return known.insert(effect).inserted
@@ -55,7 +61,8 @@ final class Notifier: Sendable {
 
   /// - Parameters:
   ///   - ended: rung when the thread ends.
-  ///   - settled: called, on the thread, when the kernel knows of the changes up to a version.
+  ///   - settled: called on the thread when the kernel has been told of the changes up to a
+  ///     version.
   init(
     ended: Wakeup, announcer: Announcer,
     settled: @escaping @Sendable (Settlement, UInt64) -> Void
@@ -66,11 +73,12 @@ final class Notifier: Sendable {
     bell = try Wakeup()
   }
 
-  /// Begins to perform effects, on a session that is mounted.
+  /// Starts the thread, for a session that is mounted.
   func start(_ session: SessionPointer) throws(SystemError) {
     state.withLock { $0.session = session }
     let device = fuse_session_fd(session.raw)
-    // The same holds for a crash: a core dump would wait for this thread before anything is closed.
+    // Nor may a crash write a core dump: that would wait for this thread before any device is
+    // closed.
     prefsfs_forbid_dumps()
     let worker = try WorkerThread(name: "prefs-notifier") { [self] in
       isolate(device)
@@ -79,10 +87,11 @@ final class Notifier: Sendable {
     thread.withLock { $0 = worker }
   }
 
-  /// Leaves the thread the bells, and a device of its own under the number of the session's.
+  /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the bells,
+  /// and a second device in the place of the session's; everything else is closed there.
   private func isolate(_ device: CInt) {
     guard prefsfs_unshare_descriptors() == 0 else { return }
-    // Where there can be no other device, at least no lock and no socket stays open here.
+    // If no second device can be made, at least no lock file and no socket stays open here.
     _ = prefsfs_clone_device(device)
     var next = 3
     for kept in [bell.number, ended.number, device].sorted() {
@@ -92,6 +101,7 @@ final class Notifier: Sendable {
     prefsfs_close_range(UInt32(next), .max)
   }
 
+  /// Hands effects to the thread, which performs them in order.
   func put(_ effects: [Effect]) {
     if effects.isEmpty { return }
     state.withLock { state in
@@ -100,7 +110,7 @@ final class Notifier: Sendable {
     bell.ring()
   }
 
-  /// What was put before was for changes up to the version.
+  /// Has `settled` called for the version when everything that was put before has been done.
   func put(settled kind: Settlement, _ version: UInt64) {
     state.withLock { state in
       var version = version
@@ -113,7 +123,8 @@ final class Notifier: Sendable {
     bell.ring()
   }
 
-  /// Asks the thread to end after the effect it is at. Requests must be answered until it has.
+  /// Asks the thread to end after its present task. The loop must answer requests until it has
+  /// ended.
   func beginStop() {
     state.withLock { $0.isStopping = true }
     bell.ring()
@@ -145,7 +156,8 @@ final class Notifier: Sendable {
   private func perform(_ effect: Effect, _ session: SessionPointer) {
     switch effect {
     case .invalidateAttributes(let node):
-      // What the loop could not drop: see `Driver`.
+      // The loop has tried this before the kernel knew the node. The pause lets the reply arrive
+      // that introduces it.
       Instant.sleep(microseconds: 500)
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
     case .invalidateContents(let node):
@@ -158,7 +170,8 @@ final class Notifier: Sendable {
   }
 }
 
-/// Answers fsync(2): one wait for the disk serves all requests that came before it began.
+/// Answers fsync(2) on a thread of its own. One wait for the disk serves all requests that came
+/// before it began.
 final class Synchroniser: Sendable {
   private struct State {
     var requests: [HeldReply] = []
@@ -183,13 +196,14 @@ final class Synchroniser: Sendable {
     thread.withLock { $0 = worker }
   }
 
+  /// Hands a request over, to be answered when the disk has everything that was changed before.
   func put(_ reply: consuming Reply) {
     let request = HeldReply(reply)
     waiting.withLock { $0.requests.append(request) }
     bell.ring()
   }
 
-  /// Asks the thread to end once it has answered what waits.
+  /// Asks the thread to end once it has answered the requests that wait.
   func beginStop() {
     waiting.withLock { $0.isStopping = true }
     bell.ring()
