@@ -1,15 +1,15 @@
 import Glibc
 import SystemCalls
 
-/// The directory that is mounted on.
+/// Checks the directories of a command line: the mount point and SOURCE.
 enum MountPoint {
-  /// Why it cannot be.
+  /// Why a directory cannot be used, as a sentence for people.
   struct Unusable: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// The real path of a directory that can be mounted on. A mount whose driver has died there
-  /// (ENOTCONN) is cleared first.
+  /// Returns the real path of a directory that can be mounted on. Clears a mount whose driver has
+  /// died there (ENOTCONN) first.
   static func prepare(_ path: String) throws(Unusable) -> String {
     if isStale(path) {
       clear(path)
@@ -24,14 +24,15 @@ enum MountPoint {
     return real
   }
 
-  /// Throws where SOURCE is no directory.
+  /// Throws if SOURCE is not a directory.
   static func checkSource(_ path: String) throws(Unusable) {
     guard Files.isDirectory(path) else {
       throw Unusable(description: "\(path): no such directory; SOURCE is a directory of lists")
     }
   }
 
-  /// Throws where a mount would hide the lists from the driver, who would then ask himself.
+  /// Throws if a mount at `point` would hide one of the directories. The driver would then read its
+  /// lists through its own mount, and wait for itself.
   static func check(_ point: String, holds directories: [String]) throws(Unusable) {
     for directory in directories {
       let path = Files.canonicalPath(directory)
@@ -43,8 +44,8 @@ enum MountPoint {
     }
   }
 
-  /// Asks with statvfs(3), which the kernel answers from no cache: stat(2) of a dead mount's root
-  /// still succeeds while its attributes are cached.
+  /// Whether a mount whose driver has died is there. Asks with statvfs(3), which the kernel answers
+  /// from no cache: stat(2) of a dead mount's root still succeeds while its attributes are cached.
   private static func isStale(_ path: String) -> Bool {
     do {
       _ = try Files.space(path)
@@ -54,12 +55,12 @@ enum MountPoint {
     }
   }
 
-  /// fusermount3 is set-uid root: a plain user can clear his own mounts.
+  /// Unmounts what is there. fusermount3 is set-uid root, so a plain user can clear a mount too.
   private static func clear(_ path: String) {
     do {
       _ = try Child.run("fusermount3", ["-u", "-z", path])
     } catch {
-      // The caller looks again and says so.
+      // The caller checks again, and reports a mount that is still there.
     }
   }
 }

@@ -3,7 +3,7 @@ import Glibc
 import PreferenceTree
 import PropertyList
 
-/// The command line of `prefsfs`, understood.
+/// The parsed command line of `prefsfs`.
 struct Options: Equatable {
   var source: String?
   var mountPoint = ""
@@ -21,30 +21,30 @@ struct Options: Equatable {
   var user: uid_t?
   var group: gid_t?
   var mask: mode_t?
-  /// For libfuse and the kernel.
+  /// Options that are passed on to libfuse and the kernel.
   var passedOn: [String] = []
-  /// What stands behind `--`.
+  /// The words after `--`.
   var arguments: [String] = []
 
-  /// A sentence about what is wrong with a command line.
+  /// What is wrong with a command line, as a sentence for people.
   struct Mistake: Error, Equatable, CustomStringConvertible {
     let description: String
   }
 
-  /// FUSE's options and the kernel's that are passed on.
+  /// Options of FUSE and of the kernel that are passed on.
   private static let known: Set<String> = [
     "allow_other", "allow_root", "auto_unmount", "fsname", "subtype", "dev", "nodev",
     "suid", "nosuid", "exec", "noexec", "sync", "async", "atime", "noatime", "dirsync",
   ]
 
-  /// Options of fstab and mount(8), which mean nothing to us.
+  /// Options of fstab and mount(8) that mean nothing to this program.
   private static let ignored: Set<String> = [
     "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
     "nofail", "owner", "group", "relatime", "norelatime",
   ]
 
-  /// Options of other FUSE programs that change nothing here: what the kernel keeps is always taken back
-  /// when it changes, and a mount never hides what it shows.
+  /// Options of other FUSE programs that change nothing here: the driver always invalidates what
+  /// the kernel caches, and a mount never hides what it shows.
   private static let withoutEffect: Set<String> = [
     "attr_timeout", "entry_timeout", "negative_timeout", "ac_attr_timeout", "kernel_cache",
     "auto_cache", "noauto_cache", "nonempty", "direct_io", "hard_remove", "use_ino", "readdir_ino",
@@ -55,7 +55,7 @@ struct Options: Equatable {
     "clone_fd", "max_idle_threads", "max_threads",
   ]
 
-  /// What was given and has no effect.
+  /// The given options that have no effect, to be logged.
   private(set) var unused: [String] = []
 
   init(_ words: [String]) throws(Mistake) {
@@ -85,7 +85,8 @@ struct Options: Equatable {
     try take(positional)
   }
 
-  /// `[SOURCE] MOUNTPOINT`; a source of `none`, `-` or `prefsfs`, as fstab wants one, is none.
+  /// Reads `[SOURCE] MOUNTPOINT`. The sources `none`, `-` and `prefsfs` stand for no source,
+  /// because fstab needs a word there.
   private mutating func take(_ positional: [String]) throws(Mistake) {
     switch positional.count {
     case 1: mountPoint = positional[0]
@@ -160,14 +161,14 @@ struct Options: Equatable {
     return choice
   }
 
-  /// What is printed in the place of mounting.
+  /// What is printed instead of mounting; nil: the command line asks for a mount.
   var text: String? {
     if showsHelp { return Help.page.help }
     if showsManual { return Help.page.troff }
     return showsVersion ? Help.version + "\n" : nil
   }
 
-  /// The tree's part of the options.
+  /// The options that the tree needs.
   var tree: TreeOptions {
     var options = TreeOptions()
     options.style = style
@@ -176,7 +177,7 @@ struct Options: Equatable {
     return options
   }
 
-  /// The owner's part.
+  /// The user, group and permission mask that files are shown with.
   var owner: Owner {
     var owner = Owner()
     owner.user = user ?? owner.user

@@ -7,7 +7,7 @@ import PreferenceSearch
 import PreferenceServer
 import SystemCalls
 
-/// Composes the floors, runs them, and says how it went.
+/// Builds a mount from its parts, runs it, and turns the outcome into an exit status.
 enum Program {
   static func run(_ words: [String]) -> ExitStatus {
     if let status = Guard.run(words) { return ExitStatus(rawValue: status) ?? .failure }
@@ -84,7 +84,8 @@ enum Program {
     return .success
   }
 
-  /// A mount owns its store unless somebody does; one that only reads never keeps others from it.
+  /// Joins the store, and becomes its owner if there is none. A read-only mount takes no lock then,
+  /// so it never keeps another process from owning the store.
   private static func member(
     _ options: Options, _ surroundings: Surroundings, _ log: Log
   ) throws(EngineError) -> Member {
@@ -100,7 +101,7 @@ enum Program {
   }
 
   private static func fuseArguments(_ options: Options, _ surroundings: Surroundings) -> [String] {
-    // A comma would end the name inside of -o, and a backslash takes the next character as it is.
+    // In an -o option a comma ends the name, and a backslash quotes the character after it.
     let name = surroundings.userDirectory.replacing("\\", with: "\\\\")
       .replacing(",", with: "\\,")
     let passedOn = ["default_permissions", "fsname=\(name)", "subtype=prefsfs"] + options.passedOn
