@@ -1,9 +1,9 @@
 import Glibc
 import SystemCalls
 
-/// Measures beside peers in one run, so that the machine's mood is the same for all.
+/// Measures prefsfs and its peers in one run, so that all find the machine in the same state.
 enum Bench {
-  /// Runs of each measurement; the subjects take turns.
+  /// Rounds of each measurement; in each round every subject has one turn.
   static let rounds = 7
 
   private static let usage = """
@@ -31,14 +31,14 @@ enum Bench {
     return 0
   }
 
-  /// Nanoseconds of one of `count` repetitions.
+  /// Returns the mean time of `count` repetitions, in nanoseconds.
   static func time(_ count: Int, _ body: (Int) -> Void) -> Double {
     let start = Instant.now
     for index in 0..<count { body(index) }
     return Double(Instant.now.nanoseconds - start.nanoseconds) / Double(count)
   }
 
-  /// Samples of several subjects that take turns.
+  /// Measures several subjects in turns, so that all see the same changes of the machine.
   static func samples(
     _ subjects: [(name: String, run: () -> Double)], rounds: Int = Bench.rounds
   ) -> [Report.Samples] {

@@ -9,12 +9,12 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// A store as programs use it: in its owner, and as a client of an owner in another process
-/// (`prefsd`), beside what they use today.
+/// Measures a store as programs use it: in its owner, and as a client of an owner in another
+/// process (`prefsd`), beside the preference systems that programs use today.
 enum ClientBench {
   private static let author = Author.unique()
 
-  /// - Parameter directory: empty; everything happens below it.
+  /// - Parameter directory: an empty directory; everything happens below it.
   static func run(_ directory: String) -> Int32 {
     do {
       let report = Report()
@@ -40,7 +40,7 @@ enum ClientBench {
 
   private static func domain(_ count: Int) -> DomainName { DomainName("com.example.keys\(count)") }
 
-  /// A store of its own in this process, below the directory.
+  /// Opens a store below the directory, with this process as its owner.
   private static func owned(_ directory: String) throws -> OwnedStore {
     try OwnedStore(Surroundings(store: directory)) { print($0) }
   }
@@ -118,7 +118,7 @@ enum ClientBench {
     defer { member.close() }
     let client = SearchEngine(places: member)
     for count in [10, 1000, 100_000] { try fill(client, count) }
-    // Until the lists are written.
+    // The owner rewrites the lists first, so that the measurements do not run beside that.
     Instant.sleep(milliseconds: 4000)
     for isSynchronous in [false, true] {
       for writers in [1, 4, 16] {
@@ -165,7 +165,7 @@ enum ClientBench {
     _ = try engine.apply([.set(key(index % 10), domain, value, .canonical)], by: author)
   }
 
-  /// Nanoseconds of one set, when so many connections set at once.
+  /// Returns the mean time of one set, in nanoseconds, while `writers` connections set at once.
   private static func set(
     _ count: Int, _ writers: Int, _ isSynchronous: Bool
   ) throws -> Double {
@@ -188,7 +188,7 @@ enum ClientBench {
     return Double(Instant.now.nanoseconds - start.nanoseconds) / Double(repetitions * writers)
   }
 
-  /// Two clients take turns: one sets, the other reads that.
+  /// Measures two clients in turns: one sets a key, the other reads the new value.
   private static func together(_ report: Report) throws {
     let members = try (0..<2).map { _ in try Member(clientOf: Surroundings()) { print($0) } }
     defer { for member in members { member.close() } }
@@ -208,9 +208,9 @@ enum ClientBench {
     report.add("set by one, read by the other", .nanoseconds, samples)
   }
 
-  /// kill -9 of the owner until a client's next set has returned.
+  /// Measures the time from kill -9 of the owner until a client's next set has returned.
   private static func takeover(_ directory: String, _ report: Report) throws {
-    // A store of its own, whose journal is small.
+    // Another store, whose journal is small.
     setenv("XDG_CONFIG_HOME", directory + "/small", 1)
     let member = try Member(clientOf: Surroundings()) { print($0) }
     defer { member.close() }

@@ -2,8 +2,8 @@ import CLinux
 import Foundation
 import PropertyList
 
-/// Reading and writing lists of realistic keys and values, in nanoseconds a key, beside
-/// Foundation's PropertyListSerialization and libplist in the same run; and the memory it takes.
+/// Measures reading and writing lists of realistic keys and values, in nanoseconds a key, beside
+/// Foundation's PropertyListSerialization and libplist; and the memory that it takes.
 enum CodecBench {
   static func run() {
     let report = Report()
@@ -26,7 +26,7 @@ enum CodecBench {
       (PropertyList.Format.binary, PropertyListSerialization.PropertyListFormat.binary),
       (.xml, .xml),
     ] {
-      // What is written is what was read from the list, by each in its own form.
+      // Each writes what it has read from the list itself, in its own representation.
       guard let bytes = try? Document.write(sample(count), as: format),
         let value = try? Document.read(bytes).value,
         let object = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
@@ -52,8 +52,8 @@ enum CodecBench {
     }
   }
 
-  /// Does nothing but one step on a list of so many keys, over and over, for a profiler: `read` or
-  /// `write` and a format.
+  /// Repeats one step on a list of `count` keys and does nothing else, for a profiler.
+  /// - Parameter step: `read`; anything else writes.
   static func repeatStep(_ step: String, _ format: String, _ count: Int) {
     guard let format = PropertyList.Format(rawValue: format) else { return }
     let value = format == .json ? jsonSample(count) : sample(count)
@@ -75,7 +75,7 @@ enum CodecBench {
     func perKey(_ body: @escaping () -> Void) -> () -> Double {
       let repetitions = max(1, 10_000 / count)
       return {
-        // What one has freed, the next would tidy up: each begins with a heap that is tidy.
+        // The heap is trimmed first; otherwise one subject would pay for what another has freed.
         malloc_trim(0)
         return Bench.time(repetitions) { _ in body() } / Double(count)
       }
@@ -85,7 +85,7 @@ enum CodecBench {
     report.add("\(title), \(count) keys", .nanoseconds, Bench.samples(subjects, rounds: 5))
   }
 
-  /// Keys and values as preferences have them.
+  /// Returns a dictionary whose keys and values are like those of real preferences.
   static func sample(_ count: Int) -> Value {
     var values: ValueDictionary = [:]
     for index in 0..<count { values[Key("NSWindow Frame Setting \(index)")] = item(index) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Two files of kept figures side by side, as `scripts/bench --against` makes them.
+/// Compares two files of figures, as `scripts/bench --against` makes them.
 enum Comparison {
   private struct Figure {
     var title: String
@@ -8,8 +8,8 @@ enum Comparison {
     var medians: [Double] = []
   }
 
-  /// Prints each figure that both files have: the median over the rounds, its range, the ratio,
-  /// and whether the ranges of the rounds lie apart.
+  /// Prints each figure that both files have: the median over the rounds, its range, the ratio, and
+  /// whether the ranges of the two files lie apart.
   static func run(_ before: String, _ after: String) -> Int32 {
     let (old, new) = (figures(before), figures(after))
     print("median of the rounds (lowest to highest); ratio: after by before\n")

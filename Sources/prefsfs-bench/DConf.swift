@@ -1,13 +1,15 @@
 import Glibc
 import SystemCalls
 
-/// dconf's client library, where the machine has it, reading a compiled database: a hit and a miss.
+/// dconf's client library, reading a compiled database. A peer for hits and misses, if the machine
+/// has it.
 struct DConf {
   private let client: OpaquePointer
   private let read: @convention(c) (OpaquePointer, UnsafePointer<CChar>) -> OpaquePointer?
   private let release: @convention(c) (OpaquePointer) -> Void
 
-  /// nil where there is no libdconf, or no `dconf` to make the database.
+  /// Compiles a database of the names; nil if the machine has no libdconf, or no `dconf` to compile
+  /// with.
   init?(_ directory: String, _ names: [String]) {
     let source = directory + "/dconf.d"
     let lines = names.map { "\(Self.path($0))='\($0)'\n" }.joined()
@@ -35,8 +37,10 @@ struct DConf {
     self.release = unsafeBitCast(release, to: type(of: self.release))
   }
 
+  /// The name as a part of a dconf path, which must not hold blanks.
   private static func path(_ name: String) -> String { name.replacing(" ", with: "-") }
 
+  /// Reads a key once.
   func read(_ name: String) {
     if let value = read(client, "/" + Self.path(name)) { release(value) }
   }

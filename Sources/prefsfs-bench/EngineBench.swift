@@ -5,10 +5,10 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The store in this process: what a change costs in small and large domains, and what a rewrite
-/// does to those who read meanwhile.
+/// Measures the store in this process: what a change costs in small and large domains, and how long
+/// a rewrite delays reads.
 enum EngineBench {
-  /// - Parameter directory: where lists and journal are made, empty.
+  /// - Parameter directory: an empty directory, for the lists and the journal.
   static func run(_ directory: String) -> Int32 {
     do {
       let store = try Store(layout(directory)) { print($0) }
@@ -44,7 +44,7 @@ enum EngineBench {
     try store.checkpoint(location)
   }
 
-  /// One set of one of 10 keys, so that only the size of the domain differs.
+  /// Sets one of the first 10 keys, so that only the size of the domain differs.
   private static func set(_ index: Int, _ location: Location, _ store: Store) throws {
     let value = Value.integer(WideInteger(Instant.now.nanoseconds))
     _ = try store.commit([Changeset.Item(location, .set(key(index % 10), value, .canonical))])
@@ -74,7 +74,8 @@ enum EngineBench {
     try manySets(store, directory, report)
   }
 
-  /// Beside one write(2) of the record's size to a file of the same directory.
+  /// Measures sets of 20,000 keys, beside a write(2) of a record's size to a file of the same
+  /// directory.
   private static func manySets(
     _ store: Store, _ directory: String, _ report: Report
   ) throws {
@@ -117,7 +118,8 @@ enum EngineBench {
 
   private final class Flag: Sendable { let value = Atomic<Bool>(false) }
 
-  /// Single reads, while a list of 100,000 keys is rewritten again and again, and while nothing is.
+  /// Measures single reads, while a list of 100,000 keys is rewritten again and again, and while
+  /// nothing is rewritten.
   private static func delays(_ store: Store, _ report: Report) throws {
     let (place, quiet) = (location(100_000), location(10))
     let isOver = Flag()
@@ -143,6 +145,7 @@ enum EngineBench {
       ], goal: "below 1 ms")
   }
 
+  /// Returns the time, in nanoseconds, that 99.99 % of the reads of two seconds stay below.
   private static func slowest(_ place: Location, _ store: Store) -> Double {
     var times: [Double] = []
     let end = Instant.now.advanced(milliseconds: 2000)
@@ -153,7 +156,7 @@ enum EngineBench {
     return times[Int(Double(times.count - 1) * 0.9999)]
   }
 
-  /// The first read of a key, which reads the list; and a rewrite.
+  /// Measures a rewrite, and the first read of a key, which reads the whole list.
   private static func loading(_ store: Store, _ directory: String, _ report: Report) throws {
     let place = location(100_000)
     let samples = Bench.samples(

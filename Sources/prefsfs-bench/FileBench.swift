@@ -1,8 +1,9 @@
 import Glibc
 import SystemCalls
 
-/// File operations on several directories; the first is the one that is measured, the others are
-/// its peers. Each holds `one` (a file `Key`), `many` (5,000 files) and `some` (1,000 files).
+/// Measures file operations in several directories. The first directory is the one that is
+/// measured, the others are its peers. Each holds `one` (a file `Key`), `many` (5,000 files) and
+/// `some` (1,000 files).
 enum FileBench {
   struct Place {
     var name: String
@@ -108,7 +109,8 @@ enum FileBench {
     return Bench.time(3) { _ in spawn(words) }
   }
 
-  /// After the kernel has dropped what it can of its caches.
+  /// Runs a command once, after the kernel has dropped what it can of its caches, which only root
+  /// can ask for.
   private static func cold(_ place: Place, _ words: [String]) -> Double {
     sync()
     if let caches = try? Descriptor(opening: "/proc/sys/vm/drop_caches", O_WRONLY) {

@@ -1,6 +1,7 @@
 import Glibc
 
-/// GNUstep's NSUserDefaults, where the machine has its library, through the Objective-C runtime.
+/// GNUstep's NSUserDefaults, called through the Objective-C runtime, if the machine has its
+/// library.
 struct GNUstep {
   private typealias Object = OpaquePointer
   private typealias Lookup = @convention(c) (Object, OpaquePointer) -> UnsafeRawPointer?
@@ -14,7 +15,7 @@ struct GNUstep {
   private let lookup: Lookup
   private let defaults: Object
 
-  /// nil where there is no libgnustep-base.
+  /// nil if the machine has no libgnustep-base 1.28.
   init?() {
     guard let library = dlopen("libgnustep-base.so.1.28", RTLD_NOW | RTLD_GLOBAL),
       let named = dlsym(library, "objc_getClass"),
@@ -49,6 +50,7 @@ struct GNUstep {
     _ = unsafeBitCast(end, to: Send.self)(pool, release)
   }
 
+  /// Sets each key to its own name.
   func set(_ names: [String]) {
     withPool {
       guard let set = selector("setObject:forKey:"), let method = lookup(defaults, set) else {
@@ -61,7 +63,7 @@ struct GNUstep {
     }
   }
 
-  /// Reads a key so often.
+  /// Reads a key `count` times.
   func read(_ name: String, _ count: Int) {
     withPool {
       guard let get = selector("objectForKey:"), let method = lookup(defaults, get),

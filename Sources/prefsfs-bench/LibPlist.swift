@@ -1,6 +1,7 @@
 import Glibc
 
-/// libplist, where the machine has it (libplist3, which plistutil brings): the peer of the codecs.
+/// libplist, the peer of the codecs, if the machine has it (the package libplist3, which plistutil
+/// brings).
 struct LibPlist {
   private typealias Parse =
     @convention(c) (UnsafePointer<UInt8>, UInt32, UnsafeMutablePointer<OpaquePointer?>) -> Int32
@@ -16,7 +17,7 @@ struct LibPlist {
   private let toXML: Write
   private let free: Free
 
-  /// nil where the library is not there.
+  /// nil if the machine does not have the library.
   static let shared = LibPlist()
 
   private init?() {
@@ -33,7 +34,7 @@ struct LibPlist {
     self.free = unsafeBitCast(free, to: Free.self)
   }
 
-  /// The library's value; never freed, a bench ends soon.
+  /// Parses a list. A result that is not given to `free` stays until the process ends.
   func parse(_ bytes: [UInt8], isBinary: Bool) -> OpaquePointer? {
     var node: OpaquePointer?
     _ = (isBinary ? fromBinary : fromXML)(bytes, UInt32(bytes.count), &node)

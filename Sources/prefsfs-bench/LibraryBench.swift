@@ -2,12 +2,13 @@ import Foundation
 import Preferences
 import SystemCalls
 
-/// The class UserDefaults of the library, in a process that is a client of prefsd, beside Foundation's.
+/// Measures the library's class UserDefaults, in a process that is a client of prefsd, beside
+/// Foundation's.
 enum LibraryBench {
   private static let reads = 100_000
   private static let sets = 1000
 
-  /// The environment names the store.
+  /// Runs the measurements, in the store that the environment names.
   static func run(_ report: Report) {
     guard let ours = Preferences.UserDefaults(suiteName: "com.example.library"),
       let theirs = Foundation.UserDefaults(suiteName: "foundation.library")

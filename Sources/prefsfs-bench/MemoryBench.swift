@@ -3,7 +3,8 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// The most memory that reading or writing a list takes, in times the memory of its value.
+/// Measures the most memory that reading or writing a list takes, as a multiple of the memory of
+/// its value.
 enum MemoryBench {
   static func run(_ sample: Value, _ report: Report) {
     for format in [Format.binary, .xml] {
@@ -17,11 +18,12 @@ enum MemoryBench {
     }
   }
 
-  /// Bytes that the result takes, and the most that were taken while it was made.
+  /// Returns the memory that the result takes, and the most that was taken while it was made, in
+  /// kilobytes.
   private static func measure<Result>(_ body: () -> Result) -> (size: Double, peak: Double) {
     malloc_trim(0)
     let before = status("VmRSS:")
-    // Forgets the highest mark so far (proc(5)).
+    // Resets the peak, VmHWM (proc(5)).
     try? Descriptor(opening: "/proc/self/clear_refs", O_WRONLY).write(Array("5".utf8))
     let result = body()
     let peak = status("VmHWM:") - before
@@ -30,7 +32,7 @@ enum MemoryBench {
     return withExtendedLifetime(result) { (max(size, 1), peak) }
   }
 
-  /// A line of /proc/self/status, in kilobytes.
+  /// Returns the number of a line of /proc/self/status, in kilobytes; 0 if there is none.
   private static func status(_ name: String) -> Double {
     guard let bytes = try? Files.contents("/proc/self/status", limit: 1 << 16) else { return 0 }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

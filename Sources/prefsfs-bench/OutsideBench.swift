@@ -2,14 +2,15 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// A list of 100 keys that somebody else replaces 1,000 times in a row: how long until a watcher of
-/// the mount has heard of the last change and reads it. The peer watches the list itself.
+/// Measures how long another program's changes take to reach watchers: it replaces a list of 100
+/// keys 1,000 times in a row, until a watcher of the mount has heard of the last change and has
+/// read it. The peer is a watcher of the list itself.
 enum OutsideBench {
   private static let changes = 1000
 
   /// - Parameters:
   ///   - lists: the directory of the mount's lists.
-  ///   - mount: the mount.
+  ///   - mount: the mount point.
   static func run(lists: String, mount: String) -> Int32 {
     do {
       try replace(lists, last: 0)

@@ -1,8 +1,8 @@
 import Glibc
 import SystemCalls
 
-/// Collects figures: prints each beside its peers, and keeps it as a line where
-/// PREFSFS_BENCH_FIGURES names a file.
+/// Prints each figure beside its peers', and appends it as a line to the file that
+/// PREFSFS_BENCH_FIGURES names, if that is set.
 final class Report {
   enum Unit: String {
     case nanoseconds = "ns"
@@ -11,7 +11,7 @@ final class Report {
     case times = "times"
   }
 
-  /// What was measured of one subject.
+  /// What was measured of one subject, one value for each round.
   struct Samples {
     var subject: String
     var values: [Double]
@@ -24,7 +24,7 @@ final class Report {
     kept = path.flatMap { try? Descriptor(opening: $0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o644) }
   }
 
-  /// The first samples are ours, the others those of the peers.
+  /// Adds a figure. The first samples are those of prefsfs, the others those of its peers.
   func add(_ title: String, _ unit: Unit, _ samples: [Samples], goal: String = "") {
     guard let own = samples.first else { return }
     let spread = Spread(own.values)
@@ -69,7 +69,7 @@ final class Report {
   }
 }
 
-/// The middle of some samples, and the quarters of them on both sides.
+/// The median of some samples, and their lower and upper quartiles.
 struct Spread {
   let low: Double
   let median: Double
@@ -83,6 +83,6 @@ struct Spread {
     (low, median, high) = (at(0.25), at(0.5), at(0.75))
   }
 
-  /// Median, low, high: as they are kept.
+  /// Median, lower and upper quartile, in the order of a figure's line.
   var all: [Double] { [median, low, high] }
 }

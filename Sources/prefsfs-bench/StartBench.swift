@@ -2,14 +2,14 @@ import Glibc
 import PreferenceProtocol
 import SystemCalls
 
-/// Whole commands, from start to exit: `defaults` beside cat(1) of a small file and the commands of other
-/// preference systems, as far as they are installed.
+/// Measures whole commands, from start to exit: `defaults`, beside cat(1) of a small file and the
+/// commands of other preference systems, as far as they are installed.
 enum StartBench {
   private static let repetitions = 50
 
   /// - Parameters:
-  ///   - defaults: our command.
-  ///   - file: a small file.
+  ///   - defaults: the path of prefsfs's `defaults`.
+  ///   - file: a small file for cat(1).
   static func run(_ defaults: String, file: String) -> Int32 {
     let write = [defaults, "write", "com.example.bench", "Key", "value"]
     let read = [defaults, "read", "com.example.bench", "Key"]
@@ -57,12 +57,12 @@ enum StartBench {
 
   private static func succeeds(_ command: [String]) -> Bool { status(command) == 0 }
 
-  /// Whether there is such a program; it may find nothing.
+  /// Whether there is such a program. Its status does not matter: it may find no such key.
   private static func runs(_ command: [String]) -> Bool {
     status(command).map { $0 < 126 } ?? false
   }
 
-  /// Ends the process that owns the store, and waits for its end.
+  /// Ends the process that owns the store, and waits until it is gone.
   private static func endOwner() {
     let lock = Surroundings().stateDirectory + "/lock"
     guard let bytes = (try? Files.contents(lock, limit: 64)) ?? nil,
