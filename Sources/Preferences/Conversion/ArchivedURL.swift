@@ -1,11 +1,12 @@
 import Foundation
 internal import PropertyList
 
-/// URLs as Apple's UserDefaults keeps them: a file's as its path, the home directory as `~`; any other as the
-/// keyed archive of an NSURL. The archive is read and written here, because Foundation's unarchiver
-/// ends the program where data is no archive.
+/// Converts URLs to and from the values that Apple's UserDefaults keeps for them: for a file its
+/// path, with `~` for the home directory; for any other URL the keyed archive of an NSURL. The
+/// archive is read and written here, because Foundation's unarchiver ends the program if the data
+/// is not an archive.
 enum ArchivedURL {
-  /// The value that stands for a URL.
+  /// Returns the value that stands for a URL.
   static func value(_ url: URL) -> Value {
     if url.isFileURL { return .string(abbreviated(url.path)) }
     let archive: Value = [
@@ -15,14 +16,15 @@ enum ArchivedURL {
     return .data(Document.binary(archive))
   }
 
-  /// The path with `~` for the home directory.
+  /// Returns the path with `~` for the home directory.
   private static func abbreviated(_ path: String) -> String {
     let home = NSHomeDirectory()
     if path == home { return "~" }
     return path.hasPrefix(home + "/") ? "~" + path.dropFirst(home.count) : path
   }
 
-  /// The table of an archive: nil, the URL, its text, its class, its base and so on.
+  /// Returns the object table of an archive: null, the URL, its text, its class. The URL is
+  /// absolute, so it has no base.
   private static func objects(of url: URL) -> [Value] {
     let url = url.absoluteURL
     return [
@@ -31,7 +33,7 @@ enum ArchivedURL {
     ]
   }
 
-  /// The URL of an archive; nil for other bytes.
+  /// Returns the URL of an archive; nil for other bytes.
   static func url(_ data: [UInt8]) -> URL? {
     guard case .dictionary(let archive) = (try? Document.read(data))?.value,
       archive["$archiver"] == "NSKeyedArchiver", case .array(let objects) = archive["$objects"],
@@ -40,7 +42,7 @@ enum ArchivedURL {
     return (top["root"] ?? top.values.first).flatMap { url($0, objects, depth: 0) }
   }
 
-  /// URLs that are the base of each other, at most.
+  /// The most URLs of an archive that are followed from base to base.
   private static let deepest = 16
 
   private static func url(_ reference: Value, _ objects: [Value], depth: Int) -> URL? {

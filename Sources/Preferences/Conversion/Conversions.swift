@@ -1,13 +1,14 @@
 import Foundation
 internal import PropertyList
 
-/// What each getter of `UserDefaults` makes of a stored value: the implicit conversions.
+/// The implicit conversions: what each getter of `UserDefaults` makes of a stored value.
 ///
-/// The source is Apple's: NSUserDefaults.h and the articles of the getters; of a boolean as a double what
-/// macOS does (swift-corelibs-foundation, pull requests 4782 and 4783), which the header denies. A real keeps
-/// the precision that it was set with: `string` of `Float(12.34)` is 12.34. Where they are silent a
-/// conversion loses nothing (a number that does not fit is the nearest that does). In brackets:
-/// Foundation's UserDefaults on Linux (swift-corelibs-foundation 6.3), where it is another.
+/// The rules are Apple's: NSUserDefaults.h and the articles of the getters. A boolean as a double
+/// follows what macOS does (swift-corelibs-foundation, pull requests 4782 and 4783), which the
+/// header denies. A real keeps the precision that it was set with: `string` of `Float(12.34)` is
+/// 12.34. Where Apple's documents are silent, a conversion loses nothing (a number that does not
+/// fit becomes the nearest that does). Brackets hold what Foundation's UserDefaults on Linux
+/// (swift-corelibs-foundation 6.3) does, where that differs.
 ///
 /// | getter | string | integer | real | boolean | date | data | array | dictionary |
 /// |---|---|---|---|---|---|---|---|---|
@@ -33,7 +34,7 @@ enum Conversions {
     }
   }
 
-  /// As NSNumber's stringValue.
+  /// Returns the text of a real as NSNumber's stringValue gives it: without a fraction of 0.
   private static func text(of number: some BinaryFloatingPoint & CustomStringConvertible) -> String
   {
     let text = number.description
@@ -51,6 +52,7 @@ enum Conversions {
     }
   }
 
+  /// Returns the number rounded towards 0, or the nearest Int if it does not fit; 0 for NaN.
   private static func nearest(_ number: Double) -> Int {
     if number.isNaN { return 0 }
     return Int(exactly: number.rounded(.towardZero)) ?? (number < 0 ? .min : .max)

@@ -1,8 +1,10 @@
-/// The decimal number that a text begins with, as NSString's integerValue and doubleValue read it: blanks, a sign,
-/// digits, and for a double a fraction and an exponent. Foundation's own ends the program on Linux where the text
-/// begins with a character beyond U+FFFF, and rounds 0.3 wrongly.
+/// The decimal number at the beginning of a text, as NSString's integerValue and doubleValue read
+/// it: blanks, a sign, digits, and for a double a fraction and an exponent. Foundation's own code
+/// on Linux is not used: it ends the program if the text begins with a character beyond U+FFFF, and
+/// rounds 0.3 wrongly.
 struct NumberPrefix {
   private var rest: Substring.UTF8View
+  /// The characters of the number that have been read.
   private var text = ""
 
   init(_ string: String) {
@@ -11,14 +13,14 @@ struct NumberPrefix {
     takeDigits()
   }
 
-  /// The whole number; the nearest that fits where it is too large, 0 where there is none.
+  /// The integer; the nearest that fits if it is too large, 0 if there is none.
   var integer: Int {
     if let number = Int(text) { return number }
     guard text.utf8.contains(where: isDigit) else { return 0 }
     return text.hasPrefix("-") ? .min : .max
   }
 
-  /// The number, correctly rounded; 0 where there is none.
+  /// The number, correctly rounded; 0 if there is none.
   var double: Double {
     var prefix = self
     if prefix.rest.first == UInt8(ascii: ".") {
@@ -29,6 +31,7 @@ struct NumberPrefix {
     return prefix.withExponent ?? Double(prefix.text) ?? 0
   }
 
+  /// The number with its exponent; nil if no complete exponent follows.
   private var withExponent: Double? {
     var prefix = self
     guard let sign = prefix.rest.first, sign | 0x20 == UInt8(ascii: "e") else { return nil }
@@ -40,6 +43,7 @@ struct NumberPrefix {
     return Double(prefix.text)
   }
 
+  /// Moves one byte from the rest to the number's text.
   private mutating func take() {
     if let byte = rest.popFirst() { text.unicodeScalars.append(Unicode.Scalar(byte)) }
   }

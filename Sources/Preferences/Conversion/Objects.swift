@@ -1,9 +1,9 @@
 import Foundation
 internal import PropertyList
 
-/// Values as Foundation's types, which the untyped API speaks, and back.
+/// Converts values to the types of Swift and Foundation that the untyped API uses, and back.
 enum Objects {
-  /// A value as the untyped getters give it.
+  /// Returns a value as the untyped getters give it.
   static func object(_ value: Value) -> Any {
     switch value {
     case .string(let text): text
@@ -15,21 +15,21 @@ enum Objects {
     case .boolean(let flag): flag
     case .date(let time): Date(timeIntervalSinceReferenceDate: time.seconds)
     case .data(let data): Data(data)
-    // As XML lists have it.
+    // XML lists write a UID in this form.
     case .uid(let number): ["CF$UID": Int(clamping: number)] as [String: Any]
     case .array(let elements): elements.map(object)
     case .dictionary(let pairs): dictionary(pairs)
     }
   }
 
-  /// A dictionary as the untyped getters give it.
+  /// Returns a dictionary as the untyped getters give it.
   static func dictionary(_ pairs: ValueDictionary) -> [String: Any] {
     Dictionary(pairs.map { ($0.key.string, object($0.value)) }) { $1 }
   }
 
-  /// The value of an object; nil where it is no property list.
+  /// Returns the value of an object; nil if the object is not a property list.
   static func value(_ object: Any) -> Value? {
-    // Casts bridge: an NSNumber 1 would be a Bool.
+    // Foundation's classes come first: casts bridge, so that an NSNumber 1 would pass as a Bool.
     if type(of: object) is AnyClass { return referenced(object) }
     return switch object {
     case let text as String: .string(text)
@@ -46,7 +46,8 @@ enum Objects {
     }
   }
 
-  /// A dictionary's values without those that are no property lists, and the names of these.
+  /// Returns a dictionary's values without those that are not property lists, and the names of
+  /// these.
   static func valuesAndOthers(_ pairs: [String: Any]) -> (ValueDictionary, others: [String]) {
     var (result, others): (ValueDictionary, [String]) = ([:], [])
     for (key, object) in pairs {
@@ -55,7 +56,7 @@ enum Objects {
     return (result, others.sorted())
   }
 
-  /// A dictionary's values; nil where one is no property list.
+  /// Returns a dictionary's values; nil if one of them is not a property list.
   static func values(_ pairs: [String: Any]) -> ValueDictionary? {
     var result: ValueDictionary = [:]
     for (key, object) in pairs {
@@ -75,7 +76,7 @@ enum Objects {
     return UInt64(exactly: number).map { .integer(WideInteger($0)) }
   }
 
-  /// Foundation's classes.
+  /// Returns the value of an object of one of Foundation's classes.
   private static func referenced(_ object: Any) -> Value? {
     switch object {
     case let text as NSString: .string(text as String)
@@ -92,7 +93,7 @@ enum Objects {
 
   private static func number(_ number: NSNumber) -> Value {
     switch String(cString: number.objCType) {
-    // A boolean is one of two objects; no other number is one of them.
+    // The booleans are two fixed objects, and no other number is one of them.
     case "c" where number === (number.boolValue as NSNumber): .boolean(number.boolValue)
     case "f": .single(number.floatValue)
     case "d": .real(number.doubleValue)

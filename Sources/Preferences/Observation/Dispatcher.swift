@@ -4,17 +4,20 @@ internal import PropertyList
 internal import Synchronization
 internal import SystemCalls
 
-/// Tells observations what has become of their keys, one after the other, on a thread of its own that
-/// begins with the first observation.
+/// Tells observations how the effective values of their keys change, one observation after the
+/// other, on a thread of its own, which starts with the first observation.
 ///
-/// Promises: an observation hears of each change of its key's effective value from the moment when `add`
-/// returns, with the value before, in order, and of nothing else. What is undone before it is looked at is not
-/// told. A change is told as this process's own only where nobody else's can be in it.
+/// Promises: from the moment when `add` returns, an observation is told of the changes of its key's
+/// effective value in order, each with the value before, and of nothing else. Changes that follow
+/// each other before the thread looks are told as one, and one that is undone before then is not
+/// told. A change is told as this process's own only if no other process's change can be a part of
+/// it.
 ///
-/// Threads: any may add, remove and put; bodies run on the dispatcher's, which ends with it. Locks: `starting`,
-/// under which the engine takes an observer; the monitor, under which nothing is called or released.
+/// Threads: any may call `add`, `remove`, `expect` and `put`; bodies run on the dispatcher's
+/// thread, which ends with the dispatcher. Locks: `starting`, under which the engine is given an
+/// observer; the monitor, under which nothing is called and nothing that a body holds is released.
 final class Dispatcher: Sendable {
-  /// What has become of an effective value.
+  /// A change of a key's effective value.
   struct Change: Sendable {
     var old: Value?
     var new: Value?
@@ -24,28 +27,30 @@ final class Dispatcher: Sendable {
   /// Something that may have changed effective values.
   struct Event: Sendable {
     var domain: DomainName
-    /// nil: any key.
+    /// The key that may have changed; nil: any key.
     var key: Key?
     var maker: Maker
-    /// What it set the key to; nil: it removed it.
+    /// The value that the key was set to; nil: it was removed, or the value is not known.
     var value: Value?
   }
 
-  /// Who made a change.
+  /// Which process made a change.
   enum Maker: Sendable {
     case own
     case other
-    /// Perhaps nobody: it is only to be looked at.
+    /// Perhaps none: the value only needs to be read again.
     case unknown
   }
 
   fileprivate struct Observation: Sendable {
     var key: Key
     var reader: DomainReader
+    /// The value last told, or the first that was read.
     var last: Value?
-    /// Its first value is being read.
+    /// Whether `add` is still reading its first value.
     var isNew = true
-    /// What this process has made of the key since somebody else did, oldest first.
+    /// The changes of the key by this process that came after the last one by another process,
+    /// oldest first.
     var own: [Event] = []
     var body: @Sendable (Change) -> Void
   }
@@ -57,7 +62,8 @@ final class Dispatcher: Sendable {
     var isStopping = false
   }
 
-  /// Own changes of a key that nobody has looked at yet; what is before them may be told as another's.
+  /// The most own changes that an observation remembers until it is told of them. Beyond that the
+  /// older half is forgotten, and may be told as another process's.
   fileprivate static let mostRemembered = 4096
 
   fileprivate let state = Monitor(State())
@@ -69,8 +75,8 @@ final class Dispatcher: Sendable {
 
   deinit { state.change { $0.isStopping = true } }
 
-  /// Begins to observe a key.
-  /// - Returns: the observation's number.
+  /// Begins to observe a key. Reads its value, and waits for the owner as a read does.
+  /// - Returns: the observation's number, for `remove`.
   func add(
     _ key: Key, in domain: DomainName, _ body: @escaping @Sendable (Change) -> Void
   ) -> UInt64 {
@@ -81,7 +87,8 @@ final class Dispatcher: Sendable {
       state.observations[state.lastNumber] = observation
       return state.lastNumber
     }
-    // What nobody has read is not announced; where it cannot be read now, it is news when it can.
+    // The store reports changed keys only of lists that have been read, so the value is read here.
+    // If it cannot be read now, it is told as a change when it can.
     let value = (try? observation.reader.value(key)) ?? nil
     state.change { state in
       state.observations[number]?.last = value
@@ -91,21 +98,23 @@ final class Dispatcher: Sendable {
     return number
   }
 
-  /// Ends an observation: its body is called at most for what it is being told of at the moment.
+  /// Ends an observation. Its body is called at most once more, for a change that is being told at
+  /// the moment.
   func remove(_ number: UInt64) {
     let gone = state.withLock { $0.observations.removeValue(forKey: number) }
-    // What the body holds goes here, without the lock.
+    // What the body holds is released here, outside the lock.
     _ = gone
   }
 
-  /// This process is about to make these changes: whoever sees one knows whose it is.
+  /// Records the changes that this process is about to make, so that they are recognised as its own
+  /// when they are seen.
   func expect(_ events: [Event]) {
     state.withLock { state in
       for event in events { state.note(event) }
     }
   }
 
-  /// Has those who observe such keys look at them.
+  /// Reports events: the thread reads the values of the observed keys among them again.
   func put(_ events: [Event]) {
     state.change { state in
       for event in events where event.maker == .other { state.note(event) }
@@ -128,19 +137,19 @@ final class Dispatcher: Sendable {
       }
       do {
         let (state, engine) = (state, engine)
-        // Nobody joins it: a body may let the dispatcher go.
+        // The thread is not joined, because a body may release the dispatcher, on that very thread.
         try WorkerThread(name: "prefs-observer") {
           while let events = Self.next(state) { Self.tell(events, state, engine) }
         }.detach()
       } catch {
-        Session.note("nothing can be observed: \(error)")
+        Session.note("observers in this process are not told of changes: \(error)")
       }
     }
   }
 }
 
 extension Dispatcher.State {
-  /// Who has changed the key last.
+  /// Records, for the observations of the event's key, which process changed it last.
   fileprivate mutating func note(_ event: Dispatcher.Event) {
     for (number, observation) in observations
     where observation.key == event.key && observation.reader.domain == event.domain {
@@ -159,7 +168,8 @@ extension Dispatcher.State {
 // MARK: - The thread
 
 extension Dispatcher {
-  /// Everything that has happened; nil: the end.
+  /// Waits for events.
+  /// - Returns: all that have come; nil: the dispatcher has ended.
   private static func next(_ state: Monitor<State>) -> [Event]? {
     let events = state.wait { state -> [Event]? in
       if state.isStopping { return [] }
@@ -169,6 +179,8 @@ extension Dispatcher {
     return events?.isEmpty == false ? events : nil
   }
 
+  /// Reads the values that the events may have changed, and tells the observations of those that
+  /// differ.
   private static func tell(
     _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine
   ) {
@@ -186,7 +198,7 @@ extension Dispatcher {
       } catch  where [.system(.timedOut), .ownerGone].contains(error.reason) {
         isLate = true
       } catch {
-        // The list has changed nothing yet; when it can be read there is an event.
+        // The list is unreadable, which changes no value. An event follows when it can be read.
       }
     }
     guard isLate else { return }
@@ -194,17 +206,20 @@ extension Dispatcher {
     Instant.sleep(milliseconds: retryPause)
   }
 
-  /// Milliseconds until what could not be read is read again.
+  /// Milliseconds before a value is read again that the owner did not give in time.
   private static let retryPause: UInt32 = 100
 
-  /// - Returns: the change, where there is one.
+  /// Records the value that was read for an observation.
+  /// - Returns: the change to tell; nil if the value is the one last told, or the observation has
+  ///   ended.
   private static func note(
     _ new: Value?, _ number: UInt64, _ events: [Event], _ state: Monitor<State>
   ) -> Change? {
     state.withLock { state in
       guard let known = state.observations[number], known.last != new else { return nil }
       state.observations[number]?.last = new
-      // Values that were undone before they were looked at stay in the list until a later one is seen.
+      // Own changes that were undone before the thread looked stay in `own` until a later one is
+      // seen.
       let index = known.own.lastIndex { $0.explains(new) }
       if let index { state.observations[number]?.own.removeFirst(index) }
       let isVolatile = known.own.isEmpty && events.contains { $0.maker == .own && $0.explains(new) }
@@ -215,7 +230,8 @@ extension Dispatcher {
 }
 
 extension Dispatcher.Event {
-  /// An item of a notice. Volatile places are this process's own.
+  /// Makes the event of an item of a notice. Volatile places belong to this process, so their
+  /// changes are its own.
   init(_ item: Changeset.Item, _ maker: Dispatcher.Maker) {
     let isVolatile = [.arguments, .registered].contains(item.location.place)
     self.init(
@@ -223,6 +239,7 @@ extension Dispatcher.Event {
     if case .set(_, let value, _) = item.edit { self.value = value }
   }
 
+  /// Whether the event may change the effective value of the key for this reader.
   fileprivate func concerns(
     _ key: Key, _ reader: DomainReader, _ suites: [DomainName]
   ) -> Bool {
@@ -230,6 +247,7 @@ extension Dispatcher.Event {
     return domain == reader.domain || domain == .global || suites.contains(domain)
   }
 
-  /// Whether the value may be what this made; a removal shows what other places have.
+  /// Whether the new value may be the result of this event. After a removal it may be any value,
+  /// because another place may hold the key.
   fileprivate func explains(_ new: Value?) -> Bool { value == nil || value == new }
 }

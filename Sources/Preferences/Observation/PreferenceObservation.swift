@@ -1,18 +1,18 @@
 internal import PropertyList
 
-/// What has become of a key's effective value.
+/// A change of a key's effective value.
 public struct PreferenceChange<Value: Sendable>: Sendable {
-  /// What it was; for a key with a default never nil.
+  /// The value before; never nil for a key with a default.
   public let old: Value
-  /// What it is.
+  /// The new value.
   public let new: Value
-  /// Whether this process made the change, so that nobody answers an echo of his own.
+  /// Whether this process made the change, so that a program can ignore its own changes.
   public let isOwn: Bool
 }
 
 extension PreferenceChange: Equatable where Value: Equatable {}
 
-/// An observation; it ends when this is cancelled or goes.
+/// An observation of a key. It ends when it is cancelled or released.
 public final class PreferenceObservation: Sendable {
   private let dispatcher: Dispatcher
   private let number: UInt64
@@ -23,19 +23,23 @@ public final class PreferenceObservation: Sendable {
 
   deinit { cancel() }
 
-  /// Ends it: the body is called at most for what it is being told of at the moment.
+  /// Ends the observation. Its body is called at most once more, for a change that is being told at
+  /// the moment.
   public func cancel() { dispatcher.remove(number) }
 }
 
 extension UserDefaults {
-  /// Calls the body when a key's effective value is another than it was last told, from now on, whoever
-  /// changed it: this process, another one, a mount, an editor that changed the list.
+  /// Calls the body whenever the effective value of a key differs from the value last reported,
+  /// whether this process changed it, another one, a mount, or an editor that changed the list. It
+  /// is the counterpart of key-value observing.
   ///
-  /// Changes that follow each other quickly are told as one, from the first old value to the last new one; what is
-  /// undone at once is not told. All bodies run on one thread of the library's: one that blocks holds up the
-  /// others. What a body reads is at least as new as what it was told of. Keep the result: the observation ends
-  /// with it. The call reads the value, and waits for the owner as a read does. The counterpart of key-value
-  /// observing.
+  /// Changes that follow each other quickly are reported as one, from the first old value to the
+  /// last new one; a change that is undone at once is not reported. All bodies run on one thread of
+  /// the library, so a body that blocks holds up the others. What a body reads is at least as new
+  /// as the change that it is told of. The call itself reads the value, and waits for the owner of
+  /// the store as a read does.
+  ///
+  /// - Returns: the observation, which ends when it is released: keep it.
   public func observe<Value>(
     _ key: PreferenceKey<Value>,
     _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
@@ -47,8 +51,8 @@ extension UserDefaults {
     }
   }
 
-  /// As ``observe(_:_:)-(PreferenceKey<Value>,_)``, for a key without a type: objects as
-  /// ``object(forKey:)`` gives them, nil where there is none.
+  /// Calls the body as ``observe(_:_:)-(PreferenceKey<Value>,_)`` does, for a key without a type:
+  /// with objects as ``object(forKey:)`` gives them, and nil where there is no value.
   public func observe(
     _ defaultName: String,
     _ body: @escaping @Sendable (_ old: Any?, _ new: Any?, _ isOwn: Bool) -> Void
@@ -65,15 +69,15 @@ extension UserDefaults {
     return PreferenceObservation(dispatcher, dispatcher.add(Key(name), in: domain, body))
   }
 
-  /// The changes of a key's effective value from the moment of the call, as a sequence that does not end. What
-  /// is not taken yet is kept, without a limit.
+  /// Returns the changes of a key's effective value from the moment of the call, as a sequence that
+  /// does not end. Changes that have not been consumed yet are kept in memory, without a limit.
   public func changes<Value>(of key: PreferenceKey<Value>) -> PreferenceChanges<Value> {
     PreferenceChanges(self, key)
   }
 }
 
-/// The changes of a preference: `for await change in ...`. Each of several loops over one sequence gets some of
-/// them; ask for a sequence each.
+/// The changes of a preference, for `for await change in ...`. If several loops use one sequence,
+/// each gets only some of the changes, so make a sequence for each loop.
 public struct PreferenceChanges<Value: PreferenceValue>: AsyncSequence, Sendable {
   private let stream: AsyncStream<PreferenceChange<Value>>
 
@@ -84,7 +88,7 @@ public struct PreferenceChanges<Value: PreferenceValue>: AsyncSequence, Sendable
     }
   }
 
-  /// The changes, one after the other.
+  /// Returns an iterator over the changes, in order.
   public func makeAsyncIterator() -> AsyncStream<PreferenceChange<Value>>.Iterator {
     stream.makeAsyncIterator()
   }

@@ -7,12 +7,13 @@ internal import PropertyList
 internal import Synchronization
 internal import SystemCalls
 
-/// What all `UserDefaults` of a process share: the connection to the store, registered defaults, arguments,
-/// observers.
+/// What all `UserDefaults` of a process share: the connection to the store, registered defaults,
+/// arguments, observers.
 ///
-/// Promises: it connects when it is made; where there is no owner it starts one, where the owner is stopped
-/// it goes on without him, and finds him later. Where neither can be had (there is no `prefsd`) values are
-/// those that are registered, changes are refused, and the log says so.
+/// Promises: the shared session connects to the owner of the store when it is made, and starts one
+/// if there is none. If the owner is stopped it goes on without it, and connects later. If no owner
+/// can be had at all (there is no `prefsd`), only arguments and registered defaults can be read,
+/// changes are refused, and the log says so.
 ///
 /// Threads: any. Locks: `volatile`, for one look; the dispatcher's.
 final class Session: Sendable {
@@ -23,18 +24,20 @@ final class Session: Sendable {
   let volatile = Mutex<[String: ValueDictionary]>([:])
   private static let log = Log("preferences")
 
-  /// The process's own.
+  /// The session of the process; its first use connects.
   static let shared = Session(places: connected(), arguments: ArgumentDomain.parse(arguments))
 
-  /// What the argument domain is made of.
+  /// The words of the command line, from which the argument domain is made.
   static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }
 
-  /// A session over any places.
+  /// Creates a session over any places.
   init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
     engine = SearchEngine(places: places, arguments: arguments, refusesShadowed: false)
     dispatcher = Dispatcher(engine, author)
   }
 
+  /// Returns the places of the owner of the store; if it cannot be had, places that hold nothing
+  /// and refuse every change.
   private static func connected() -> any PersistentPlaces {
     do throws(EngineError) {
       return try Member(clientOf: Surroundings(), isLasting: true) { log($0) }
@@ -44,20 +47,22 @@ final class Session: Sendable {
     }
   }
 
-  /// The domain of the program, as Foundation names it: the bundle's identifier, else the program's name.
+  /// The domain of the program, named as Foundation names it: by the bundle's identifier, else by
+  /// the program's name.
   static let ownDomain = DomainName(
     Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
 
-  /// Says what was refused.
+  /// Logs why something was refused.
   static func note(_ error: EngineError) {
-    // There is nothing to remove: nothing is what was asked for.
+    // Removing a key that is not there is no failure: the result is what was asked for.
     if error.reason != .noSuchKey { log("\(error)") }
   }
 
-  /// Says what was refused.
+  /// Logs a sentence for people.
   static func note(_ sentence: String) { log(sentence) }
 
-  /// Sets keys, or removes them (nil), and tells observers in this process.
+  /// Sets keys, or removes those with nil, as one transaction, and has observers in this process
+  /// look at them. Does not wait for the answer; a refusal is logged.
   func post(_ values: [Key: Value?], in domain: DomainName) {
     let intents = values.map { key, value -> Intent in
       value.map { .set(key, domain, $0, .unknown) } ?? .remove(key, domain)
@@ -74,7 +79,7 @@ final class Session: Sendable {
     dispatcher.put(events)
   }
 
-  /// Changes the suites of a domain, and has observers look again.
+  /// Changes the suites of a domain, and has the observers look at all keys again.
   func changeSuites(
     of domain: DomainName, _ change: @Sendable (inout [DomainName]) -> Void
   ) {

@@ -1,12 +1,13 @@
 import Foundation
 public import PropertyList
 
-// Codable types and enumerations as property lists. Foundation's coders do the work; a list's top is an
-// array there, because it must not be a scalar.
+// Codable types and enumerations as property lists. Foundation's coders convert them; each value is
+// wrapped in an array for that, because the top of a list must not be a scalar.
 
-/// Why a value is no preference.
+/// Why a value cannot be kept as a preference.
 public enum PreferenceError: Error, Equatable, Sendable {
-  /// nil inside of an array or a dictionary: a property list has nothing that stands for it.
+  /// The value is nil, or has nil inside an array or a dictionary: a property list has nothing that
+  /// stands for nil.
   case noValue
 }
 

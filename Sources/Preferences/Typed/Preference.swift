@@ -1,39 +1,41 @@
-/// A variable that is a preference:
+/// A property wrapper for a variable that is a preference:
 ///
 /// ```swift
 /// @Preference("TabWidth") var tabWidth = 4
 /// ```
 ///
-/// Reading and setting are those of ``UserDefaults``: a read of what has not changed makes no system call, and
-/// setting does not wait. `$tabWidth` has the key and its changes.
+/// Reading and setting it work as with ``UserDefaults``: a read of a value that has not changed
+/// makes no system call, and setting does not wait. `$tabWidth` gives access to the key and its
+/// changes.
 @propertyWrapper
 public struct Preference<Value: PreferenceValue>: Sendable {
   /// The key.
   public let key: PreferenceKey<Value>
-  /// Whose key it is.
+  /// The preferences that the key is read from and set in.
   public let defaults: UserDefaults
 
-  /// A preference of this name.
+  /// Creates a preference with this name; the initial value is its default.
   public init(
     wrappedValue: Value, _ name: String, in defaults: UserDefaults = .standard
   ) {
     self.init(PreferenceKey(name, default: wrappedValue), in: defaults)
   }
 
-  /// The preference of a key.
+  /// Creates a preference for a key.
   public init(_ key: PreferenceKey<Value>, in defaults: UserDefaults = .standard) {
     (self.key, self.defaults) = (key, defaults)
   }
 
-  /// The value.
+  /// The value of the preference.
   public var wrappedValue: Value {
     get { defaults[key] }
     nonmutating set { defaults[key] = newValue }
   }
 
-  /// The preference itself.
+  /// The preference itself, for its key and its changes.
   public var projectedValue: Self { self }
 
-  /// The changes of the value from now on, made by whomever.
+  /// The changes of the value from the moment when this property is read, whichever process makes
+  /// them.
   public var changes: PreferenceChanges<Value> { defaults.changes(of: key) }
 }

@@ -1,7 +1,7 @@
 internal import PreferenceModel
 internal import PropertyList
 
-/// A key with its type and its default, said once:
+/// A key with its type and its default, declared once:
 ///
 /// ```swift
 /// extension PreferenceKey<Int> {
@@ -11,28 +11,28 @@ internal import PropertyList
 /// UserDefaults.standard[.tabWidth] += 4
 /// ```
 ///
-/// A value of another type counts as none. Without a default the type is optional, and setting nil removes
-/// the key.
+/// A stored value of another type is ignored: the default is read. Without a default the type is
+/// optional, and setting nil removes the key.
 public struct PreferenceKey<Value: PreferenceValue>: Sendable {
-  /// The key.
+  /// The key's name.
   public let name: String
-  /// What is read where no place of the search list has a value of the type.
+  /// The value that is read if the search list gives no value of the type.
   public let defaultValue: Value
 
-  /// A key, and what it is where nobody has set it.
+  /// Creates a key with a default.
   public init(_ name: String, default defaultValue: Value) {
     (self.name, self.defaultValue) = (name, defaultValue)
   }
 
-  /// A key that need not be there.
+  /// Creates a key without a default: its value is nil if there is none.
   public init<Wrapped>(_ name: String) where Value == Wrapped? {
     self.init(name, default: nil)
   }
 }
 
 extension UserDefaults {
-  /// The value of a key; setting it does not wait. A value that cannot be encoded is refused and logged
-  /// (``set(_:for:)`` throws then).
+  /// The value of a key. Setting it does not wait. A value that cannot be encoded is refused and
+  /// logged; ``set(_:for:)`` throws instead.
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
     get { key.typed(value(key.name)) }
     set {
@@ -44,7 +44,7 @@ extension UserDefaults {
     }
   }
 
-  /// Sets a key; does not wait. Throws what the value's encoding throws.
+  /// Sets a key, without waiting. Throws what the value's encoding throws.
   public func set<Value>(_ value: Value, for key: PreferenceKey<Value>) throws {
     if let optional = value as? any Absentable, optional.isAbsent {
       return removeObject(forKey: key.name)
@@ -52,18 +52,18 @@ extension UserDefaults {
     set(try value.propertyList(), key.name)
   }
 
-  /// Removes a key: its default is read, or what another place has.
+  /// Removes a key from the user's list. Another place's value is read then, or else the default.
   public func remove<Value>(_ key: PreferenceKey<Value>) { removeObject(forKey: key.name) }
 }
 
 extension PreferenceKey {
-  /// What is read where that is found.
+  /// Returns `found` as `Value`; the default if it is nil or of another type.
   func typed(_ found: PropertyList.Value?) -> Value {
     found.flatMap { Value.value(from: $0) } ?? defaultValue
   }
 }
 
-/// What may be nothing.
+/// A type with a value that stands for a missing key: Optional.
 private protocol Absentable {
   var isAbsent: Bool { get }
 }

@@ -1,29 +1,33 @@
 import Foundation
 public import PropertyList
 
-/// A type whose values are kept as preferences: the standard library's and Foundation's, enumerations by their
-/// raw values, and your own Codable types, which are kept as dictionaries and arrays that everybody can read,
-/// not as archives. For yours it is enough to say so:
+/// A type whose values can be kept as preferences: types of the standard library and of Foundation,
+/// enumerations by their raw values, and your own Codable types. These are kept as dictionaries and
+/// arrays that every program can read, not as archives. Your own types need only declare the
+/// conformance:
 ///
 /// ```swift
 /// struct Frame: Codable, PreferenceValue { var width = 800, height = 600 }
 /// enum Theme: String, PreferenceValue { case light, dark }
 /// ```
 ///
-/// Reading is strict: what is no value of the type is not taken for one (a key then has its default). Text is
-/// taken at its word, all of it, because arguments of a command line are text.
+/// Reading is strict: a stored value that is not one of the type is ignored, and the key has its
+/// default. A stored string is read as a number, boolean or date if all of it is the text of one,
+/// because arguments of a command line are strings.
 ///
-/// A type that is not Codable says itself what stands for it, and imports `PropertyList` for that.
+/// A type that is not Codable implements the two requirements itself, and imports `PropertyList`
+/// for that.
 public protocol PreferenceValue: Sendable {
-  /// The value that a property list stands for; nil: it stands for none of this type.
+  /// Returns the value that a property list stands for; nil if it stands for none of this type.
   static func value(from propertyList: PropertyList.Value) -> Self?
 
-  /// The property list that stands for the value. Throws what its encoding throws.
+  /// Returns the property list that stands for the value. Throws what its encoding throws.
   func propertyList() throws -> PropertyList.Value
 }
 
 extension PreferenceValue {
-  /// The value of a text, by the rules of the key's file: `8`, `true`, `2026-11-21T07:20:00Z`.
+  /// Returns the value of a text, by the rules of the key's file: `8`, `true`,
+  /// `2026-11-21T07:20:00Z`. nil if the text is not a value of that kind.
   fileprivate static func value(ofText text: String, _ kind: Kind) -> PropertyList.Value? {
     Recogniser.value(of: Array(text.utf8), kind: kind)
   }
@@ -125,7 +129,8 @@ extension Data: PreferenceValue {
 }
 
 extension URL: PreferenceValue {
-  /// As `UserDefaults` keeps URLs: a path is a file's.
+  /// Returns the URL of a string, which is a file's path, or of an archived URL, as `UserDefaults`
+  /// keeps them.
   public static func value(from propertyList: PropertyList.Value) -> URL? {
     Conversions.url(propertyList)
   }
@@ -163,13 +168,13 @@ extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValu
   }
 }
 
-/// A preference that need not be there: setting nil removes the key.
+/// A preference that may be missing: its value is nil then, and setting nil removes the key.
 extension Optional: PreferenceValue where Wrapped: PreferenceValue {
   public static func value(from propertyList: PropertyList.Value) -> Wrapped?? {
     Wrapped.value(from: propertyList).map { .some($0) }
   }
 
-  /// Throws where there is no value: nothing stands for nil in a property list.
+  /// Throws `PreferenceError.noValue` for nil, because nothing stands for nil in a property list.
   public func propertyList() throws -> PropertyList.Value {
     guard let value = self else { throw PreferenceError.noValue }
     return try value.propertyList()

@@ -2,18 +2,20 @@ import Foundation
 internal import PreferenceModel
 internal import PropertyList
 
-// What the public members of `UserDefaults` are made of.
+// Helpers of the public members of `UserDefaults`.
 
 extension UserDefaults {
-  /// Whether nobody has overridden anything.
+  /// Whether this is the class itself, so that no member can be overridden.
   private var isPlain: Bool { type(of: self) == UserDefaults.self }
 
-  /// The value that the search list gives, or that a subclass has. A list that cannot be read is logged and
-  /// gives nil.
+  /// Returns the value that the search list gives; in a subclass, the one that its
+  /// `object(forKey:)` gives. A list that cannot be read is logged and gives nil.
   func value(_ name: String) -> Value? {
     isPlain ? storedValue(name) : object(forKey: name).flatMap(Objects.value)
   }
 
+  /// Returns the value that the search list gives. A list that cannot be read is logged and gives
+  /// nil.
   func storedValue(_ name: String) -> Value? {
     do throws(EngineError) {
       return try reader.value(Key(name))
@@ -23,13 +25,14 @@ extension UserDefaults {
     }
   }
 
-  /// Sets a key, or has a subclass do it.
+  /// Sets a key; in a subclass, through its `set(_:forKey:)`.
   func set(_ value: Value, _ name: String) {
     if isPlain { store(value, name) } else { set(Objects.object(value) as Any?, forKey: name) }
   }
 
   func store(_ value: Value, _ name: String) { change([Key(name): value]) }
 
+  /// Sets keys, or removes those with nil, as one transaction, without waiting for the answer.
   func change(_ values: [Key: Value?]) {
     session.post(values, in: domain)
     noteChange()
@@ -37,11 +40,14 @@ extension UserDefaults {
 }
 
 extension UserDefaults {
-  /// Whether the name is that of a volatile domain of the search list.
+  /// Whether the name is that of a volatile domain of the search list: the arguments or the
+  /// registered defaults.
   static func isVolatile(_ name: String) -> Bool {
     [argumentDomain, registrationDomain].contains(name)
   }
 
+  /// Carries out an intent about a persistent domain, and waits for the answer. A failure is
+  /// logged; the name of a volatile domain is refused.
   func change(_ name: String, _ intent: Intent, _ keys: [Key]) {
     guard !Self.isVolatile(name) else {
       return Session.note("\(name) is a volatile domain; use setVolatileDomain(_:forName:)")
@@ -58,14 +64,14 @@ extension UserDefaults: Hashable, CustomStringConvertible {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-  /// e.g. `<UserDefaults com.example.editor>`.
+  /// For example `<UserDefaults com.example.editor>`.
   public var description: String { "<\(type(of: self)) \(domain)>" }
 }
 
 // MARK: - Look-ups that may fail
 
 extension UserDefaults {
-  /// Every key of the search list.
+  /// Returns every key of the search list with its value.
   func effectiveValues() -> ValueDictionary {
     reading([:]) { () throws(EngineError) in
       var values: ValueDictionary = [:]
@@ -80,7 +86,7 @@ extension UserDefaults {
     }
   }
 
-  /// What the body gives; where it fails, the log says why and the other is given.
+  /// Returns what the body gives; if it fails, logs the error and returns `other`.
   func reading<Result>(
     _ other: Result, _ body: () throws(EngineError) -> Result
   ) -> Result {

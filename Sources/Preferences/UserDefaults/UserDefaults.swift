@@ -4,35 +4,39 @@ internal import PreferenceSearch
 internal import PropertyList
 internal import Synchronization
 
-/// The preferences of a program: `NSUserDefaults` for Linux, over the store that prefsfs shows as files.
+/// The preferences of a program: `NSUserDefaults` for Linux, over the store that prefsfs shows as
+/// files.
 ///
-/// A value is looked up through the search list: what an administrator forces, arguments of the program
-/// (`-Key value`), the lists of the domain for this host and of the user, suites, the global domain, the
-/// machine's lists, registered defaults. Values are immutable. A setter changes the user's list (the host's,
-/// if the key stands there).
+/// A value is looked up through the search list: values that an administrator forces, arguments of
+/// the program (`-Key value`), the lists of the domain for this host and of the user, suites, the
+/// global domain, the machine's lists, registered defaults. Values are immutable. A setter changes
+/// the user's list (the host's, if the host's list has the key).
 ///
-/// - A read of what has not changed makes no system call; it costs some 40 ns, and the conversion. It is no
-///   older than what this process has set, and what a file's write(2), `defaults` or ``synchronize()`` had
-///   answered, in any process of the user, when it began.
-/// - A setter does not wait: when it returns, the change is with the owner of the store, who carries it out
-///   though this program ends or is killed, and is what the next read here gives. Where there is no owner, or he
-///   takes nothing, it waits, 5 s at most, as the first use does. ``synchronize()`` waits for the disk and for
-///   every process and mount.
-/// - What is refused (a key that an administrator forces, an object that is no property list, more than 48 MiB)
-///   is logged to standard error, with domain, key and reason, perhaps after the setter has returned, and
-///   changes nothing.
-/// - Any thread may call anything.
-/// - A subclass may override what it likes, as with Foundation's. In a subclass the typed getters and setters go
-///   through ``object(forKey:)`` and ``set(_:forKey:)-(Any?,_)``, so that a stand-in for tests has two methods to
-///   write. Two objects are equal if they are the same one.
+/// - A read of a value that has not changed makes no system call; it costs some 40 ns, and the
+///   conversion. It sees everything that this process has set, and every change whose write(2) on a
+///   file, `defaults` command or ``synchronize()`` had returned, in any process of the user, when
+///   the read began.
+/// - A setter does not wait for the change to be carried out. When it returns, the change is with
+///   the owner of the store, which carries it out even if this program ends or is killed, and the
+///   next read here gives the new value. If there is no owner, or the owner receives nothing, the
+///   setter waits, 5 s at most, and so does the first use. ``synchronize()`` waits for the disk and
+///   for every process and mount.
+/// - A change that is refused (a key that an administrator forces, an object that is not a property
+///   list, more than 48 MiB) changes nothing. It is logged to standard error, with domain, key and
+///   reason, perhaps after the setter has returned.
+/// - Any thread may call any member.
+/// - A subclass may override any open member, as with Foundation's class. In a subclass the typed
+///   getters and setters go through ``object(forKey:)`` and ``set(_:forKey:)-(Any?,_)``, so that a
+///   stand-in for tests needs to override these two only. Two objects are equal if they are the
+///   same object.
 ///
-/// Use it in the place of Foundation's with `import class Preferences.UserDefaults`. The conversions of its
-/// getters, beside Foundation's, are in <doc:ComingFromUserDefaults>.
+/// To use it instead of Foundation's class, write `import class Preferences.UserDefaults`.
+/// <doc:ComingFromUserDefaults> compares the conversions of its getters with Foundation's.
 ///
 /// Source: NSUserDefaults.h and Apple's article "UserDefaults".
 open class UserDefaults: @unchecked Sendable {
-  // Open, so that the compiler cannot check subclasses; what this class has is immutable and Sendable, and
-  // a subclass answers for what it adds.
+  // The class is open, so the compiler cannot check subclasses. What this class has is immutable
+  // and Sendable; a subclass answers for what it adds.
   let domain: DomainName
   let session: Session
   let reader: DomainReader
@@ -44,20 +48,21 @@ open class UserDefaults: @unchecked Sendable {
 
   private static let present = Mutex(UserDefaults())
 
-  /// The preferences of the program: those of the domain that is named as the program, or as its bundle.
+  /// The preferences of the program: those of the domain that is named after its bundle's
+  /// identifier, or else after the program.
   public static var standard: UserDefaults { present.withLock { $0 } }
 
-  /// Preferences of the program's domain, as ``standard``.
+  /// Creates an object for the program's domain, as ``standard``.
   public init() {
     (domain, session) = (Session.ownDomain, .shared)
     reader = session.engine.reader(of: domain)
   }
 
-  /// Preferences of another domain, e.g. one that several programs share.
+  /// Creates an object for another domain, e.g. one that several programs share.
   ///
-  /// - Parameter suiteName: the domain; nil: the program's own. The program's own identifier and the global
-  ///   domain's name are errors, as on Apple's systems, and so is what can be no domain's name, a path for
-  ///   instance: the result is nil.
+  /// - Parameter suiteName: the domain; nil: the program's own. The result is nil for the program's
+  ///   own identifier and for the global domain's name, as on Apple's systems, and for a name that
+  ///   no list can have, such as a path.
   public init?(suiteName: String?) {
     let name = suiteName.map { DomainName($0) }
     if let name, name == .global || name == Session.ownDomain || !name.canNameList { return nil }
@@ -65,13 +70,15 @@ open class UserDefaults: @unchecked Sendable {
     reader = session.engine.reader(of: domain)
   }
 
-  /// Preferences that are in memory, empty at first, by the rules of the others: for tests. Two of them have
-  /// nothing in common. No process is started and no file touched.
+  /// Returns preferences that are kept in memory, empty at first, and otherwise behave like any
+  /// others: for tests. Two such objects share nothing. No process is started and no file is
+  /// touched.
   public static func inMemory() -> UserDefaults {
     UserDefaults(domain: Session.ownDomain, session: Session(places: MemoryPlaces()))
   }
 
-  /// Synchronizes, and makes ``standard`` anew: without suites, with the arguments of the command line.
+  /// Synchronizes, and replaces ``standard`` with an object without suites and with the arguments
+  /// of the command line.
   open class func resetStandardUserDefaults() {
     standard.synchronize()
     let session = Session.shared
@@ -80,9 +87,9 @@ open class UserDefaults: @unchecked Sendable {
     present.withLock { $0 = UserDefaults() }
   }
 
-  /// Waits until every change that this process has made is on the disk, and every process and mount
-  /// of the user sees it. This process does not need it to read what it has set.
-  /// - Returns: false where that failed; the log says why. Whether a set was refused it does not say.
+  /// Waits until every change that this process has made is on the disk, and every process and
+  /// mount of the user sees it. This process need not call it to read what it has set.
+  /// - Returns: false if that failed; the log says why. A refused setter does not make it false.
   @discardableResult
   open func synchronize() -> Bool {
     do throws(EngineError) {
@@ -96,80 +103,83 @@ open class UserDefaults: @unchecked Sendable {
 
   // MARK: - Reading
 
-  /// The value as String, Int (UInt64 above Int.max), Double, Bool, Date, Data, [Any] or [String: Any]; nil
-  /// where there is none.
+  /// Returns the value as String, Int (UInt64 above Int.max), Double, Bool, Date, Data, [Any] or
+  /// [String: Any]; nil if there is no value.
   open func object(forKey defaultName: String) -> Any? {
     storedValue(defaultName).map(Objects.object)
   }
 
-  /// A string, or a number or boolean as text; else nil.
+  /// Returns a string, or a number or boolean as text; else nil.
   open func string(forKey defaultName: String) -> String? {
     value(defaultName).flatMap(Conversions.string)
   }
 
-  /// An array; else nil.
+  /// Returns an array; else nil.
   open func array(forKey defaultName: String) -> [Any]? { object(forKey: defaultName) as? [Any] }
 
-  /// An array whose elements are all strings; else nil.
+  /// Returns an array whose elements are all strings; else nil.
   open func stringArray(forKey defaultName: String) -> [String]? {
     value(defaultName).flatMap(Conversions.strings)
   }
 
-  /// A dictionary; else nil.
+  /// Returns a dictionary; else nil.
   open func dictionary(forKey defaultName: String) -> [String: Any]? {
     object(forKey: defaultName) as? [String: Any]
   }
 
-  /// Data; else nil.
+  /// Returns data; else nil.
   open func data(forKey defaultName: String) -> Data? {
     value(defaultName).flatMap(Conversions.data)
   }
 
-  /// A number, a boolean as 1 or 0, the number that a string begins with; else 0.
+  /// Returns a number as an integer, a boolean as 1 or 0, the integer that a string begins with;
+  /// else 0.
   open func integer(forKey defaultName: String) -> Int {
     value(defaultName).map(Conversions.integer) ?? 0
   }
 
-  /// As ``double(forKey:)``, to the nearest number of single precision.
+  /// Returns the result of ``double(forKey:)``, rounded to single precision.
   open func float(forKey defaultName: String) -> Float { Float(double(forKey: defaultName)) }
 
-  /// A number, a boolean as 1 or 0, the number that a string begins with; else 0.
+  /// Returns a number, a boolean as 1 or 0, the number that a string begins with; else 0.
   open func double(forKey defaultName: String) -> Double {
     value(defaultName).map(Conversions.double) ?? 0
   }
 
-  /// A boolean, whether a number is not 0, whether a string is YES, true, 1 or 1.0; else false.
+  /// Returns a boolean; for a number, whether it is not 0; for a string, whether it is YES, true, 1
+  /// or 1.0; else false.
   open func bool(forKey defaultName: String) -> Bool {
     value(defaultName).map(Conversions.boolean) ?? false
   }
 
-  /// A string as a file's path, in which `~` is the home directory, or an archived URL; else nil.
+  /// Returns the URL of a string that is a file's path, in which `~` is the home directory, or of
+  /// an archived URL; else nil.
   open func url(forKey defaultName: String) -> URL? {
     value(defaultName).flatMap(Conversions.url)
   }
 
-  /// Every key of the search list with its value. Cost: O(keys).
+  /// Returns every key of the search list with its value. Cost: O(keys).
   open func dictionaryRepresentation() -> [String: Any] { Objects.dictionary(effectiveValues()) }
 
-  /// Whether an administrator forces the key: it cannot be changed.
+  /// Returns whether an administrator forces the key, so that it cannot be changed.
   open func objectIsForced(forKey key: String) -> Bool { isForced(key, in: domain) }
 
-  /// Whether an administrator forces the key of a domain.
+  /// Returns whether an administrator forces the key of a domain.
   open func objectIsForced(forKey key: String, inDomain domain: String) -> Bool {
     isForced(key, in: DomainName(domain))
   }
 
   // MARK: - Setting
 
-  /// Sets a key to a String, number, Bool, Date, Data, array or dictionary of these, or a URL; nil removes
-  /// it. Any other object is refused and logged.
+  /// Sets a key to a String, number, Bool, Date, Data, array or dictionary of these, or a URL; nil
+  /// removes the key. Any other object is refused and logged.
   open func set(_ value: Any?, forKey defaultName: String) {
     switch value {
     case nil: removeObject(forKey: defaultName)
     case let object?:
       guard let value = Objects.value(object) else {
         return Session.note(
-          "\(domain) \(defaultName): a \(type(of: object)) is no property list; it was not set")
+          "\(domain) \(defaultName): a \(type(of: object)) is not a property list; it was not set")
       }
       store(value, defaultName)
     }
@@ -180,7 +190,7 @@ open class UserDefaults: @unchecked Sendable {
     set(.integer(WideInteger(Int64(value))), defaultName)
   }
 
-  /// Sets a key to a real of single precision, which it stays.
+  /// Sets a key to a real of single precision. The stored value keeps that precision.
   open func set(_ value: Float, forKey defaultName: String) {
     set(.single(value), defaultName)
   }
@@ -191,24 +201,24 @@ open class UserDefaults: @unchecked Sendable {
   /// Sets a key to a boolean.
   open func set(_ value: Bool, forKey defaultName: String) { set(.boolean(value), defaultName) }
 
-  /// Sets a key to a URL: a file's as its path, with `~` for the home directory, any other as an archive;
-  /// nil removes the key.
+  /// Sets a key to a URL: a file's URL as its path, with `~` for the home directory, any other as
+  /// an archive; nil removes the key.
   open func set(_ url: URL?, forKey defaultName: String) {
     guard let url else { return removeObject(forKey: defaultName) }
     set(ArchivedURL.value(url), defaultName)
   }
 
-  /// Removes the key from the user's list (the host's, if it stands there). Another place may still have it:
-  /// then its value is read.
+  /// Removes the key from the user's list (the host's, if the host's list has the key). If another
+  /// place has the key too, its value is read from then on.
   open func removeObject(forKey defaultName: String) { change([Key(defaultName): nil]) }
 
-  /// Sets several keys in one message and as one transaction: all of them or, where one is refused, none.
+  /// Sets several keys in one message and as one transaction: if one is refused, none is set.
   open func setValuesForKeys(_ keyedValues: [String: Any]) {
     var values: [Key: Value?] = [:]
     for (name, object) in keyedValues {
       guard let value = Objects.value(object) else {
         return Session.note(
-          "\(domain) \(name): a \(type(of: object)) is no property list; nothing was set")
+          "\(domain) \(name): a \(type(of: object)) is not a property list; no key was set")
       }
       values[Key(name)] = value
     }
@@ -217,18 +227,21 @@ open class UserDefaults: @unchecked Sendable {
 
   // MARK: - Registration and suites
 
-  /// Adds defaults: what no other place of any search list of this process has. Of a key that is registered
-  /// twice the last value counts. They are gone with the process. URLs become what ``set(_:forKey:)`` makes of
-  /// them; an object that is no property list is left out, and logged.
+  /// Adds defaults, which are read if no other place of a search list has the key, for every domain
+  /// and until the process ends. If a key is registered twice, the last value counts. URLs become
+  /// what ``set(_:forKey:)`` makes of them; an object that is not a property list is left out and
+  /// logged.
   open func register(defaults registrationDictionary: [String: Any]) {
     let (values, others) = Objects.valuesAndOthers(registrationDictionary)
-    for name in others { Session.note("\(name): no property list; it was not registered") }
+    for name in others {
+      Session.note("\(name): the value is not a property list; it was not registered")
+    }
     session.engine.register(values, for: .global)
     noteChange()
   }
 
-  /// Puts a domain into the search list, behind the program's own and before the global one; the last that
-  /// was added comes first.
+  /// Adds a domain to the search list, behind the program's own and before the global one. The
+  /// suite that was added last comes first.
   open func addSuite(named suiteName: String) {
     let suite = DomainName(suiteName)
     session.changeSuites(of: domain) { suites in
@@ -237,7 +250,7 @@ open class UserDefaults: @unchecked Sendable {
     }
   }
 
-  /// Takes a domain out of the search list.
+  /// Removes a domain from the search list.
   open func removeSuite(named suiteName: String) {
     let suite = DomainName(suiteName)
     session.changeSuites(of: domain) { suites in suites.removeAll { $0 == suite } }
@@ -245,12 +258,13 @@ open class UserDefaults: @unchecked Sendable {
 
   // MARK: - Volatile domains
 
-  /// The names of the volatile domains: arguments, registered defaults, and those that were set.
+  /// The names of the volatile domains: the arguments, the registered defaults, and those that
+  /// ``setVolatileDomain(_:forName:)`` has made.
   open var volatileDomainNames: [String] {
     [Self.argumentDomain, Self.registrationDomain] + session.volatile.withLock { $0.keys.sorted() }
   }
 
-  /// The keys of a volatile domain; none where there is no such domain.
+  /// Returns the keys of a volatile domain; an empty dictionary if there is no such domain.
   open func volatileDomain(forName domainName: String) -> [String: Any] {
     switch domainName {
     case Self.argumentDomain: Objects.dictionary(session.engine.argumentValues)
@@ -259,11 +273,11 @@ open class UserDefaults: @unchecked Sendable {
     }
   }
 
-  /// Gives a volatile domain these keys and no others. Those of arguments and of registered defaults are in
-  /// every search list; others are in none, as on Apple's systems.
+  /// Replaces the keys of a volatile domain with these. The arguments and the registered defaults
+  /// are in every search list; other volatile domains are in none, as on Apple's systems.
   open func setVolatileDomain(_ domain: [String: Any], forName domainName: String) {
     guard let values = Objects.values(domain) else {
-      return Session.note("\(domainName): an object is no property list; nothing was set")
+      return Session.note("\(domainName): an object is not a property list; nothing was set")
     }
     switch domainName {
     case Self.argumentDomain: session.engine.argumentValues = values
@@ -273,7 +287,7 @@ open class UserDefaults: @unchecked Sendable {
     noteChange()
   }
 
-  /// Removes a volatile domain; the arguments and the registered defaults are empty then.
+  /// Removes a volatile domain. The arguments and the registered defaults stay, without keys.
   open func removeVolatileDomain(forName domainName: String) {
     if Self.isVolatile(domainName) { return setVolatileDomain([:], forName: domainName) }
     session.volatile.withLock { $0[domainName] = nil }
@@ -281,7 +295,7 @@ open class UserDefaults: @unchecked Sendable {
 
   // MARK: - Persistent domains
 
-  /// The keys of a domain in the user's list; nil where there is none. Cost: O(keys).
+  /// Returns the keys of a domain in the user's list; nil if it has none. Cost: O(keys).
   open func persistentDomain(forName domainName: String) -> [String: Any]? {
     let location = Location(.user, DomainName(domainName))
     let values: ValueDictionary = reading([:]) { () throws(EngineError) in
@@ -294,18 +308,19 @@ open class UserDefaults: @unchecked Sendable {
     return values.isEmpty ? nil : Objects.dictionary(values)
   }
 
-  /// Gives a domain in the user's list these keys and no others, as one transaction. It waits for the
-  /// answer, 5 s at most; what fails is logged, and nothing is changed.
-  /// The names of volatile domains are refused.
+  /// Replaces the keys of a domain in the user's list with these, as one transaction. It waits for
+  /// the answer, 5 s at most; a failure is logged, and changes nothing. The names of volatile
+  /// domains are refused.
   open func setPersistentDomain(_ domain: [String: Any], forName domainName: String) {
     guard let values = Objects.values(domain) else {
-      return Session.note("\(domainName): an object is no property list; nothing was set")
+      return Session.note("\(domainName): an object is not a property list; nothing was set")
     }
     let location = Location(.user, DomainName(domainName))
     change(domainName, .replace(location, values), values.keys)
   }
 
-  /// Removes a domain from the user's list. It waits for the answer.
+  /// Removes a domain from the user's list. It waits for the answer, 5 s at most; a failure is
+  /// logged.
   open func removePersistentDomain(forName domainName: String) {
     let location = Location(.user, DomainName(domainName))
     change(domainName, .edit(location, .removeDomain), [])
@@ -320,8 +335,8 @@ extension UserDefaults {
   /// The volatile domain of registered defaults.
   public static let registrationDomain = "NSRegistrationDomain"
   /// Posted after a setter, a removal or a registration of this process, on its thread, with the
-  /// `UserDefaults` as the object, also where the change is refused later. Changes of other processes do not
-  /// post it: observe keys to hear of those.
+  /// `UserDefaults` as the object, even if the change is refused later. Changes by other processes
+  /// do not post it: use ``observe(_:_:)-(PreferenceKey<Value>,_)`` for those.
   public static let didChangeNotification = Notification.Name("NSUserDefaultsDidChangeNotification")
 
   func noteChange() {
