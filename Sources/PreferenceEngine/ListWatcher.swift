@@ -2,30 +2,36 @@ import PreferenceModel
 import PreferenceStore
 import SystemCalls
 
-/// Sees which lists somebody else changed, through inotify; directories on file systems that do not
-/// tell (NFS, SMB, FUSE), and all of them where the user has no inotify instance left, are looked at
-/// every 2 s. It also sees when files of the state directory go. A directory that is not there yet is found when
-/// it comes, because the nearest one above it is watched. Lists that are symbolic links are watched
-/// where they lie, but not on another machine or in a file system in user space, which may not answer.
+/// Finds the lists that other programs have changed, through inotify(7).
 ///
-/// Threads: the writer's alone.
+/// It polls every 2 s the loaded lists of directories on file systems that report no changes (NFS,
+/// SMB, FUSE), and those of all directories where the user has no inotify instance left. For a
+/// directory that does not exist yet, it watches the nearest existing one above it. The target of a
+/// list that is a symbolic link is watched too, unless it lies on another machine or in a file
+/// system in user space, which may not answer. It also sees when files of the state directory are
+/// removed.
+///
+/// Threads: the writer's alone; no lock.
 struct ListWatcher {
   private let layout: StoreLayout
   private let watch: DirectoryWatch?
-  /// What a directory is: of a place, or where a link's list lies.
+  /// The directories of places.
   private var places: [String: Place] = [:]
+  /// The directories in which targets of symbolic links lie: the location of each target by its
+  /// name.
   private var linked: [String: [String: Location]] = [:]
   /// Directories of places that are watched.
   private var watched: Set<String> = []
-  /// Paths whose coming brings a directory, or the list of a link, that is not there yet.
+  /// Paths that do not exist yet: when one appears, the directories are watched anew.
   private var awaited: Set<String> = []
+  /// Places whose lists are polled.
   private var polled: [Place] = []
   private var nextPoll: Instant?
 
-  /// Milliseconds between two looks at a file system that tells nothing.
+  /// Milliseconds between two looks at lists that are polled.
   private static let pollInterval: Int64 = 2000
 
-  /// - Parameter report: gets a sentence where changes are seen late.
+  /// - Parameter report: is called with a sentence where changes will be seen late.
   init(_ layout: StoreLayout, report: (String) -> Void) {
     self.layout = layout
     do {
@@ -36,17 +42,17 @@ struct ListWatcher {
     }
   }
 
-  /// For poll(2); -1 where there is nothing to wait for.
+  /// The descriptor to wait for with poll(2); -1 where there is no inotify instance.
   var number: CInt { watch?.number ?? -1 }
 
-  /// Whether files of the state directory may have gone since `changes` was asked before.
+  /// Whether files of the state directory may have been removed before the last `changes`.
   private(set) var isStateInDoubt = false
 
-  /// When `changes` must be asked although nothing can be read.
+  /// When `changes` must be called although the descriptor is not readable; nil: never.
   var deadline: Instant? { nextPoll }
 
-  /// Watches what is there. Done again by `changes` when directories come or go. A directory that
-  /// cannot be watched is looked at every 2 s.
+  /// Watches the directories that exist. `changes` does it again when directories come or go. A
+  /// directory that cannot be watched is polled.
   mutating func begin(report: (String) -> Void) {
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
     for (place, path) in layout.listDirectories {
@@ -71,7 +77,7 @@ struct ListWatcher {
   ) throws(SystemError) {
     if try !watch.add(path) {
       try wait(for: path, watch)
-      // It may have come meanwhile.
+      // The directory may have been made meanwhile.
       guard try watch.add(path) else { return }
     }
     watched.insert(path)
@@ -79,16 +85,17 @@ struct ListWatcher {
     if Self.isSilent(path) { polled.append(place) }
   }
 
-  /// Watches the state directory, which was made anew.
+  /// Watches the state directory; called again when it was made anew.
   func watchState() { _ = try? watch?.add(layout.stateDirectory) }
 
-  /// Watches the nearest directory above for the part of the path that is missing in it.
+  /// Watches the nearest directory above the path that exists, for the next part of the path.
   private mutating func wait(for path: String, _ watch: DirectoryWatch) throws(SystemError) {
     var missing = path
     while try !watch.add(Files.parent(of: missing)) { missing = Files.parent(of: missing) }
     awaited.insert(missing)
   }
 
+  /// Watches the targets of the directory's symbolic links.
   private mutating func followLinks(
     in directory: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
@@ -107,13 +114,15 @@ struct ListWatcher {
     }
   }
 
-  /// Whether changes by other machines, or below, are not told here.
+  /// Whether the path lies on NFS, SMB, CIFS or FUSE: inotify does not report what other machines,
+  /// or the file system itself, change there (numbers of linux/magic.h).
   private static func isSilent(_ path: String) -> Bool {
     guard let kind = Files.fileSystemKind(path) else { return false }
     return [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546].contains(kind)
   }
 
-  /// The locations whose lists may be others now; never waits.
+  /// The locations whose lists may have changed since the last call. It waits for no event.
+  /// - Parameter known: the locations that are loaded.
   mutating func changes(
     known: () -> [Location], report: (String) -> Void
   ) -> Set<Location> {
@@ -123,7 +132,7 @@ struct ListWatcher {
     for event in watch?.events() ?? [] {
       if event.directory == layout.stateDirectory { isStateInDoubt = true }
       guard let name = event.name else {
-        // A directory went or came, or events were lost: everything is looked at.
+        // A directory was removed or moved, or events were lost: all loaded lists are looked at.
         before = []
         continue
       }
@@ -149,8 +158,8 @@ struct ListWatcher {
     return changed
   }
 
-  /// Whether a file that has just been made is one that is about to be written: it is looked at when
-  /// its writer closes it. One with another name (link(2)) is whole.
+  /// Whether a file that has just been made is still to be written: it is looked at when its writer
+  /// closes it. A file with a second name (link(2)) is complete.
   private static func isBegun(_ path: String) -> Bool {
     guard let status = try? Files.status(path) else { return false }
     return status.st_nlink == 1

@@ -4,15 +4,15 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-// How a transaction is carried out.
+// Transactions.
 
 extension LocalPlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     try commit(intents, by: author, origin: nil)
   }
 
-  /// A request that an earlier owner may have carried out: what it changed then. It is asked for in
-  /// this process, which needs no answer that survives it.
+  /// Carries out a request that an earlier owner may have carried out already; then returns what it
+  /// changed. The request is of this process, so no record is kept for a repetition.
   public func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
@@ -21,8 +21,9 @@ extension LocalPlaces {
     return try commit(intents, by: author, origin: nil)
   }
 
-  /// Another process's request: one that was carried out before gives what it changed then. It is kept
-  /// until `noteAnswered`, for the next owner.
+  /// Carries out a request of another process; of one that was carried out before, returns what it
+  /// changed. Its record is kept until `noteAnswered`, for the next owner. Throws ETIMEDOUT, with
+  /// nothing changed, after the deadline.
   public func serve(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
@@ -39,7 +40,8 @@ extension LocalPlaces {
       let rules = ChangeRules(self)
       for intent in intents { items += try rules.items(for: intent) }
       if let deadline, deadline <= .now {
-        throw EngineError(.system(.timedOut), "the owner of the store was stopped for too long")
+        throw EngineError(
+          .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
       return try store.commit(items, by: author, origin: origin)
     }
@@ -48,6 +50,6 @@ extension LocalPlaces {
     return changeset
   }
 
-  /// The client has its answer.
+  /// Notes that the client has its answer.
   public func noteAnswered(_ origin: Origin) { store.noteAnswered(origin) }
 }

@@ -7,13 +7,16 @@ import SystemCalls
 /// The persistent places in the process that owns their store.
 ///
 /// Promises: those of `PersistentPlaces`. Lists are rewritten by the writer's thread, coalesced;
-/// `close` ends it with everything saved.
+/// `close` ends it when every list is saved, or cannot be.
 ///
-/// Threads: any. Locks, in their order: `applying` (one transaction at a time, so that an
-/// intent's place is still right when it is committed), `announcing`, the store's, `observers`,
-/// the settlements'. Observers are called under `announcing`, in the order in which the store made
-/// the changes; whoever made one returns after its observers were called, by himself or by the
-/// thread that held the lock before him.
+/// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
+/// right when it is committed. `announcing` is held while observers are called; the two are never
+/// held together. The locks of the store, of `observers` and of the settlements are held for a
+/// look, inside one of these or alone.
+///
+/// Observers are called in the order in which the store made the changes. A call that changes
+/// something returns after its observers were called, by its own thread or by the one that held
+/// `announcing` before it.
 public final class LocalPlaces: PersistentPlaces {
   let store: Store
   let applying = Mutex(())
@@ -23,13 +26,13 @@ public final class LocalPlaces: PersistentPlaces {
   private let clients = Atomic<Int>(0)
   let writer: Writer
 
-  /// Who is told of changes, but of those that he made.
+  /// A body that is called for every change that the author did not make.
   struct Observer: Sendable {
     var author: Author?
     var tell: @Sendable (Notice) -> Void
   }
 
-  /// The places of a store, which nobody else uses from now on.
+  /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
   /// - Parameter writeback: seconds from the first unsaved change of a list to its rewrite.
   public init(
     store: Store, writeback: Double = 1, log: @escaping @Sendable (String) -> Void
@@ -46,22 +49,22 @@ public final class LocalPlaces: PersistentPlaces {
     }
   }
 
-  /// Saves every list and ends the writer. What could not be saved stays in the journal and is
-  /// logged. Call it once, when nothing uses the places any more.
+  /// Saves every list and ends the writer's thread. Changes that could not be saved stay in the
+  /// journal, and the log says so. Call it once, when nothing uses the places any more.
   public func close() { writer.stop() }
 
   public var isReadOnly: Bool { store.isReadOnly }
 
   public var isShared: Bool { clients.load(ordering: .relaxed) > 0 }
 
-  /// How many clients there are; whoever serves them says so.
+  /// Notes how many clients are connected. The server calls it.
   public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
 
   public func space() -> StoreSpace { store.space() }
 
   public func isAnswering(within milliseconds: Int64) -> Bool { true }
 
-  /// Who makes a change returns after the observers were called.
+  /// Always true: every change returns after the observers were called.
   public var isFresh: Bool { true }
 
   /// The number of the last change.
@@ -80,7 +83,7 @@ public final class LocalPlaces: PersistentPlaces {
     if let failure = answer.wait(for: { $0 }), let failure { throw failure }
   }
 
-  /// The same without waiting: the body is called by the writer's thread.
+  /// Saves the location without waiting. The writer's thread calls the body, with the error or nil.
   public func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
     writer.save(location, body)
   }
@@ -100,7 +103,7 @@ extension LocalPlaces {
     try store.find(key, at: location)
   }
 
-  /// Whether the location can be read without waiting for a disk.
+  /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
@@ -123,14 +126,14 @@ extension LocalPlaces {
     try store.versionedSnapshots(of: locations).domains
   }
 
-  /// The same, and the version that they have.
+  /// The locations as they are at one moment, and the number of the last change by then.
   public func versionedSnapshots(
     of locations: [Location]
   ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
     try store.versionedSnapshots(of: locations)
   }
 
-  /// The whole of a location, and the version that it has.
+  /// The whole of a location, and the number of the last change by then.
   public func snapshot(
     of location: Location
   ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
@@ -147,14 +150,15 @@ extension LocalPlaces {
     observers.withLock { $0.append(Observer(author: author, tell: observer)) }
   }
 
-  /// Tells observers of what the store has changed since the last time.
+  /// Notifies observers of the changes that the store has made since the last call.
   func announce() {
     announcing.withLock { _ in
       while let publication = store.takePublication() { tell(publication) }
     }
   }
 
-  /// What became of the keys is looked up where somebody listens, who is not the author.
+  /// Notifies the observers of one change. Its key events are only computed if there is an observer
+  /// other than the author.
   private func tell(_ publication: Publication) {
     let author = publication.author
     let listeners = observers.withLock { observers in
@@ -170,7 +174,7 @@ extension LocalPlaces {
 
   public func addMount(_ author: Author) { settlements.add(author, at: store.version) }
 
-  /// The mount is gone: nobody waits for it.
+  /// Forgets a mount that is gone: no change waits for it any longer.
   public func removeMount(_ author: Author) { settlements.remove(author) }
 
   public func settle(
@@ -190,8 +194,9 @@ extension LocalPlaces {
 // MARK: - What became of keys
 
 extension LocalPlaces {
-  /// A change in a place is seen in the domain unless a place before it has the key too; a key that
-  /// a place behind it has does not come or go.
+  /// What the change did to the keys that domains list. A key that an earlier place of the search
+  /// list holds too has no event. A key that only a later place holds too changes, and is neither
+  /// created nor removed.
   private func events(of publication: Publication) -> [KeyEvent] {
     zip(publication.changeset.items, publication.hadKey).compactMap { item, hadKey in
       let (key, isThere): (Key, Bool)

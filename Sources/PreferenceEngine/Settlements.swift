@@ -2,22 +2,27 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// Which mounts have told their kernels of which changes, and who waits for that.
+/// Tracks up to which change each mount has settled (its kernel has dropped what changes made
+/// stale), and calls the bodies that wait for that.
 ///
-/// A mount that says nothing for a second while somebody waits for it is silent: it is waited for
-/// again when it has caught up with what was waited for.
+/// A mount that a body has waited for in vain for a second is silent: nothing waits for it until it
+/// reports a later settlement.
 ///
-/// Threads: any; `expire` the writer's. Bodies are called without a lock.
+/// Threads: any; `expire` the writer's. One lock, `state`, held for a look; bodies are called
+/// without it.
 final class Settlements: Sendable {
   private struct Mount {
     var settled: [Settlement: UInt64]
-    /// The last change that it was told of; its own are known to it.
+    /// The number of the last change that it was notified of. It is not notified of its own
+    /// changes.
     var told: UInt64
     var isSilent = false
-    /// An old connection of the same mount may end after the new one has begun.
+    /// How many connections it has: an old one may end after the new one has begun.
     var registrations = 1
   }
 
+  /// A body that waits until every mount but the author's has settled the changes up to the
+  /// version.
   private struct Waiter {
     var settlement: Settlement
     var version: UInt64
@@ -30,6 +35,8 @@ final class Settlements: Sendable {
     var mounts: [Author: Mount] = [:]
     var waiters: [Waiter] = []
 
+    /// Whether the waiter must wait for the mount: it was notified of changes that it has not
+    /// settled.
     func isLate(_ author: Author, for waiter: Waiter) -> Bool {
       guard let mount = mounts[author], !mount.isSilent, author != waiter.author else {
         return false
@@ -37,7 +44,7 @@ final class Settlements: Sendable {
       return mount.settled[waiter.settlement, default: 0] < min(waiter.version, mount.told)
     }
 
-    /// The waiters who wait for nobody.
+    /// Removes the waiters that no mount keeps waiting, and returns their bodies.
     mutating func takeServed() -> [@Sendable () -> Void] {
       let all = waiters
       waiters = all.filter { waiter in mounts.keys.contains { isLate($0, for: waiter) } }
@@ -49,17 +56,17 @@ final class Settlements: Sendable {
   private let state = Mutex(State())
   private let log: @Sendable (String) -> Void
 
-  /// Milliseconds that a mount may be silent.
+  /// Milliseconds that a body waits for a mount.
   static let patience: Int64 = 1000
 
   init(log: @escaping @Sendable (String) -> Void) { self.log = log }
 
   var hasMounts: Bool { state.withLock { !$0.mounts.isEmpty } }
 
-  /// When somebody has waited long enough.
+  /// When the first waiter has waited long enough; nil: nothing waits.
   var deadline: Instant? { state.withLock { $0.waiters.map(\.deadline).min() } }
 
-  /// A mount comes; it has seen everything up to the version.
+  /// Adds a mount, which has settled everything up to the version.
   func add(_ author: Author, at version: UInt64) {
     let all = Settlement.allCases.map { ($0, version) }
     state.withLock { state in
@@ -70,13 +77,14 @@ final class Settlements: Sendable {
     }
   }
 
-  /// The mounts but the author's are told of the change.
+  /// Notes that all mounts but the author's are being notified of the change.
   func tell(_ version: UInt64, except author: Author?) {
     state.withLock { state in
       for mount in state.mounts.keys where mount != author { state.mounts[mount]?.told = version }
     }
   }
 
+  /// Removes a connection of a mount, and with the last one the mount.
   func remove(_ author: Author) {
     serve { state in
       state.mounts[author]?.registrations -= 1
@@ -84,6 +92,7 @@ final class Settlements: Sendable {
     }
   }
 
+  /// Notes that a mount has settled the changes up to the version.
   func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {
     serve { state in
       guard let known = state.mounts[author]?.settled[settlement], known < version else { return }
@@ -92,7 +101,9 @@ final class Settlements: Sendable {
     }
   }
 
-  /// - Returns: whether the body must wait, and `deadline` is another.
+  /// Calls the body when every mount but the author's has settled the changes up to the version, or
+  /// is silent: at once, by this thread, where that is so already.
+  /// - Returns: whether the body waits; then `deadline` may have changed.
   func wait(
     _ settlement: Settlement, _ version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
@@ -111,7 +122,8 @@ final class Settlements: Sendable {
     return mustWait
   }
 
-  /// Mounts that were waited for too long are silent now.
+  /// Marks the mounts that were waited for too long as silent, and calls the bodies that waited for
+  /// them alone.
   func expire(_ now: Instant) {
     var silent: [Author] = []
     serve { state in
@@ -122,7 +134,7 @@ final class Settlements: Sendable {
       for author in silent { state.mounts[author]?.isSilent = true }
     }
     if !silent.isEmpty {
-      log("\(silent.count) mount(s) of the store are silent for 1 s and are not waited for")
+      log("\(silent.count) mount(s) did not answer for 1 s and are no longer waited for")
     }
   }
 

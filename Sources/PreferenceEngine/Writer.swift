@@ -3,18 +3,19 @@ import PreferenceStore
 import Synchronization
 import SystemCalls
 
-/// Rewrites lists, coalesced, on a thread of its own, and takes in what others change in them.
+/// Rewrites lists, coalesced, on a thread of its own, and adopts what other programs change in
+/// them.
 ///
-/// A list is rewritten at most once per interval after its first unsaved change, however many
-/// changes there were; for lists that take long the interval grows to ten times what the last
-/// rewrite took. A rewrite that fails is tried again, each time after twice the time, at most
-/// 10 s; the first failure of a row is logged. A list whose directory another process has locked is
-/// tried again after a moment: the thread waits for nobody's lock. It is also the thread that tells
-/// when a mount was waited for long enough, and that sees when the state directory was removed.
+/// A list is rewritten once per interval after its first unsaved change, however many changes there
+/// were. The interval of a list that takes long grows to ten times what its last rewrite took. A
+/// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
+/// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
+/// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
+/// thread also ends the waiting for silent mounts, and makes a removed state directory anew.
 ///
-/// Threads: `wake` and `save` from any, the rest from the owner. Locks: those of the stop flag, of the
-/// lists that somebody waits for, and of the thread, each for one look; the schedule belongs to the
-/// thread.
+/// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
+/// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent` and `thread`, each
+/// held alone and for a look. The schedule needs none: only the writer's thread has it.
 final class Writer: Sendable {
   private let store: Store
   private let interval: Double
@@ -22,22 +23,27 @@ final class Writer: Sendable {
   private let log: @Sendable (String) -> Void
   private let bell: Wakeup
   private let isStopping = Mutex(false)
-  /// Lists that somebody waits for.
+  /// The lists that `save` asked for, and the bodies to call.
   private let urgent = Mutex<[(location: Location, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
 
-  /// What the thread knows of one location.
+  /// When one location is to be rewritten.
   private struct Schedule {
+    /// Seconds that the last rewrite took.
     var lastRewrite = 0.0
+    /// How many rewrites in a row have failed.
     var failures = 0
+    /// The next try, after a failure or a lock of another process.
     var notBefore: Instant?
-    /// Since when another process has had the lock; nil: none has.
+    /// Since when another process has held the directory's lock; nil: none does.
     var blockedSince: Instant?
+    /// Milliseconds between the last two tries for the lock.
     var pause: Int64 = 0
 
     var isBlocked: Bool { blockedSince != nil }
 
-    /// Another process rewrites there: again in 5 ms, at most in a second. After five seconds it is said.
+    /// Notes that another process holds the directory's lock: the next try comes after 5 ms,
+    /// doubling up to 1 s. Once that has lasted 5 s, it is reported.
     mutating func noteBlocked(_ now: Instant, _ report: () -> Void) {
       let since = blockedSince ?? now
       let before = notBefore ?? now
@@ -64,23 +70,24 @@ final class Writer: Sendable {
   }
 
   /// Starts the thread.
-  /// - Parameter changed: called when somebody else may be found to have changed something.
+  /// - Parameter changed: called by the thread when the store may have changed what readers see.
   func start(changed: @escaping @Sendable () -> Void) throws(SystemError) {
     let worker = try WorkerThread(name: "prefs-writer") { [self] in run(changed) }
     thread.withLock { $0 = worker }
   }
 
-  /// Something was changed.
+  /// Wakes the thread: a list lacks a change, or a mount is waited for.
   func wake() { bell.ring() }
 
-  /// Rewrites what is unsaved, and ends the thread.
+  /// Rewrites every list that lacks a change, and ends the thread.
   func stop() {
     isStopping.withLock { $0 = true }
     bell.ring()
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Rewrites a list at once, if it is unsaved; the body gets what was in the way.
+  /// Rewrites a list at once, if it lacks a change. The writer's thread calls the body, with the
+  /// error or nil.
   func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
     urgent.withLock { $0.append((location, body)) }
     bell.ring()
@@ -90,7 +97,7 @@ final class Writer: Sendable {
     var schedules: [Location: Schedule] = [:]
     var watcher = ListWatcher(store.layout, report: log)
     watcher.begin(report: log)
-    // What was read before the directories were watched.
+    // Lists that were read before their directories were watched may have changed in between.
     for location in store.loadedLocations { store.refresh(location) }
     while !isStopping.withLock({ $0 }) {
       look(&watcher)
@@ -108,8 +115,8 @@ final class Writer: Sendable {
     changed()
   }
 
-  /// Rewrites the lists whose time has come, and those that somebody waits for.
-  /// - Returns: when the next one's time comes.
+  /// Rewrites the lists that are due, and those that `save` asked for.
+  /// - Returns: when the next one is due; nil: none is unsaved.
   private func rewriteDue(
     _ schedules: inout [Location: Schedule], _ now: Instant, _ changed: () -> Void
   ) -> Instant? {
@@ -130,7 +137,7 @@ final class Writer: Sendable {
       next = min(next ?? then, then)
     }
     for (location, body) in asked {
-      // While another process rewrites there, whoever asked waits on.
+      // While another process holds the lock, the body goes on waiting.
       if schedules[location]?.isBlocked == true {
         urgent.withLock { $0.append((location, body)) }
       } else {
@@ -142,8 +149,8 @@ final class Writer: Sendable {
     return min(next ?? later, later)
   }
 
-  /// Everything is saved at the end. What another process keeps from that for two seconds stays in the
-  /// journal.
+  /// Saves every list at the end. Where another process holds a directory's lock for two seconds,
+  /// the changes stay in the journal.
   private func finish(_ schedules: inout [Location: Schedule]) {
     let end = Instant.now.advanced(milliseconds: 2000)
     if !store.isReadOnly {
@@ -159,7 +166,7 @@ final class Writer: Sendable {
     for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
   }
 
-  /// Takes in what somebody else changed.
+  /// Adopts what other programs have changed, and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher) {
     let known = { [store] in store.loadedLocations }
     for location in watcher.changes(known: known, report: log) { store.refresh(location) }
@@ -168,7 +175,8 @@ final class Writer: Sendable {
     watcher.watchState()
   }
 
-  /// Other users see the machine's lists change within a second: they wait half of it at most.
+  /// When the list is to be rewritten. The machine's lists wait 0.5 s at most (more if they take
+  /// long), because other users must see their changes within a second.
   private func deadline(
     _ location: Location, _ since: Instant, _ schedule: Schedule?
   ) -> Instant {

@@ -5,23 +5,27 @@ import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
-/// One client's connection.
+/// One client's connection, as the owner has it.
 ///
-/// Threads: `serve`, `flush` and `leave` the server's; `tell` and `answer` any. Messages of several
-/// threads are sent one after the other, in the order in which they were given.
+/// Threads: `tell` and `answer` may be called by any thread, the rest by the server's. Messages of
+/// several threads are sent one after the other, in the order of the calls. One lock, `state`; the
+/// locks of `ListReader` and of the store are taken inside of it.
 final class Connection: Sendable {
   private struct State {
     var reader = FrameReader(largest: Request.largest)
     var outgoing: [UInt8] = []
     var sent = 0
-    /// The version of the messages was agreed on.
+    /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
+    /// The mounts that the client has named on this connection.
     var mounts: [Author] = []
     var held = HeldRequests()
-    /// Its request is being carried out: what it is told goes with the answer.
+    /// Whether a change of the client is being carried out: its notice is sent with the answer.
     var isServed = false
-    /// It takes nothing any more; what it has sent before is still carried out.
+    /// Whether the client receives nothing any more; the requests that it sent are still carried
+    /// out.
     var isDeaf = false
+    /// Whether the connection is over; the server's thread then removes it.
     var hasEnded = false
   }
 
@@ -31,7 +35,8 @@ final class Connection: Sendable {
   private let errands: Errands
   private let state = Mutex(State())
 
-  /// Bytes that may wait for a client that does not read.
+  /// Bytes that may wait for a client. When there are more, and another message comes, the
+  /// connection is ended.
   private static let mostWaiting = 64 << 20
 
   init(_ socket: SharedSocket, server: Server, bell: Wakeup, errands: Errands) {
@@ -43,6 +48,8 @@ final class Connection: Sendable {
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
+  /// What the server's thread waits for: requests, unless too many are held; room, where bytes
+  /// wait.
   var pollEntry: pollfd {
     let events = state.withLock { state in
       (state.held.isFull ? 0 : POLLIN) | (state.sent < state.outgoing.count ? POLLOUT : 0)
@@ -50,12 +57,13 @@ final class Connection: Sendable {
     return pollfd(fd: socket.value.number, events: Int16(events), revents: 0)
   }
 
-  /// Whether requests wait for lists.
+  /// Whether requests wait for lists to be read.
   var holdsRequests: Bool { state.withLock { !$0.held.isEmpty } }
 
+  /// Marks the connection as over.
   func end() { state.withLock { $0.hasEnded = true } }
 
-  /// The client is gone.
+  /// Closes the connection of a client that is gone: no change waits for its mounts any longer.
   func leave() {
     socket.value.end()
     for mount in state.withLock({ $0.mounts }) { server.places.removeMount(mount) }
@@ -63,8 +71,9 @@ final class Connection: Sendable {
 
   // MARK: - Sending
 
-  /// A notice; a client that has not said hello gets none. That of the request that is being carried out
-  /// for the client goes with its answer.
+  /// Sends a notice, unless the client has not said hello yet. The notice of the change that is
+  /// being carried out for the client is kept until its answer is sent, so that the client wakes up
+  /// once.
   func tell(_ frame: [UInt8], _ origin: Origin?) {
     state.withLock { state in
       guard let client = state.client else { return }
@@ -72,8 +81,9 @@ final class Connection: Sendable {
     }
   }
 
-  /// An answer.
-  /// - Returns: whether the client will get it, whatever becomes of this process.
+  /// Sends the answer to the request of that number.
+  /// - Returns: whether the client will get it even if this process ends: all of it is in the
+  ///   socket.
   @discardableResult
   func answer(_ number: UInt64, _ message: Message) -> Bool {
     let frame = message.frame(number)
@@ -84,8 +94,10 @@ final class Connection: Sendable {
     }
   }
 
+  /// Sends what waits, as far as there is room.
   func flush() { state.withLock { flush(&$0) } }
 
+  /// - Parameter isHeld: whether the frame waits for the next one.
   private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
     guard !state.hasEnded, !state.isDeaf else { return }
     let isWaiting = state.sent < state.outgoing.count
@@ -116,10 +128,11 @@ final class Connection: Sendable {
 
   // MARK: - Requests
 
-  /// The client can send nothing more: it finds that out, and asks the next owner.
+  /// Stops receiving: the client finds out that it cannot send, and asks the next owner.
   func endReceiving() { socket.value.endReceiving() }
 
-  /// Carries out what the client had sent before `endReceiving`, which is all of it when the stream ends.
+  /// Carries out the requests that the client sent before `endReceiving`, those that wait for lists
+  /// too.
   func drain() {
     while !hasEnded { _ = serve() }
     while holdsRequests {
@@ -128,7 +141,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// Carries out what need not wait for a list any longer.
+  /// Carries out the held requests that need not wait any longer.
   func serveHeld() {
     guard holdsRequests else { return }
     for held in state.withLock({ $0.held.removeOpen(server.lists) }) {
@@ -136,7 +149,8 @@ final class Connection: Sendable {
     }
   }
 
-  /// Carries out what has come.
+  /// Receives, and carries out the requests that are complete. Bytes that are not a frame end the
+  /// connection.
   /// - Returns: whether there was a request.
   func serve() -> Bool {
     var wasBusy = false
@@ -164,7 +178,8 @@ final class Connection: Sendable {
     }
   }
 
-  /// A request that cannot be read is refused; the next one can be.
+  /// Carries out the request in a frame. One that cannot be decoded is refused, and the connection
+  /// goes on; it ends if the client has not said hello.
   private func serve(_ frame: Frame) throws(ProtocolError) {
     let request: Request
     do {
@@ -189,6 +204,7 @@ final class Connection: Sendable {
     carryOut(request, number)
   }
 
+  /// Carries out a request whose lists have been read, or could not be read in time.
   private func carryOut(_ request: Request, _ number: UInt64) {
     do throws(EngineError) {
       try request.refuseHung(server.lists)
@@ -222,11 +238,13 @@ final class Connection: Sendable {
     }
   }
 
+  /// Answers by a thread that may wait for a disk.
   private func read(_ request: Request, _ number: UInt64) {
     let isTaken = errands.read { [self] places in answer(number, Self.answer(request, places)) }
     guard !isTaken else { return }
     answer(
-      number, .failed(EngineError(.unreadable, "every thread that reads lists waits for a disk")))
+      number,
+      .failed(EngineError(.unreadable, "every thread that reads lists is waiting for a disk")))
   }
 
   private func synchronize(mounts: Bool, _ number: UInt64) {
@@ -241,7 +259,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// Answers when every mount has told its kernel.
+  /// Answers when every mount has settled the changes so far, or is silent.
   private func settleAll(_ number: UInt64) {
     let places = server.places
     places.whenSettled(.entries, through: places.version, except: Author(number: 0)) {
@@ -249,6 +267,8 @@ final class Connection: Sendable {
     }
   }
 
+  /// Answers hello: agrees on the version of the messages and passes the descriptor of the shared
+  /// number.
   private func welcome(
     _ version: UInt32, _ client: UInt64, _ number: UInt64
   ) throws(ProtocolError) {
@@ -259,7 +279,7 @@ final class Connection: Sendable {
     }
     let places = server.places
     state.withLock { state in
-      // From here on the client gets notices: of every change after this version.
+      // From here on the client gets a notice of every change after this version.
       let message = Message.welcome(version: places.version, isReadOnly: places.isReadOnly)
       let frame = message.frame(number)
       guard case .moved(let count) = socket.value.send(frame, with: file.value) else {
@@ -285,7 +305,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// What may wait for a disk.
+  /// The answer to a request that reads. May wait for a disk.
   private static func answer(_ request: Request, _ places: LocalPlaces) -> Message {
     do throws(EngineError) {
       switch request {

@@ -3,14 +3,14 @@ import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
-/// Where the owner of a store listens for clients.
+/// The socket at which the owner of a store listens for clients.
 ///
-/// Promises: as long as the owner lives there is a socket with a name that clients find, whatever becomes
-/// of the directories: when the name, or its directory, is removed (a log-out, a cleaner of temporary
-/// files), it is made anew, in the first of the directories that can be made; the note in the state
-/// directory says where. Only a directory of this user's that nobody else can write to is used.
+/// Promises: when the socket's name or directory is removed (a log-out, a cleaner of temporary
+/// files), the socket is made anew at the first of the paths at which that is possible, and the
+/// note in the state directory says where. While it is possible at none, `look` tries again every
+/// 0.5 s. Only a directory that belongs to this user, and to which nobody else has access, is used.
 ///
-/// Threads: the server's, but for `writeNote`, which any thread calls. One lock, for a look.
+/// Threads: the server's; `writeNote` any. One lock, held for a look.
 final class Door: Sendable {
   private struct Opening: Sendable {
     var socket: SharedSocket
@@ -24,9 +24,9 @@ final class Door: Sendable {
   private let watch: DirectoryWatch?
   private let opening: Mutex<Opening?>
 
-  /// Milliseconds between two looks whether the name is there, where nothing tells.
+  /// Milliseconds between two looks for the socket's name, where there is no inotify instance.
   private static let pollInterval: CInt = 2000
-  /// The same while no directory can be made.
+  /// Milliseconds between two tries to make a socket, while there is none.
   private static let retryInterval: CInt = 500
 
   init(
@@ -40,25 +40,27 @@ final class Door: Sendable {
     writeNote()
   }
 
-  /// For poll(2): a client has come; -1 where there is no socket.
+  /// The socket's descriptor for poll(2), readable when a client connects; -1 where there is no
+  /// socket.
   var number: CInt { opening.withLock { $0?.socket.value.number ?? -1 } }
 
-  /// For poll(2): the name may be gone; -1 where nothing tells.
+  /// A descriptor for poll(2), readable when the name may be gone; -1 where there is no inotify
+  /// instance.
   var watchNumber: CInt { watch?.number ?? -1 }
 
-  /// Milliseconds after which `look` must be called although nothing was told; -1: never.
+  /// Milliseconds after which `look` must be called although no descriptor is readable; -1: never.
   var pause: CInt {
     let isOpen = opening.withLock { $0 != nil }
     return !isOpen ? Self.retryInterval : watch == nil ? Self.pollInterval : -1
   }
 
-  /// The next client; nil: nobody now.
+  /// Accepts the next client; nil: none is waiting.
   func accept() throws(SystemError) -> Socket? {
     guard let socket = opening.withLock({ $0?.socket }) else { return nil }
     return try socket.value.accept()
   }
 
-  /// Makes the socket anew where its name is gone. Connections are not touched.
+  /// Makes the socket anew if its name is gone. Connections are not touched.
   func look() {
     _ = watch?.events()
     if let known = opening.withLock({ $0 }), Self.inode(known.path) == known.inode {
@@ -68,7 +70,7 @@ final class Door: Sendable {
       let next = try Self.open(paths)
       opening.withLock { $0 = next }
       watch(next.path)
-      log("the name of the store's socket was removed; it listens at \(next.path)")
+      log("the name of the store's socket was removed; the owner listens at \(next.path)")
       writeNote()
     } catch {
       let isNews = opening.withLock { opening in
@@ -79,7 +81,8 @@ final class Door: Sendable {
     }
   }
 
-  /// Writes where the socket is. Without the note only clients with the same environment find it.
+  /// Writes the socket's path to the note. Without the note, only clients with the same
+  /// `XDG_RUNTIME_DIR` find the socket.
   func writeNote() {
     guard let note, let path = opening.withLock({ $0?.path }) else { return }
     do throws(SystemError) {
@@ -89,13 +92,13 @@ final class Door: Sendable {
     }
   }
 
-  /// Whoever connects from now on is refused at once. The name stays: the next owner, which may be there
-  /// already, replaces it.
+  /// Stops listening: a client that connects is refused at once. The name stays; the next owner,
+  /// which may be there already, replaces it.
   func close() {
     opening.withLock { $0?.socket }?.value.end()
   }
 
-  /// Adding a directory again changes nothing.
+  /// Watches the socket's directory and the one above it. Watching one again changes nothing.
   private func watch(_ path: String) {
     let directory = Files.parent(of: path)
     for each in [directory, Files.parent(of: directory)] { _ = try? watch?.add(each) }
@@ -119,8 +122,8 @@ final class Door: Sendable {
     throw failure
   }
 
-  /// Makes the directory, where it is not there. Throws EPERM where it is somebody else's, or others could
-  /// put something into it.
+  /// Makes the directory if there is none. Throws EPERM where it is another user's, or others have
+  /// access to it.
   private static func makePrivateDirectory(_ path: String) throws(SystemError) {
     try Files.makeDirectories(path, mode: 0o700)
     guard let status = try Files.linkStatus(path), status.st_mode & S_IFMT == S_IFDIR,

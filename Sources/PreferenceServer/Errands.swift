@@ -2,8 +2,8 @@ import PreferenceEngine
 import PreferenceModel
 import SystemCalls
 
-/// What waits for a disk, on threads of its own: some read lists, one waits for fsync(2), once for all
-/// who asked before it began.
+/// The server's work that waits for a disk, on threads of its own: up to 16 read lists, one makes
+/// the journal durable, once for all the requests that came before it began.
 final class Errands: Sendable {
   typealias Reading = @Sendable (LocalPlaces) -> Void
   typealias Synchronised = @Sendable (EngineError?) -> Void
@@ -28,23 +28,25 @@ final class Errands: Sendable {
     }
   }
 
-  /// Has something read.
-  /// - Returns: whether it will be; false where every thread waits for a disk.
+  /// Has a thread call the body, which may wait for a disk.
+  /// - Returns: whether a thread will; false where all of them are busy.
   func read(_ reading: @escaping Reading) -> Bool {
     readers.run { [places] in reading(places) }
   }
 
+  /// Has the journal made durable; a thread then calls the body, with the error or nil.
   func synchronize(_ body: @escaping Synchronised) {
     state.change { $0.synchronisations.append(body) }
   }
 
-  /// Answers those who wait for fsync(2), and ends. What is being read is for nobody any more.
+  /// Calls the bodies that wait for the journal, and ends that thread. Threads that are reading are
+  /// not waited for: their clients are gone.
   func stop() {
     state.change { $0.isStopping = true }
     durable.join()
   }
 
-  /// All that wait; nil: the end.
+  /// Waits for bodies, and removes all of them; nil: `stop` was called and none is left.
   private static func next(_ state: Monitor<State>) -> [Synchronised]? {
     let found = state.wait { state -> [Synchronised]? in
       guard state.synchronisations.isEmpty else {

@@ -1,13 +1,14 @@
 import PreferenceModel
 import PreferenceProtocol
 
-/// A client's requests that need a list which nobody has read yet: they wait here while other threads read it
-/// (`ListReader`), and the server goes on with the other clients.
+/// A client's requests that need lists which have not been read yet. They wait here while other
+/// threads read the lists (`ListReader`), and the server goes on with the other clients.
 ///
-/// Promises: changes, and what waits for them (`synchronize`, `save`), keep the client's order; other requests
-/// overtake what waits. No request waits longer than `ListReader.patience`.
+/// Promises: changes, and requests that wait for changes (`synchronize`, `save`), keep the client's
+/// order; other requests overtake those that wait. A list that has not been read after
+/// `ListReader.patience` holds up no request any longer: the request is then refused.
 ///
-/// Threads: none of its own; the connection's lock keeps it.
+/// Threads: none of its own; the connection's lock guards it.
 struct HeldRequests {
   /// A request, and the number that its answer carries.
   struct Held {
@@ -17,13 +18,14 @@ struct HeldRequests {
 
   private var waiting: [Held] = []
 
-  /// Whether nothing waits.
+  /// Whether no request waits.
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// Whether so much waits that the client should send no more.
+  /// Whether so many requests wait that no more should be received from the client.
   var isFull: Bool { waiting.count >= 1000 }
 
-  /// Keeps the request where it must wait.
+  /// Keeps the request if it must wait.
+  /// - Returns: whether it must.
   mutating func keep(_ request: Request, _ number: UInt64, _ lists: ListReader) -> Bool {
     let isBehind = request.isOrdered && waiting.contains { $0.request.isOrdered }
     if request.isOpen(lists), !isBehind { return false }
@@ -31,7 +33,7 @@ struct HeldRequests {
     return true
   }
 
-  /// Takes out those that need not wait any longer.
+  /// Removes the requests that need not wait any longer, and returns them in their order.
   mutating func removeOpen(_ lists: ListReader) -> [Held] {
     var (open, rest): ([Held], [Held]) = ([], [])
     var isBehind = false
@@ -49,7 +51,7 @@ struct HeldRequests {
 }
 
 extension Request {
-  /// Whether it changes something, or waits for what was changed.
+  /// Whether the request changes something, or waits for changes.
   fileprivate var isOrdered: Bool {
     switch self {
     case .apply, .synchronize, .save: true
@@ -57,7 +59,7 @@ extension Request {
     }
   }
 
-  /// The lists that it needs.
+  /// The domains whose lists the request needs.
   private var domains: [DomainName] {
     switch self {
     case .load(let location), .find(_, let location), .modified(let location), .save(let location):
@@ -68,7 +70,7 @@ extension Request {
     }
   }
 
-  /// Whether the lists that it needs are at hand; else they are read.
+  /// Whether the lists that the request needs have been read; if not, begins to read them.
   fileprivate func isOpen(_ lists: ListReader) -> Bool {
     var isOpen = true
     for domain in Set(domains) where !lists.isAtHand(domain) {
@@ -78,7 +80,7 @@ extension Request {
     return isOpen
   }
 
-  /// Throws where a list that it needs could not be read in time.
+  /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
     switch self {
     case .load(let location), .find(_, let location), .modified(let location), .save(let location):

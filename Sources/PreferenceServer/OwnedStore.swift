@@ -5,15 +5,15 @@ import PreferenceProtocol
 import PreferenceStore
 import SystemCalls
 
-/// A store that this process owns, and serves to the others.
+/// A store that this process owns and serves to other processes; or that it only reads.
 public final class OwnedStore: Sendable {
-  /// Its places.
+  /// The persistent places of the store.
   public let places: LocalPlaces
   private let store: Store
   private let server: Server?
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
-  /// process has it. A store that is opened for reading is not locked, and not served.
+  /// process holds the lock. A store that is opened for reading is neither locked nor served.
   /// - Parameter writeback: seconds from the first unsaved change of a list to its rewrite.
   public init(
     _ surroundings: Surroundings, readOnly: Bool = false, writeback: Double = 1,
@@ -37,23 +37,24 @@ public final class OwnedStore: Sendable {
     }
   }
 
-  /// Since when there has been no client; nil: there is one.
+  /// Since when there has been no client; nil: there is one, or the store is not served.
   public var idleSince: Instant? { server?.idleSince }
 
-  /// Waits until the first client comes or the last one goes, at most until the deadline (nil: for ever),
-  /// or until the descriptor can be read.
+  /// Waits until the first client comes, the last one goes, or the descriptor can be read; at most
+  /// until the deadline (nil: for ever).
   public func waitForClients(until deadline: Instant?, or other: CInt) {
     server?.clientsBell.wait(until: deadline, or: other)
   }
 
-  /// Every location that was asked for, as it is.
+  /// The locations whose lists have been read, as they are at this moment.
   public var loaded: [Location: DomainSnapshot] {
     var loaded: [Location: DomainSnapshot] = [:]
     for location in store.loadedLocations { loaded[location] = try? store.snapshot(of: location) }
     return loaded
   }
 
-  /// Ends every connection, saves every list, and lets the store go: to the client that asks first.
+  /// Ends every connection, saves every list and releases the lock, so that another process can own
+  /// the store.
   public func close() {
     server?.stop()
     places.close()

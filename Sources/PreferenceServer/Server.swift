@@ -5,26 +5,32 @@ import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
-/// The owner's side: serves the places of a store to other processes of the same user.
+/// The owner's side of the socket: serves the places of a store to other processes of the same
+/// user.
 ///
-/// Promises: a client of another user, of another version, or that sends what is no request is
-/// refused, with no harm to others; so is one that does not take what it is sent (after 64 MiB nothing
-/// is added to what waits for it). Every client is told of every change, in order, before whoever made
-/// it gets his answer; the shared number is raised between the two, so that a reader who sees the old number may
-/// read what he knows.
+/// Promises: every client is notified of every change, in order, before the change is answered. The
+/// shared number is raised between the two: a client that still sees the old number may read what
+/// it knows. A connection is ended, with no harm to others, if it is of another user, speaks
+/// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
+/// unread.
 ///
-/// Threads: the server's own, which waits for connections and requests, and for no disk; the errands', which read
-/// and wait for fsync(2), and those of `lists`; notices come on the thread of whoever made the change. Locks:
-/// `state`; a connection's own, inside of it or alone; the lock of `lists` inside of a connection's.
+/// Threads: the server's own waits for connections and requests, and carries out changes. It reads
+/// no list; what it does on a disk is to look at a list's file with stat(2), to append to the
+/// journal, and to make a new journal file (fsync(2) of its directory). The threads of `errands`
+/// answer requests that read, and make the journal durable; those of `lists` read the lists that
+/// requests need. Notices are sent by the thread that notifies the observers.
 ///
-/// Half-broken states: the name of a socket that nobody listens at is what a crash leaves; the next
-/// owner, which has the store's lock, replaces it. A socket whose name, or directory, was removed is made
-/// anew (`Door`).
+/// Locks: `state`; a connection's own, inside of `state` or without it; inside of a connection's,
+/// for a look, those of `lists` and of the store. `thread` and the door's are held alone.
+///
+/// Half-broken states: a crash leaves the name of a socket at which no process listens; the next
+/// owner, which holds the store's lock, replaces it. A socket whose name or directory was removed
+/// is made anew (`Door`).
 public final class Server: Sendable {
   let places: LocalPlaces
   let number: SharedNumber
   let log: @Sendable (String) -> Void
-  /// Has lists read that requests need.
+  /// Has other threads read the lists that requests need.
   let lists: ListReader
   private let door: Door
   /// Rung when the first client comes and when the last one goes.
@@ -38,14 +44,15 @@ public final class Server: Sendable {
     var connections: [Connection] = []
     var isStopping = false
     var idleSince = Instant.now
-    /// Before then nobody is accepted: there were no descriptors.
+    /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
   }
 
   /// Begins to serve.
   /// - Parameters:
-  ///   - paths: names for the socket; the first that can be made is used. What is there is replaced.
-  ///   - note: the file that says which; nil: nobody needs to be told.
+  ///   - paths: paths for the socket. The first one that can be made is used; a file there is
+  ///     replaced.
+  ///   - note: the file that the socket's path is written to; nil: it is written nowhere.
   public init(
     places: LocalPlaces, paths: [String], note: String? = nil,
     log: @escaping @Sendable (String) -> Void
@@ -66,13 +73,14 @@ public final class Server: Sendable {
     thread.withLock { $0 = worker }
   }
 
-  /// Ends every connection; no request is carried out any more when it returns.
+  /// Carries out the requests that clients have sent so far, and ends every connection. No request
+  /// is carried out after it returns.
   public func stop() {
     state.withLock { $0.isStopping = true }
     bell.ring()
     thread.withLock { $0.take() }?.join()
     errands.stop()
-    // The name stays: the next owner, who may be there already, replaces it.
+    // The name stays: the next owner, which may be there already, replaces it.
   }
 
   /// Since when there has been no client; nil: there is one.
@@ -80,7 +88,7 @@ public final class Server: Sendable {
     state.withLock { $0.connections.isEmpty ? $0.idleSince : nil }
   }
 
-  /// Writes again where the socket is: the state directory was made anew.
+  /// Writes the socket's path again: the state directory was made anew.
   func writeNote() { door.writeNote() }
 
   // MARK: - Notices
@@ -100,7 +108,8 @@ public final class Server: Sendable {
     var lastRequest = Instant.now
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
-      // A wake-up costs more than most requests: see ReceiveLoop.
+      // After a request it polls for 50 us before it waits: waking up costs more than most
+      // requests.
       let isBusy = Instant.now.nanoseconds(after: lastRequest) < Self.patience
       var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
       let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
@@ -121,7 +130,7 @@ public final class Server: Sendable {
       }
       removeEnded()
     }
-    // Who connects from now on is refused at once.
+    // A client that connects from here on is refused at once.
     door.close()
     let last = state.withLock { $0.connections }
     for connection in last { connection.endReceiving() }
@@ -132,12 +141,13 @@ public final class Server: Sendable {
     removeEnded()
   }
 
-  /// Nanoseconds.
+  /// Nanoseconds after a request in which the thread polls and does not wait.
   private static let patience: Int64 = 50_000
-  /// Milliseconds without accepting, where there are no descriptors left, and between two looks whether a list
-  /// that requests wait for is late.
+  /// Milliseconds for which no connection is accepted when no descriptors are left; also those
+  /// between two looks whether a list that requests wait for is late.
   private static let shortPause: Int64 = 200
 
+  /// Carries out the held requests whose lists have been read, or are late.
   private func serveHeld(_ connections: [Connection]) {
     for connection in connections { connection.serveHeld() }
     lists.forget()
@@ -159,7 +169,7 @@ public final class Server: Sendable {
         }
       }
     } catch {
-      log("a connection could not be taken: \(error)")
+      log("a connection could not be accepted: \(error)")
       state.withLock { $0.acceptAfter = Instant.now.advanced(milliseconds: Self.shortPause) }
     }
   }

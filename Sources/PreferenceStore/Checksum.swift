@@ -1,6 +1,6 @@
 /// CRC-32C (Castagnoli), eight bytes at a time.
 enum Checksum {
-  /// Table k gives what a byte contributes from k places before the end of eight.
+  /// Table k gives what a byte contributes to the sum when k more bytes of the eight follow it.
   private static let tables: [UInt32] = {
     let first = (0..<256).map { (index: Int) -> UInt32 in
       var value = UInt32(index)
@@ -17,6 +17,7 @@ enum Checksum {
     return all
   }()
 
+  /// The checksum of the bytes.
   static func crc32c(_ bytes: ArraySlice<UInt8>) -> UInt32 {
     bytes.withUnsafeBytes { bytes in tables.withUnsafeBufferPointer { ~sum(bytes, $0) } }
   }

@@ -2,14 +2,14 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-// What the files of a journal hold, whatever has become of them.
+// Reading the files of a journal, damaged ones too.
 
 extension Journal {
-  /// What the files of a directory hold, oldest first. Throws where a newer program wrote one of
-  /// them, and where one cannot be read.
+  /// The records of the journal files in a directory, in order. Throws where a newer program wrote
+  /// one of the files, and where one cannot be read.
   /// - Parameters:
-  ///   - keepsDamaged: whether a damaged file is put aside, so that nothing removes it; the reader
-  ///     without the lock changes nothing.
+  ///   - keepsDamaged: whether a damaged file is put aside, so that it is never removed. A reader
+  ///     without the store's lock passes false, and changes nothing.
   ///   - report: called with a sentence for each damage.
   static func entries(
     in directory: String, keepsDamaged: Bool, report: (String) -> Void
@@ -21,7 +21,7 @@ extension Journal {
         continue
       }
       let bytes = try Files.contents(path, limit: 1 << 32) ?? []
-      // Zeros: the power went before anything of the file was made durable.
+      // A header of zeros: the power failed before anything of the file was durable.
       if bytes.count < headerSize || bytes.prefix(headerSize).allSatisfy({ $0 == 0 }) { continue }
       let file = try parse(bytes, path: path, report: report)
       entries += file.entries
@@ -32,12 +32,13 @@ extension Journal {
     return ordered(entries)
   }
 
-  /// What one file's bytes hold.
+  /// The records in the bytes of one file, in order; none where they are of another version.
   static func entries(ofFile bytes: [UInt8]) -> [Entry] {
     ordered(((try? parse(bytes, path: "") { _ in }) ?? Contents()).entries)
   }
 
-  /// By number, each once: a file that was doubtful may be there beside the one that replaced it.
+  /// The entries by their numbers, each once: a file whose fdatasync(2) failed may still be there
+  /// beside its copy.
   private static func ordered(_ entries: [Entry]) -> [Entry] {
     var last: UInt64 = 0
     return entries.sorted { $0.sequence < $1.sequence }.filter { entry in
@@ -46,7 +47,8 @@ extension Journal {
     }
   }
 
-  /// A damaged file is kept under another name; its sound records go on in a new file.
+  /// Writes the sound records of a damaged file to a new file, and renames the damaged one to
+  /// `damaged.<number>`.
   private static func putAside(
     _ path: String, _ number: Int, sound: [UInt8]
   ) throws(SystemError) {
@@ -59,12 +61,12 @@ extension Journal {
     try Files.rename(path, to: kept)
   }
 
-  /// What a file holds.
+  /// The contents of a file.
   private struct Contents {
     var entries: [Entry] = []
-    /// Where its records stand.
+    /// The offsets of its records.
     var records: [Range<Int>] = []
-    /// Whether something in it cannot be read although records stand behind it, or all of it.
+    /// Whether the header is damaged, or bytes that are followed by records.
     var isDamaged = false
 
     func sound(in bytes: [UInt8]) -> [UInt8] { records.flatMap { bytes[$0] } }
@@ -112,7 +114,8 @@ extension Journal {
     }
   }
 
-  /// The record at the offset, and where it ends; nil where there is none with a right sum.
+  /// The record at the offset, and where it ends; nil where there is no record with a right
+  /// checksum.
   private static func record(_ bytes: [UInt8], at offset: Int) -> (entry: Entry, end: Int)? {
     var reader = ByteReader(bytes[offset...])
     guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
@@ -124,8 +127,9 @@ extension Journal {
     return (Entry(sequence: sequence, record: record), offset + 16 + Int(length))
   }
 
-  /// Where the next record behind damage stands. Bytes of a value can look like a record: one counts
-  /// only if its number fits, and if another record, or the end of the file, follows it.
+  /// The offset of the next record behind damage; nil: there is none. Bytes of a value can look
+  /// like a record, so a record counts only if its number fits, and another record or the end of
+  /// the file follows it.
   private static func nextRecord(
     _ bytes: [UInt8], after offset: Int, _ last: UInt64
   ) -> Int? {

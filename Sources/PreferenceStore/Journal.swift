@@ -2,46 +2,52 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// The journal: what was acknowledged and may not be in the lists yet.
+/// The journal: the changes that were acknowledged and may not be in the lists yet.
 ///
-/// `PreferenceStore.docc/JournalFormat.md` has the layout of the files, what each broken state leads
-/// to, and the order in which they are made, emptied and removed.
+/// `PreferenceStore.docc/JournalFormat.md` has the layout of the files, what each broken state
+/// leads to, and the order in which they are made, emptied and removed.
 ///
-/// Threads: the owner calls everything but `synchronize` under its own lock.
+/// Threads: none of its own, and no lock. The store calls every method and property under its lock
+/// `state`. `Fresh`, and the functions that read files (`entries`, `numbers`), need no lock. The
+/// store calls fdatasync(2) itself, on the paths of `unsynchronizedPaths` and without its lock.
 final class Journal {
+  /// One file of the journal.
   private struct Segment: Sendable {
     var path: String
     var size: Int
     var lastSequence: UInt64
     var isSynchronized: Bool
-    /// An fdatasync(2) failed: the kernel may have dropped what it could not write, and will not
-    /// say so again.
+    /// Whether an fdatasync(2) of the file failed: the kernel may have dropped pages that it could
+    /// not write, and does not report that a second time.
     var isDoubtful = false
   }
 
   private let directory: String
   private var segments: [Segment]
-  /// The file that records are appended to: the last segment; nil before the first record, so that
-  /// a store can be read while its disk is full.
+  /// The file that records are appended to: the last segment. nil before the first record, because
+  /// a store must be readable while its disk is full.
   private var active: SharedDescriptor?
+  /// The number of the newest file, also of one that is only reserved.
   private var number: Int
-  /// Files whose records have been written to others.
+  /// Files whose records were copied to other files.
   private var obsolete: [String] = []
   /// The number of the last record.
   private(set) var lastSequence: UInt64
 
   static let magic = Array("PREFJRNL".utf8)
   private static let version: UInt32 = 4
-  /// Versions that are read; a later one only adds to an earlier one.
+  /// The versions that can be read: one reader reads them all.
   static let knownVersions: ClosedRange<UInt8> = 1...4
   static let headerSize = 16
   static let prefix = "journal."
   private static let largestNumber = 1 << 48
-  /// Bytes after which records go to a new file, so that the old one can be removed.
+  /// Bytes after which the next rewrite of a list begins a new file, so that this one can be
+  /// removed.
   private static let segmentSize = 1 << 20
+  /// Bytes after which the next record begins a new file.
   private static let largestSegment = 64 << 20
 
-  /// A record as it was found.
+  /// A record and its number, as they were read.
   struct Entry {
     let sequence: UInt64
     let record: JournalRecord
@@ -55,8 +61,8 @@ final class Journal {
     return writer.bytes
   }
 
-  /// The numbers of the files in a directory, ascending. A number that no journal reaches is left
-  /// out: what has it was not made by this program.
+  /// The numbers of the journal files in a directory, ascending. Numbers beyond 2^48 are left out:
+  /// no journal reaches them, so this program did not make those files.
   static func numbers(in directory: String) throws(SystemError) -> [Int] {
     (try Files.names(in: directory) ?? []).compactMap { name in
       guard name.hasPrefix(prefix), let number = Int(name.dropFirst(prefix.count)) else {
@@ -66,7 +72,8 @@ final class Journal {
     }.sorted()
   }
 
-  /// The journal after what was found in it. No file is made before the first record.
+  /// A journal that goes on after the entries that were read from its files. It makes no file
+  /// before the first record.
   init(directory: String, after entries: [Entry]) throws(SystemError) {
     self.directory = directory
     let numbers = try Self.numbers(in: directory)
@@ -80,7 +87,8 @@ final class Journal {
     number = numbers.last ?? 0
   }
 
-  /// A journal in the place of one whose files are gone. Its sequences go on.
+  /// A journal in the place of one whose files are gone. Its records are numbered on from the old
+  /// one's.
   init(directory: String, after lost: borrowing Journal) throws(SystemError) {
     self.directory = directory
     lastSequence = lost.lastSequence
@@ -88,7 +96,7 @@ final class Journal {
     number = max(lost.number, try Self.numbers(in: directory).last ?? 0)
   }
 
-  /// Whether the file that records are appended to is still in its directory. Cost: two stat(2).
+  /// Whether the file that records are appended to still has its name. Cost: two stat(2).
   var isInPlace: Bool {
     guard let active, let path = segments.last?.path else { return true }
     guard let own = try? active.value.status(), let there = try? Files.linkStatus(path) else {
@@ -97,12 +105,13 @@ final class Journal {
     return own.st_ino == there.st_ino && own.st_dev == there.st_dev
   }
 
-  /// A new file with nothing but its header; made without the owner's lock.
+  /// A new file that has only its header. Making one needs no lock.
   struct Fresh {
     let path: String
     fileprivate let number: Int
     fileprivate let descriptor: SharedDescriptor
 
+    /// Makes the file. Its name is durable when this returns (fsync(2) of the directory).
     init(_ directory: String, _ number: Int) throws(SystemError) {
       self.number = number
       path = "\(directory)/\(prefix)\(number)"
@@ -117,7 +126,7 @@ final class Journal {
       }
     }
 
-    /// Writes to it before it is the journal's file.
+    /// Writes records to a file that is not the journal's yet, and makes them durable.
     func write(_ bytes: [UInt8]) throws(SystemError) {
       try descriptor.value.write(bytes)
       try descriptor.value.synchronize()
@@ -130,8 +139,8 @@ final class Journal {
         path: path, size: Self.headerSize, lastSequence: lastSequence, isSynchronized: true))
   }
 
-  /// Appends a record; it survives every process when this returns. On an error (a full disk)
-  /// the journal is as it was.
+  /// Appends a record. When this returns, the record survives the end of every process. After an
+  /// error (a full disk) the journal is as it was.
   /// - Returns: the record's number.
   func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
     let isFull = (segments.last?.size ?? 0) > Self.largestSegment
@@ -157,25 +166,28 @@ final class Journal {
     return lastSequence
   }
 
-  /// The number of a new file, where the present one is large enough that the next rewrites
-  /// should free it.
+  /// Reserves the number of a new file, where the present one has grown beyond 1 MiB; nil: it has
+  /// not.
   func reserveSegment() -> Int? {
     guard active != nil, let size = segments.last?.size, size > Self.segmentSize else { return nil }
     number += 1
     return number
   }
 
-  /// Records go to the new file from now on.
+  /// Makes the new file the one that records are appended to.
   func begin(_ fresh: Fresh) {
     number = max(number, fresh.number)
     active = fresh.descriptor
     append(fresh.path)
   }
 
-  /// Every record up to the number is in the lists. Files that hold no other are to be removed by
-  /// the caller, in this order, who then calls `forget`; where there are none, and the present file
-  /// holds no other record, it is emptied. It never is before the older ones are gone: they would
-  /// come back without what followed them.
+  /// Releases the records up to the number, which nobody needs any more.
+  ///
+  /// Where that leaves the present file alone and without a needed record, the file is emptied down
+  /// to its header. It is never emptied while older files exist: after a crash their records would
+  /// be replayed without those that followed them.
+  /// - Returns: the files that hold no needed record. The caller removes them in this order, and
+  ///   calls `forget` for each.
   func release(through sequence: UInt64) throws(SystemError) -> [String] {
     let closed = active == nil ? segments[...] : segments.dropLast()
     let released = closed.prefix { $0.lastSequence <= sequence }.map(\.path)
@@ -189,14 +201,15 @@ final class Journal {
     return []
   }
 
-  /// The file has been removed.
+  /// Forgets a file that has been removed.
   func forget(_ path: String) {
     segments.removeAll { $0.path == path }
     obsolete.removeAll { $0 == path }
   }
 
-  /// The files whose contents are not durable yet. What a doubtful one holds is written once more,
-  /// to a new file, which takes its place; the old one stays until `forget`.
+  /// The files whose contents are not durable yet. The records of a file whose fdatasync(2) failed
+  /// are first copied to a new file, which takes its place; the old file stays until `release`
+  /// gives it to be removed.
   func unsynchronizedPaths() throws(SystemError) -> [String] {
     for index in segments.indices where segments[index].isDoubtful {
       number += 1
@@ -216,7 +229,7 @@ final class Journal {
     return segments.filter { !$0.isSynchronized }.map(\.path)
   }
 
-  /// Notes that the files were made durable up to the record.
+  /// Notes that the files are durable up to the record of that number.
   func noteSynchronized(_ paths: [String], through sequence: UInt64) {
     for index in segments.indices
     where paths.contains(segments[index].path) && segments[index].lastSequence <= sequence {
@@ -224,7 +237,7 @@ final class Journal {
     }
   }
 
-  /// Notes that the file could not be made durable.
+  /// Notes that fdatasync(2) of the file failed.
   func noteFailure(_ path: String) {
     for index in segments.indices where segments[index].path == path {
       segments[index].isDoubtful = true

@@ -1,12 +1,13 @@
-/// The journal's readers for fuzzers: any bytes, and whether what was read keeps its promises.
+/// Gives the journal's readers any bytes, and says whether they keep their promises (for fuzzers).
 package enum JournalProbe {
-  /// Whether a payload that is read is written as one that reads the same.
+  /// Whether the record in a payload is written as bytes that read as the same record. True where
+  /// the payload is no record.
   package static func readsBack(payload: [UInt8]) -> Bool {
     guard let record = JournalRecord(decoding: payload[...]) else { return true }
     return JournalRecord(decoding: record.encoded()[...]) == record
   }
 
-  /// Whether the records of a file are replayed in their order, each once, into some state.
+  /// Replays the records of a file: whether each comes once, in the order of their numbers.
   package static func replay(file: [UInt8]) -> Bool {
     let entries = Journal.entries(ofFile: file)
     var state = Store.State()

@@ -6,13 +6,13 @@ import SystemCalls
 indirect enum JournalRecord: Equatable {
   /// A changeset that was acknowledged.
   case change(Changeset)
-  /// The location's list contains every record up to the number.
+  /// The location's list, in the state of that identity, contains every record up to the number.
   case checkpoint(Location, through: UInt64, FileIdentity?)
-  /// A change that a client asked for, who asks again where it got no answer.
+  /// A changeset that a client asked for. The client asks again if it got no answer.
   case from(Origin, JournalRecord)
 }
 
-// The payload of a record, version 4, as PreferenceStore.docc/JournalFormat.md has it.
+// The payload of a record, version 4; PreferenceStore.docc/JournalFormat.md describes it.
 
 extension JournalRecord {
   func encoded() -> [UInt8] {
@@ -44,7 +44,8 @@ extension JournalRecord {
     }
   }
 
-  /// nil where the payload is none of this version.
+  /// Decodes a payload of any version that can be read; nil where the bytes are not exactly one
+  /// record.
   init?(decoding payload: ArraySlice<UInt8>) {
     var reader = ByteReader(payload)
     guard let record = try? reader.record(), reader.isAtEnd else { return nil }
@@ -53,7 +54,7 @@ extension JournalRecord {
 }
 
 extension ByteReader {
-  /// A request holds a record, but no other request.
+  /// Reads a record. A request holds a record that is not a request.
   fileprivate mutating func record() throws -> JournalRecord {
     let kind = try number(UInt8.self)
     guard kind == 4 else { return try plainRecord(kind) }
@@ -70,7 +71,7 @@ extension ByteReader {
     }
   }
 
-  /// A splice at the end, as versions 1 to 3 have it.
+  /// Reads a splice at the end of a value as versions 1 to 3 have it.
   private mutating func growth() throws -> Changeset {
     let time = try timestamp()
     let (location, key) = (try location(), try key())

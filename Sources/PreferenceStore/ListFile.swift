@@ -2,14 +2,14 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// Which state of a file something was read from: another state has another identity.
+/// Identifies one state of a file: a file that was changed or replaced has another identity.
 struct FileIdentity: Hashable, Sendable {
   let size: Int64
   let modified: Timestamp
   let inode: UInt64
-  /// The time of the last change of the file or of what stat(2) says of it, which nobody can set: an
-  /// edit of the same size that was given the old modification time has another one. nil where the
-  /// identity was recorded, because rename(2) changes it too.
+  /// The ctime: when the file, or what stat(2) says of it, last changed. No program can set it, so
+  /// it shows an edit that kept size and modification time. nil in an identity that was recorded,
+  /// because rename(2) changes the ctime too.
   let changed: Timestamp?
 
   init(size: Int64, modified: Timestamp, inode: UInt64) {
@@ -26,7 +26,7 @@ struct FileIdentity: Hashable, Sendable {
     changed = Timestamp(status.st_ctim)
   }
 
-  /// Whether a recorded identity can be this file's.
+  /// Whether a recorded identity can be of this state.
   func matches(_ recorded: FileIdentity?) -> Bool {
     guard let recorded else { return false }
     return size == recorded.size && modified == recorded.modified && inode == recorded.inode
@@ -35,9 +35,10 @@ struct FileIdentity: Hashable, Sendable {
 
 /// A property list on the disk: read as a whole, replaced as a whole.
 ///
-/// `replace` leaves either the old list or the new one, whatever happens: a temporary file in the
-/// same directory, fsync, rename, fsync of the directory. A symbolic link is followed and stays.
-/// Somebody who holds an open descriptor of the old list keeps the old list.
+/// `replace` leaves either the old list or the new one, whatever happens: it writes a temporary
+/// file in the same directory, and calls fsync(2), rename(2), and fsync(2) of the directory. A
+/// symbolic link is followed and stays. A process that has the old list open goes on reading the
+/// old list.
 struct ListFile {
   let path: String
 
@@ -53,21 +54,21 @@ struct ListFile {
     case format(String)
   }
 
-  /// Bytes of a list.
+  /// The largest list that is read or written, in bytes.
   static let largest = 1 << 30
 
-  /// The file's present identity; nil where there is none.
+  /// The file's present identity; nil where there is no file.
   func identity() throws(SystemError) -> FileIdentity? {
     try Files.status(path).map { FileIdentity($0) }
   }
 
-  /// Reads the list; nil where there is none.
+  /// Reads the list; nil where there is no file.
   func read() throws(ReadError) -> Contents? {
     let bytes: [UInt8]
     let status: stat
     let isRegular: Bool
     do throws(SystemError) {
-      // Opening a pipe must not wait for somebody who writes into it.
+      // Without O_NONBLOCK the opening of a pipe would wait for a writer.
       let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
       status = try descriptor.status()
       isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -78,7 +79,7 @@ struct ListFile {
       throw .system(error)
     }
     guard isRegular else { throw .format("\(path): not a regular file") }
-    // What `touch` or `: >` leaves: a list without keys.
+    // An empty file, as `touch` leaves it, is a list without keys.
     if bytes.isEmpty {
       return Contents(values: [:], format: .binary, identity: FileIdentity(status))
     }
@@ -90,22 +91,23 @@ struct ListFile {
     }
     guard case .dictionary(let values) = document.value else {
       throw .format(
-        "\(path): the list is no dictionary but of kind \(document.value.kind.rawValue)")
+        "\(path): the list is not a dictionary but of type \(document.value.kind.rawValue)")
     }
-    // "{}" is a list in both; an old-style one is what programs of this system leave.
+    // `{}` is an empty list in JSON and in old-style; programs on Linux mean the latter.
     let format = document.format == .json && values.isEmpty ? .openStep : document.format
     return Contents(values: values, format: format, identity: FileIdentity(status))
   }
 
-  /// Where the list really lies: links are followed, also those that lead nowhere yet.
+  /// The path behind symbolic links, also behind a link whose target does not exist yet.
   private var target: String {
     if let real = Files.realPath(path) { return real }
     guard let link = Files.linkTarget(path) else { return path }
     return link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link
   }
 
-  /// Throws what a replacement would meet, as far as it can be known: a directory that cannot be
-  /// written to, a disk without room for the list.
+  /// Throws the error that a replacement would meet, as far as it can be known before: a directory
+  /// or list that this process may not write to, a disk without room for the list.
+  /// - Parameter size: the bytes of the list.
   func checkReplaceable(size: UInt64) throws(SystemError) {
     let target = self.target
     var directory = Files.parent(of: target)
@@ -123,8 +125,11 @@ struct ListFile {
     }
   }
 
-  /// Replaces the list, keeping mode and owner of the old one, or with `mode`.
-  /// - Parameter prepared: called with the new identity before the new list takes its place.
+  /// Replaces the list. The new one gets mode, owner and extended attributes of the old one.
+  /// - Parameters:
+  ///   - mode: the mode of a list that does not exist yet.
+  ///   - prepared: called with the new identity just before the new list takes its place.
+  /// - Returns: the new identity.
   func replace(
     with bytes: [UInt8], mode: mode_t, prepared: (FileIdentity) throws(SystemError) -> Void
   ) throws(SystemError) -> FileIdentity {
@@ -148,8 +153,8 @@ struct ListFile {
   }
 
   /// Gives the new list the owner, the extended attributes (access control list and security label
-  /// among them) and the mode of the old one, in this order: at no moment may anybody do more with the
-  /// new list than with the old one.
+  /// among them) and the mode of the old one. In this order nobody can, at any moment, do more with
+  /// the new list than with the old one.
   private static func copyAccess(
     of target: String, to new: borrowing Descriptor, mode: mode_t
   ) throws(SystemError) {
@@ -164,15 +169,15 @@ struct ListFile {
 
   private static let temporaryPrefix = ".prefsfs-"
 
-  /// Removes what crashed rewrites have left in a directory; the caller holds its lock, so that
-  /// nobody is writing there.
+  /// Removes the temporary files that crashed rewrites have left in a directory. The caller holds
+  /// the directory's lock, so no rewrite is under way there.
   static func removeLeftovers(in directory: String) throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] where name.hasPrefix(temporaryPrefix) {
       try Files.remove("\(directory)/\(name)")
     }
   }
 
-  /// Removes the list; a link goes, not what it leads to.
+  /// Removes the list; of a symbolic link the link, not its target.
   func remove() throws(SystemError) {
     try Files.remove(path)
     let directory = Files.parent(of: path)

@@ -1,16 +1,17 @@
 import Glibc
 import SystemCalls
 
-/// The lock under which the lists of one directory are rewritten, by one process at a time: flock(2) on a
-/// file that only those can open who may write the directory, so that nobody else can keep it.
+/// The lock under which the lists of one directory are rewritten, by one process at a time:
+/// flock(2) on a file. Only processes that may write to the directory can open the file, so that no
+/// other can hold up rewrites.
 ///
-/// It is never waited for: `init` throws EAGAIN while another process has it. The lock ends with the
-/// process, however that ends; the file stays.
+/// It is never waited for: `init` throws EAGAIN while another process has it. The lock ends with
+/// the process, however that ends; the file stays.
 struct ListLock: ~Copyable {
   private let file: Descriptor
 
-  /// Takes the lock, whose file is made if it is not there: mode 0600, with the group's and everybody's
-  /// right to write that the directory gives.
+  /// Takes the lock, and makes its file if there is none. The file has mode 0600, and read and
+  /// write permission for the group, or for others, where the directory lets them write.
   init(_ path: String, directory: String) throws(SystemError) {
     let rights = try Files.status(directory)?.st_mode ?? 0
     let mode: mode_t = 0o600 | (rights & 0o020 == 0 ? 0 : 0o060) | (rights & 0o002 == 0 ? 0 : 0o006)
@@ -23,6 +24,6 @@ struct ListLock: ~Copyable {
     file = opened
   }
 
-  /// Lets it go before the end of the scope.
+  /// Releases the lock before the end of the scope.
   func unlock() { file.unlock() }
 }

@@ -4,22 +4,23 @@ import PropertyList
 import SystemCalls
 
 /// What is kept about the keys of one list beside the list: the exact bytes last written, the
-/// modification times and modes. A binary list of our own in the state directory, replaced as a whole.
+/// modification times and the modes. It is a binary list in the state directory, replaced as a
+/// whole.
 ///
-/// It is never the truth about a value: a text is used only while reading it gives the value that
-/// the list holds, so that a lost or stale file costs spelling and times, nothing else.
+/// It never decides what a value is: a text is used only if reading it gives the value that the
+/// list holds. So a lost or stale file costs spelling, times and modes, and nothing else.
 struct MetadataFile {
   let path: String
 
   struct Contents {
-    /// The state of the list that `modified` speaks of.
+    /// The state of the list that this file was written for; nil: there was no list.
     var identity: FileIdentity?
     /// The modification time of keys that have none of their own.
     var modified: Timestamp
     var keys: [Key: Metadata]
   }
 
-  /// nil where there is none, or none that can be read.
+  /// Reads the file; nil where there is none, or it cannot be read.
   func read() -> Contents? {
     guard let bytes = try? Files.contents(path, limit: 1 << 30),
       case .dictionary(let root)? = try? Document.read(bytes).value,
@@ -46,8 +47,8 @@ struct MetadataFile {
     return contents
   }
 
-  /// Replaces the file: the keys, their times in the same order as 64-bit numbers, and the texts
-  /// and modes of those that have one.
+  /// Replaces the file. It holds the keys, their times in the same order as 64-bit numbers, and the
+  /// texts and modes of the keys that have one.
   func write(_ contents: Contents) throws(SystemError) {
     var times = ByteWriter()
     var keys: [Value] = []

@@ -1,14 +1,14 @@
 import PreferenceModel
 
-/// A change that has taken effect, on its way to observers.
+/// A change that has taken effect and that observers are still to be notified of.
 public struct Publication: Sendable {
   /// What changed.
   public private(set) var changeset: Changeset
-  /// For each item, whether its location had the key before.
+  /// Whether the location had the key before, for each item of the changeset.
   public private(set) var hadKey: [Bool]
-  /// Who made it; nil: somebody else, in the list itself.
+  /// The author of the change; nil: another program changed the list itself.
   public let author: Author?
-  /// Which client's request it was; nil: none.
+  /// The client's request that it carries out; nil: it is no client's.
   public let origin: Origin?
 
   init(
@@ -27,16 +27,17 @@ public struct Publication: Sendable {
 }
 
 extension Store {
-  /// The first change that nobody has taken yet; changes come in the order in which they took effect.
-  /// Whoever takes one tells observers before the next is taken.
+  /// Removes the next change from the queue and returns it; nil: the queue is empty. Changes come
+  /// in the order in which they took effect. The caller notifies observers of one before it takes
+  /// the next.
   public func takePublication() -> Publication? {
     state.withLock { $0.publications.isEmpty ? nil : $0.publications.removeFirst() }
   }
 }
 
 extension Store.State {
-  /// Numbers the change and puts it into the queue; one without items is none.
-  /// - Returns: its number.
+  /// Numbers the change and enqueues it; ignores an empty one.
+  /// - Returns: the number of the last change.
   @discardableResult
   mutating func announce(_ publication: Publication) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }

@@ -1,14 +1,15 @@
 import PropertyList
 import SystemCalls
 
-/// What keys were before we changed them, for ten seconds: so that a program that writes back a
-/// stale copy of the whole list (Foundation's UserDefaults does) does not undo us.
+/// The values that keys had before the store changed them, kept for ten seconds. With them the
+/// store recognises a program that writes back a stale copy of the whole list, as Foundation's
+/// UserDefaults does, and does not let it undo changes.
 ///
-/// It keeps at most 1 MiB of values: of more, those that are largest are let go of first, and a stale copy
-/// that has one of them counts as somebody's change.
+/// At most 1 MiB of values is kept. When there is more, the keys with the largest values go first;
+/// a stale copy that has one of these values then counts as a change by that program.
 struct RecentChanges: Sendable {
   fileprivate struct Before: Sendable {
-    /// nil: none.
+    /// The value before the change; nil: the key was not there.
     var value: Value?
     var time: Instant
   }
@@ -16,9 +17,9 @@ struct RecentChanges: Sendable {
   private static let mostValues = 8
   private static let mostBytes = 1 << 20
 
-  /// Oldest first.
+  /// What each key was before its last changes, oldest first.
   private var entries: [Key: [Before]] = [:]
-  /// How many entries there may be before old ones are looked for.
+  /// The number of keys at which old ones are looked for.
   private var limit = 1024
   private var bytes = 0
 
@@ -28,7 +29,7 @@ struct RecentChanges: Sendable {
     var list = entries.removeValue(forKey: key) ?? []
     bytes -= list.bytes
     list.removeAll { !$0.isRecent(now) }
-    // The oldest and the latest are what a stale copy is likely to have.
+    // A stale copy is most likely to have the oldest value or one of the latest.
     if list.count >= Self.mostValues { list.remove(at: 1) }
     if let last = list.last, last.value?.shortBytes ?? 0 > Self.mostBytes / 2 { list.removeLast() }
     list.append(Before(value: before, time: now))
@@ -37,17 +38,17 @@ struct RecentChanges: Sendable {
     if bytes > Self.mostBytes { shed() }
   }
 
-  /// Whether the value is one that we replaced a moment ago.
+  /// Whether the key had this value before one of the changes of the last ten seconds.
   func undoes(_ key: Key, _ value: Value?, now: Instant = .now) -> Bool {
     entries[key]?.contains { $0.isRecent(now) && $0.value == value } ?? false
   }
 
-  /// Whether the keys are, all of them at one moment of the last seconds, as they are in the list: somebody has
-  /// put a whole earlier state back.
+  /// Whether the list is, as a whole, what the domain was at one moment of the last ten seconds:
+  /// then somebody has put an earlier state back.
   /// - Parameters:
-  ///   - differing: the keys that the list has otherwise than we have them now.
-  ///   - list: what it has.
-  ///   - present: what we have now.
+  ///   - differing: the keys whose value in the list differs from the present one.
+  ///   - list: the value of a key in the list.
+  ///   - present: the value of a key in the store.
   func isEarlierState(
     _ differing: Set<Key>, _ list: (Key) -> Value?, present: (Key) -> Value?, now: Instant = .now
   ) -> Bool {
@@ -56,32 +57,32 @@ struct RecentChanges: Sendable {
     guard times.count * entries.count <= Self.mostComparisons else { return false }
     return times.contains { time in
       entries.allSatisfy { key, history in
-        // What the key was before its first change since then; else it is what it is now.
+        // At that moment the key had the value before its next change, or the present one.
         let first = history.first { $0.time >= time }
         return list(key) == (first.map(\.value) ?? present(key))
       }
     }
   }
 
-  /// Where more comparisons were needed, the list counts as a stale copy.
+  /// Where more comparisons would be needed, the list counts as a stale copy.
   private static let mostComparisons = 1 << 20
 
-  /// The key's value is somebody else's now.
+  /// Forgets a key whose value another program has changed.
   mutating func forget(_ key: Key) { bytes -= entries.removeValue(forKey: key)?.bytes ?? 0 }
 
-  /// Lets go of what is too old to matter.
+  /// Forgets the keys that were not changed in the last ten seconds.
   mutating func forget(now: Instant = .now) {
     entries = entries.filter { $0.value.last?.isRecent(now) == true }
     bytes = entries.values.reduce(0) { $0 + $1.bytes }
     limit = max(1024, entries.count * 2)
   }
 
-  /// When everything that is kept now is too old; nil: nothing is.
+  /// When everything that is kept will be too old; nil: nothing is kept.
   var deadline: Instant? {
     entries.values.compactMap(\.last?.time).max()?.advanced(milliseconds: 10_000)
   }
 
-  /// Lets go of the largest values until half of what may be kept is free.
+  /// Forgets the keys with the largest values until at most half of the allowed bytes is kept.
   private mutating func shed() {
     let sizes = entries.map { (key: $0.key, bytes: $0.value.bytes) }
     for (key, size) in sizes.sorted(by: { $0.bytes > $1.bytes }) {
@@ -103,7 +104,7 @@ extension [RecentChanges.Before] {
 }
 
 extension Value {
-  /// Bytes that a value of unknown use takes, roughly. Cost: O(values).
+  /// Roughly how many bytes of memory the value takes. Cost: O(values).
   fileprivate var shortBytes: Int {
     switch self {
     case .string(let text): text.utf8.count + 16

@@ -1,24 +1,25 @@
 import PreferenceModel
 import SystemCalls
 
-/// The requests of clients that may be repeated, because their owner was gone before it answered: each is
-/// carried out once.
+/// Remembers the requests of clients, which repeat a request when the owner ended before it
+/// answered, so that each request is carried out once.
 ///
 /// A request's record stays in the journal until the request is answered: the next owner finds it
 /// there and keeps it for ten seconds, twice as long as a client waits for an answer.
 struct Requests: Sendable {
   private struct Request: Sendable {
     var changeset: Changeset
-    /// The record in the journal.
+    /// The number of the record in the journal.
     var sequence: UInt64
-    /// Until when the record is kept, if nobody says that it is answered.
+    /// Until when the record is kept if the client does not get its answer.
     var keptUntil: Instant
     var isAnswered = false
 
+    /// Whether the journal must keep the record.
     func isOpen(_ now: Instant) -> Bool { !isAnswered && keptUntil > now }
   }
 
-  /// How far a client's ordered requests have come.
+  /// The last ordered request of a client that is over.
   private struct Progress: Sendable {
     var serial: UInt64
     var keptUntil: Instant
@@ -26,13 +27,14 @@ struct Requests: Sendable {
 
   private var requests: [Origin: Request] = [:]
   private var ordered: [UInt64: Progress] = [:]
-  /// In the order in which they are to be forgotten.
+  /// The noted requests, in the order in which they are forgotten.
   private var ages: [(origin: Origin, until: Instant)] = []
-  /// Those of them that are.
+  /// How many of them, from the first, have been forgotten.
   private var forgotten = 0
-  /// Clients that there may be before old ones are looked for.
+  /// The number of clients at which old ones are looked for.
   private var limit = 1024
 
+  /// Milliseconds that a request is kept.
   private static let patience: Int64 = 10_000
   /// Milliseconds that the progress of a client is kept after its last ordered request.
   private static let memory: Int64 = 600_000
@@ -47,7 +49,8 @@ struct Requests: Sendable {
     noteProgress(origin)
   }
 
-  /// Also an answered one may be repeated, by a client whose connection was cut, but not after that.
+  /// Forgets the requests that were noted ten seconds ago. Until then even an answered one is kept:
+  /// a client whose connection was cut may repeat it.
   private mutating func forgetOld(_ now: Instant) {
     while forgotten < ages.count, ages[forgotten].until <= now {
       let origin = ages[forgotten].origin
@@ -59,7 +62,7 @@ struct Requests: Sendable {
     forgotten = 0
   }
 
-  /// An ordered request is over, whether it changed something or not.
+  /// Notes that an ordered request is over, whether it changed something or not.
   mutating func noteProgress(_ origin: Origin) {
     guard origin.isOrdered else { return }
     let now = Instant.now
@@ -72,7 +75,7 @@ struct Requests: Sendable {
       serial: max(before, origin.serial), keptUntil: now.advanced(milliseconds: Self.memory))
   }
 
-  /// A request of an earlier owner's time.
+  /// Notes a request that an earlier owner carried out.
   mutating func replay(
     _ origin: Origin, _ record: JournalRecord, _ sequence: UInt64, version: UInt64
   ) {
@@ -81,17 +84,18 @@ struct Requests: Sendable {
     note(origin, changeset, sequence)
   }
 
-  /// What the request changed, where it has been carried out.
+  /// What the request changed, if it has been carried out; nil: it has not. Of an ordered request
+  /// that was forgotten only this is known: the changeset is empty.
   func changeset(_ origin: Origin) -> Changeset? {
     if let known = requests[origin] { return known.changeset }
     guard origin.isOrdered, let progress = ordered[origin.client] else { return nil }
     return origin.serial <= progress.serial ? Changeset() : nil
   }
 
-  /// The client has its answer. What it set is not kept any longer, however large it was: a client that
-  /// asks again hears when its change was made.
+  /// Notes that the client has its answer. The values that it set are dropped, however large they
+  /// are: a client that asks again is told which keys changed, and when.
   mutating func answered(_ origin: Origin) {
-    // How far an ordered client is says enough.
+    // The client's progress says enough.
     if origin.isOrdered {
       requests[origin] = nil
     } else if let request = requests[origin] {
@@ -100,19 +104,19 @@ struct Requests: Sendable {
     }
   }
 
-  /// When the first of the requests that may be asked again is no longer kept; nil: there is none.
+  /// When the first of the unanswered requests is no longer kept; nil: there is none.
   var endOfPatience: Instant? {
     requests.values.filter { !$0.isAnswered }.map(\.keptUntil).min()
   }
 
-  /// The first record that must stay.
+  /// The number of the first record that the journal must keep for a request; nil: none.
   func oldestUnanswered(_ now: Instant) -> UInt64? {
     requests.values.filter { $0.isOpen(now) }.map(\.sequence).min()
   }
 }
 
 extension Changeset {
-  /// The changeset with its times and numbers, and which keys it touched.
+  /// The changeset without values: its time, its number, and the keys that it touched.
   fileprivate var withoutValues: Changeset {
     var lighter = self
     lighter.items = items.map { item in

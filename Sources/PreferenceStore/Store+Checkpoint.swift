@@ -4,12 +4,18 @@ import PropertyList
 import SystemCalls
 
 extension Store {
-  /// Rewrites the location's list with every change so far, and releases the journal.
+  /// Rewrites the location's list with every change so far, and releases the journal's records of
+  /// them. Does nothing where the list lacks no change. Called by one thread at a time.
   ///
-  /// Blocks for two fsync(2). Somebody else's list, replaced since we read ours or while ours is
-  /// written, is taken in first (`refresh`). Throws, with the list as it was and the changes still
-  /// in the journal, when the list cannot be read, written or made durable; writers of the location
-  /// get that error until a rewrite succeeds. One thread at a time.
+  /// A list that another program replaced, since it was read or while the new one is written, is
+  /// adopted first (`refresh`). Blocks for four fsync(2): of the list, of its metadata file, and of
+  /// their directories; also for an fdatasync(2) of the journal where a record is about several
+  /// lists.
+  ///
+  /// Throws, with the changes still in the journal, where the list cannot be read, written or made
+  /// durable. Until a rewrite succeeds, each change of the location checks anew whether the list
+  /// could be replaced, and is refused where it could not. EAGAIN says that another process is
+  /// rewriting a list of that directory just now; it refuses nothing.
   public func checkpoint(_ location: Location) throws(EngineError) {
     startSegment()
     for attempt in 1...Self.mostAttempts {
@@ -22,7 +28,7 @@ extension Store {
       } catch  where error.reason == .system(Self.changedMeanwhile) && attempt < Self.mostAttempts {
         continue
       } catch  where error.reason == .system(.wouldBlock) {
-        // Another process rewrites there just now: nothing is wrong.
+        // Another process is rewriting a list there just now: nothing is wrong with this one.
         collapse(start, location)
         throw error
       } catch {
@@ -33,21 +39,22 @@ extension Store {
     }
   }
 
-  /// How often a list that others keep changing is taken in before the rewrite is put off.
+  /// How often a list that others keep changing is adopted before the rewrite fails.
   private static let mostAttempts = 6
 
-  /// C: ESTALE. Somebody else replaced the list that was to be rewritten.
+  /// ESTALE: another program replaced the list that was to be rewritten.
   private static let changedMeanwhile = Errno(rawValue: ESTALE)
 
-  /// After a rewrite that failed: attempts do not pile layers up.
+  /// Merges the layers of a rewrite that failed into one, so that failing rewrites do not pile up
+  /// layers.
   private func collapse(_ start: Start, _ location: Location) {
     guard start.layers > 1 else { return }
     let layer = start.domain.snapshot.collapsed()
     state.withLock { $0.domains[location]?.snapshot.replaceLayers(start.layers, with: layer) }
   }
 
-  /// Removes files of the journal, and empties the present one if that leaves nothing in it. What
-  /// fails is tried again with the next rewrite.
+  /// Removes files of the journal, then empties the present one if the lists have all of its
+  /// records. After a failure the next rewrite tries again.
   func remove(_ paths: [String]) {
     guard !paths.isEmpty else { return }
     do throws(SystemError) {
@@ -61,25 +68,26 @@ extension Store {
     }
   }
 
-  /// What a rewrite began with; held until its end, so that what it replaces is freed outside of
-  /// the lock.
+  /// The state of a location that a rewrite begins with. It is held until the rewrite ends, so that
+  /// the memory of what the rewrite replaces is freed outside of the lock.
   struct Start {
-    /// With frozen layers, and an empty one on top.
+    /// The location, whose layers are frozen.
     var domain: Domain
+    /// How many of its layers the rewrite takes in.
     var layers: Int
-    /// The last record that the layers have.
+    /// The number of the last journal record whose edits are in the layers.
     var through: UInt64
   }
 
-  /// A journal file that has grown large is followed by a new one, so that it can be removed when
-  /// the lists have what it holds. The file is made outside of the lock.
+  /// Begins a new journal file where the present one has grown large, so that the present one can
+  /// be removed when the lists have its records. The file is made outside of the lock.
   private func startSegment() {
     guard let number = state.withLock({ $0.journal?.reserveSegment() }) else { return }
     do throws(SystemError) {
       let segment = try Journal.Fresh(layout.stateDirectory, number)
       state.withLock { $0.journal?.begin(segment) }
     } catch {
-      log("the journal goes on in its large file: \(error)")
+      log("the journal has no new file and goes on in the large one: \(error)")
     }
   }
 
@@ -88,7 +96,7 @@ extension Store {
     var base: DomainSnapshot.Base
     var identity: FileIdentity?
     var format: Format
-    /// There was no room for what is kept beside the list.
+    /// Whether the disk had no room for the metadata file.
     var lacksMetadata = false
   }
 
@@ -101,15 +109,17 @@ extension Store {
     }
     remove(state.withLock { $0.finish(written, start, location, log) })
     guard written.lacksMetadata else { return }
-    // The journal has made room meanwhile.
+    // The release of the journal may have made room.
     do throws(SystemError) {
       try write(written.base, identity: written.identity, location)
     } catch {
-      log("\(location): spellings and times of its keys are not kept: \(error)")
+      log("\(location): the texts and times of its keys could not be saved: \(error)")
     }
   }
 
-  /// Writes list and metadata, under the lock of the list's directory.
+  /// Writes list and metadata file, or removes them where the domain is gone, under the lock of the
+  /// list's directory. Throws EAGAIN where another process holds the lock, ESTALE where the list is
+  /// not in the state that it was read in.
   private func write(_ domain: Domain, _ location: Location) throws(SystemError) -> Written {
     let file = ListFile(path: layout.path(location))
     let directory = Files.parent(of: file.path)
@@ -119,7 +129,7 @@ extension Store {
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
     try requireUnchanged(file, domain)
     var base = domain.snapshot.merged(onto: domain.snapshot.base)
-    // As the list will have them: the next rewrite finds its keys nearly in order.
+    // The list is written in this order; the next rewrite then has little to sort.
     base.values.sort()
     var written = Written(base: base, identity: domain.identity, format: domain.format)
     if !domain.snapshot.changesList, domain.identity != nil {
@@ -134,20 +144,22 @@ extension Store {
     return written
   }
 
+  /// Throws ESTALE where the list is not in the state that it was read in.
   private func requireUnchanged(_ file: ListFile, _ domain: Domain) throws(SystemError) {
     guard try file.identity() == domain.identity else {
       throw SystemError("rename", file.path, Self.changedMeanwhile)
     }
   }
 
-  /// Once for each directory: what a crash left there goes.
+  /// Removes the temporary files that crashed rewrites left in the directories, once for each of
+  /// them.
   private func tidy(_ directories: [String]) {
     for directory in directories
     where state.withLock({ $0.tidied.insert(directory).inserted }) {
       do throws(SystemError) {
         try ListFile.removeLeftovers(in: directory)
       } catch {
-        log("a leftover of a crash stays: \(error)")
+        log("a temporary file of a crashed rewrite could not be removed: \(error)")
       }
     }
   }
@@ -164,7 +176,7 @@ extension Store {
       do throws(SystemError) {
         try write(base, identity: identity, location)
       } catch  where error.errno == .noSpace {
-        // The journal may be what fills that disk: it can go once the list is written.
+        // The journal may be what fills that disk; it is released once the list is written.
         lacksMetadata = true
       }
       try requireUnchanged(file, domain)
@@ -172,7 +184,7 @@ extension Store {
     written.lacksMetadata = lacksMetadata
   }
 
-  /// Writes what is kept beside the list.
+  /// Writes the metadata file of a list in that state.
   private func write(
     _ base: DomainSnapshot.Base, identity: FileIdentity?, _ location: Location
   ) throws(SystemError) {
@@ -180,8 +192,8 @@ extension Store {
       MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
   }
 
-  /// The list in its format; old-style becomes XML, and what the format cannot hold, or not in a
-  /// list that can be read again, binary.
+  /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
+  /// only in more bytes than can be read again, becomes a binary one, and the log says so.
   private func encode(_ written: Written, _ location: Location) -> ([UInt8], Format) {
     let value = Value.dictionary(written.base.values)
     let format = written.format == .openStep ? .xml : written.format
@@ -197,7 +209,7 @@ extension Store {
 }
 
 extension Store.State {
-  /// What a rewrite begins with; nil where nothing is unsaved.
+  /// Freezes the changes that a rewrite takes in; nil where the list lacks none.
   fileprivate mutating func freeze(_ location: Location) -> Store.Start? {
     guard domains[location]?.unsavedSince != nil,
       let layers = domains[location]?.snapshot.freeze(), let domain = domains[location]
@@ -205,8 +217,9 @@ extension Store.State {
     return Store.Start(domain: domain, layers: layers, through: journal?.lastSequence ?? 0)
   }
 
-  /// Takes in a rewritten list: what it contains leaves the layers and the journal. Cost: O(1).
-  /// - Returns: the journal's files that are to be removed.
+  /// Adopts a rewritten list: what it contains leaves the layers and the journal. Cost: O(locations
+  /// and keys that changed in the last seconds), whatever the size of the list.
+  /// - Returns: the journal files that the caller must remove.
   fileprivate mutating func finish(
     _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
   ) -> [String] {
@@ -230,8 +243,8 @@ extension Store.State {
     _ location: Location, through: UInt64, _ identity: FileIdentity?, _ log: (String) -> Void
   ) -> [String] {
     do throws(SystemError) {
-      // Where the journal is not emptied it must say that the list has what it holds: replayed once more,
-      // it would undo what others change in the list.
+      // Where the journal cannot be emptied, it must say that the list has these records: if they
+      // were replayed once more, they would undo what others change in the list meanwhile.
       if oldestUnsaved != nil || requests.oldestUnanswered(.now) != nil {
         _ = try journal?.append(.checkpoint(location, through: through, identity))
       }
@@ -243,14 +256,14 @@ extension Store.State {
     }
   }
 
-  /// The first record that is not in a list.
+  /// The number of the first record that a list lacks; nil: none does.
   private var oldestUnsaved: UInt64? {
     let unsaved = domains.values.filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
     return (unsaved + pending.values.compactMap { $0.first?.sequence }).min()
   }
 
-  /// Lets go of the records that the lists have.
-  /// - Returns: the journal's files that are to be removed.
+  /// Releases the records that the lists have and that no client may ask about again.
+  /// - Returns: the journal files that the caller must remove.
   mutating func releaseJournal() throws(SystemError) -> [String] {
     let unanswered = requests.oldestUnanswered(.now)
     releaseAt = unanswered == nil ? nil : requests.endOfPatience

@@ -4,15 +4,17 @@ import PropertyList
 import SystemCalls
 
 extension Store {
-  /// Makes the changes, all or none: recorded in the journal, then published to readers.
+  /// Makes the changes, all or none: appends them to the journal, then publishes them to readers.
   ///
-  /// What changes nothing is left out: no record, no rewrite. Throws, with nothing changed: a list
-  /// that cannot be read or written (`.unreadable`, `.system` with EACCES or ENOSPC), a journal
-  /// that cannot be appended to. Cost: O(the values), whatever the size of the domains.
+  /// A single edit that changes nothing is neither recorded nor written to its list. Throws, with
+  /// nothing changed, where a list cannot be read or written (`.unreadable`, `.system` with EACCES
+  /// or ENOSPC) or the journal cannot be appended to. Cost: O(the values), whatever the size of the
+  /// domains; a domain's removal O(its keys).
   /// - Parameters:
-  ///   - author: who is told to observers as the one who made the change.
-  ///   - origin: the request of a client; one that was carried out before changes nothing.
-  /// - Returns: what changed, and whether a list that was saved is unsaved now.
+  ///   - author: the author that observers are told.
+  ///   - origin: the client's request that this carries out. Its record stays in the journal until
+  ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
+  /// - Returns: what changed, and whether a list that had every change lacks one now.
   public func commit(
     _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil
   ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
@@ -45,8 +47,8 @@ extension Store {
     }
   }
 
-  /// The locations whose domains come with their first key, and are in no other place: observers hear of the
-  /// domain too.
+  /// The locations in which a first key makes a domain that no place has yet. Observers are
+  /// notified of the new domain too.
   private func newDomains(_ items: [Changeset.Item]) -> Set<Location> {
     var created: Set<Location> = []
     for item in items {
@@ -59,19 +61,19 @@ extension Store {
     return created
   }
 
-  /// What a client's request changed, where it has been carried out; nil: it has not.
+  /// What a client's request changed, if it has been carried out; nil: it has not.
   public func outcome(of origin: Origin) -> Changeset? {
     state.withLock { $0.requests.changeset(origin) }
   }
 
-  /// An ordered request is over, also where it was refused or changed nothing.
+  /// Notes that an ordered request is over: carried out, or refused, or without effect.
   public func noteProgress(_ origin: Origin) { state.withLock { $0.requests.noteProgress(origin) } }
 
-  /// The client has its answer: the journal need not keep its request.
+  /// Notes that the client has its answer: the journal need not keep its request any longer.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 
-  /// Loads the location and looks whether its list could be replaced: once for all changes that
-  /// one rewrite takes in, and each time after a rewrite failed.
+  /// Loads the location and checks that its list could be replaced. This is done once for all the
+  /// changes that one rewrite takes in, and for each change after a rewrite has failed.
   private func prepare(_ location: Location) throws(EngineError) {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
@@ -85,16 +87,16 @@ extension Store {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
     }
-    // What made the last rewrite fail is mended.
+    // The list could be replaced again: the reason of the last failure is gone.
     if failure != nil { state.withLock { $0.domains[location]?.failure = nil } }
   }
 
-  /// The locations with changes that are not in their lists, and since when; those of the replay
-  /// count as changed now.
+  /// The locations with changes that are not in their lists, and since when. Loads the lists of
+  /// replayed changes, which count as changed now.
   public func unsaved() -> [(location: Location, since: Instant)] {
     let pending = state.withLock { Array($0.pending.keys) }
     for location in pending {
-      // What cannot be read is logged by `load`, stays in the journal and is tried again.
+      // `load` logs a list that cannot be read; its changes stay in the journal, for another try.
       do { try load(location) } catch {}
     }
     return state.withLock { state in
@@ -104,18 +106,20 @@ extension Store {
     }
   }
 
-  /// Whether there are replayed changes for lists that could not be read yet.
+  /// Whether there are replayed changes for lists that have not been read yet.
   public var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
 }
 
 extension Store.State {
-  /// An item that changes something, and the value that its key had.
+  /// An item to record, and the value that its key had before.
   fileprivate struct Step {
     var item: Changeset.Item
     var old: StoredValue?
   }
 
-  /// The items that change something. A key that is touched twice is recorded both times.
+  /// The items to record: those that change something, and every later item of a location that a
+  /// transaction touches more than once, because it may undo an earlier one. Throws
+  /// `.changedMeanwhile` for a splice that does not fit the value.
   fileprivate func effective(_ items: [Changeset.Item]) throws(EngineError) -> [Step] {
     var touched: Set<Location> = []
     var steps: [Step] = []
@@ -126,7 +130,7 @@ extension Store.State {
       if let edit = snapshot.effective(item.edit, on: old) {
         steps.append(Step(item: Changeset.Item(item.location, edit), old: old))
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
-        // Somebody else's list was taken in after the rules were asked.
+        // Another program's list was adopted after `ChangeRules` had looked at the value.
         throw .changedMeanwhile(key, item.location.domain)
       } else if !isFirst {
         steps.append(Step(item: item, old: old))
@@ -135,8 +139,9 @@ extension Store.State {
     return steps
   }
 
-  /// Refuses what would make a list larger than can be read again. What a set replaces is taken
-  /// off, what is removed is not: the next rewrite tells the true size.
+  /// The sizes of the lists with the steps in them, in bytes. Throws EFBIG where a list would be
+  /// too large to be read again. The size of a value that is set anew is subtracted, that of a
+  /// removed one is not: the next rewrite corrects it.
   fileprivate func sizes(with steps: [Step]) throws(EngineError) -> [Location: Int] {
     var sizes: [Location: Int] = [:]
     for step in steps {
@@ -160,7 +165,7 @@ extension Store.State {
     return sizes
   }
 
-  /// How the journal keeps the changeset.
+  /// The record by which the journal keeps the changeset.
   fileprivate static func record(
     _ changeset: Changeset, origin: Origin?
   ) -> JournalRecord {
@@ -168,7 +173,8 @@ extension Store.State {
     return origin.map { .from($0, record) } ?? record
   }
 
-  /// - Returns: whether a list that was saved is unsaved now.
+  /// Publishes a recorded changeset to readers.
+  /// - Returns: whether a list that had every change lacks one now.
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
     if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: 10_000) }
@@ -184,18 +190,18 @@ extension Store.State {
 }
 
 extension Store.Domain {
-  /// Whether changes wait for a rewrite, and none has failed.
+  /// Whether changes wait for a rewrite, and the last one did not fail.
   fileprivate var isUnsavedAndWell: Bool { unsavedSince != nil && failure == nil }
 
-  /// Takes in an edit that was recorded.
-  /// - Returns: whether the list had every change before.
+  /// Applies an edit that was recorded, or replayed.
+  /// - Returns: whether the list had every change before this one.
   mutating func take(
     _ edit: Edit, sequence: UInt64, time: Timestamp, sharesRecord shared: Bool
   ) -> Bool {
     switch edit {
     case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
     case .splice(let key, _):
-      // Of a row of splices what was there before the first.
+      // Of several splices in a row, the value before the first is kept.
       if let whole = snapshot.entry(key)?.wholeValue { recent.note(key, before: whole) }
     case .removeDomain: for key in snapshot.keys { recent.note(key, before: snapshot[key]) }
     case .describe, .createDomain: break
@@ -211,7 +217,7 @@ extension Store.Domain {
 }
 
 extension StoredValue {
-  /// The same of a stored value. Cost: O(values), not O(bytes).
+  /// About how many bytes the value takes in a binary list. Cost: O(values), not O(bytes).
   fileprivate var approximateSize: Int {
     wholeValue?.approximateSize ?? (byteCount ?? 0) + 5
   }

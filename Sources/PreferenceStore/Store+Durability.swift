@@ -2,19 +2,21 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-// Group commit: of those who want the disk to have the journal, one makes it so for all.
+// Group commit: of the threads that want the journal to be durable, one calls fdatasync(2) for all.
 
-/// Who writes the journal to the disk now, and how far it is there.
+/// Whether a thread is making the journal durable, and how far it is.
 struct GroupCommit {
   var isRunning = false
-  /// The last record that is durable.
+  /// The number of the last record that is durable.
   var durable: UInt64 = 0
 }
 
 extension Store {
-  /// Returns when every change that was committed before is on the disk. Blocks for one or two
-  /// fdatasync(2) of the journal, which all who wait at the same time share; needs no list to be
-  /// rewritten.
+  /// Returns when every change that was committed before is on the disk.
+  ///
+  /// Blocks for at most two rounds of fdatasync(2), one call for each journal file that has grown:
+  /// that of another thread which had begun, and the next, which all waiting threads share. No list
+  /// is rewritten.
   public func synchronize() throws(EngineError) {
     let wanted = state.withLock { $0.journal?.lastSequence ?? 0 }
     let isLeader = groupCommit.wait { group -> Bool? in
@@ -30,13 +32,14 @@ extension Store {
         (group.isRunning, group.durable) = (false, max(group.durable, through))
       }
     } catch {
-      // Who waits tries for himself, and gets an error of his own.
+      // Each waiting thread tries for itself, and gets an error of its own.
       groupCommit.change { $0.isRunning = false }
       throw error
     }
   }
 
-  /// - Returns: the last record that is durable.
+  /// Makes the journal durable.
+  /// - Returns: the number of the last record that is durable.
   private func writeThrough() throws(EngineError) -> UInt64 {
     let (paths, sequence) = try state.withLock { state throws(EngineError) in
       try EngineError.wrapping { () throws(SystemError) in
@@ -47,7 +50,7 @@ extension Store {
       do throws(SystemError) {
         try Descriptor(opening: path, O_WRONLY).synchronizeData()
       } catch  where error.errno == .noSuchFile {
-        // Released meanwhile: its records are in lists that were made durable.
+        // Removed meanwhile: its records are in lists, which are durable.
       } catch {
         state.withLock { $0.journal?.noteFailure(path) }
         throw EngineError(error)

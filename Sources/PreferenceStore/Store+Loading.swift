@@ -2,10 +2,11 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// A list is read outside of the lock; of two threads that read the same one, the first wins.
+// Lists are read outside of the lock. If two threads read the same list, the first result counts.
 
 extension Store {
-  /// Reads the location's list, unless it is known to be unreadable in its present state.
+  /// Reads the location's list and puts the replayed edits on top. A list that could not be parsed,
+  /// and has not changed since, is not read again: its error is thrown again.
   func load(_ location: Location) throws(EngineError) {
     guard StoreLayout.isValid(location.domain) else {
       throw EngineError(
@@ -29,7 +30,7 @@ extension Store {
         }
       }
     } catch {
-      // A passing failure of the system is tried again by the next reader.
+      // After another error, of the system, the next reader tries again: it may pass.
       if error.reason == .unreadable {
         state.withLock { $0.unreadable[location] = (identities, error) }
       }
@@ -38,8 +39,9 @@ extension Store {
     }
   }
 
-  /// Without the lock somebody else owns the journal and shortens it: what it holds for the
-  /// location is read after the list, so that nothing older than the list is put on top of it.
+  /// Reads the journal's edits of the location again. In a read-only store another process owns the
+  /// journal and releases its records; the journal is read after the list, so that no edit older
+  /// than the list is put on top of it.
   private func reread(_ location: Location) throws(EngineError) {
     let entries = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try Journal.entries(in: layout.stateDirectory, keepsDamaged: false, report: log)
@@ -56,7 +58,8 @@ extension Store {
     }
   }
 
-  /// The location's list, or those of it as one; nil where there is none.
+  /// The location's list; for managed preferences, the user's list merged over the machine's. nil
+  /// where there is no list.
   func contents(ofLists location: Location) throws(EngineError) -> ListFile.Contents? {
     var contents: ListFile.Contents?
     for path in layout.paths(location).reversed() {
@@ -90,7 +93,7 @@ extension Store {
     return domain
   }
 
-  /// Reads one list, with errors as the engine gives them.
+  /// Reads one list; a list that cannot be parsed is `.unreadable`.
   func read(_ path: String, _ location: Location) throws(EngineError) -> ListFile.Contents? {
     do throws(ListFile.ReadError) {
       return try ListFile(path: path).read()
@@ -107,13 +110,14 @@ extension Store {
 }
 
 extension DomainSnapshot.Base {
-  /// Takes in what was kept beside a list, as far as it still speaks of the list's values.
+  /// Adopts the metadata file of a list, as far as it fits the list's values.
+  /// - Parameter isSameList: whether the file was written for the list in its present state.
   fileprivate mutating func take(_ kept: MetadataFile.Contents, isSameList: Bool) {
     if isSameList {
       modified = kept.modified
       metadata = kept.keys
     } else {
-      // Which keys somebody else changed meanwhile is not known: the time moves for all of them.
+      // Which keys another program changed meanwhile is unknown: the time of all of them moves.
       metadata = kept.keys.filter { values[$0.key] != nil }.mapValues {
         Metadata(text: $0.text, modified: max($0.modified, modified), mode: $0.mode)
       }
@@ -126,7 +130,8 @@ extension DomainSnapshot.Base {
 }
 
 extension Store.State {
-  /// Takes in what was read, with the replayed edits on top.
+  /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
+  /// stays.
   fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) {
     unreadable[location] = nil
     guard domains[location] == nil else { return }

@@ -2,14 +2,20 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Lists that somebody else changed.
+// Lists that other programs change.
 
 extension Store {
-  /// Looks at the location's list and takes in what somebody else changed: theirs for keys without
-  /// unsaved changes of ours. A key that we changed within the last ten seconds and that they
-  /// have as it was before is ours again, and unsaved. A list that cannot be read is an error of
-  /// its domain until it can. The thread of `checkpoint` calls it. Cost: one stat(2) where nothing
-  /// changed, else O(keys).
+  /// Looks at the location's list and adopts what another program changed in it. The thread of
+  /// `checkpoint` calls it.
+  ///
+  /// Unsaved changes win for their keys, the list wins for all others. A key that the store changed
+  /// within the last ten seconds, and that the list has as it was before, gets the store's value
+  /// again and is unsaved; but a list that is, as a whole, an earlier state of the domain is
+  /// adopted as it is. A list that cannot be parsed makes every read and change of its location
+  /// fail until it can.
+  ///
+  /// Cost: one stat(2) where nothing changed, else O(keys). Managed lists, lists that could not be
+  /// parsed the last time, and every list of a read-only store are read each time.
   public func refresh(_ location: Location) {
     guard let known = state.withLock({ $0.domains[location] }) else { return appeared(location) }
     if isReadOnly { return reread(known, location) }
@@ -38,7 +44,7 @@ extension Store {
     }
   }
 
-  /// A list that nobody has asked for yet: its domain may be new, or gone.
+  /// Publishes that a domain whose list is not loaded may be new, or gone.
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     let exists = (try? exists(location)) ?? true
@@ -46,11 +52,13 @@ extension Store {
     _ = state.withLock { $0.announce(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }
 
-  /// The list became unreadable, or readable again: cached copies of it are invalid.
+  /// Says that the list became unreadable, or readable again: cached copies of it are invalid.
   private func invalidation(_ location: Location) -> Publication {
     Publication(Changeset(invalidating: location))
   }
 
+  /// Adopts the list that was read. A key whose value differs from the base loses its text and gets
+  /// the list's modification time.
   private func take(
     _ list: ListFile.Contents?, _ known: Domain, _ location: Location
   ) {
@@ -69,22 +77,27 @@ extension Store {
     let failure = state.withLock {
       $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
     }
-    if let failure { log("\(location.domain): a stale copy undoes changes, because \(failure)") }
+    if let failure {
+      log(
+        "\(location.domain): a stale copy of the list has undone changes, "
+          + "because the journal could not record them again: \(failure)")
+    }
     guard known.failure?.reason == .unreadable else { return }
     log("\(location.domain): the list can be read again")
     _ = state.withLock { $0.announce(invalidation(location)) }
   }
 
-  /// A list as somebody else left it.
+  /// A list as another program left it.
   struct Outside {
     var base: DomainSnapshot.Base
     var list: ListFile.Contents?
-    /// The keys whose values are others than in our base.
+    /// The keys whose values differ from those of the present base.
     var differing: Set<Key>
     var time: Timestamp
   }
 
-  /// Without a journal of our own, list and journal of the owner are read anew.
+  /// Reads list and journal anew: in a read-only store both belong to an owner that goes on
+  /// changing them.
   private func reread(_ known: Domain, _ location: Location) {
     let old = known.snapshot
     state.withLock { $0.domains[location] = nil }
@@ -101,8 +114,9 @@ extension Store {
 }
 
 extension Store.State {
-  /// Takes in somebody else's list. What undoes our last seconds is ours again, and unsaved; where
-  /// the journal cannot take that, it is theirs.
+  /// Makes another program's list the base. The keys in which it is a stale copy get the store's
+  /// values again.
+  /// - Returns: why the journal could not record those; then they keep the list's values.
   fileprivate mutating func adopt(
     _ outside: Store.Outside, _ location: Location
   ) -> SystemError? {
@@ -124,9 +138,9 @@ extension Store.State {
     return failure
   }
 
-  /// The keys that a stale copy has as they were before our changes of the last seconds. A copy is stale
-  /// where its writer has changed something in it; a list that is, as a whole, an earlier state of ours was
-  /// put back, and counts as it is, like one that was removed.
+  /// The keys that a stale copy has as they were before the store's changes of the last ten
+  /// seconds. None, where the list was removed, or is as a whole an earlier state of the domain:
+  /// then somebody has put that state back.
   private static func undone(_ outside: Store.Outside, _ domain: Store.Domain) -> Set<Key> {
     let (list, old) = (outside.base.values, domain.snapshot)
     let saved = outside.differing.filter { !old.isChanged($0) }
@@ -137,6 +151,7 @@ extension Store.State {
     return saved.filter { domain.recent.undoes($0, list[$0]) }
   }
 
+  /// Records the keys as they were in the old snapshot, and applies them as unsaved changes.
   private mutating func restore(
     _ keys: Set<Key>, as old: DomainSnapshot, _ location: Location
   ) throws(SystemError) {
@@ -150,7 +165,8 @@ extension Store.State {
     }
   }
 
-  /// What readers see of it: theirs where we have no change, and ours that are back.
+  /// The change that readers see: the list's values for keys without an unsaved change, and the
+  /// values that were restored.
   private mutating func change(
     _ outside: Store.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
   ) -> Publication {

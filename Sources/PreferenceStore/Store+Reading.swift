@@ -5,12 +5,13 @@ import Synchronization
 import SystemCalls
 
 extension Store {
-  /// The file system of the user's lists; zeros where its directory is not there yet.
+  /// The size of the file system that holds the user's lists; zeros where their directory does not
+  /// exist yet.
   public func space() -> StoreSpace { StoreSpace(ofVolume: layout.userDirectory) }
 }
 
 extension Store {
-  /// A key's value, text and modification time in one location. Cost: two hash look-ups; the
+  /// A key's value, text and modification time in one location. Cost: a few hash look-ups; the
   /// first use of the location reads its list.
   public func find(
     _ key: Key, at location: Location
@@ -18,12 +19,12 @@ extension Store {
     try read(location) { $0.entry(key) }
   }
 
-  /// The location as it is now; later changes are not in it.
+  /// The location as it is at this moment; later changes are not in the result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
     try read(location) { $0 }
   }
 
-  /// The same, with the number of the last change that is in it.
+  /// The location as it is at this moment, and the number of the last change of the store by then.
   public func versionedSnapshot(
     of location: Location
   ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
@@ -36,7 +37,8 @@ extension Store {
     }
   }
 
-  /// The locations as they are at one moment, and the number of the last change that is in them.
+  /// The locations as they are at one moment, and the number of the last change of the store by
+  /// then.
   public func versionedSnapshots(
     of locations: [Location]
   ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
@@ -50,8 +52,8 @@ extension Store {
     }
   }
 
-  /// Lets go of what was kept for some seconds after a change: what keys were before it.
-  /// - Returns: when there is more to let go of; nil: not before the next change.
+  /// Forgets the values that keys had before changes, once they are more than ten seconds old.
+  /// - Returns: when there is more to forget; nil: not before the next change.
   public func forgetOld(_ now: Instant) -> Instant? {
     state.withLock { state in
       guard let due = state.forgetAt else { return nil }
@@ -66,7 +68,8 @@ extension Store {
   /// The number of the last change.
   public var version: UInt64 { state.withLock { $0.version } }
 
-  /// Looks at the location under the lock, so that no copy is made.
+  /// Calls the body with the location under the lock, without a copy; loads the location first
+  /// where that is needed.
   func read<Result>(
     _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
   ) throws(EngineError) -> Result {
@@ -81,7 +84,8 @@ extension Store {
     }
   }
 
-  /// Whether the location's domain exists. Cost: one stat(2) where its list is not loaded.
+  /// Whether the location's domain exists. Cost: one stat(2) for each of its lists where they are
+  /// not loaded (managed locations have two). Reads the list where it has replayed changes.
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     let known = state.withLock { state in
       state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
@@ -94,7 +98,7 @@ extension Store {
     return try modificationTime(location) != nil
   }
 
-  /// When the location last changed; nil where it does not exist.
+  /// When the location last changed; nil where it does not exist. Cost: as `exists`.
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     if state.withLock({ $0.pending[location] != nil }) {
       return try read(location) { $0.exists ? $0.lastModified : nil }
@@ -110,7 +114,7 @@ extension Store {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       var latest: Timestamp?
       for path in layout.paths(location) {
-        // What is no file, a directory or a pipe, is a list that cannot be read.
+        // A directory or a pipe of that name counts: it is a list that cannot be read.
         guard let status = try Files.status(path) else { continue }
         latest = max(latest ?? Timestamp(status.st_mtim), Timestamp(status.st_mtim))
       }
@@ -118,26 +122,27 @@ extension Store {
     }
   }
 
-  /// Whether the location was asked for.
+  /// Whether the location's list has been read.
   public func isLoaded(_ location: Location) -> Bool {
     state.withLock { $0.domains[location] != nil }
   }
 
-  /// Why the location's list could not be read or written the last time; nil: it could.
+  /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has
+  /// never been read.
   public func failure(at location: Location) -> EngineError? {
     state.withLock { $0.domains[location]?.failure }
   }
 
-  /// The locations that were asked for.
+  /// The locations whose lists have been read.
   public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
 
-  /// The domains that exist in a persistent place. Cost: a listing of its directory.
+  /// The domains that exist in a persistent place. Cost: a listing of its directory (managed: two).
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)
     }
     state.withLock { state in
-      // No list is read for that: what is replayed says whether there will be one.
+      // No list is read for this: the replayed edits say whether there will be one.
       for (location, edits) in state.pending where location.place == place {
         for pending in edits {
           switch pending.edit {

@@ -2,16 +2,17 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// What becomes of a store whose state directory is removed while it is open.
+// A store whose state directory is removed while it is open.
 
 extension Store {
-  /// Makes the state directory anew where it, or the file that the journal is written to, was removed:
-  /// lock, journal, and in the journal every change that is not in a list yet. Does nothing otherwise.
+  /// Makes the state directory anew where it, its lock file, or the journal file in use was
+  /// removed: the lock, and a journal with the unsaved changes of every loaded list. Does nothing
+  /// otherwise. The writer's thread calls it.
   ///
-  /// Until then the journal went to a file without a name: what was acknowledged in between is lost if
-  /// every process is killed before this returns. Another process that has taken the lock in the new
-  /// directory meanwhile is an owner too; the lists that both write are merged, as with every other
-  /// program that edits them. That is said once. The writer's thread calls it.
+  /// Until it returns, the journal is written to a file without a name: changes that were
+  /// acknowledged after the removal are lost if every process is killed before. If another process
+  /// has taken the lock in the new directory meanwhile, both are owners, and the log says so once;
+  /// the lists that both write are merged, as with any other program that edits them.
   public func revive() {
     guard !isReadOnly else { return }
     let isJournalGone = !state.withLock { $0.journal?.isInPlace ?? true }
@@ -27,10 +28,11 @@ extension Store {
     revived.withLock { $0 }?()
   }
 
-  /// Calls the body whenever the state directory was made anew.
+  /// Sets the body that `revive` calls when it has made the state directory anew.
   public func onRevival(_ body: @escaping @Sendable () -> Void) { revived.withLock { $0 = body } }
 
-  /// Takes the lock in the new directory; where another process has it, this one goes on without.
+  /// Takes the lock in the new directory. Where another process has it, this one goes on without a
+  /// lock.
   private func takeLockAgain() {
     do throws(SystemError) {
       let taken = SharedDescriptor(try Self.takeLock(layout))
@@ -41,8 +43,8 @@ extension Store {
     }
   }
 
-  /// Whether the file whose lock this process has is still in its directory. A lock that another process has
-  /// taken meanwhile is not asked for again.
+  /// Whether the file whose lock this process holds still has its name. Also true where this
+  /// process has lost the lock to another one: it does not ask for it again.
   private var isLockInPlace: Bool {
     lock.withLock { lock in
       guard let lock else { return true }
@@ -55,7 +57,7 @@ extension Store {
 }
 
 extension Store.State {
-  /// A journal in a new directory, with the changes of every list that is not up to date.
+  /// Begins a journal in the new directory, with the unsaved changes of every loaded list.
   fileprivate mutating func restartJournal(_ layout: StoreLayout) throws(SystemError) {
     guard let lost = journal else { return }
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)

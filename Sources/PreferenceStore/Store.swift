@@ -4,45 +4,58 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The lists of one store, its journal and what is known about both.
+/// The property lists of one store, the journal of changes that the lists do not have yet, and what
+/// this process knows about both. `PreferenceStore.docc/StoreContract.md` has the whole contract.
 ///
-/// Promises: a list is read when it is first asked for, once; `commit` is atomic, published to
-/// readers and in the journal when it returns; lists are rewritten by `checkpoint` alone, and one
-/// that cannot be parsed never is. One process owns a store (flock on `lock` in the state
-/// directory); the lock ends with the process, however that ends.
+/// Promises: a list is read when it is first asked for, and again only where another program may
+/// have changed it. `commit` is atomic; when it returns, the change is in the journal and readers
+/// see it. Only `checkpoint` rewrites lists, and it never rewrites one that cannot be parsed. One
+/// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
+/// with the process, however that ends.
 ///
-/// Threads: any. Locks: `state` guards everything; under it the journal is appended to, and what that
-/// needs (a new file) is done. `groupCommit` is held for one look. `checkpoint` is called by one thread at a
-/// time; it takes the lock of the list's directory (`ListLock`) first, without waiting for it, and `state`
-/// inside of it.
+/// Threads: any thread may call; `checkpoint`, `refresh` and `revive` belong to the writer's
+/// thread.
 ///
-/// Half-broken states: a crash before the append, nothing happened; after it, the replay has the
-/// change; after the list took its place and before the journal was released, the replay applies
-/// the same values again. A list that another program replaced since we read it is read again and
-/// our unsaved keys are put on top of it. A state directory that was removed is made anew (`revive`).
+/// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
+/// but the journal's file is: an append, which may have to make a new file and fsync(2) its
+/// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
+/// failed; the new journal of `revive`. `groupCommit`, `lock` and `revived` are each held alone and
+/// for a moment. `checkpoint` takes the lock of the list's directory (`ListLock`) first, without
+/// waiting for it, and `state` inside of it.
+///
+/// Half-broken states:
+/// - A crash before the append: nothing has happened.
+/// - A crash after the append: the next owner replays the change.
+/// - A crash between the rename of the new list and the release of the journal: the replay applies
+///   the same values again.
+/// - A list that another program replaced since it was read: it is read again, and the unsaved keys
+///   are put on top of it.
+/// - A state directory that was removed: it is made anew (`revive`).
 public final class Store: Sendable {
   /// One location as it is in memory.
   struct Domain: Sendable {
     var snapshot = DomainSnapshot()
     var format = Format.binary
-    /// The list that `snapshot.base` was read from or written to; nil where there was none.
+    /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
     var identity: FileIdentity?
-    /// The last journal record about this location, and since when one is not in the list.
+    /// The number of the last journal record about this location.
     var lastEdit: UInt64 = 0
+    /// Since when the list has lacked a change; nil: it has all of them.
     var unsavedSince: Instant?
+    /// The number of the first journal record that the list may lack, where `unsavedSince` is set.
     var firstUnsaved: UInt64 = 0
-    /// A record holds edits of this location and of others: it must be durable before one of the
-    /// lists is, or a loss of power could keep half of a rename.
+    /// Whether a record holds edits of this location and of others. It must be durable before one
+    /// of the lists is rewritten: else a loss of power could keep half of a domain's renaming.
     var sharesRecord = false
-    /// About how many bytes the list has, with the changes that are not in it.
+    /// About how many bytes the list has once the unsaved changes are in it.
     var size = 0
-    /// What keys were before our changes of the last seconds.
+    /// The values of keys before this store's changes of the last seconds.
     var recent = RecentChanges()
-    /// Why the last rewrite, or the last look at the list, failed.
+    /// Why the last rewrite, or the last look at the list, failed; nil: it did not.
     var failure: EngineError?
   }
 
-  /// A replayed record of a location that is not loaded yet.
+  /// A replayed edit of a location that is not loaded yet.
   struct Pending: Sendable {
     var sequence: UInt64
     var time: Timestamp
@@ -51,48 +64,51 @@ public final class Store: Sendable {
 
   struct State {
     var domains: [Location: Domain] = [:]
-    /// Replayed edits of locations that are not loaded yet.
+    /// Replayed edits, in order, of locations that are not loaded yet.
     var pending: [Location: [Pending]] = [:]
-    /// Lists that could not be read, and their state then.
+    /// Locations whose lists could not be parsed, the state of the lists then, and the error. They
+    /// are not parsed again while they are in that state.
     var unreadable: [Location: (identity: [FileIdentity?], error: EngineError)] = [:]
-    /// Counts lists that changed before they were asked for, so that one that is being read for
-    /// the first time is read again.
+    /// Counts changes that other programs made in lists that are not loaded. A thread that is
+    /// reading a list for the first time reads it again when the count has changed.
     var appearances = 0
-    /// Directories in which what crashes left was looked for.
+    /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
     var journal: Journal?
-    /// When the journal may be released of requests that were not answered; nil: nothing waits for that.
+    /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
+    /// The time of the last change; the next one's is later.
     var lastTime = Timestamp(nanoseconds: 0)
-    /// When `forgetOld` has something to do.
+    /// When `forgetOld` has something to do; nil: not before the next change.
     var forgetAt: Instant?
-    /// Changes that observers have not been told of.
+    /// Changes that observers have not been notified of, in order.
     var publications: [Publication] = []
-    /// The number of the last change. It begins with the time of day, so that a later owner's are
-    /// larger.
+    /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
+    /// later owner's numbers are larger.
     var version = UInt64(max(1, Timestamp.now.nanoseconds))
-    /// What clients asked for last.
+    /// The last requests of clients, which may repeat them.
     var requests = Requests()
   }
 
-  /// Where its lists lie.
+  /// Where lists, journal and lock lie.
   public let layout: StoreLayout
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
-  /// The lock by which this process owns the store; another one once the state directory was made anew; nil
-  /// where the store is only read, or another process has the lock in the new directory.
+  /// The lock by which this process owns the store. It is replaced when the state directory is made
+  /// anew. nil where the store is only read, or another process took the lock in the new directory.
   let lock: Mutex<SharedDescriptor?>
   /// Called when the state directory was made anew.
   let revived = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// Whether nothing may be changed: no lock, no journal of its own, no state is written.
+  /// Whether every change is refused. Such a store takes no lock and writes neither journal nor
+  /// state.
   public let isReadOnly: Bool
 
   /// Opens a store: takes the lock and replays the journal. No list is read.
   ///
-  /// Throws `.owned` when another process has it, `.system` when the state directory cannot be
-  /// used. With `readOnly` there is no lock, and what a crash left in the journal is shown too.
+  /// Throws `.owned` when another process holds the lock, `.system` when the state directory cannot
+  /// be used. With `readOnly` no lock is taken; changes that only the journal has are shown too.
   public init(
     _ layout: StoreLayout, readOnly: Bool = false, log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
@@ -117,7 +133,8 @@ public final class Store: Sendable {
     if !isReadOnly { releaseReplayed() }
   }
 
-  /// After a start that found nothing to do, the files of earlier owners go.
+  /// Removes the journal files that nobody needs any more: after a start that found nothing to
+  /// replay, those are the files of earlier owners.
   private func releaseReplayed() {
     remove(
       state.withLock { state in
@@ -128,13 +145,15 @@ public final class Store: Sendable {
   /// When `releaseIfDue` has something to do; nil: not before the next change.
   public var releaseDeadline: Instant? { state.withLock { $0.releaseAt } }
 
-  /// Removes the journal files that were kept for clients that might ask again, once the time in which they
-  /// do is over. Cost: nothing before `releaseDeadline`.
+  /// Removes the journal files that were kept for clients that might repeat a request, once the
+  /// time in which they do that is over. Cost: nothing before `releaseDeadline`.
   public func releaseIfDue(_ now: Instant = .now) {
     guard let due = releaseDeadline, due <= now else { return }
     releaseReplayed()
   }
 
+  /// Takes the lock, and makes the state directory where it is missing. Throws EAGAIN, with the
+  /// number of the process in the sentence, where another process holds it.
   static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let path = layout.stateDirectory + "/lock"
@@ -151,14 +170,17 @@ public final class Store: Sendable {
       try lock.truncate(to: 0)
       try lock.write(Array("\(getpid())".utf8))
     } catch  where error.errno == .noSpace {
-      // Only people read it. A store whose disk is full can be read all the same.
+      // The number is for that sentence alone. A store whose disk is full can still be read.
     }
     return lock
   }
 
-  /// Lets another process have the store; nothing may be asked of this one any more.
+  /// Releases the lock, so that another process can own the store. Nothing may be asked of this
+  /// object afterwards.
   public func unlock() { lock.withLock { $0?.value.unlock() } }
 
+  /// Collects what the journal's records say: edits by location, until its list is loaded, without
+  /// those that a checkpoint says are in the list, and the requests of clients.
   static func replay(_ entries: [Journal.Entry], into state: inout State) {
     for entry in entries {
       var record = entry.record

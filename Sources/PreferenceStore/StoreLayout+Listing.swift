@@ -4,7 +4,7 @@ import SystemCalls
 extension StoreLayout {
   /// The domains that have a list in the place.
   func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
-    // A directory with the name of a list is a list that cannot be read.
+    // A directory that has the name of a list counts: it is a list that cannot be read.
     var names = try Files.names(in: directory(place), withDirectories: true) ?? []
     if place == .managed, !userName.isEmpty {
       let own = "\(directory(place))/\(userName)"

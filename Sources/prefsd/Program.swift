@@ -5,19 +5,20 @@ import PreferenceProtocol
 import PreferenceServer
 import SystemCalls
 
-/// Owns a store for those who do not: programs that use preferences while nothing is mounted. It is
-/// started by the first, returns when it can be asked, and ends 30 s after the last has gone.
+/// The program that owns a store while nothing is mounted, for programs that are only clients. The
+/// first of them starts it. It returns when clients can connect, goes on in the background, and
+/// ends 30 s after the last client.
 enum Program {
   private static let usage = """
     usage: prefsd [--store DIRECTORY] [--idle SECONDS] [-f]
 
-    Owns the preferences of the user (or of the directory) and serves them to other programs, until
-    none has been there for 30 s (or SECONDS). Programs start it themselves.
+    Owns the preferences of the user (or of DIRECTORY) and serves them to other programs. It ends
+    when there has been no client for 30 s (or SECONDS). Programs start it themselves.
 
       -f           stay in the foreground, log to standard error
       -h, --help   this help
 
-    Exit status: 0  it serves, or another process does; 1  failure; 2  the command line is wrong
+    Exit status: 0  it serves, or another process does; 1  failure; 2  wrong arguments
 
     """
 
@@ -91,7 +92,7 @@ enum Program {
     }
   }
 
-  /// Until a signal comes, or nobody has been there for long enough. Meanwhile this thread sleeps.
+  /// Waits until a signal comes, or there has been no client for that many seconds.
   private static func waitForEnd(
     of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
   ) {
