@@ -1,5 +1,5 @@
-// libfuse's low-level API as one module, and twins of what Swift cannot import: macros that
-// are not plain numbers. Nothing here decides anything.
+// The low-level API of libfuse as one module, with functions for the macros that Swift cannot
+// import, because they are not plain numbers. Nothing here makes a decision.
 #ifndef PREFSFS_CFUSE_SHIM_H
 #define PREFSFS_CFUSE_SHIM_H
 
@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fuse_lowlevel.h>
 
+// FUSE_ARGS_INIT, a macro.
 static inline struct fuse_args prefsfs_fuse_args(int argc, char **argv) {
   struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
   return args;

@@ -1,4 +1,5 @@
-// Linux calls that the Glibc module leaves out, as one module. Nothing here decides anything.
+// Linux calls that the Glibc module of Swift does not have, as one module. Nothing here makes a
+// decision.
 #ifndef PREFSFS_CLINUX_SHIM_H
 #define PREFSFS_CLINUX_SHIM_H
 
@@ -19,16 +20,17 @@
 #include <time.h>
 #include <unistd.h>
 
-// prctl(2) is variadic, which Swift cannot call.
+// prctl(2): names the calling thread. Swift cannot call prctl(2), because it is variadic.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
-// prctl(2): no core dump of this process. Writing one waits for every thread, in the kernel.
+// prctl(2): prevents core dumps of this process. To write one, the kernel waits for every thread.
 static inline void prefsfs_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
-// utimensat(2): leave that time as it is.
+// UTIME_OMIT of utimensat(2): leaves a time as it is.
 static const long prefsfs_utime_omit = (1l << 30) - 2l;
 
-// open(2): a descriptor that only names a place; fcntl.h declares it for _GNU_SOURCE only.
+// O_PATH of open(2): a descriptor that only refers to a file, without access to its contents.
+// fcntl.h declares it for _GNU_SOURCE only.
 static const int prefsfs_o_path = 010000000;
 
 // makedev(3), a macro.
@@ -36,8 +38,10 @@ static inline unsigned long prefsfs_device(unsigned int major_, unsigned int min
   return makedev(major_, minor_);
 }
 
-// open(2) for writing of a file in a file system that is mounted for this call alone (unshare(2) with
-// CLONE_NEWNS, and back with setns(2)); root's. The other mounts are not kept from ending by it.
+// Mounts a file system of the type at `point` in a mount namespace of its own, and opens the file
+// for writing there: unshare(2) with CLONE_NEWNS, and setns(2) to return. Only root can do this.
+// Returns the descriptor, or -1. The new namespace has copies of all other mounts; it ends with the
+// call, so that they can be unmounted.
 static inline int prefsfs_open_in_mount(const char *type, const char *point, const char *path) {
   int file = -1;
   int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
@@ -55,45 +59,48 @@ static inline int prefsfs_open_in_mount(const char *type, const char *point, con
 // minor(3), a macro.
 static inline unsigned int prefsfs_minor(unsigned long device) { return minor(device); }
 
-// gettid(2), which glibc has for _GNU_SOURCE only.
+// gettid(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
 
-// renameat2(2)'s flags, which stdio.h declares for _GNU_SOURCE only.
+// The flags of renameat2(2), which stdio.h declares for _GNU_SOURCE only.
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;
 static const unsigned int prefsfs_rename_exchange = 1u << 1;
 
-// close_range(2): every descriptor from the number on.
+// close_range(2): closes every descriptor from `first` on.
 static inline int prefsfs_close_from(unsigned int first) {
   return (int)syscall(SYS_close_range, first, ~0u, 0);
 }
 
-// close_range(2): every descriptor from the first to the last number.
+// close_range(2): closes every descriptor from `first` to `last`.
 static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
   syscall(SYS_close_range, first, last, 0);
 }
 
+// renameat2(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_renameat2(int old_directory, const char *old_path, int new_directory,
                                     const char *new_path, unsigned int flags) {
   return (int)syscall(SYS_renameat2, old_directory, old_path, new_directory, new_path, flags);
 }
 
-// socket(2), accept4(2): flags that Swift sees as an enumeration.
+// SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2), which Swift imports as an enumeration, and
+// SO_PEERCRED of socket(7), as numbers.
 static const int prefsfs_sock_cloexec = SOCK_CLOEXEC;
 static const int prefsfs_sock_nonblock = SOCK_NONBLOCK;
 static const int prefsfs_so_peercred = 17;
 
-// What SO_PEERCRED gives; sys/socket.h declares it for _GNU_SOURCE only.
+// struct ucred, the value of SO_PEERCRED; sys/socket.h declares it for _GNU_SOURCE only.
 struct prefsfs_ucred {
   pid_t pid;
   uid_t uid;
   gid_t gid;
 };
 
+// accept4(2) with SOCK_CLOEXEC and SOCK_NONBLOCK; the address of the peer is not returned.
 static inline int prefsfs_accept(int socket_) {
   return (int)syscall(SYS_accept4, socket_, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
-// sendmsg(2) with SCM_RIGHTS; the macros of the control message are no functions.
+// sendmsg(2) with a descriptor (SCM_RIGHTS). Swift cannot import the macros of control messages.
 static inline ssize_t prefsfs_send_descriptor(int socket_, const void *bytes, size_t count,
                                               int descriptor) {
   union {
@@ -114,7 +121,8 @@ static inline ssize_t prefsfs_send_descriptor(int socket_, const void *bytes, si
   return sendmsg(socket_, &message, MSG_NOSIGNAL);
 }
 
-// recvmsg(2); `descriptor` gets the one that came along, others are closed.
+// recvmsg(2) with descriptors (SCM_RIGHTS). If `*descriptor` is negative, it is set to the first
+// descriptor that was received; the others are closed.
 static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, int *descriptor) {
   union {
     char bytes[CMSG_SPACE(4 * sizeof(int))];
@@ -141,24 +149,26 @@ static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, in
   return got;
 }
 
-// memfd_create(2) and its seals, which fcntl(2), a variadic function, puts on.
+// memfd_create(2) with MFD_CLOEXEC and MFD_ALLOW_SEALING: a file in memory that can be sealed.
 static inline int prefsfs_memory_file(const char *name) {
   return (int)syscall(SYS_memfd_create, name, 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
 }
-// F_SEAL_SEAL, SHRINK, GROW, FUTURE_WRITE
+// fcntl(2), which is variadic, with F_ADD_SEALS and F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and
+// F_SEAL_FUTURE_WRITE: the size is fixed, and only mappings that exist already can write.
 static inline int prefsfs_seal(int descriptor) { return fcntl(descriptor, 1033, 0x17); }
+// fcntl(2) with F_GET_SEALS: whether the file has all of these seals.
 static inline int prefsfs_is_sealed(int descriptor) {
   int seals = fcntl(descriptor, 1034);
   return seals >= 0 && (seals & 0x17) == 0x17;
 }
 
-// unshare(2): from now on the calling thread has a table of descriptors of its own.
+// unshare(2): gives the calling thread a descriptor table of its own, with all present descriptors.
 static inline int prefsfs_unshare_descriptors(void) {
   return (int)syscall(SYS_unshare, 0x400 /* CLONE_FILES */);
 }
 
-// A second device of the connection that `device` is one of, in the place of `device`
-// (FUSE_DEV_IOC_CLONE, linux/fuse.h).
+// Replaces `device`, a descriptor of a FUSE connection, with a second device of the same connection
+// under the same number (FUSE_DEV_IOC_CLONE, linux/fuse.h). Returns 0, or -1.
 static inline int prefsfs_clone_device(int device) {
   int clone = open("/dev/fuse", O_RDWR | O_CLOEXEC);
   unsigned int number = (unsigned int)device;
@@ -169,13 +179,15 @@ static inline int prefsfs_clone_device(int device) {
   return status;
 }
 
-// Of posix_spawn(3): close every descriptor from the number on. spawn.h declares it for _GNU_SOURCE only.
+// posix_spawn(3): closes every descriptor from `first` on in the child. spawn.h declares the
+// function for _GNU_SOURCE only.
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
 static inline int prefsfs_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
   return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
-// strptime(3), which Glibc's module does not show; whether all of the text is a time of that format.
+// strptime(3), which the Glibc module does not have. Returns whether all of the text is a time in
+// the format.
 static inline int prefsfs_parse_time(const char *text, const char *format, struct tm *fields) {
   extern char *strptime(const char *, const char *, struct tm *);
   const char *end = strptime(text, format, fields);

@@ -2,12 +2,13 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// The domain of an application bundle: its identifier, else the name of its program. GNUstep's bundles are
-/// known as Apple's are.
+/// An application bundle of Apple's or GNUstep's form.
 struct Application {
+  /// The domain of its preferences: the identifier of the bundle, else the name of its program.
   let domain: String
 
-  /// - Parameter name: the bundle's path, or its name without `.app`.
+  /// Finds the bundle; throws if there is none.
+  /// - Parameter name: the path of the bundle, or its name without `.app`.
   init(_ name: String) throws(Refusal) {
     let named = name.hasSuffix(".app") || name.contains("/") ? [name] : []
     let paths = named + Self.directories.map { "\($0)/\(name).app" }
@@ -22,6 +23,7 @@ struct Application {
       ?? information["NSExecutable"] ?? program
   }
 
+  /// The directories where applications are installed.
   private static var directories: [String] {
     let home = getenv("HOME").map { String(cString: $0) } ?? ""
     return [
@@ -30,7 +32,7 @@ struct Application {
     ]
   }
 
-  /// The strings of its Info.plist.
+  /// Returns the strings in the Info.plist of the bundle.
   private static func information(of path: String) -> [Key: String] {
     let files = ["Contents/Info.plist", "Resources/Info-gnustep.plist"].map { "\(path)/\($0)" }
     for file in files {

@@ -2,9 +2,13 @@ import CLinux
 import Glibc
 import PropertyList
 
-/// The text of `-date`: `2026-11-21 07:20:00 +0000`, ISO 8601, and, in the local time zone, a day with or
-/// without a time (`2026-11-21`, `11/21/2026`, `2026-11-21 07:20`), `now`, `today`, `tomorrow`, `yesterday`.
+/// Parses the text of `-date`.
+///
+/// It accepts `2026-11-21 07:20:00 +0000` and ISO 8601; a day with or without a time, in the local
+/// time zone (`2026-11-21`, `11/21/2026`, `2026-11-21 07:20`); and `now`, `today`, `tomorrow` and
+/// `yesterday`. A day without a time is noon of that day.
 enum DateArgument {
+  /// Returns the date of the text; nil if it is not one.
   static func date(_ text: String) -> AbsoluteTime? {
     if case .date(let date)? = Recogniser.value(of: Array(text.utf8), kind: .date) { return date }
     if let date = relative(text.lowercased()) { return date }
@@ -23,13 +27,13 @@ enum DateArgument {
 
   private static func local(_ text: String, _ format: String) -> AbsoluteTime? {
     var fields = tm()
-    // A day without a time is its noon, as natural language has it.
+    // Noon, which stays if the format has no time.
     fields.tm_hour = 12
     fields.tm_isdst = -1
     guard prefsfs_parse_time(text, format, &fields) != 0 else { return nil }
     let day = fields.tm_mday
     let moment = moment(&fields)
-    // There is no 30th of February.
+    // mktime(3) moves a day that does not exist, such as the 30th of February, to the next month.
     return fields.tm_mday == day ? moment : nil
   }
 

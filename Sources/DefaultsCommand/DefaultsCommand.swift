@@ -2,21 +2,23 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The `defaults` command: Apple's verbs with Apple's messages and exit statuses, and verbs of our own.
+/// The `defaults` command: the verbs of the command of macOS, with its messages and exit statuses,
+/// and further verbs of this project.
 ///
-/// It is a client of the store, as every program is (law 7): when it returns, every mount and every program
-/// of the user reads what it wrote. It reads and writes what the user's own places hold: of a key that the
-/// host's list has, that; `-currentHost` and paths name one place outright.
+/// It is a client of the store. When it returns, every mount and every program of the user reads
+/// what it wrote. It reads and writes the user's own two places: a key that is in the list of this
+/// host is read there, and is written to that list and to the list for all hosts. `-currentHost`
+/// and paths select a single place.
 ///
-/// Half-broken states: without an owner it starts `prefsd`; an owner who is stopped is a failure after 5 s,
-/// and nothing was written.
+/// Half-broken states: if there is no owner, it starts `prefsd`. If the owner is stopped (SIGSTOP,
+/// a debugger), the command fails after 5 s and nothing is written.
 public enum DefaultsCommand {
-  /// Runs a command line, without the program's name. Output goes to standard output, messages to standard
-  /// error. Blocks.
-  /// - Returns: the exit status; 255 for a command line that is none.
+  /// Runs a command line, without the program's name. Output goes to standard output, and messages
+  /// go to standard error. Blocks until the command is done.
+  /// - Returns: the exit status, which the manual page lists; 255 if the command line is wrong.
   public static func run(_ words: [String]) -> Int32 {
     do throws(Refusal) {
-      // What is no UTF-8 was replaced.
+      // CommandLine.arguments has replaced bytes that are not UTF-8 with this character.
       if words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
         throw Refusal("An argument is not UTF-8; nothing was done")
       }
@@ -35,27 +37,29 @@ public enum DefaultsCommand {
   }
 }
 
-/// Why a command ends without having done what was asked for.
+/// The reason why a command fails.
 struct Refusal: Error {
-  /// Apple's words; empty: the usage is shown.
+  /// The message of Apple's command; if it is empty, the usage is shown instead.
   var message: String
-  /// What was in the way, in ours.
+  /// This project's explanation, which is shown after the message.
   var detail: String?
+  /// The exit status.
   var status: Int32 = 1
 
-  /// The command line is none.
+  /// The command line is wrong.
   static let usage = Refusal(message: "", status: 255)
 
   init(message: String, detail: String? = nil, status: Int32 = 1) {
     (self.message, self.detail, self.status) = (message, detail, status)
   }
 
-  /// A message of one sentence.
+  /// Creates a refusal with Apple's message and, if there is an error, its text as the explanation.
   init(_ message: String, _ error: EngineError? = nil) {
     self.init(message: message, detail: error.map { "\($0)" })
   }
 
-  /// Says it: usage on standard output, everything else on standard error.
+  /// Prints the usage to standard output, or the message and the explanation to standard error.
+  /// - Returns: the exit status.
   func report() -> Int32 {
     if message.isEmpty {
       Output.write(Manual.page.help)

@@ -5,13 +5,17 @@ import PreferenceSearch
 import PropertyList
 import SystemCalls
 
-/// A store, as this command asks it.
+/// The connection of this command to a store.
 struct StoreView {
   let engine: SearchEngine
   let places: Member
   let author = Author.unique()
 
-  /// - Parameter directory: the store's; nil: the user's own.
+  /// Connects to the store, and starts its owner if there is none. Throws if the directory does not
+  /// exist, unless it is below the directory of the machine's lists.
+  /// - Parameters:
+  ///   - directory: the directory of the store; nil: the user's own store.
+  ///   - isBrief: false for a command that waits for changes (see `Member.Ways`).
   init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
     let machine = Surroundings().systemDirectory + "/"
     if let directory, !Files.isDirectory(directory), !directory.hasPrefix(machine) {
@@ -23,14 +27,15 @@ struct StoreView {
     engine = SearchEngine(places: places)
   }
 
-  /// Carries out a transaction, and returns when everybody sees it.
-  /// - Returns: what changed.
-  /// - Parameter target: where it is a path, its list is written too.
+  /// Carries out a transaction, and returns when every mount and program reads the new values.
+  /// - Parameter target: what the command line names. If it is a path, or the command line has
+  ///   `--sync`, the call returns when its lists on the disk have the change.
+  /// - Returns: what has changed.
   @discardableResult
   func apply(_ intents: [Intent], _ target: Target? = nil) throws(EngineError) -> Changeset {
     let changeset = try engine.apply(intents, by: author)
     if !changeset.isEmpty { try engine.awaitMounts(through: changeset.version) }
-    // A list that was named by its path, or is waited for, is looked at in the next line of a script.
+    // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
       for location in target.locations { try places.save(location) }
     }
@@ -38,7 +43,7 @@ struct StoreView {
   }
 }
 
-/// A domain of the command line, as it is in its store.
+/// The domain that the command line names, in its store.
 struct DomainView {
   let target: Target
   let store: StoreView
@@ -49,7 +54,7 @@ struct DomainView {
 
   init(_ target: Target, _ store: StoreView) { (self.target, self.store) = (target, store) }
 
-  /// A key's value, and which place it is from.
+  /// Returns the value of a key and the location that it is from; nil if there is none.
   func find(_ key: Key) throws(EngineError) -> (stored: StoredValue, location: Location)? {
     for location in target.locations {
       if let stored = try store.places.find(key, at: location) { return (stored, location) }
@@ -57,7 +62,7 @@ struct DomainView {
     return nil
   }
 
-  /// All keys, at one moment.
+  /// Returns all keys and values, as they are at one point in time.
   func contents() throws(EngineError) -> ValueDictionary {
     var contents: ValueDictionary = [:]
     for domain in try store.places.snapshots(of: target.locations).reversed() {
@@ -66,7 +71,8 @@ struct DomainView {
     return contents
   }
 
-  /// All keys; nil, and a message, where a list cannot be read: other domains can.
+  /// Returns all keys and values. If a list cannot be read, prints the message and returns nil, so
+  /// that the caller can go on with other domains.
   func readableContents() -> ValueDictionary? {
     do throws(Refusal) {
       return try target.reading { () throws(EngineError) in try contents() }
@@ -76,7 +82,7 @@ struct DomainView {
     }
   }
 
-  /// The intent that sets a key there.
+  /// Returns the intent that sets a key of the domain.
   func setting(_ key: Key, _ value: Value, _ text: WrittenText = .unknown) -> Intent {
     if let place = target.place {
       return .edit(Location(place, target.domain), .set(key, value, text))
@@ -84,13 +90,14 @@ struct DomainView {
     return .setOwn(key, target.domain, value, text)
   }
 
-  /// The intent that removes a key from the location where it was found.
+  /// Returns the intent that removes a key from the location where it was found. If the command
+  /// line does not name a place, it removes the key from both of the user's places.
   func removing(_ key: Key, from location: Location) -> Intent {
     target.place == nil ? .removeOwn(key, target.domain) : .edit(location, .remove(key))
   }
 
-  /// Reads a key, and sets what the body makes of it (nil: removes it). Of two who do so at once each sees
-  /// what the other has made.
+  /// Reads a key and sets it to what the body returns; nil removes the key. If another program
+  /// changes the key in between, reads it and calls the body again, so that no change is lost.
   func update(
     _ key: Key, _ body: (Value?) throws(Refusal) -> Value?
   ) throws(Refusal) {
@@ -102,9 +109,11 @@ struct DomainView {
     throw target.couldNotWrite(nil)
   }
 
+  /// How often `update` tries before it fails.
   private static let mostAttempts = 1000
 
-  /// - Returns: false where the key is another by now.
+  /// Sets or removes the key, if its value is still the one that was found.
+  /// - Returns: false if the value has changed.
   private func commit(
     _ key: Key, _ value: Value?, insteadOf found: (stored: StoredValue, location: Location)?
   ) throws(Refusal) -> Bool {
@@ -122,12 +131,12 @@ struct DomainView {
 }
 
 extension EngineError {
-  /// Whether there is no such thing, or can be none of that name.
+  /// Whether the domain or key does not exist, or its name is not a valid one.
   var isMissing: Bool { [.noSuchDomain, .noSuchKey, .invalidDomain].contains(reason) }
 }
 
 extension Target {
-  /// Makes the directory of a list that was named by its path, as far as it may.
+  /// Makes the directory of a list that was named by its path, if it does not exist.
   func makeDirectory() throws(Refusal) {
     guard let directory, !Files.isDirectory(directory) else { return }
     try writing { () throws(EngineError) in
@@ -137,12 +146,12 @@ extension Target {
     }
   }
 
-  /// What a write that failed says.
+  /// Returns the refusal of a write that failed.
   func couldNotWrite(_ error: EngineError?) -> Refusal {
     Refusal("Could not write domain \(name); exiting", error)
   }
 
-  /// A part of a write.
+  /// Performs a part of a write, and turns its error into a refusal.
   @discardableResult
   func writing<Result>(
     _ body: () throws(EngineError) -> Result
@@ -150,8 +159,9 @@ extension Target {
     do throws(EngineError) { return try body() } catch { throw couldNotWrite(error) }
   }
 
-  /// A part of a read.
-  /// - Parameter missing: what it says where there is no such thing; nil: that there is no such domain.
+  /// Performs a part of a read, and turns its error into a refusal.
+  /// - Parameter missing: the refusal if the domain or key does not exist; nil: it says that the
+  ///   domain does not exist.
   func reading<Result>(
     orSaying missing: Refusal? = nil, _ body: () throws(EngineError) -> Result
   ) throws(Refusal) -> Result {
@@ -164,11 +174,11 @@ extension Target {
     }
   }
 
-  /// There is no such key.
+  /// Returns the refusal for a key that does not exist.
   func lacks(_ key: String) -> Refusal {
     Refusal("\nThe domain/default pair of (\(pairName), \(key)) does not exist\n")
   }
 
-  /// There is no such domain.
+  /// The refusal for a domain that does not exist.
   var doesNotExist: Refusal { Refusal("\nDomain \(name) does not exist\n") }
 }

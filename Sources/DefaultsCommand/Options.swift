@@ -1,9 +1,9 @@
 import Glibc
 import PreferenceProtocol
 
-/// What stands before the verb, and the options behind it.
+/// The options of a command line, before and behind the verb.
 struct Options {
-  /// `-currentHost`: the place of this host, outright.
+  /// `-currentHost`: only the place of this host is used.
   var isCurrentHost = false
   /// `--apple-text`: everything but ASCII is escaped.
   var isAppleText = false
@@ -11,7 +11,7 @@ struct Options {
   var form = Form.description
   /// `--path`: keys are paths into values.
   var isPath = false
-  /// `--sync`: the list on the disk is rewritten when the command returns.
+  /// `--sync`, or `DEFAULTS_SYNC=1`: when the command returns, the list on the disk has the change.
   var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
   /// `--dry-run`: nothing is written.
   var isDryRun = false
@@ -22,7 +22,8 @@ struct Options {
     case plist
   }
 
-  /// Takes the options before the verb.
+  /// Parses the options before the verb.
+  /// - Returns: the options, and the words from the verb on. Throws `.usage` if there is no verb.
   static func parse(_ words: [String]) throws(Refusal) -> (Options, ArraySlice<String>) {
     var options = Options()
     var rest = words[...]
@@ -42,7 +43,8 @@ struct Options {
     throw .usage
   }
 
-  /// Lists of other hosts are in the same directory, but no store of this host has them as a place.
+  /// Throws unless the name is one of this host. The lists of other hosts are in the same
+  /// directory, but they are not a place of a store on this host.
   private static func check(_ host: String) throws(Refusal) {
     var name = [CChar](repeating: 0, count: 256)
     gethostname(&name, name.count - 1)
@@ -56,8 +58,9 @@ struct Options {
   }
 }
 
-/// The words behind the verb.
+/// The words behind the verb, which are consumed one by one.
 struct Arguments {
+  /// The words that are left.
   private(set) var rest: ArraySlice<String>
   var options: Options
 
@@ -69,18 +72,18 @@ struct Arguments {
   var count: Int { rest.count }
   var first: String? { rest.first }
 
-  /// The next word; where there is none, the command line is none.
+  /// Removes and returns the next word; throws `.usage` at the end of the command line.
   mutating func take() throws(Refusal) -> String {
     guard let word = rest.popFirst() else { throw .usage }
     return word
   }
 
-  /// There are no more words.
+  /// Throws `.usage` if there are more words.
   func end() throws(Refusal) {
     if !rest.isEmpty { throw .usage }
   }
 
-  /// Takes the verb's own options, which stand right behind it.
+  /// Parses the options of the verb, which are right behind it.
   mutating func takeOptions(of verb: Verb) throws(Refusal) {
     while let word = rest.first, verb.options.contains(word) {
       switch word {

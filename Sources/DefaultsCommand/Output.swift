@@ -2,9 +2,9 @@ import Glibc
 import Synchronization
 import SystemCalls
 
-/// Where text goes.
+/// Writes to standard output and standard error.
 enum Output {
-  /// Why standard output did not take everything.
+  /// The error of standard output, if it did not accept everything; nil if it did.
   static let failure = Mutex<Errno?>(nil)
 
   enum Stream: CInt {
@@ -12,7 +12,8 @@ enum Output {
     case errors = 2
   }
 
-  /// Writes all of it; a reader who has gone is nobody's mistake, any other failure is `failure`.
+  /// Writes all of the text. An error of standard output is kept in `failure`, unless it is EPIPE:
+  /// it is not an error that the reader of a pipe has ended. The rest of the text is then lost.
   static func write(_ text: String, to stream: Stream = .output) {
     write(Array(text.utf8), to: stream)
   }
@@ -30,8 +31,9 @@ enum Output {
     }
   }
 
-  /// A message as NSLog has it: `2026-11-21 07:20:00.123 defaults[pid:tid] `, and the text. The main thread's
-  /// number is the process's.
+  /// Writes a message to standard error in the form of NSLog, with
+  /// `2026-11-21 07:20:00.123 defaults[pid:tid] ` before it. The thread is the main thread, whose
+  /// number is the number of the process.
   static func log(_ message: String) {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)

@@ -3,27 +3,29 @@ import PreferenceModel
 import PreferenceProtocol
 import SystemCalls
 
-/// What the domain of a command line means: which store, which domain of it, and in which place.
+/// What the command line names: a store, a domain in it, and the places of the domain.
 struct Target {
-  /// The store's directory; nil: the user's own.
+  /// The directory of the store; nil: the user's own store.
   var directory: String?
   var domain: DomainName
-  /// The one place; nil: the user's, the host's first, as the rules of writes have it.
+  /// The only place to use; nil: both of the user's own places, first the one of this host.
   var place: Place?
-  /// The domain in messages.
+  /// The name of the domain in messages.
   var name: String
-  /// It was named by its list's path: who does that reads the list in the next line.
+  /// Whether the command line names the list by its path. The caller can then expect that the list
+  /// on the disk has a change when the command returns.
   var isPath = false
-  /// Whether a change returns when the list on the disk has it: `--sync`, or `DEFAULTS_SYNC=1`.
+  /// Whether the command returns when the list on the disk has the change: `--sync`, or
+  /// `DEFAULTS_SYNC=1`.
   var isSynchronous = false
 
-  /// The global domain in messages about a key.
+  /// The name of the domain in messages about a key.
   var pairName: String { domain == .global && directory == nil ? Self.anyApplication : name }
 
   private static let anyApplication = "kCFPreferencesAnyApplication"
   private static let globalName = "Apple Global Domain"
 
-  /// Takes the domain from the words: a name, `-app NAME`, `-g`, or an absolute path.
+  /// Parses the domain of a command line: a name, `-app NAME`, `-g`, or an absolute path.
   init(_ arguments: inout Arguments) throws(Refusal) {
     let place: Place? = arguments.options.isCurrentHost ? .host : nil
     let word = try arguments.take()
@@ -38,7 +40,8 @@ struct Target {
     isSynchronous = arguments.options.isSynchronous
   }
 
-  /// The domain of a name; the global one has several. A list's name means its domain.
+  /// Returns the domain with the name. The global domain has several names. The name of a list,
+  /// with `.plist`, is the name of its domain too.
   static func domain(named name: String) -> DomainName {
     if name.hasSuffix(".plist"), name.utf8.count > 6 {
       return domain(named: String(name.dropLast(6)))
@@ -47,15 +50,19 @@ struct Target {
       ? .global : DomainName(name)
   }
 
-  /// A domain of the user's store.
+  /// Creates a target in the user's own store.
+  /// - Parameter name: the name in messages; nil: the name of the domain.
   init(domain: DomainName, place: Place?, name: String? = nil) {
     (self.domain, self.place) = (domain, place)
     self.name = name ?? (domain == .global ? Self.globalName : domain.string)
   }
 
-  /// A list by its path, with or without `.plist`: a domain of the directory that it is in. Where that is
-  /// a place of the user's store, it is that place, and where a Mac has such a directory and this machine
-  /// has not, the place that it is the name of.
+  /// Creates the target of a list that is named by its path, with or without `.plist`.
+  ///
+  /// The directory of the list is the store, and the list is a domain in it. But if the directory
+  /// is the directory of a place of the user's own store, the target is the domain in that place.
+  /// The preference directories of macOS, where this machine does not have them, also stand for
+  /// their places.
   private init(path: String) {
     let surroundings = Surroundings()
     let stem = path.hasSuffix(".plist") ? String(path.dropLast(6)) : path
@@ -65,7 +72,7 @@ struct Target {
     var place = Self.place(of: parent, surroundings)
     let ending = "." + surroundings.hostIdentifier
     if place == .host {
-      // Another host's list is one of that directory, and no place here.
+      // The list of another host is a list of that directory, and not in a place of this host.
       if file.hasSuffix(ending) { file = String(file.dropLast(ending.count)) } else { place = nil }
     }
     let domain = file == ".GlobalPreferences" ? DomainName.global : DomainName(file)
@@ -74,7 +81,7 @@ struct Target {
     isPath = true
   }
 
-  /// The place of the user's store that a directory is; nil: none.
+  /// Returns the place of the user's own store that has this directory; nil if there is none.
   private static func place(of directory: String, _ surroundings: Surroundings) -> Place? {
     let layout = StoreLayout(surroundings)
     for place in SearchList.persistentPlaces where isSame(directory, layout.directory(place)) {
@@ -91,7 +98,7 @@ struct Target {
     path == other || Files.canonicalPath(path) == Files.canonicalPath(other)
   }
 
-  /// The locations that it reads from, first hit first.
+  /// The locations that a read asks, in this order; the first that has the key counts.
   var locations: [Location] {
     if let place { return [Location(place, domain)] }
     return [Location(.host, domain), Location(.user, domain)]

@@ -1,16 +1,20 @@
 import Glibc
 import PropertyList
 
-/// The value of a command line: untyped, or a type and its text (Apple's grammar and conversions).
+/// Parses the value of a command line: a word without a type, or an option for the type and its
+/// text. The grammar and the conversions are those of Apple's command.
 enum ValueArgument {
-  /// What the words say, and what is to become of the present value.
+  /// What to do with the present value of the key.
   enum Form {
+    /// Replace it.
     case value(Value)
+    /// Append these elements to the array.
     case arrayAdd([Value])
+    /// Add these pairs to the dictionary.
     case dictionaryAdd(ValueDictionary)
   }
 
-  /// Takes a value and everything after it.
+  /// Parses the value, which is all of the remaining words.
   static func take(_ arguments: inout Arguments) throws(Refusal) -> Form {
     guard let type = arguments.first else { throw .usage }
     switch type {
@@ -69,7 +73,9 @@ enum ValueArgument {
     }
   }
 
-  /// A quoted string, with the escapes of one, unless it holds a character that only a property list has.
+  /// Parses a word without a type. A word with one of `"()[]{}<>` is a property list. Any other
+  /// word is a string, in which a backslash begins an escape as in a quoted string of an old-style
+  /// list.
   static func untyped(_ word: String) throws(Refusal) -> Value {
     let signs = Set("\"()[]{}<>".utf8)
     do throws(FormatError) {
@@ -84,11 +90,12 @@ enum ValueArgument {
     }
   }
 
-  /// The digits at the beginning, as NSString's longLongValue: 0 where there are none, the nearest number
-  /// that fits where there are too many.
+  /// Returns the number at the beginning of the text, like longLongValue of NSString: 0 if there
+  /// are no digits, and the nearest number in range if there are too many.
   static func integer(_ text: String) -> Int64 { Int64(strtoll(text, nil, 10)) }
 
-  /// The decimal number at the beginning in single precision, as NSString's floatValue.
+  /// Returns the decimal number at the beginning of the text in single precision, like floatValue
+  /// of NSString.
   static func single(_ text: String) -> Float {
     let number = text.drop { $0.isWhitespace }
     let digits = number.drop { $0 == "+" || $0 == "-" }
@@ -106,7 +113,8 @@ enum ValueArgument {
     }
   }
 
-  /// Hexadecimal digits; of an odd number the first stands alone.
+  /// Returns the bytes of hexadecimal digits. If their number is odd, the first digit is a byte of
+  /// its own.
   private static func data(_ text: String) throws(Refusal) -> [UInt8] {
     let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count else { throw .usage }

@@ -1,14 +1,16 @@
 import PropertyList
 
-/// The text of a value as Apple's `description` has it: an old-style list, keys sorted, four blanks deeper
-/// for each container; numbers and data as CFNumber and NSData describe themselves.
+/// Writes a value like the `description` of Apple's objects: as an old-style list with sorted keys,
+/// indented by four spaces for each container. Numbers and data have the form of the descriptions
+/// of CFNumber and NSData.
 struct ValueDescription {
   /// Whether everything but ASCII is escaped, as Apple's command does it.
   let isAppleText: Bool
   private var text = ""
+  /// Whether the text is a single line.
   private var isLine = false
 
-  /// The value alone: strings without quotes.
+  /// Returns the text of a value that is shown on its own: a string has no quotes.
   static func text(of value: Value, isAppleText: Bool) -> String {
     var description = ValueDescription(isAppleText: isAppleText)
     if case .string(let string) = value {
@@ -19,7 +21,8 @@ struct ValueDescription {
     return isAppleText ? AppleText.nonLossyASCII(description.text) : description.text
   }
 
-  /// The value in one line: strings in quotes where they are in containers.
+  /// Returns the text of a value in one line. Strings, numbers and dates have quotes unless they
+  /// are made of letters and digits.
   static func line(of value: Value, _ isAppleText: Bool) -> String {
     var description = ValueDescription(isAppleText: isAppleText)
     description.isLine = true
@@ -46,7 +49,8 @@ struct ValueDescription {
     }
   }
 
-  /// A nested container begins at its own depth, on the line that it is on.
+  /// Appends a container. The indentation of a nested container is repeated before its bracket, in
+  /// the middle of the line, as in Apple's text.
   private mutating func appendContainer<Element>(
     _ elements: [Element], _ opening: String, _ closing: String, _ depth: Int,
     _ append: (inout ValueDescription, Element, Int) -> Void
@@ -66,6 +70,7 @@ struct ValueDescription {
     isLine ? "" : String(repeating: "    ", count: depth)
   }
 
+  /// Appends a string, with quotes unless it is made of ASCII letters and digits.
   private mutating func appendQuoted(_ string: String) {
     let isPlain =
       !string.isEmpty
@@ -83,7 +88,7 @@ struct ValueDescription {
     text += "\""
   }
 
-  /// Numbers, booleans and dates.
+  /// Returns the text of a number, a boolean, a date, a UID or a string.
   private static func plain(_ value: Value) -> String {
     switch value {
     case .integer(let number): number.description
@@ -97,23 +102,26 @@ struct ValueDescription {
     }
   }
 
-  /// The shortest text that reads back, as single precision where the number is one; no point without need.
+  /// Returns the shortest text that reads back as the number, in single precision if that holds the
+  /// number exactly. A whole number has no point.
   private static func text(of number: Double) -> String {
     let single = Float(number)
-    // Single precision has an exponent earlier.
+    // The text goes through Double, because the text of a Float has an exponent for smaller
+    // numbers.
     let shortest = Double(single) == number ? Double("\(single)") : nil
     let text = "\(shortest ?? number)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 
-  /// `2026-11-21 07:20:00 +0000`: whole seconds of UTC.
+  /// Returns a date as `2026-11-21 07:20:00 +0000`: whole seconds in UTC.
   private static func text(of date: AbsoluteTime) -> String {
     let text = date.inWholeSeconds.text
     guard text.hasSuffix("Z") else { return text }
     return text.dropLast().replacing("T", with: " ", maxReplacements: 1) + " +0000"
   }
 
-  /// `{length = 3, bytes = 0x010203}`; of more than 24 bytes the first 16 and the last 8.
+  /// Returns data as `{length = 3, bytes = 0x010203}`. If there are more than 24 bytes, the text
+  /// has the first 16 and the last 8.
   private static func text(of data: [UInt8]) -> String {
     let head = "{length = \(data.count), bytes = 0x"
     guard data.count > 24 else { return head + hex(data[...]) + "}" }
@@ -127,9 +135,10 @@ struct ValueDescription {
   }
 }
 
-/// Apple's ways to write text in ASCII.
+/// The forms in which Apple's programs write text in ASCII.
 enum AppleText {
-  /// A character of a quoted string in a description.
+  /// Returns a character of a quoted string in a description, escaped if that is necessary.
+  /// - Parameter isASCII: whether characters that are not ASCII are escaped too.
   static func escaped(_ scalar: Unicode.Scalar, _ isASCII: Bool) -> String {
     switch scalar {
     case "\"": return "\\\""
@@ -145,7 +154,8 @@ enum AppleText {
     }
   }
 
-  /// NSNonLossyASCIIStringEncoding: `\340` for Latin-1, `\u20ac` for the rest, `\\`.
+  /// Returns the text in NSNonLossyASCIIStringEncoding: `\340` for Latin-1, `\u20ac` for other
+  /// characters, and `\\` for a backslash.
   static func nonLossyASCII(_ text: String) -> String {
     text.utf16.map { unit in
       switch unit {

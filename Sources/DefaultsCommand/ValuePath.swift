@@ -1,14 +1,18 @@
 import PropertyList
 
-/// A place inside of a value: `Key:Sub:0`, as PlistBuddy writes it. Entries are keys of dictionaries and
-/// indexes of arrays, from 0; `\:` is a colon, `\\` a backslash.
+/// The path of a value inside of a preference: `Key:Sub:0`, as PlistBuddy writes it. The first
+/// entry is the key of the preference; the others are keys of dictionaries and indexes of arrays,
+/// from 0. `\:` is a colon and `\\` is a backslash in an entry.
 struct ValuePath {
-  /// The preference's key.
+  /// The key of the preference.
   let key: Key
+  /// The entries behind the key.
   let entries: ArraySlice<String>
+  /// The path as the command line has it.
   let text: String
 
-  /// - Parameter isPath: else the text is the key.
+  /// Creates a path.
+  /// - Parameter isPath: whether the text is a path; if not, all of it is the key.
   init(_ text: String, isPath: Bool) {
     self.text = text
     var all = isPath ? Self.split(text) : [text]
@@ -17,7 +21,7 @@ struct ValuePath {
     entries = all.dropFirst()
   }
 
-  /// Entries of the longest path that leads to where something can be set.
+  /// How many entries behind the key a path may have at most in a change.
   private static let deepest = 400
 
   private static func split(_ text: String) -> [String] {
@@ -35,13 +39,14 @@ struct ValuePath {
     return entries
   }
 
-  /// What stands there.
+  /// Returns the value at the path; nil if there is none.
   func find(in value: Value) -> Value? {
     entries.reduce(Optional(value)) { value, entry in value?[entry] }
   }
 
-  /// The value with another one there: dictionaries are made on the way, an array grows by one at its end.
-  /// - Parameter new: nil: what is there goes.
+  /// Returns the value with the part at the path replaced. Missing dictionaries are made, and the
+  /// index right behind an array appends an element.
+  /// - Parameter new: the new value at the path; nil removes the present one.
   func changed(_ value: Value?, to new: Value?) throws(Refusal) -> Value? {
     guard entries.count <= Self.deepest else {
       throw Refusal(
@@ -67,13 +72,13 @@ struct ValuePath {
         index..<min(index + 1, elements.count), with: inner.map { [$0] } ?? [])
       return .array(elements)
     case nil: return inner.map { .dictionary([Key(entry): $0]) }
-    default: throw Refusal("There is nothing below a \(value?.kind.rawValue ?? "value"): \(entry)")
+    default: throw Refusal("There is no \(entry) inside of a \(value?.kind.rawValue ?? "value")")
     }
   }
 }
 
 extension Value {
-  /// An entry of a dictionary, or an element of an array.
+  /// The value of a key of a dictionary, or an element of an array; nil if there is none.
   fileprivate subscript(entry: String) -> Value? {
     switch self {
     case .dictionary(let pairs): pairs[Key(entry)]

@@ -1,17 +1,17 @@
-/// What `defaults` can be asked for.
+/// A verb of the `defaults` command.
 enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
   case explain, watch, apply, synchronize
 
-  /// The verb of a name, in upper or lower case; `remove` is `delete`.
+  /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
     let name = name.lowercased()
     self.init(rawValue: name == "remove" ? "delete" : name)
   }
 
-  /// The options that may stand behind it.
+  /// The options that may be behind the verb.
   var options: Set<String> {
     switch self {
     case .read: ["--json", "--plist", "--path", "--apple-text"]
@@ -24,7 +24,7 @@ enum Verb: String, CaseIterable {
     }
   }
 
-  /// Carries it out.
+  /// Carries out the verb.
   /// - Returns: the exit status.
   func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     switch self {

@@ -1,22 +1,25 @@
-/// What a program says of itself: its help and its manual page, from one table.
+/// The documentation of a program: its help and its manual page, both made from one table.
 public struct ManualPage: Sendable {
-  /// A form of the command line, an option or a file, and what it does or is.
+  /// A form of the command line, an option or a file, with its explanation.
   public struct Form: Sendable {
     let words: String
     let meaning: String
 
-    /// A form and its meaning, one line of at most 60 characters or so.
+    /// Creates a form.
+    /// - Parameters:
+    ///   - words: what the user types, or a file name.
+    ///   - meaning: the explanation, one line of about 60 characters at most.
     public init(_ words: String, _ meaning: String) {
       (self.words, self.meaning) = (words, meaning)
     }
   }
 
-  /// Forms below one title.
+  /// Several forms below a title.
   public struct Section: Sendable {
     let title: String
     let forms: [Form]
 
-    /// A section.
+    /// Creates a section.
     public init(_ title: String, _ forms: [Form]) { (self.title, self.forms) = (title, forms) }
   }
 
@@ -29,12 +32,13 @@ public struct ManualPage: Sendable {
   private let files: Section
   private let related: [String]
 
-  /// A page.
+  /// Creates a page.
   /// - Parameters:
+  ///   - name: the name of the program.
   ///   - number: the section of the manual.
-  ///   - summary: what it does, as the end of a sentence.
-  ///   - description: paragraphs, kept apart by an empty line; for the page alone.
-  ///   - files: for the page alone.
+  ///   - summary: what the program does, beginning with a verb in lower case.
+  ///   - description: paragraphs, separated by empty lines. The help does not show them.
+  ///   - files: the files of the program. The help does not show them.
   ///   - related: other pages, e.g. `fusermount3(1)`.
   public init(
     _ name: String, _ number: Int, _ summary: String, synopsis: String, description: String,
@@ -45,7 +49,7 @@ public struct ManualPage: Sendable {
     (self.files, self.related) = (Section("Files", files), related)
   }
 
-  /// What `--help` prints.
+  /// The text of the help.
   public var help: String {
     let first = summary.prefix(1).uppercased() + summary.dropFirst()
     let parts = sections.map { section in
@@ -59,7 +63,7 @@ public struct ManualPage: Sendable {
     return "usage: \(synopsis)\n\n\(first).\n\n\(parts.joined(separator: "\n"))"
   }
 
-  /// The page as troff, for man(1).
+  /// The manual page as troff, for man(1).
   public var troff: String {
     let paragraphs = description.split(separator: "\n\n").map { Self.escaped(String($0)) }
     let parts = (sections + [files]).map { section in

@@ -2,11 +2,12 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// A file that is read: its bytes, and the list in them.
+/// Reads input files: their bytes, and the property list in them.
 enum InputFile {
+  /// The largest file, in bytes.
   private static let largest = 1 << 30
 
-  /// The bytes of a file; `-`: of standard input.
+  /// Returns the bytes of a file; those of standard input if the path is `-`.
   static func bytes(_ path: String) throws(Refusal) -> [UInt8] {
     if path.isEmpty { throw Refusal("Empty path specified") }
     if path == "-" {
@@ -37,7 +38,8 @@ enum InputFile {
     }
   }
 
-  /// A property list, and in which format; JSON is none.
+  /// Reads a property list, and returns its format with the value. Throws for JSON without a byte
+  /// order mark, because JSON is not a property list format for this command.
   static func propertyList(
     _ bytes: [UInt8]
   ) throws(FormatError) -> (value: Value, format: Format) {
@@ -48,7 +50,7 @@ enum InputFile {
     return (try Document.readOpenStep(bytes), .openStep)
   }
 
-  /// A property list, or JSON.
+  /// Reads a file that is a property list or JSON.
   static func list(_ path: String) throws(Refusal) -> (value: Value, format: Format) {
     let bytes = try bytes(path)
     if bytes.isEmpty {
@@ -72,7 +74,7 @@ enum InputFile {
 
   static let noBytes = "Cannot parse a NULL or zero-length data"
 
-  /// Throws what is wrong with a file as a property list.
+  /// Throws if the file is not a property list.
   static func check(_ path: String) throws(Refusal) {
     let bytes = try bytes(path)
     if bytes.isEmpty { throw Refusal("(\(noBytes))") }
@@ -83,7 +85,8 @@ enum InputFile {
     }
   }
 
-  /// Of what begins with a bracket macOS's command says no more than that.
+  /// Returns the message of an error. If the text begins with a bracket, it only names the bracket,
+  /// like the command of macOS.
   private static func complaint(_ bytes: [UInt8], _ error: FormatError) -> String {
     var line = 1
     for byte in bytes {

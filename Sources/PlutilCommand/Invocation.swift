@@ -1,8 +1,8 @@
 import PropertyList
 
-/// A command line, understood.
+/// A parsed command line.
 struct Invocation {
-  /// What is to be done with each file.
+  /// What to do with each file.
   enum Command {
     case help(isManual: Bool)
     case lint
@@ -13,7 +13,7 @@ struct Invocation {
     case create(OutputFormat)
   }
 
-  /// What becomes of the value at a key path.
+  /// A change of the value at a key path.
   enum Edit {
     case insert(String, Value, appends: Bool)
     case replace(String, Value)
@@ -22,13 +22,19 @@ struct Invocation {
 
   let command: Command
   private(set) var files: [String] = []
+  /// `-o`: the path of the result.
   private(set) var output: String?
+  /// `-e`: the extension of the result, which is put beside the file.
   private(set) var fileExtension: String?
+  /// `-s`: `-lint` prints nothing for valid files.
   private(set) var isSilent = false
+  /// `-r`: JSON has line breaks and indents.
   private(set) var isReadable = false
+  /// False with `-n`: there is no newline after raw text.
   private(set) var endsLine = true
 
-  /// The command is the first word, and only the first; without one the files are checked.
+  /// Parses a command line, without the program's name. Only the first word can be the command; if
+  /// it is not one, the command is `-lint`.
   init(_ words: ArraySlice<String>) throws(Refusal) {
     guard let first = words.first else { throw Refusal("No files specified.") }
     var rest = words.dropFirst()
@@ -97,6 +103,7 @@ struct Invocation {
     return .extract(path, format, expected: type)
   }
 
+  /// Parses the words behind the command: options that every command has, and files.
   private mutating func takeGeneral(_ words: ArraySlice<String>) throws(Refusal) {
     var rest = words
     while let word = rest.popFirst() {
@@ -120,6 +127,7 @@ struct Invocation {
     }
   }
 
+  /// Throws if there is no file, or if the command does not have one of the options.
   private func check() throws(Refusal) {
     if files.isEmpty { throw Refusal("No files specified.") }
     let name: String
@@ -133,13 +141,13 @@ struct Invocation {
   }
 }
 
-/// What a value is written as.
+/// The format in which a value is written.
 enum OutputFormat: String {
   case xml = "xml1"
   case binary = "binary1"
   case json, swift, objc, raw, type
   case openStep
-  /// As the input is.
+  /// The format of the input.
   case unchanged = "NoConversion"
 
   init(word: String) throws(Refusal) {

@@ -2,7 +2,7 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// One file of a command line.
+/// Carries out the command of a command line for one of its files.
 struct Job {
   private let invocation: Invocation
   private let file: String
@@ -46,7 +46,8 @@ struct Job {
     }
   }
 
-  /// Writes the value where the command line says: a path, standard output, or the file itself.
+  /// Writes the value to the destination that the command line names: a path, standard output, or
+  /// the file itself.
   private func write(
     _ value: Value, _ format: OutputFormat, path: String, hasHeader: Bool = false
   ) throws(Refusal) {
@@ -76,7 +77,7 @@ struct Job {
     Output.write(bytes)
   }
 
-  /// In one step, with the mode of the file that was there.
+  /// Replaces the file in one step and keeps its mode.
   private func put(_ bytes: [UInt8], _ path: String) throws(Refusal) {
     do throws(SystemError) {
       try Files.replace(path, with: bytes)
@@ -86,7 +87,7 @@ struct Job {
   }
 }
 
-/// Where a converted file goes.
+/// Computes the path of a converted file.
 enum OutputPath {
   static func path(_ file: String, _ invocation: Invocation, _ format: OutputFormat) -> String {
     if let given = invocation.fileExtension { return replacingExtension(of: file, by: given) }
@@ -97,19 +98,19 @@ enum OutputPath {
     }
   }
 
-  /// The path with another extension of its last component, or with one.
+  /// Returns the path with the extension of its last component replaced, or added if there is none.
   static func replacingExtension(of path: String, by other: String) -> String {
     stem(path) + "." + other
   }
 
-  /// The path without the extension of its last component.
+  /// Returns the path without the extension of its last component.
   static func stem(_ path: String) -> String {
     let start = path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex
     guard let dot = path[start...].lastIndex(of: "."), dot > start else { return path }
     return String(path[..<dot])
   }
 
-  /// The last component.
+  /// Returns the last component of the path.
   static func name(_ path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? path
   }

@@ -1,12 +1,15 @@
 import PropertyList
 
-/// A path into a value: names of keys and numbers of elements with dots between them; a backslash before a dot
-/// makes it a part of a name.
+/// A path into a value: names of keys and numbers of elements, separated by dots. A dot with a
+/// backslash before it is part of a name.
 struct KeyPath {
-  /// How a value is put somewhere.
+  /// How a value is added at a path.
   enum Mode {
+    /// Adds the value; a dictionary must not have the key.
     case insert
+    /// Adds the value at the end of the array at the path.
     case append
+    /// Replaces the value at the path. In an array, inserts before it.
     case replace
   }
 
@@ -32,6 +35,7 @@ struct KeyPath {
 
   // MARK: - Finding
 
+  /// Returns the value at the path; throws if there is none.
   func find(in root: Value) throws(Refusal) -> Value {
     var value = root
     for part in parts {
@@ -44,6 +48,7 @@ struct KeyPath {
     return value
   }
 
+  /// Returns the value of a key, or the element of an array, that a part of a path names.
   private static func member(_ part: String, of value: Value) -> Value? {
     switch value {
     case .dictionary(let pairs): return pairs[Key(part)]
@@ -56,6 +61,7 @@ struct KeyPath {
 
   // MARK: - Changing
 
+  /// Returns `root` with `value` added at the path.
   func inserting(_ value: Value, into root: Value, _ mode: Mode) throws(Refusal) -> Value {
     try inserting(value, into: root, parts[...], mode)
   }
@@ -89,7 +95,7 @@ struct KeyPath {
         }
         items[index] = .array(elements + [value])
       } else {
-        // macOS's command inserts where it is asked to replace an element, too.
+        // The command of macOS inserts even if it is asked to replace an element.
         items.insert(value, at: index)
       }
       return .array(items)
@@ -97,6 +103,7 @@ struct KeyPath {
     }
   }
 
+  /// Returns the new value of a key of a dictionary whose value was `old`.
   private func put(_ value: Value, over old: Value?, _ mode: Mode) throws(Refusal) -> Value {
     guard let old, mode != .replace else { return value }
     guard mode == .append else { throw Refusal("Value already exists at key path \(text)") }
@@ -106,6 +113,7 @@ struct KeyPath {
     return .array(items + [value])
   }
 
+  /// Returns `root` without the value at the path; throws if there is none.
   func removing(from root: Value) throws(Refusal) -> Value { try removing(from: root, parts[...]) }
 
   private func removing(

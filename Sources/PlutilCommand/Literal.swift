@@ -1,12 +1,13 @@
 import PropertyList
 
-/// Values as source code of Swift and Objective-C.
+/// Writes values as Swift and Objective-C source code.
 enum Literal {
+  /// Returns the comment that names the source of generated code.
   private static func note(_ file: String) -> String {
     "/// Generated from \(OutputPath.name(file))\n"
   }
 
-  /// What the constant is called: the file's name without its extension.
+  /// Returns the name of the constant: the name of the file without its extension.
   private static func name(_ file: String) -> String {
     var name = ""
     for character in OutputPath.stem(OutputPath.name(file)).unicodeScalars {
@@ -37,7 +38,7 @@ enum Literal {
     note(file) + "let \(name(file))\(annotation(value)) = \(swift(value, depth: 0))\n"
   }
 
-  /// A container of one type needs none.
+  /// Returns the type annotation. Only a container of several types needs one.
   private static func annotation(_ value: Value) -> String {
     switch value {
     case .dictionary(let pairs):

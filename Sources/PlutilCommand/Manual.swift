@@ -1,6 +1,6 @@
 import ManualPage
 
-/// What `plutil -help` prints and plutil(1) says.
+/// The text of `plutil -help` and of the manual page plutil(1).
 enum Manual {
   private typealias Form = ManualPage.Form
 
@@ -18,16 +18,16 @@ enum Manual {
     files: [], related: ["defaults(1)"])
 
   private static let commands = [
-    Form("-lint", "says whether each file is a property list; the default"),
-    Form("-p", "prints it for people"),
+    Form("-lint", "checks that each file is a property list; the default"),
+    Form("-p", "prints the list in a form for people"),
     Form("-convert FORMAT [-header]", "rewrites the file; objc can have a header file too"),
     Form("-insert PATH -TYPE VALUE [-append]", "adds a value, or an element to an array"),
-    Form("-replace PATH -TYPE VALUE", "the same, over a value that is there"),
-    Form("-remove PATH", "takes a value away"),
-    Form("-extract PATH FORMAT [-expect TYPE]", "the value alone, as a list of its own"),
+    Form("-replace PATH -TYPE VALUE", "sets a value, also where there is one already"),
+    Form("-remove PATH", "removes a value"),
+    Form("-extract PATH FORMAT [-expect TYPE]", "writes one value as a list of its own"),
     Form("-type PATH [-expect TYPE]", "prints the type of a value"),
     Form("-create FORMAT", "makes an empty dictionary; FILE may be - for standard output"),
-    Form("-help, -man", "this text, the manual page as troff"),
+    Form("-help, -man", "prints this text, or the manual page as troff"),
   ]
 
   private static let formats = [
@@ -43,7 +43,7 @@ enum Manual {
     Form("-date TEXT", "2026-11-21T07:20:00Z"),
     Form("-data BASE64", "bytes"),
     Form("-xml LIST, -json TEXT", "a value in one of these forms"),
-    Form("-dictionary, -array", "an empty one; no VALUE follows"),
+    Form("-dictionary, -array", "an empty dictionary or array, without a VALUE"),
   ]
 
   private static let options = [
@@ -51,18 +51,18 @@ enum Manual {
     Form("-e EXTENSION", "the result goes beside the file, with that extension"),
     Form("-r", "JSON with line breaks and indents"),
     Form("-n", "no newline after raw text"),
-    Form("-s", "-lint says nothing of sound files"),
+    Form("-s", "-lint prints nothing for valid files"),
     Form("--", "all further words are files"),
   ]
 
   private static let description = """
-    plutil reads property lists (binary, XML, old-style) and JSON, and does with each FILE what the command says;
-    - is standard input. Its commands, messages and exit statuses are those of the command of macOS. A PATH is
-    names of keys and numbers of elements with dots between them; a backslash before a dot makes it a part of a
-    name. As on macOS, -replace of an element of an array inserts before it, and a file that is old-style, {}
-    among them, can be read and not edited.
+    plutil reads property lists (binary, XML, old-style) and JSON, and carries out the command for
+    each FILE; - is standard input. Its commands, messages and exit statuses are those of plutil on
+    macOS. A PATH is made of names of keys and numbers of elements, separated by dots; a backslash
+    before a dot makes it part of a name. As on macOS, -replace of an element of an array inserts
+    before it. An old-style file (an empty one, {}, is old-style too) can be read but not edited.
 
-    The lists of preferences are better changed with defaults(1) or as files of a mount: every program sees such
+    To change preferences, use defaults(1) or the files of a mount instead: every program sees such
     a change at once.
     """
 }

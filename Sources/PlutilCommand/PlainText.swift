@@ -1,7 +1,7 @@
 import Glibc
 import PropertyList
 
-/// What `-p` prints: for people, not for programs.
+/// Writes values as `-p` prints them: for people, not for programs.
 enum PlainText {
   static func text(of value: Value) -> String { text(of: value, depth: 0) }
 
@@ -34,7 +34,7 @@ enum PlainText {
     return opening + "\n" + lines.map { "\(indent)  \($0)\n" }.joined() + indent + closing
   }
 
-  /// Of more than 24 bytes the first 16 and the last 8.
+  /// Returns the text of data. If there are more than 24 bytes, it has the first 16 and the last 8.
   private static func text(of bytes: [UInt8]) -> String {
     let head = "{length = \(bytes.count), bytes = 0x"
     guard bytes.count > 24 else { return head + hex(bytes[...]) + "}" }
@@ -48,7 +48,7 @@ enum PlainText {
     }.joined()
   }
 
-  /// printf(3) of one number.
+  /// Formats one number like printf(3).
   static func cFormat(_ format: String, _ number: Double) -> String {
     var buffer = [CChar](repeating: 0, count: 400)
     let count = withVaList([number]) { vsnprintf(&buffer, buffer.count, format, $0) }
@@ -57,12 +57,12 @@ enum PlainText {
 }
 
 extension Value {
-  /// The words of `-type` and `-expect`.
+  /// The names of types that `-type` prints and `-expect` accepts.
   static let typeWords: Set<String> = [
     "bool", "integer", "float", "string", "array", "dictionary", "date", "data", "(any)",
   ]
 
-  /// What `-type` prints.
+  /// The name of the type that `-type` prints.
   var typeWord: String {
     switch kind {
     case .boolean: "bool"
@@ -72,7 +72,7 @@ extension Value {
     }
   }
 
-  /// The same in messages, where macOS's command has other words.
+  /// The name of the type in messages, where the command of macOS uses different names.
   var caseWord: String {
     switch kind {
     case .boolean: "boolean"
@@ -82,7 +82,8 @@ extension Value {
   }
 }
 
-/// The order in which keys are shown: numbers by their value, letters without case, as people sort.
+/// The order in which keys are shown. It is the order that people expect: runs of digits by their
+/// value, letters without regard to case.
 enum KeyOrder {
   static func sorted(_ pairs: ValueDictionary) -> [(key: String, value: Value)] {
     pairs.map { (key: $0.key.string, value: $0.value) }
@@ -94,14 +95,15 @@ enum KeyOrder {
   private static let punctuation = Array(
     "\t\n\u{B}\u{C}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$".unicodeScalars)
 
-  /// What a character, or a run of digits, counts for.
+  /// The rank of a character, or of a run of digits, in the order.
   private struct Rank: Comparable {
     var group: Int
+    /// The digits without leading zeros; empty for a character.
     var number: String
 
     static func < (left: Rank, right: Rank) -> Bool {
       if left.group != right.group { return left.group < right.group }
-      // Numbers without leading zeros: the longer one is larger.
+      // Without leading zeros, the longer number is the larger one.
       return (left.number.utf8.count, left.number) < (right.number.utf8.count, right.number)
     }
   }
@@ -129,7 +131,8 @@ enum KeyOrder {
     return ranks
   }
 
-  /// Of equal ones the shorter, then small letters first.
+  /// Whether the left key is before the right one. Among keys of equal rank, the shorter one is
+  /// first, and then lower case is before upper case.
   private static func isBefore(
     _ left: [Rank], _ leftText: String, _ right: [Rank], _ rightText: String
   ) -> Bool {

@@ -2,18 +2,20 @@ import Glibc
 import PropertyList
 import SystemCalls
 
-/// The `plutil` command: property lists looked at, converted and edited, with the words, messages and exit
-/// statuses of macOS's.
+/// The `plutil` command, which checks, prints, converts and edits property lists. Its options,
+/// messages and exit statuses are those of the command of macOS.
 ///
-/// It reads and writes files, not preferences: a list of a mounted store is better changed with `defaults`.
-/// A file whose value cannot be written in the format that was asked for is left as it is.
+/// It reads and writes files and knows nothing of preferences, so `defaults` is the better way to
+/// change the lists of a store. If a value cannot be written in the requested format, the file
+/// stays as it is.
 ///
-/// Source: plutil(1), and Apple's plutil in swift-corelibs-foundation. Different: `--` ends the options, as
-/// the usage says; standard input without `-o` goes to standard output; a file is replaced in one step; what is
-/// wrong with a list is said in our readers' words; JSON's null is refused.
+/// Source: plutil(1), and Apple's plutil in swift-corelibs-foundation. Differences: `--` ends the
+/// options, as the usage of Apple's command says; the result for standard input goes to standard
+/// output if there is no `-o`; a file is replaced in one step; messages about damaged lists are
+/// those of this project's parsers; null in JSON is refused.
 public enum PlutilCommand {
-  /// Runs a command line, the program's name first. Blocks.
-  /// - Returns: the exit status: 0, or 1 where the command line is wrong or one of the files failed.
+  /// Runs a command line, whose first word is the program's name. Blocks until it is done.
+  /// - Returns: the exit status: 0, or 1 if the command line is wrong or one of the files failed.
   public static func run(_ words: [String]) -> Int32 {
     do throws(Refusal) {
       let invocation = try Invocation(words.dropFirst())
@@ -32,7 +34,8 @@ public enum PlutilCommand {
     }
   }
 
-  /// - Returns: whether it was done.
+  /// Carries out the command for a file, and prints the message if that fails.
+  /// - Returns: whether it succeeded.
   private static func carryOut(_ invocation: Invocation, _ file: String) -> Bool {
     do throws(Refusal) {
       try Job(invocation, file).run()
@@ -45,15 +48,16 @@ public enum PlutilCommand {
   }
 }
 
-/// What was refused, in the words of the command.
+/// The reason why a command failed, as a message of the command.
 struct Refusal: Error {
   let text: String
 
   init(_ text: String) { self.text = text }
 }
 
-/// Where text goes.
+/// Writes to standard output and standard error.
 enum Output {
+  /// Writes all of the text. If the descriptor fails, the rest is lost without a message.
   static func write(_ text: String, to descriptor: CInt = STDOUT_FILENO) {
     write(Array(text.utf8), to: descriptor)
   }

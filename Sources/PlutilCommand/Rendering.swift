@@ -1,12 +1,14 @@
 import PropertyList
 
-/// A value in one of the output formats.
+/// Writes a value in one of the output formats.
 struct Rendering {
-  /// The input, for what is generated from it.
+  /// The path of the input, which generated source code is named after.
   let file: String
-  /// Where it goes; `-`: standard output.
+  /// The path of the result; `-` is standard output.
   let output: String
+  /// Whether JSON has line breaks and indents.
   let isReadable: Bool
+  /// The path of the value in its list, for messages.
   let keyPath: String
 
   func bytes(_ value: Value, _ format: OutputFormat) throws(Refusal) -> [UInt8] {
@@ -22,7 +24,7 @@ struct Rendering {
     }
   }
 
-  /// The header file for a literal of Objective-C.
+  /// Returns the header file that declares the Objective-C literal of the value.
   func header(_ value: Value) -> [UInt8] { Array(Literal.header(value, file: file).utf8) }
 
   private func list(_ value: Value, _ format: Format) throws(Refusal) -> [UInt8] {
@@ -33,6 +35,7 @@ struct Rendering {
     }
   }
 
+  /// Returns the text of a scalar, the number of elements of an array, or the keys of a dictionary.
   private func raw(_ value: Value) throws(Refusal) -> [UInt8] {
     switch value {
     case .boolean(let flag): return Array((flag ? "true" : "false").utf8)
@@ -42,7 +45,7 @@ struct Rendering {
     case .string(let text): return Array(text.utf8)
     case .date(let time): return Array(time.inWholeSeconds.text.utf8)
     case .data:
-      // As JSON has it, without the quotes and the newline.
+      // The base64 text that JSON has, without the quotes and the newline.
       let json = (try? Document.json(value)) ?? []
       return json.filter { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\n") }
     case .array(let items): return Array("\(items.count)".utf8)
@@ -54,7 +57,7 @@ struct Rendering {
   }
 }
 
-/// JSON as macOS's command writes it: slashes are escaped, and there is no newline at the end.
+/// Writes JSON like the command of macOS: slashes are escaped, and there is no newline at the end.
 enum JSONText {
   static func text(of value: Value, isReadable: Bool) throws(Refusal) -> String {
     guard value.kind == .array || value.kind == .dictionary else { throw refusal }
@@ -63,7 +66,8 @@ enum JSONText {
 
   private static let refusal = Refusal("Invalid object in plist for JSON format")
 
-  /// - Parameter depth: nil: without any white space.
+  /// Returns the JSON text of a value.
+  /// - Parameter depth: the number of containers around the value; nil: there is no white space.
   private static func text(_ value: Value, _ depth: Int?) throws(Refusal) -> String {
     switch value {
     case .string(let text): return quoted(text)

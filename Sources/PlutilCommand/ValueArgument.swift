@@ -1,8 +1,10 @@
 import Glibc
 import PropertyList
 
-/// The value of a `-insert` or `-replace`: its type's word, and the word behind it.
+/// Parses the value of `-insert` and `-replace`: an option that names the type, and the word behind
+/// it.
 enum ValueArgument {
+  /// Returns the value of the type, and removes its word from the command line.
   static func value(_ type: String, _ rest: inout ArraySlice<String>) throws(Refusal) -> Value {
     switch type {
     case "-dictionary": return [:]
@@ -25,7 +27,8 @@ enum ValueArgument {
     }
   }
 
-  /// The digits at the beginning; the nearest number that fits.
+  /// Returns the number at the beginning of the word, or the nearest one in range. It is 0 if there
+  /// are no digits.
   private static func integer(_ word: String) -> Value {
     let number = Int64(strtoll(word, nil, 10))
     let large = strtoull(word, nil, 10)
@@ -55,7 +58,8 @@ enum ValueArgument {
     }
   }
 
-  /// A fragment may stand alone: it is read as the element of an array.
+  /// Reads a JSON value. The word is read as the element of an array, because a fragment such as a
+  /// string is a value too.
   private static func json(_ word: String) throws(Refusal) -> Value {
     do throws(FormatError) {
       let (value, format) = try Document.read(Array("[\(word)]".utf8))

@@ -1,11 +1,12 @@
-/// Whole documents: a property list as the bytes of a file.
+/// Reads and writes whole documents: property lists as the bytes of a file.
 public enum Document {
-  /// Reads a list in any of the four formats and says which it was.
+  /// Reads a list in any of the four formats, and returns its format with the value.
   ///
-  /// The format is found from the first bytes: `bplist0` is binary, `<` XML (old-style data
-  /// where a hexadecimal digit, `*` or `>` follows); anything else is read as JSON if it is JSON, and
-  /// as an old-style list otherwise. UTF-16 with a byte order mark, and XML in UTF-16 without
-  /// one, are recoded. Cost: O(size). Never traps, whatever the bytes.
+  /// The first bytes tell the format: `bplist0` begins a binary list and `<` begins XML. Where a
+  /// hexadecimal digit, `*` or `>` follows the `<`, old-style data is tried first. Anything else is
+  /// read as JSON and, if it is not JSON, as an old-style list. UTF-16 with a byte order mark, and
+  /// UTF-16 without one that begins with `<`, is converted to UTF-8 first.
+  /// Cost: O(size). Never traps, whatever the bytes.
   public static func read(
     _ bytes: [UInt8], limits: Limits = .standard
   ) throws(FormatError) -> (value: Value, format: Format) {
@@ -23,41 +24,41 @@ public enum Document {
       bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], isRecoded: false, limits: limits)
   }
 
-  /// Reads an old-style list, and nothing else.
+  /// Reads an old-style list; throws for every other format.
   public static func readOpenStep(
     _ bytes: [UInt8], limits: Limits = .standard
   ) throws(FormatError) -> Value {
     try parse(bytes[...], OpenStepParser(limits: limits, size: bytes.count))
   }
 
-  /// Reads what a command line's `-Key value` takes as a property list: XML or an old-style list.
+  /// Reads the value of a `-Key value` argument as a property list: XML or an old-style list.
   public static func readArgument(_ bytes: [UInt8]) throws(FormatError) -> Value {
     let (value, format) = try read(bytes)
     return format == .json || format == .binary ? try readOpenStep(bytes) : value
   }
 
-  /// Writes a list.
+  /// Returns the value as a document of the format.
   ///
-  /// Throws where the format cannot hold the value exactly for every reader of the format, but that
-  /// text has no precision: a real of single precision is read back as one of double. JSON
-  /// holds no dates, data, UIDs, infinities; XML no fractions of seconds and no control
-  /// characters. Old-style lists are not written. Binary holds everything.
+  /// Throws if the format cannot hold the value exactly for every reader of that format. The one
+  /// exception is precision: in text, a real of single precision reads back as double precision.
+  /// Binary holds every value. XML does not hold fractions of seconds or control characters. JSON
+  /// does not hold dates, data, UIDs, infinities or NaN. Old-style lists cannot be written.
   public static func write(_ value: Value, as format: Format) throws(FormatError) -> [UInt8] {
     switch format {
     case .binary: BinaryWriter.write(value)
     case .xml: try XMLWriter.write(value, .portable)
     case .json: try JSONWriter.write(value)
-    case .openStep: throw FormatError(.openStep, "old-style lists are read, not written")
+    case .openStep: throw FormatError(.openStep, "old-style lists can be read but not written")
     }
   }
 
-  /// The value as JSON for other programs, scalars too: dates as ISO text, data as base64. Throws for what
-  /// JSON has no form of (infinities, `CF$UID`).
+  /// Returns the value as JSON for other programs, with dates as ISO text and data as base64.
+  /// A scalar is written too. Throws for values that have no form in JSON: infinities, NaN, UIDs.
   public static func json(_ value: Value) throws(FormatError) -> [UInt8] {
     try JSONWriter.write(value, lossy: true)
   }
 
-  /// The value as a binary list, which holds every value.
+  /// Returns the value as a binary list. Never fails, because binary lists hold every value.
   public static func binary(_ value: Value) -> [UInt8] { BinaryWriter.write(value) }
 
   private static func readText(
@@ -106,9 +107,9 @@ public enum Document {
   }
 }
 
-/// UTF-16 documents.
+/// Converts documents from UTF-16 to UTF-8.
 enum UTF16Text {
-  /// The text in UTF-8; nil where the bytes do not begin like UTF-16, or are none.
+  /// Returns the text in UTF-8; nil if the bytes do not begin like UTF-16 or are not valid UTF-16.
   static func recode(_ bytes: [UInt8]) -> [UInt8]? {
     guard bytes.count >= 2, bytes.count % 2 == 0 else { return nil }
     let isBigEndian: Bool

@@ -1,18 +1,19 @@
-/// A reader that takes its document in pieces of any size and can say after each piece whether
-/// it is a whole document, the beginning of one, or neither.
+/// A parser that receives its document in pieces of any size. After each piece it can tell whether
+/// it has a whole document, the beginning of one, or neither.
 ///
-/// The readers of files and the recognisers of text that is being written are the same code, so
-/// they cannot disagree. After an error the parser is spent.
+/// The same parsers read files and judge text while a program writes it, so the two cannot
+/// disagree. A parser must not be used after it has thrown.
 protocol DocumentParser: Sendable {
-  /// Takes the next bytes. Throws when no document begins with what was taken.
+  /// Parses the next bytes. Throws if no document begins with the bytes so far.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError)
 
-  /// The value, when what was taken is a whole document. Never changes what comes next.
+  /// Returns the value if the bytes so far are a whole document, and throws otherwise. The parser
+  /// stays as it is, so more bytes can follow.
   func result() throws(FormatError) -> Value
 }
 
 extension DocumentParser {
-  /// Takes the next bytes.
+  /// Parses the next bytes.
   mutating func feed(_ bytes: ArraySlice<UInt8>) throws(FormatError) {
     var failure: FormatError?
     bytes.withUnsafeBufferPointer { buffer in
@@ -22,20 +23,22 @@ extension DocumentParser {
   }
 }
 
-/// A parser of text: a state machine that takes a byte at a time, and whole runs of plain bytes
-/// where its state allows it. The lines are counted a piece at a time, which costs nearly nothing.
+/// A parser of a text format: a state machine that consumes one byte at a time, or a whole run of
+/// plain bytes where its state allows it. Lines are counted once for each piece, which is cheap.
 protocol TextParser: DocumentParser {
-  /// Where the present piece begins, and where the parser is once it has failed.
+  /// The beginning of the current piece or, after an error, the position of the error.
   var position: TextPosition { get set }
+  /// Checks that the document is UTF-8.
   var utf8: UTF8Validator { get set }
 
-  /// Takes one byte or more at the index, which is one of the piece's.
-  /// - Returns: the index of the next.
+  /// Consumes one or more bytes of the piece, from the index on. The index is inside the piece.
+  /// - Returns: the index of the first byte that it did not consume.
   mutating func step(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int
 
-  /// Throws what can be said only at the end of a piece.
+  /// Called at the end of each piece, for checks that are too expensive for every byte. Throws if
+  /// no document begins with the bytes so far.
   func endPiece() throws(FormatError)
 
   /// The format of the documents, for errors.
@@ -48,7 +51,7 @@ extension TextParser {
     position.pass(bytes, upTo: bytes.count)
   }
 
-  /// Takes a whole document; its lines are counted only for an error.
+  /// Parses a whole document and returns its value. Lines are counted only if there is an error.
   mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) -> Value {
     try take(bytes)
     do {
@@ -73,18 +76,20 @@ extension TextParser {
 
   func endPiece() throws(FormatError) {}
 
-  /// An error at the present position.
+  /// Returns an error at the current position.
   func failure(_ reason: String) -> FormatError {
     FormatError(Self.format, offset: position.offset, line: position.line, reason)
   }
 }
 
-/// Where in a text document a parser is.
+/// A position in a text document.
 struct TextPosition: Sendable {
+  /// The offset in bytes, from 0.
   var offset = 0
+  /// The line, from 1.
   var line = 1
 
-  /// Moves over the bytes before the index.
+  /// Advances over the bytes of a piece before `end`.
   mutating func pass(_ bytes: UnsafeBufferPointer<UInt8>, upTo end: Int) {
     offset += end
     line += bytes.newlines(before: end)

@@ -26,7 +26,7 @@ import Testing
         """
       #expect(sandbox.shell(script).output == "")
       let line = mount.log.split(separator: "\n").first { $0.contains("d Integer") } ?? ""
-      #expect(line.contains("the text is no integer") && !line.contains("bad"))
+      #expect(line.contains("the text is not an integer") && !line.contains("bad"))
     }
   }
 

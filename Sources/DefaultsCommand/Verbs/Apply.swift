@@ -1,9 +1,10 @@
 import PreferenceModel
 import PropertyList
 
-/// `apply`: settings of several domains, declared in one document. What is not named in it stays.
+/// `apply`: sets the keys of several domains that one document declares. Other keys stay as they
+/// are.
 enum Apply {
-  /// Something was, or would be, another.
+  /// The exit status if something was changed, or would be.
   private static let changed: Int32 = 2
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
@@ -27,7 +28,7 @@ enum Apply {
     }
   }
 
-  /// What the document declares: of each domain, by name, the keys and values.
+  /// Returns the keys and values that the document declares for each domain, sorted by domain.
   private static func declarations(
     _ path: String
   ) throws(Refusal) -> [(domain: DomainName, settings: ValueDictionary)] {
@@ -44,7 +45,7 @@ enum Apply {
     return all
   }
 
-  /// What is not as it is declared, each with a line that says so.
+  /// Returns an intent for each key that is not as declared, with the line that reports the change.
   private static func differences(
     _ all: [(domain: DomainName, settings: ValueDictionary)], _ store: StoreView, _ options: Options
   ) throws(EngineError) -> [(intent: Intent, line: String)] {
@@ -62,6 +63,7 @@ enum Apply {
     return differences
   }
 
+  /// Returns the line that reports a change.
   private static func line(
     _ target: Target, _ key: Key, _ old: Value?, _ new: Value, _ options: Options
   ) -> String {

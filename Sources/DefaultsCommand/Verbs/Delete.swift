@@ -1,7 +1,7 @@
 import PreferenceModel
 import PropertyList
 
-/// `delete`, `remove`, `delete-all`.
+/// `delete`, `remove`, `delete-all`: removes a key, a value inside of a key, or a domain.
 enum Delete {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -26,6 +26,7 @@ enum Delete {
     }
   }
 
+  /// Removes the domain from its locations.
   /// - Returns: whether there was one.
   private static func removeDomain(_ view: DomainView) throws(EngineError) -> Bool {
     var intents: [Intent] = []
@@ -35,13 +36,13 @@ enum Delete {
     return try !view.store.apply(intents, view.target).isEmpty
   }
 
-  /// A domain whose last key is gone goes, as on a Mac.
+  /// Removes the domain if it has no keys left, as macOS does.
   static func removeEmptyDomain(_ view: DomainView) throws(EngineError) {
     guard view.target.domain != .global, try view.contents().isEmpty else { return }
     do throws(EngineError) {
       try view.store.apply([.removeDomain(view.target.domain)], view.target)
     } catch  where [.domainNotEmpty, .noSuchDomain, .heldElsewhere].contains(error.reason) {
-      // Somebody has set a key meanwhile, or the machine has the domain too.
+      // Another program has set a key in between, or the machine's lists have the domain too.
     }
   }
 
@@ -49,7 +50,7 @@ enum Delete {
     Refusal("\nDomain (\(target.name)) not found.\nDefaults have not been changed.\n", error)
   }
 
-  /// Apple's command has one message for whatever is in the way.
+  /// Performs a part of the removal. Apple's command has a single message for every error.
   @discardableResult
   private static func refusing<Result>(
     _ target: Target, _ body: () throws(EngineError) -> Result

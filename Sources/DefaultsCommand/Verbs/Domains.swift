@@ -2,7 +2,8 @@ import PreferenceModel
 import PreferenceProtocol
 import PropertyList
 
-/// `domains`, `printHostIdentifier`.
+/// `domains`, `printHostIdentifier`: prints the names of the domains, and the identifier of the
+/// host.
 enum Domains {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     try arguments.end()
@@ -15,7 +16,7 @@ enum Domains {
     Output.write(Surroundings().hostIdentifier + "\n")
   }
 
-  /// The user's domains: the global one, and the others by name.
+  /// Returns the user's domains: the global domain, then the others sorted by name.
   static func all(_ options: Options) throws(Refusal) -> [DomainView] {
     let place: Place? = options.isCurrentHost ? .host : nil
     do throws(EngineError) {
@@ -31,7 +32,7 @@ enum Domains {
   }
 }
 
-/// `find`.
+/// `find`: shows the keys whose name, text or domain contains a word.
 enum Find {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let word = try arguments.take()
@@ -51,7 +52,7 @@ enum Find {
     if !isFound { Output.log("No domain, key, nor value containing '\(word)'") }
   }
 
-  /// Whether the key, a string in the value, or a key in it has the word.
+  /// Whether the key, or a string or a key inside of the value, contains the word.
   private static func matches(_ key: Key, _ value: Value, _ word: String) -> Bool {
     if holds(key.string, word) { return true }
     switch value {
@@ -62,6 +63,7 @@ enum Find {
     }
   }
 
+  /// Whether the text contains the word, without regard to case.
   private static func holds(_ text: String, _ word: String) -> Bool {
     !word.isEmpty && text.lowercased().contains(word.lowercased())
   }

@@ -3,7 +3,7 @@ import PreferenceProtocol
 import PropertyList
 import SystemCalls
 
-/// `explain`: every place of the search list that holds a key.
+/// `explain`: shows every place of the search list that holds a key.
 enum Explain {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -25,7 +25,7 @@ enum Explain {
     }
   }
 
-  /// The list that holds the location.
+  /// Returns the path of the list that holds the location.
   private static func file(_ location: Location, _ layout: StoreLayout) -> String {
     guard SearchList.persistentPlaces.contains(location.place) else { return "(this process)" }
     let paths = layout.paths(location)

@@ -3,7 +3,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// `import`: the keys of a list are set, the others stay.
+/// `import`: sets the keys of a property list. Other keys of the domain stay as they are.
 enum Import {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -19,7 +19,7 @@ enum Import {
     }
   }
 
-  /// The dictionary of a list of any format; `-`: of standard input.
+  /// Returns the dictionary in a list of any format; the list on standard input if the path is `-`.
   static func dictionary(_ path: String) throws(Refusal) -> ValueDictionary {
     guard let bytes = ListFile.contents(path) else {
       throw Refusal("Could not read data from \(path)")
@@ -39,7 +39,7 @@ enum Import {
   }
 }
 
-/// `export`: a binary list; on standard output XML.
+/// `export`: writes a domain to a file as a binary list, or to standard output as XML.
 enum Export {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -62,14 +62,15 @@ enum Export {
 }
 
 extension Export {
-  /// The value as XML; where XML cannot hold it for every reader, so that ours read it back.
+  /// Returns the value as XML. If no such XML can be read by every reader of property lists, it is
+  /// the text that the file of a key shows, which this project's readers accept.
   static func xml(_ value: Value) -> [UInt8] {
     (try? Document.write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
   }
 }
 
 extension Value {
-  /// Dates without fractions, as XML lists have them.
+  /// The value with dates in whole seconds, as in XML lists.
   fileprivate var inWholeSeconds: Value {
     switch self {
     case .date(let time): .date(time.inWholeSeconds)
@@ -80,10 +81,13 @@ extension Value {
   }
 }
 
-/// A list that the user names, which is no preference.
+/// Reads a property list that the user names and that is not a preference.
 enum ListFile {
+  /// The largest file, in bytes.
   private static let largest = 1 << 30
 
+  /// Returns the bytes of the file, or of standard input if the path is `-`; nil if it cannot be
+  /// read.
   static func contents(_ path: String) -> [UInt8]? {
     if path != "-" { return (try? Files.contents(path, limit: largest)) ?? nil }
     return try? Descriptor(owning: dup(0)).readToEnd(limit: largest)

@@ -1,7 +1,7 @@
 import PreferenceModel
 import PropertyList
 
-/// `read`, `read-type`.
+/// `read`, `read-type`: shows values, or the type of a value.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
@@ -27,6 +27,7 @@ enum Read {
     Output.write("Type is \(name)\n")
   }
 
+  /// Returns the value that a key, or a path with `--path`, names.
   private static func value(
     _ word: String, _ target: Target, _ options: Options
   ) throws(Refusal) -> Value {
@@ -38,7 +39,7 @@ enum Read {
     return value
   }
 
-  /// A dictionary of all domains that can be read.
+  /// Returns a dictionary of all domains that have keys and can be read.
   private static func everything(_ options: Options) throws(Refusal) -> Value {
     var all: ValueDictionary = [:]
     for view in try Domains.all(options) {
@@ -48,6 +49,7 @@ enum Read {
     return .dictionary(all)
   }
 
+  /// Prints a value in the form that the options select.
   private static func show(_ value: Value, _ options: Options) throws(Refusal) {
     switch options.form {
     case .description:

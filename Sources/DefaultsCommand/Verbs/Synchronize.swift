@@ -1,7 +1,8 @@
 import PreferenceModel
 import PropertyList
 
-/// `synchronize`: the lists on the disk have what was set, for scripts that look at them next.
+/// `synchronize`: waits until the lists on the disk have all changes, for scripts that read the
+/// lists next.
 enum Synchronize {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
@@ -18,7 +19,7 @@ enum Synchronize {
     }
   }
 
-  /// Every domain of the user's own places.
+  /// Returns the locations of all domains in the user's own places.
   private static func ownLocations(_ store: StoreView) throws(EngineError) -> [Location] {
     var locations: [Location] = []
     for place in [Place.host, .user] {

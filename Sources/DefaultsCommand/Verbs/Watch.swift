@@ -3,7 +3,7 @@ import PreferenceSearch
 import PropertyList
 import SystemCalls
 
-/// `watch`: a line for each change of an effective value, until it is interrupted.
+/// `watch`: prints a line for each change of a value that programs read, until it is interrupted.
 enum Watch {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
@@ -21,19 +21,24 @@ enum Watch {
   }
 }
 
-/// What a watcher knows of effective values, and what it says when one is another.
+/// Compares the values that programs read with those that it reported last, and prints the
+/// differences.
 struct Watcher {
   private let engine: SearchEngine
+  /// The only domain to watch; nil: every domain.
   private let domain: DomainName?
+  /// The only key to watch; nil: every key.
   private let key: Key?
   private let isAppleText: Bool
+  /// The values that were reported last.
   private var known: [DomainName: ValueDictionary] = [:]
 
   init(_ engine: SearchEngine, domain: DomainName?, key: Key?, isAppleText: Bool) {
     (self.engine, self.domain, self.key, self.isAppleText) = (engine, domain, key, isAppleText)
   }
 
-  /// Until nobody takes the lines any more.
+  /// Prints changes until a write to standard output fails. If standard output is a pipe whose
+  /// reader has ended, SIGPIPE ends the process.
   mutating func run() throws(EngineError) {
     let arrived = Monitor<[Changeset]>([])
     engine.observe(except: nil) { notice in arrived.change { $0.append(notice.changeset) } }
@@ -41,7 +46,7 @@ struct Watcher {
     for domain in domains {
       try readable { watcher throws(EngineError) in try watcher.learn(domain) }
     }
-    // Whoever starts a watcher and then makes a change wants to know from when on it is seen.
+    // A script can wait for this line: from here on, every change is reported.
     Output.write("defaults: watching\n", to: .errors)
     while Output.failure.withLock({ $0 == nil }) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
@@ -56,7 +61,8 @@ struct Watcher {
     }
   }
 
-  /// A list that cannot be read is said so; the others go on.
+  /// Performs the body. If a list cannot be read, it prints the error and goes on with the others;
+  /// it throws if the owner is gone or does not answer.
   private mutating func readable(
     _ body: (inout Watcher) throws(EngineError) -> Void
   ) throws(EngineError) {
@@ -67,7 +73,8 @@ struct Watcher {
     }
   }
 
-  /// What nobody has read is watched by nobody: there is no news of it.
+  /// Reads the values of a domain. This is necessary to watch it, because a client is notified only
+  /// of changes in the locations that it has read.
   private mutating func learn(_ domain: DomainName) throws(EngineError) {
     var keys = try engine.keys(of: domain)
     if self.domain != nil { keys.formUnion(try engine.inheritedKeys()) }
@@ -76,6 +83,8 @@ struct Watcher {
     }
   }
 
+  /// Reports what a change of one location has changed for programs. A change of the global domain
+  /// can change what programs read in the watched domain.
   private mutating func see(_ item: Changeset.Item) throws(EngineError) {
     let place = item.location
     let seenFrom = domain ?? place.domain
@@ -87,6 +96,8 @@ struct Watcher {
     }
   }
 
+  /// Reads a key again, and prints a line if its value differs from the one that was reported last.
+  /// - Parameter place: the location that has changed.
   private mutating func see(
     _ key: Key, _ domain: DomainName, _ place: Location
   ) throws(EngineError) {

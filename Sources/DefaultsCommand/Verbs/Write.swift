@@ -1,7 +1,7 @@
 import PreferenceModel
 import PropertyList
 
-/// `write`.
+/// `write`: sets a key, a value inside of a key, or all keys of a domain.
 enum Write {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -22,7 +22,8 @@ enum Write {
     }
   }
 
-  /// The value with the elements or pairs that the words add to it.
+  /// Returns the present value with the elements or pairs that the command line adds, or the new
+  /// value that replaces it.
   private static func added(
     _ form: ValueArgument.Form, to present: Value?, _ key: String
   ) throws(Refusal) -> Value {
@@ -42,7 +43,7 @@ enum Write {
     }
   }
 
-  /// The domain's keys are those of the dictionary, and no others.
+  /// Makes the domain have the keys of the dictionary and no others.
   private static func replace(_ target: Target, with word: String) throws(Refusal) {
     guard case .dictionary(let values) = try ValueArgument.untyped(word) else {
       throw Refusal("\nRep argument is not a dictionary\nDefaults have not been changed.\n")
@@ -65,7 +66,7 @@ enum Write {
   }
 }
 
-/// `rename`.
+/// `rename`: gives a key another name, in all locations of the domain.
 enum Rename {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -85,9 +86,11 @@ enum Rename {
     throw Refusal("Failed to write domain \(target.name)")
   }
 
+  /// How often `rename` tries before it fails.
   private static let mostAttempts = 1000
 
-  /// - Returns: whether it is done; false where somebody has changed the key meanwhile.
+  /// Renames the key if it does not change in between.
+  /// - Returns: whether the key was renamed; false if another program has changed it in between.
   private static func rename(
     _ old: Key, to new: Key, _ view: DomainView
   ) throws(EngineError) -> Bool {

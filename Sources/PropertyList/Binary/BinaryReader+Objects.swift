@@ -1,4 +1,4 @@
-// The objects of a binary list, each at an offset that was checked.
+// Reads the objects of a binary list, each at an offset that was checked.
 
 extension BinaryReader {
   func integer(at offset: Int, exponent: Int) throws(FormatError) -> Value {
@@ -67,7 +67,7 @@ extension BinaryReader {
     return .dictionary(try dictionary(start, count, depth: depth + 1))
   }
 
-  /// The object that is referred to at the position.
+  /// Reads the object that the reference at the position refers to.
   @inline(__always)
   private mutating func item(at position: Int, depth: Int) throws(FormatError) -> Value {
     try object(try reference(at: position), depth: depth)
@@ -82,15 +82,15 @@ extension BinaryReader {
     return Int(reference)
   }
 
-  /// The string that is referred to at the position, as a key. ASCII, as nearly all of them, goes straight to
-  /// the document's block of keys.
+  /// Reads the string that the reference at the position refers to, as a key. An ASCII string, as
+  /// nearly all keys are, is copied directly to the document's block of keys.
   @inline(__always)
   private mutating func key(at position: Int, depth: Int) throws(FormatError) -> Key {
     let reference = try reference(at: position)
     let offset = try offset(of: reference)
     guard bytes[offset] & 0xF0 == 0x50 else {
       guard case .string(let text) = try object(reference, depth: depth) else {
-        throw failure(position, "a key that is no string")
+        throw failure(position, "a key that is not a string")
       }
       return Key(text)
     }

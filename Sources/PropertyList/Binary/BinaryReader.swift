@@ -1,37 +1,45 @@
 /// Reads binary property lists (`bplist00`).
 ///
-/// An object that is referred to several times is read once and shared; objects that contain
-/// themselves, offsets outside of the list, and lists that would unfold to more than
-/// `Limits.count` values are refused. Cost: O(size).
+/// A container, data or long string that is referred to several times is read at most twice, and
+/// its value is shared. Objects that contain themselves, offsets outside of the list, and lists
+/// that would unfold to more than `Limits.count` values are refused.
+///
+/// Cost: O(size). Where the objects of a damaged list overlap, `Limits.count` bounds the cost.
 struct BinaryReader {
   let bytes: UnsafeRawBufferPointer
   let limits: Limits
+  /// The size of an entry of the offset table, in bytes.
   let offsetSize: Int
+  /// The size of a reference to an object, in bytes.
   let referenceSize: Int
+  /// The offset of the offset table.
   let offsetTable: Int
   let objectCount: Int
+  /// The number of the object that is the root.
   let top: Int
-  /// What became of each object; scalars, and short strings that are no keys, stay `unread`.
+  /// The state of each object. Scalars, and short strings that are not keys, stay `unread`.
   private var states: [State]
-  /// The objects that are referred to several times, by their numbers, and those of them that are keys.
+  /// The objects that were met at least twice, by number.
   private var shared: [Int: Shared] = [:]
+  /// The ASCII keys that were met at least twice, by number.
   private var sharedKeys: [Int: Key] = [:]
   private var maker = KeyMaker()
-  /// How many values there are so far when everything that is shared is unfolded. Strings and data
-  /// count by their bytes, too, so that no small list can stand for a huge value.
+  /// The number of values so far, with shared objects counted each time. Strings and data also
+  /// count by their length, so that a small list cannot stand for a huge value.
   var weight = 0
-  /// How many keys and values the containers have that are being read.
+  /// The number of keys and values in the containers that are being read.
   private var promised = 0
-  /// How many containers are inside each other at most, of what was read since `large` set it.
+  /// The deepest level of containers that was read since `large` last set it.
   var deepest = 0
 
-  /// An object is kept when it is met for the second time: most are met once, and what is kept costs
-  /// a reference. So an object is read twice at most.
+  /// Whether an object was read. An object is kept when it is met for the second time, because most
+  /// are met once and keeping one costs a reference count. So an object is read at most twice.
   private enum State: UInt8 { case unread, beingRead, read, shared }
 
-  /// An object that is referred to several times.
+  /// A kept object, which is referred to several times.
   private struct Shared {
     var value: Value
+    /// How much it adds to `BinaryReader.weight`.
     var weight: Int
     /// How many levels of containers it has.
     var height: Int
@@ -52,13 +60,16 @@ struct BinaryReader {
     return try outcome.get()
   }
 
-  /// Whether bytes end in a trailer that fits their size: a quick look before a whole read.
+  /// Whether the bytes have the header and the trailer of a binary list of their size. Cost: O(1)
+  /// if not, else O(objects); much less than reading the list.
   static func hasTrailer(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBytes { buffer in
       (try? BinaryReader(buffer, limits: .standard)) != nil
     }
   }
 
+  /// Creates a reader of a list that has a valid header and trailer; throws for other bytes. The
+  /// bytes must stay valid as long as the reader is in use.
   init(_ bytes: UnsafeRawBufferPointer, limits: Limits) throws(FormatError) {
     func failure(_ offset: Int, _ reason: String) -> FormatError {
       FormatError(.binary, offset: offset, reason)
@@ -90,18 +101,20 @@ struct BinaryReader {
     states = Array(repeating: .unread, count: objectCount)
   }
 
+  /// Returns an error at the offset.
   func failure(_ offset: Int, _ reason: String) -> FormatError {
     FormatError(.binary, offset: offset, reason)
   }
 
-  /// A big-endian number that lies before the trailer, which makes a load of eight bytes safe.
+  /// Returns a big-endian number of `size` bytes, which must be before the trailer. The trailer is
+  /// what makes a load of eight bytes safe.
   @inline(__always)
   func number(at offset: Int, size: Int) -> UInt64 {
     let eight = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
     return UInt64(bigEndian: eight) >> UInt64(64 &- 8 &* size)
   }
 
-  /// Where the object with the number begins.
+  /// Returns the offset where the object with the number begins.
   @inline(__always)
   func offset(of reference: Int) throws(FormatError) -> Int {
     let position = offsetTable &+ reference &* offsetSize
@@ -112,14 +125,15 @@ struct BinaryReader {
     return Int(start)
   }
 
-  /// There are so many values more.
+  /// Counts `more` values. Throws if there are too many.
   @inline(__always)
   private mutating func count(_ more: Int, at offset: Int) throws(FormatError) {
     weight += more
     guard weight <= limits.count else { throw failure(offset, "more than \(limits.count) values") }
   }
 
-  /// A container of so many keys and values is read next, for which room is made.
+  /// Begins to read a container of `count` keys and values. Throws if the containers that are being
+  /// read have too many together, before memory is allocated for this one.
   mutating func open(_ count: Int, at offset: Int) throws(FormatError) {
     promised += count
     guard promised <= limits.count else {
@@ -127,10 +141,10 @@ struct BinaryReader {
     }
   }
 
-  /// It was read.
+  /// Ends what `open` began.
   mutating func close(_ count: Int) { promised -= count }
 
-  /// The key that the string of ASCII at the offset is.
+  /// Returns the ASCII string with the number, which is at the offset, as a key.
   mutating func plainKey(_ reference: Int, at offset: Int) throws(FormatError) -> Key {
     let (start, length) = try extent(at: offset, unit: 1)
     try count(1 + length / 64, at: offset)
@@ -146,11 +160,12 @@ struct BinaryReader {
     return key
   }
 
-  /// The object with the number.
+  /// Returns the object with the number.
+  /// - Parameter depth: how many containers it is inside of.
   mutating func object(_ reference: Int, depth: Int) throws(FormatError) -> Value {
     let offset = try offset(of: reference)
     try count(1, at: offset)
-    // To read a scalar or a short string again is cheaper than to keep it.
+    // Reading a scalar or a short string again is cheaper than keeping it.
     let marker = bytes[offset]
     if marker < 0x40 { return try scalar(at: offset) }
     if marker & 0xF0 == 0x50, marker != 0x5F {
@@ -161,6 +176,7 @@ struct BinaryReader {
     return try large(reference, at: offset, depth: depth)
   }
 
+  /// Returns a container, data, a UID or a string that is long or not ASCII.
   private mutating func large(
     _ reference: Int, at offset: Int, depth: Int
   ) throws(FormatError) -> Value {
@@ -177,7 +193,7 @@ struct BinaryReader {
     states[reference] = .beingRead
     let (outerWeight, outerDeepest) = (weight, deepest)
     deepest = depth
-    // Containers go another way than the rest: each that is inside of another takes less of the stack.
+    // Containers are read by a function of their own, so that each level uses less of the stack.
     let kind = bytes[offset] >> 4
     let value =
       kind == 0xA || kind == 0xD
@@ -236,12 +252,14 @@ struct BinaryReader {
     failure(offset, "unknown object type 0x\(String(bytes[offset], radix: 16))")
   }
 
+  /// Throws if the `size` bytes of the object at the offset do not end before the offset table.
   @inline(__always)
   func require(_ offset: Int, _ size: Int) throws(FormatError) {
     guard size <= offsetTable - offset else { throw failure(offset, "the object does not fit") }
   }
 
-  /// Where the object's contents begin, and how many units there are; checked against the list.
+  /// Returns where the contents of the object begin, and how many units of `unit` bytes they have.
+  /// Throws if they do not end before the offset table.
   func extent(at offset: Int, unit: Int) throws(FormatError) -> (start: Int, count: Int) {
     var start = offset + 1
     var count = UInt64(bytes[offset] & 15)

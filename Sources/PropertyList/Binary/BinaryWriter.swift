@@ -1,9 +1,9 @@
 /// Writes binary property lists (`bplist00`).
 ///
-/// Keys are sorted, so that equal values give equal bytes. Strings and keys that are equal are
-/// written once, as are booleans. Cost: O(size), dictionaries that are not sorted O(n log n).
+/// Keys are sorted, so that equal values give equal bytes. Equal strings and keys are written once,
+/// and so are booleans. Cost: O(size); O(n log n) for a dictionary that is not sorted.
 struct BinaryWriter {
-  /// A string of ASCII that was written: where, and as which object.
+  /// An ASCII string that was written: its range in the document, and the number of its object.
   private struct Written {
     var start: Int
     var count: Int
@@ -11,16 +11,19 @@ struct BinaryWriter {
   }
 
   private var sink: ByteSink
+  /// The offset of each object.
   private var offsets: [Int] = []
   private var written: [Written] = []
-  /// Of `written`.
+  /// The positions of the strings in `written`.
   private var index: KeyIndex
-  /// The strings that are not ASCII.
+  /// The object numbers of the strings that are not ASCII.
   private var wide: [Key: Int] = [:]
+  /// The object numbers of the booleans, once they are written.
   private var booleans: (no: Int?, yes: Int?)
+  /// The size of a reference to an object, in bytes.
   private let referenceSize: Int
 
-  /// The whole list. Every value can be written.
+  /// Returns the value as a list. Every value can be written.
   static func write(_ value: Value) -> [UInt8] {
     var tally = Tally()
     tally.add(value)
@@ -30,7 +33,7 @@ struct BinaryWriter {
     return writer.sink.finish()
   }
 
-  /// At least as many objects, and strings among them, as the list will have.
+  /// Upper bounds for the number of objects, and of strings among them, in the list of a value.
   private struct Tally {
     var objects = 0
     var strings = 0
@@ -58,11 +61,15 @@ struct BinaryWriter {
     sink.append("bplist00")
   }
 
+  /// Begins a new object at the end of the document.
+  /// - Returns: the number of the object.
   private mutating func begin() -> Int {
     offsets.append(sink.count)
     return offsets.count - 1
   }
 
+  /// Writes a value, unless an equal string or boolean is written already.
+  /// - Returns: the number of its object.
   private mutating func add(_ value: Value) -> Int {
     switch value {
     case .string(let text): return add(text)
@@ -108,7 +115,8 @@ struct BinaryWriter {
     sink.append(bigEndian: number.bitPattern, size: 8)
   }
 
-  /// 1, 2 and 4 bytes are unsigned, 8 signed; what 8 cannot hold takes 16.
+  /// Writes an integer. Integers of 1, 2 and 4 bytes are unsigned and those of 8 bytes are signed;
+  /// a number that does not fit in 8 bytes takes 16.
   private mutating func add(_ number: WideInteger) {
     guard let unsigned = number.unsigned else {
       sink.append(0x13 as UInt8)
@@ -128,7 +136,8 @@ struct BinaryWriter {
     string.withBytes { addASCII($0) } ?? addWide(string)
   }
 
-  /// nil where the bytes are not ASCII.
+  /// Writes a string of ASCII.
+  /// - Returns: the number of its object; nil if the bytes are not ASCII.
   private mutating func addASCII(_ utf8: UnsafeBufferPointer<UInt8>) -> Int? {
     guard UTF8Validator.isASCII(utf8) else { return nil }
     let hash = KeyHash.of(utf8)
@@ -177,23 +186,28 @@ struct BinaryWriter {
     return object
   }
 
+  /// Reserves room for references, because the objects of a container follow it.
+  /// - Returns: the offset of the first reference.
   private mutating func reserve(_ count: Int) -> Int {
     let start = sink.count
     sink.append(repeating: 0, count: count * referenceSize)
     return start
   }
 
+  /// Writes a reference at the reserved offset, and moves the offset to the next one.
   private mutating func set(_ place: inout Int, _ reference: Int) {
     sink.set(place, bigEndian: UInt64(reference), size: referenceSize)
     place += referenceSize
   }
 
+  /// Writes the marker of an object and the number of its items.
   private mutating func addHead(_ marker: UInt8, count: Int) {
     guard count >= 15 else { return sink.append(marker | UInt8(count)) }
     sink.append(marker | 15)
     add(WideInteger(Int64(count)))
   }
 
+  /// Writes the offset table and the trailer.
   private mutating func finish(top: Int) {
     let table = sink.count
     let offsetSize = UInt64(table).byteCount
@@ -206,7 +220,7 @@ struct BinaryWriter {
 }
 
 extension UInt64 {
-  /// 1, 2, 4 or 8: the bytes that hold the number.
+  /// The number of bytes that hold the number: 1, 2, 4 or 8.
   fileprivate var byteCount: Int {
     self < 1 << 8 ? 1 : self < 1 << 16 ? 2 : self < 1 << 32 ? 4 : 8
   }

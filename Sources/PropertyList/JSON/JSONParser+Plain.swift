@@ -1,8 +1,10 @@
-// Strings without escapes, short numbers and literals that stand in the piece with what follows them:
-// nearly all of a document. They are read straight from the piece; everything else goes to the state machine.
+// The fast path for plain tokens: strings without escapes, short numbers and literals that are in
+// the piece together with the byte behind them. Nearly all of a document is made of these. They are
+// read directly from the piece; everything else goes through the state machine.
 
 extension JSONParser {
-  /// Takes the key at the index, its colon and the blanks around it; nil where they are not plain.
+  /// Consumes the plain key at the index, its colon and the blanks around the colon.
+  /// - Returns: the index behind them; nil if they are not plain.
   mutating func takePlainKey(_ piece: UnsafeBufferPointer<UInt8>, at index: Int) -> Int? {
     guard let text = plainString(piece, at: index) else { return nil }
     let colon = piece.endOfBlanks(from: index + text.count + 2)
@@ -12,7 +14,8 @@ extension JSONParser {
     return piece.endOfBlanks(from: colon + 1)
   }
 
-  /// Takes the value at the index, and a comma behind it; nil where it is not plain.
+  /// Consumes the plain value at the index, and a comma behind it.
+  /// - Returns: the index behind them; nil if the value is not plain.
   mutating func takePlainValue(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int? {
@@ -32,7 +35,7 @@ extension JSONParser {
     return endOfComma(piece, from: index + (isTrue ? 4 : 5))
   }
 
-  /// What stands between the quotes.
+  /// Returns the bytes between the quotes of the string at the index; nil if it is not plain.
   @inline(__always)
   private func plainString(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
@@ -43,7 +46,8 @@ extension JSONParser {
     return UnsafeBufferPointer(rebasing: piece[index + 1..<end])
   }
 
-  /// The number, where something follows that ends it.
+  /// Returns the number at the index and the index behind it; nil if it is not plain, or if the
+  /// byte that ends it is not in the piece.
   @inline(__always)
   private func plainNumber(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
@@ -56,7 +60,8 @@ extension JSONParser {
     return (number.value, end)
   }
 
-  /// Passes over a comma behind a value, where there is one.
+  /// Skips blanks, and a comma if there is one, behind a value.
+  /// - Returns: the index behind them.
   @inline(__always)
   private mutating func endOfComma(_ piece: UnsafeBufferPointer<UInt8>, from index: Int) -> Int {
     let comma = piece.endOfBlanks(from: index)

@@ -1,4 +1,4 @@
-// Strings, numbers and literals of JSON.
+// Reads the strings, numbers and literals of JSON.
 
 extension JSONParser {
   mutating func beginString(isKey: Bool) {
@@ -7,6 +7,7 @@ extension JSONParser {
     state = .string
   }
 
+  /// Consumes a byte of a string that is not plain: an escape, a control character or the end.
   mutating func takeInString(_ byte: UInt8) throws(FormatError) {
     if byte == UInt8(ascii: "\\") {
       state = .escape
@@ -60,6 +61,7 @@ extension JSONParser {
     token.append(contentsOf: Array(String(Character(scalar)).utf8))
   }
 
+  /// Throws if the first half of a surrogate pair waits for the second.
   func endSurrogate() throws(FormatError) {
     if highSurrogate != nil { throw failure("half of a surrogate pair") }
   }
@@ -89,9 +91,11 @@ extension JSONParser {
     }
   }
 
-  /// Bytes; the longest exact decimal form of a double has 1,077.
+  /// The length of the longest number, in bytes. The longest exact decimal form of a double has
+  /// 1,077.
   static var longestNumber: Int { 1100 }
 
+  /// Returns the number in `token`. Throws if it is not complete or out of range.
   func number() throws(FormatError) -> Value {
     guard token.last?.isDigit == true else { throw failure("expected a digit") }
     if numberState == .zero || numberState == .whole {
@@ -107,11 +111,12 @@ extension JSONParser {
   }
 }
 
-/// Where in a number of RFC 8259 a parser is.
+/// The position of a parser in a number of RFC 8259.
 enum NumberState {
   case start, minus, zero, whole, point, fraction, exponent, exponentSign, power
 
-  /// Takes the next byte; false where it cannot follow.
+  /// Consumes the next byte.
+  /// - Returns: false if the byte cannot be the next of a number.
   mutating func take(_ byte: UInt8) -> Bool {
     switch (self, byte) {
     case (.start, UInt8(ascii: "-")): self = .minus

@@ -1,8 +1,9 @@
-/// Reads JSON (RFC 8259) in pieces.
+/// Parses JSON (RFC 8259) in pieces.
 ///
-/// A number with a point or an exponent is a real, every other an integer; integers beyond
-/// -2^63...2^64-1 and reals beyond a double are refused rather than rounded. So are `null`,
-/// which no property list holds, keys that stand twice, and text after the value.
+/// A number with a point or an exponent is a real, every other number an integer. Integers outside
+/// of -2^63...2^64-1 and reals beyond the range of a double are refused instead of being rounded.
+/// `null`, which property lists do not have, duplicate keys and text after the value are refused
+/// too.
 struct JSONParser: TextParser {
   enum State {
     case value, firstElement, firstKey, key, colon, separator
@@ -16,12 +17,15 @@ struct JSONParser: TextParser {
   /// The bytes of the string, number or literal so far.
   var token: [UInt8] = []
   var tokenIsKey = false
+  /// The code unit of a `\u` escape so far, and how many of its digits have come.
   var codeUnit: UInt16 = 0
   var hexDigits = 0
+  /// The first half of a surrogate pair, which waits for the second.
   var highSurrogate: UInt16?
   var numberState = NumberState.start
 
-  /// - Parameter size: of the document, where it is known.
+  /// Creates a parser that has received no text.
+  /// - Parameter size: the size of the document in bytes, or 0 if it is not known.
   init(limits: Limits = .standard, size: Int = 0) {
     builder = ValueBuilder(limits: limits, size: size)
   }
@@ -101,7 +105,7 @@ struct JSONParser: TextParser {
       token.removeAll(keepingCapacity: true)
       numberState = .start
       try takeInNumber(byte)
-    case UInt8(ascii: "n"): throw failure("null is no property list value")
+    case UInt8(ascii: "n"): throw failure("a property list cannot hold null")
     default: throw failure("expected a value")
     }
   }

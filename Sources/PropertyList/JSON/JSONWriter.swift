@@ -1,11 +1,12 @@
-/// Writes JSON with two-space indentation and sorted keys.
+/// Writes JSON with an indentation of two spaces and sorted keys.
 struct JSONWriter {
   private var sink: ByteSink
   /// Whether dates become ISO text and data base64; otherwise they are refused.
   private let isLossy: Bool
 
-  /// The document, with a newline at its end. Dates, data and UIDs throw, and so do infinities
-  /// and NaN; `lossy` writes dates as ISO text and data as base64.
+  /// Returns the value as a document that ends with a newline. Throws for UIDs, infinities and NaN.
+  /// - Parameter lossy: whether dates are written as ISO text and data as base64. Otherwise it
+  ///   throws for them too.
   static func write(_ value: Value, lossy: Bool = false) throws(FormatError) -> [UInt8] {
     var writer = JSONWriter(isLossy: lossy, sink: ByteSink(room: value.extent(of: 8)))
     try writer.add(value, depth: 0)
@@ -40,7 +41,7 @@ struct JSONWriter {
       Base64.encode(data, to: &sink)
       sink.append("\"")
     case .real, .single, .date, .data, .uid:
-      throw FormatError(.json, "JSON has no \(value.kind.rawValue)")
+      throw FormatError(.json, "JSON cannot hold this \(value.kind.rawValue)")
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items): try add(items, depth: depth)
     }
@@ -68,6 +69,7 @@ struct JSONWriter {
     sink.append("}")
   }
 
+  /// Begins an element or a pair of a container on a new line.
   private mutating func beginItem(_ index: Int, _ depth: Int) {
     if index > 0 { sink.append(",") }
     newLine(depth + 1)
@@ -96,7 +98,7 @@ struct JSONWriter {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Whether all stand for themselves in a string of JSON.
+  /// Whether all bytes can be written to a JSON string without escapes.
   fileprivate var isPlainJSON: Bool {
     isEveryEight { $0.firstByte(equal: 0x22) | $0.firstByte(equal: 0x5C) | $0.firstControl == 0 }
   }

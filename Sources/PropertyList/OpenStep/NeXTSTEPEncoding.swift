@@ -1,10 +1,11 @@
-/// The upper half of the NeXTSTEP character set, which octal escapes of old-style lists use.
+/// The NeXTSTEP character set, which octal escapes of old-style lists use.
 enum NeXTSTEPEncoding {
-  /// The character of a byte.
+  /// Returns the character of a byte.
   static func scalar(_ byte: UInt8) -> Unicode.Scalar {
     byte < 0x80 ? Unicode.Scalar(byte) : Unicode.Scalar(upper[Int(byte) - 0x80]) ?? "\u{FFFD}"
   }
 
+  /// The characters of the bytes from 0x80 on.
   private static let upper: [UInt16] = [
     0x00A0, 0x00C0, 0x00C1, 0x00C2, 0x00C3, 0x00C4, 0x00C5, 0x00C7,
     0x00C8, 0x00C9, 0x00CA, 0x00CB, 0x00CC, 0x00CD, 0x00CE, 0x00CF,

@@ -1,4 +1,4 @@
-// Strings, data and typed values of old-style lists.
+// Reads the strings, data and typed values of old-style lists.
 
 extension OpenStepParser {
   mutating func beginString(_ byte: UInt8, isKey: Bool) throws(FormatError) {
@@ -34,6 +34,7 @@ extension OpenStepParser {
     if byte == quote { try endString() } else { token.append(byte) }
   }
 
+  /// Ends the string in `token`.
   mutating func endString() throws(FormatError) {
     let token = self.token
     var failure: FormatError?
@@ -43,6 +44,7 @@ extension OpenStepParser {
     if let failure { throw failure }
   }
 
+  /// Adds a complete string: a key, a value, or the first string of the document.
   mutating func endString(_ text: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     if isKey {
       builder.add(key: text)
@@ -94,7 +96,7 @@ extension OpenStepParser {
     try takeInQuoted(byte)
   }
 
-  /// A code unit of UTF-16; two of them make a character beyond U+FFFF.
+  /// Ends a `\U` escape. It is a UTF-16 code unit, so a character beyond U+FFFF takes two of them.
   mutating func endUnicode() throws(FormatError) {
     switch (highSurrogate, number) {
     case (nil, 0xD800...0xDBFF): highSurrogate = number
@@ -130,7 +132,8 @@ extension OpenStepParser {
     try add(.data(bytes))
   }
 
-  /// GNUstep: `*I5`, `*R1.5`, `*BY`, `*BN`, `*D2001-01-01 00:00:00 +0000`.
+  /// Returns the value of a typed value of GNUstep: `*I5`, `*R1.5`, `*BY`, `*BN` or
+  /// `*D2001-01-01 00:00:00 +0000`.
   func typedValue() throws(FormatError) -> Value {
     let text = Array(token.dropFirst(2))
     let kinds: [UInt8: Kind] = [0x49: .integer, 0x52: .real, 0x42: .boolean, 0x44: .date]
@@ -143,7 +146,7 @@ extension OpenStepParser {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// The end of the string without quotes that goes on at `start`.
+  /// Returns the end of the unquoted string that continues at `start`.
   func endOfPlain(from start: Int) -> Int {
     var index = start
     while index < count, self[index].isPlain { index += 1 }
@@ -152,7 +155,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt8 {
-  /// What a string without quotes may hold: letters, digits and `_ $ / : . -`.
+  /// Whether an unquoted string may contain the byte: a letter, a digit or one of `_ $ / : . -`.
   var isPlain: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

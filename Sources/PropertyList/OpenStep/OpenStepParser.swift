@@ -1,6 +1,8 @@
-/// Reads old-style (OpenStep) lists in pieces: `{ key = value; }`, `( a, b )`, `"quoted"` and
-/// plain strings, `<0fbd77>` data, comments; `key = value;` pairs without braces (.strings
-/// files); and GNUstep's typed values `<*I5>`, `<*R1.5>`, `<*BY>`, `<*D2001-01-01 ...>`.
+/// Parses old-style (OpenStep) lists in pieces.
+///
+/// It knows `{ key = value; }`, `( a, b )`, `"quoted"` and plain strings, `<0fbd77>` data,
+/// comments, `key = value;` pairs without braces (.strings files), and the typed values of GNUstep:
+/// `<*I5>`, `<*R1.5>`, `<*BY>`, `<*D2001-01-01 ...>`.
 struct OpenStepParser: TextParser {
   enum State {
     case key, value, equals, pairEnd, separator, element
@@ -9,22 +11,30 @@ struct OpenStepParser: TextParser {
   }
 
   var state: State
+  /// The state to return to when the current comment ends.
   var afterComment: State
   var builder: ValueBuilder
   var position = TextPosition()
   var utf8 = UTF8Validator()
+  /// The bytes of the string or data so far.
   var token: [UInt8] = []
+  /// The quotation mark that ends the current string.
   var quote: UInt8 = 0
+  /// Whether the current string is a key.
   var isKey = false
+  /// The number of an octal or `\U` escape so far, and how many of its digits have come.
   var number: UInt32 = 0
   var digits = 0
+  /// The first half of a surrogate pair, which waits for the second.
   var highSurrogate: UInt32?
-  /// The document is `key = value;` pairs without braces.
+  /// Whether the document is `key = value;` pairs without braces.
   var isBare = false
-  /// The first string of the document, which may yet turn out to be a key.
+  /// The string that begins the document. If `=` follows, it is the first key of pairs without
+  /// braces.
   var firstString: String?
 
-  /// - Parameter size: of the document, where it is known.
+  /// Creates a parser that has received no text.
+  /// - Parameter size: the size of the document in bytes, or 0 if it is not known.
   init(limits: Limits = .standard, size: Int = 0) {
     builder = ValueBuilder(limits: limits, size: size)
     (state, afterComment) = (.value, .value)
@@ -58,6 +68,8 @@ struct OpenStepParser: TextParser {
     return index + 1
   }
 
+  /// Returns the value if the bytes so far are a whole document. Cost: O(1); for pairs without
+  /// braces, O(pairs) for each call.
   func result() throws(FormatError) -> Value {
     var copy = self
     if copy.state == .lineComment { copy.state = copy.afterComment }
@@ -98,6 +110,7 @@ struct OpenStepParser: TextParser {
     }
   }
 
+  /// Consumes a byte outside of strings, data, comments and blanks.
   mutating func takeStructure(_ byte: UInt8) throws(FormatError) {
     switch (state, byte) {
     case (.key, UInt8(ascii: "}")) where !isBare || builder.depth > 1: try end()
@@ -127,7 +140,7 @@ struct OpenStepParser: TextParser {
     state = container == .array ? .element : .key
   }
 
-  /// The first string was a key after all: `key = value;` pairs follow.
+  /// Begins the dictionary of a document without braces. Its first string is the first key.
   mutating func beginBare() throws(FormatError) {
     guard let key = firstString else { return }
     firstString = nil
@@ -146,6 +159,7 @@ struct OpenStepParser: TextParser {
     state = builder.open == .dictionary ? .pairEnd : .separator
   }
 
+  /// Performs a step of the builder, and adds the position to its error.
   mutating func building(
     _ step: (inout ValueBuilder) throws(BuilderError) -> Void
   ) throws(FormatError) {

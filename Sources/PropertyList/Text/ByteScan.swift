@@ -1,7 +1,7 @@
-// Looking at many bytes at once: a list is mostly runs of plain text.
+// Scans eight bytes at a time, because a list is mostly runs of plain text.
 
 extension UnsafeBufferPointer<UInt8> {
-  /// The end of the blanks that stand from `start` on.
+  /// Returns the end of the run of blanks that begins at `start`.
   @inline(__always)
   func endOfBlanks(from start: Int) -> Int {
     var index = start
@@ -9,8 +9,8 @@ extension UnsafeBufferPointer<UInt8> {
     return index
   }
 
-  /// The end of the run from `start` on that holds neither of the bytes and, unless they are
-  /// allowed, no control characters (below 0x20).
+  /// Returns the end of the run from `start` on that contains neither of the two bytes.
+  /// - Parameter controls: whether the run may contain control characters (below 0x20).
   func endOfRun(from start: Int, without first: UInt8, _ second: UInt8, controls: Bool) -> Int {
     var index = start
     while index + 8 <= count {
@@ -28,7 +28,8 @@ extension UnsafeBufferPointer<UInt8> {
     return index
   }
 
-  /// Whether the test holds for all bytes, eight at a time; blanks fill up eight where there are fewer.
+  /// Whether the test is true for all bytes. The test gets eight bytes at a time; fewer than eight
+  /// bytes are filled up with blanks.
   @inline(__always)
   func isEveryEight(_ test: (UInt64) -> Bool) -> Bool {
     guard count >= 8 else {
@@ -41,11 +42,11 @@ extension UnsafeBufferPointer<UInt8> {
       guard test(eight(at: index)) else { return false }
       index &+= 8
     }
-    // The last eight overlap those before.
+    // The last eight bytes can overlap the eight before.
     return test(eight(at: count &- 8))
   }
 
-  /// How many newlines there are before the index.
+  /// Returns the number of newlines before the index `end`.
   func newlines(before end: Int) -> Int {
     var (index, lines) = (0, 0)
     while index + 8 <= end {
@@ -61,29 +62,31 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt8 {
-  /// Eight times the byte.
+  /// A number whose eight bytes are all this byte.
   @inline(__always) var repeated: UInt64 { UInt64(self) &* 0x0101_0101_0101_0101 }
 }
 
 extension UInt64 {
-  /// The highest bit of every byte that is the other, and no other bit.
+  /// The highest bit of every byte that equals `byte`, and no other bit.
   @inline(__always) func bytes(equal byte: UInt8) -> UInt64 { (self ^ byte.repeated).zeroBytes }
 
-  /// The highest bit of every byte below 0x20.
+  /// The highest bit of every byte below 0x20, and no other bit.
   @inline(__always) var controls: UInt64 { (self & UInt8(0xE0).repeated).zeroBytes }
 
-  /// The highest bit of the first byte that is the other, if any is; bits of later bytes mean nothing.
+  /// The highest bit of the first byte that equals `byte`; 0 if none does. The bits of later bytes
+  /// have no meaning.
   @inline(__always) func firstByte(equal byte: UInt8) -> UInt64 {
     let difference = self ^ byte.repeated
     return (difference &- UInt8(1).repeated) & ~difference & UInt8(0x80).repeated
   }
 
-  /// The highest bit of the first byte below 0x20, if any is; bits of later bytes mean nothing.
+  /// The highest bit of the first byte below 0x20; 0 if there is none. The bits of later bytes have
+  /// no meaning.
   @inline(__always) var firstControl: UInt64 {
     (self &- UInt8(0x20).repeated) & ~self & UInt8(0x80).repeated
   }
 
-  /// The highest bit of every byte that is 0, and no other.
+  /// The highest bit of every byte that is 0, and no other bit.
   @inline(__always) var zeroBytes: UInt64 {
     let low: UInt64 = 0x7F7F_7F7F_7F7F_7F7F
     return ~(((self & low) &+ low) | self | low)
@@ -91,7 +94,7 @@ extension UInt64 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// The eight bytes at the index, the first of them lowest.
+  /// Returns the eight bytes at the index as a number, the first of them lowest.
   @inline(__always)
   func eight(at index: Int) -> UInt64 {
     UnsafeRawBufferPointer(self).loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
@@ -99,7 +102,8 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt64 {
-  /// Whether the eight bytes begin with the text, which is no longer; a comparison with a constant.
+  /// Whether the eight bytes begin with the text, which must have 1 to 8 bytes. The compiler turns
+  /// this into a comparison with a constant.
   @inline(__always)
   func begins(with text: StaticString) -> Bool {
     var (word, index) = (UInt64(0), 0)

@@ -1,33 +1,34 @@
-/// The bytes that a writer puts one after the other.
+/// A growing buffer of bytes that a writer appends to.
 ///
-/// They lie in an array that is longer than what was written, so that to write is to store: there is one
-/// comparison before each piece, and no copy at the end. Cost: O(1) a byte; a room that fits from the
-/// start spares the copies of growing.
+/// The array is longer than the bytes that were written, so a write is one comparison and a store,
+/// and `finish` does not copy. Cost: O(1) for each byte. If the initial room is sufficient, nothing
+/// is copied to grow.
 struct ByteSink {
-  /// As many as there is room for.
+  /// The bytes that were written, and free room behind them.
   private var bytes: [UInt8]
-  /// How many were written.
+  /// How many bytes were written.
   private(set) var count = 0
 
-  /// Nothing, with room for so many bytes.
+  /// Creates an empty sink with room for `room` bytes.
   init(room: Int) { bytes = Self.uninitialized(max(room, 64)) }
 
   private static func uninitialized(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { $1 = count }
   }
 
-  /// What was written.
+  /// Returns the bytes that were written.
   consuming func finish() -> [UInt8] {
     bytes.removeLast(bytes.count - count)
     return bytes
   }
 
-  /// What was written, which was text.
+  /// Returns the bytes that were written as text; they must be UTF-8.
   consuming func text() -> String {
     String(decoding: bytes[..<count], as: UTF8.self)
   }
 
-  /// Writes at most so many bytes: the body is given where to, and says how many it wrote.
+  /// Writes up to `most` bytes. The body gets the address to write to, and returns how many bytes
+  /// it has written there.
   @inline(__always)
   mutating func write(_ most: Int, _ body: (UnsafeMutableRawPointer) -> Int) {
     if bytes.count &- count < most { grow(most) }
@@ -69,7 +70,7 @@ extension ByteSink {
     }
   }
 
-  /// Text of the program.
+  /// Appends a string literal.
   @inline(__always)
   mutating func append(_ text: StaticString) {
     append(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -85,7 +86,7 @@ extension ByteSink {
     }
   }
 
-  /// The lowest bytes of a number, the highest of them first.
+  /// Appends the lowest `size` bytes of a number, in big-endian order.
   @inline(__always)
   mutating func append(bigEndian number: UInt64, size: Int) {
     write(8) { place in
@@ -95,7 +96,8 @@ extension ByteSink {
     }
   }
 
-  /// Over what was written there.
+  /// Overwrites the bytes at the offset with the lowest `size` bytes of a number, in big-endian
+  /// order.
   @inline(__always)
   mutating func set(_ offset: Int, bigEndian number: UInt64, size: Int) {
     bytes.withUnsafeMutableBytes { bytes in
@@ -105,7 +107,7 @@ extension ByteSink {
     }
   }
 
-  /// Whether the bytes were written at the offset.
+  /// Whether the bytes at the offset equal `other`.
   @inline(__always)
   func holds(_ other: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
     bytes.withUnsafeBufferPointer {
@@ -114,12 +116,12 @@ extension ByteSink {
   }
 }
 
-// MARK: - Numbers and moments
+// MARK: - Numbers
 
 extension ByteSink {
-  /// A number in decimal, with zeros before it up to the width.
+  /// Appends a number in decimal, with leading zeros up to `width` digits.
   mutating func append(decimal number: UInt64, width: Int = 1) {
-    // Twenty digits hold every number.
+    // A number has at most 20 digits; the buffer has 24 bytes.
     var digits: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &digits) { digits in
       var (rest, start) = (number, digits.count)
@@ -133,7 +135,7 @@ extension ByteSink {
     }
   }
 
-  /// An integer in decimal.
+  /// Appends an integer in decimal.
   mutating func append(_ number: WideInteger) {
     if let unsigned = number.unsigned { return append(decimal: unsigned) }
     append(UInt8(ascii: "-"))

@@ -1,23 +1,27 @@
-/// A resumable reader of an array's or dictionary's text in any of the formats: the first byte
-/// that is no blank tells which parsers are tried; those that fail are dropped.
+/// Judges the text of an array or a dictionary, in any format, as it arrives in pieces. The first
+/// byte that is not a blank tells which parsers are tried; a parser that fails is dropped.
 struct ContainerRecogniser: Sendable {
+  /// The parsers that can still succeed.
   private enum Candidates {
     case undecided
     case text(JSONParser?, OpenStepParser?)
     case xml(XMLParser)
     case binary
+    /// No parser can succeed, for this reason.
     case none(String)
   }
 
   private var candidates = Candidates.undecided
-  /// The first bytes, until they tell the format.
+  /// The bytes so far, until they tell the format.
   private var head: [UInt8] = []
+  /// The kind that the text must have: an array or a dictionary.
   private let kind: Kind
   private static let binaryMark = Array("bplist0".utf8)
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   init(kind: Kind) { self.kind = kind }
 
+  /// Judges the next bytes. Cost: O(bytes).
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
     switch candidates {
     case .undecided:
@@ -37,7 +41,7 @@ struct ContainerRecogniser: Sendable {
     }
   }
 
-  /// Feeds one parser; takes it away and gives the reason when it fails.
+  /// Feeds one parser. If it fails, sets it to nil and returns the reason.
   private static func feed<Parser: DocumentParser>(
     _ parser: inout Parser?, _ bytes: UnsafeBufferPointer<UInt8>
   ) -> String? {
@@ -50,6 +54,7 @@ struct ContainerRecogniser: Sendable {
     }
   }
 
+  /// Chooses the parsers if the bytes so far tell the format, and feeds them these bytes.
   private mutating func decide() {
     if Self.binaryMark.starts(with: head) || Self.byteOrderMark.starts(with: head) { return }
     if head.starts(with: Self.binaryMark) {
@@ -76,7 +81,9 @@ struct ContainerRecogniser: Sendable {
     begin.withUnsafeBufferPointer { feed($0) }
   }
 
-  /// What the text is so far; `text` is all of it (binary lists are read as a whole).
+  /// Returns the value of the text, nil if the text is not complete, or the reason why it can never
+  /// become complete.
+  /// - Parameter text: all bytes that were fed; a binary list is read as a whole.
   func outcome(_ text: [UInt8]) -> Result<Value?, Refusal> {
     let value: Value?
     switch candidates {
@@ -88,16 +95,16 @@ struct ContainerRecogniser: Sendable {
       value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text, limits: .text) : nil
     }
     guard let value, value.kind != kind else { return .success(value) }
-    // The first string of `key = value;` pairs without braces.
+    // The string can be the first key of `key = value;` pairs without braces.
     if case .text = candidates, kind == .dictionary, value.kind == .string { return .success(nil) }
-    return .failure(Refusal(reason: "\(value.kind.article) is no \(kind.rawValue)"))
+    return .failure(Refusal(reason: "the text is \(value.kind.article), not \(kind.article)"))
   }
 
   struct Refusal: Error { let reason: String }
 }
 
 extension Kind {
-  /// The name with its article.
+  /// The name of the kind with its article, e.g. "an array".
   var article: String {
     switch self {
     case .integer, .array: "an \(rawValue)"

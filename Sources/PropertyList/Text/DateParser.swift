@@ -1,7 +1,9 @@
-/// A resumable reader of a moment's text. Accepts
-/// `2026-11-21T07:20:00[.fraction](Z|±hh[[:]mm])`, a blank in place of the `T` and one before the
-/// zone (`2026-11-21 07:20:00 +0000`, as `defaults` prints dates), years with a sign and six
-/// digits, and `@seconds` since 2001. No blanks around it. Cost: O(1) a byte.
+/// Scans the text of a date, one byte at a time.
+///
+/// It accepts `2026-11-21T07:20:00[.fraction](Z|±hh[[:]mm])`. A space may replace the `T` and may
+/// be before the zone, as in the dates that `defaults` prints: `2026-11-21 07:20:00 +0000`. It also
+/// accepts years with a sign and six digits, and `@` with the seconds since 2001. It does not
+/// accept blanks around the date. Cost: O(1) for each byte.
 struct DateParser: ScalarScanner {
   private enum State {
     case start, year, month, day, separator, hour, minute, second, afterSecond, fraction
@@ -22,7 +24,8 @@ struct DateParser: ScalarScanner {
   private var zone = 0
   private var plain = RealScanner()
 
-  /// Takes the next byte; false when no moment begins with what was taken.
+  /// Consumes the next byte.
+  /// - Returns: false if no date begins with the bytes so far.
   mutating func take(_ byte: UInt8) -> Bool {
     switch state {
     case .start: return takeFirst(byte)
@@ -59,7 +62,7 @@ struct DateParser: ScalarScanner {
     }
   }
 
-  /// The moment, when what was taken is the text of one.
+  /// The date, if the bytes so far are the text of one.
   var result: AbsoluteTime? {
     switch state {
     case .end, .zoneColon: return moment
@@ -97,7 +100,12 @@ struct DateParser: ScalarScanner {
     return true
   }
 
-  /// One digit of a number of `width` digits, or what must follow it.
+  /// Consumes a digit of a number with `width` digits, or the byte that must follow the number.
+  /// - Parameters:
+  ///   - range: the values that the number may have.
+  ///   - follower: the byte that must follow; nil: the next state begins right behind the number.
+  ///   - next: the state behind the number and its follower.
+  ///   - store: stores the number in the parser.
   private mutating func field(
     _ byte: UInt8, width: Int, _ range: ClosedRange<Int>, then follower: Unicode.Scalar?,
     _ next: State, store: (inout DateParser, Int) -> Void
@@ -119,13 +127,13 @@ struct DateParser: ScalarScanner {
 }
 
 extension UInt8 {
-  /// 0 to 9.
+  /// Whether the byte is a decimal digit.
   @inline(__always) var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
-  /// Space, tab, newline or carriage return.
+  /// Whether the byte is a space, tab, newline or carriage return.
   @inline(__always) var isBlank: Bool { self == 32 || self == 10 || self == 9 || self == 13 }
 
-  /// The value of a hexadecimal digit.
+  /// The value of the byte as a hexadecimal digit; nil if it is not one.
   @inline(__always) var hexValue: UInt8? {
     switch self {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")

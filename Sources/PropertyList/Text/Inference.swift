@@ -1,20 +1,27 @@
-/// Finds the value of a new key from its text, as the text comes in pieces.
+/// Infers the type and value of a new key from its text, which arrives in pieces.
 ///
-/// An integer, a finite real, or a boolean whose canonical text is the text, apart from one
-/// newline (so `007`, `1.10`, `NO`, `inf` are strings); a JSON object or array; a document that
-/// begins with `<?xml`, `<plist` or `bplist00`; else a string where it is UTF-8 without NUL; else
-/// data. Cost: O(n) for n bytes in any number of pieces.
+/// The first of these that fits is the value:
+/// - an integer, a finite real or a boolean, if its canonical text is exactly the text, apart from
+///   one newline at the end (so `007`, `1.10`, `NO` and `inf` are strings);
+/// - a JSON object or array, or a property list that begins with `<?xml`, `<plist` or `bplist00`;
+/// - a string, if the text is UTF-8 without NUL;
+/// - data.
+///
+/// Cost: feeding n bytes in any number of pieces is O(n).
 public struct Inference: Sendable {
   private var utf8 = UTF8Validator()
+  /// Whether the text so far is UTF-8 without NUL.
   private var isText = true
   private var document = Candidate.undecided
-  /// The first bytes, until they tell whether there may be a document.
+  /// The bytes so far, until they tell whether the text can be JSON or XML.
   private var head: [UInt8] = []
-  /// Whether the text may be a binary list; nil before its eighth byte.
+  /// Whether the text begins like a binary list; nil before its eighth byte.
   private var isBinaryList: Bool?
+  /// Up to eight bytes from the beginning of the text.
   private var mark: [UInt8] = []
   private static let binaryMark = Array("bplist00".utf8)
 
+  /// The parser that can still succeed.
   private enum Candidate: Sendable {
     case undecided
     case json(JSONParser)
@@ -22,10 +29,10 @@ public struct Inference: Sendable {
     case none
   }
 
-  /// Nothing taken yet.
+  /// Creates an inference that has received no text.
   public init() {}
 
-  /// Takes the next bytes.
+  /// Receives the next bytes of the text.
   public mutating func feed(_ bytes: ArraySlice<UInt8>) {
     isText = isText && bytes.withUnsafeBufferPointer { utf8.feed($0) && !$0.contains(0) }
     if isBinaryList == nil {
@@ -41,7 +48,7 @@ public struct Inference: Sendable {
     }
   }
 
-  /// Starts a parser once the first bytes tell that there may be a document.
+  /// Starts a parser once the first bytes tell that the text can be JSON or XML.
   private mutating func decide() {
     let marks = ["<?xml", "<plist"].map { Array($0.utf8) }
     if marks.contains(where: { head.starts(with: $0) }) {
@@ -77,17 +84,20 @@ public struct Inference: Sendable {
     }
   }
 
-  /// What a long text means so far.
+  /// What is known of a text without reading it as a whole.
   public enum Plain: Equatable, Sendable {
-    /// A string or data, whose bytes are those of the text.
+    /// The text is a string or data, so its bytes are the value's.
     case value(Kind)
-    /// It ends inside of a character: a string if that goes on, else data.
+    /// The text ends inside a UTF-8 character. It is a string if the rest of the character follows,
+    /// else data.
     case unfinished
-    /// It must be read as a whole: `value(of:)`.
+    /// The text is short or may be a document, so `value(of:)` must read it as a whole.
     case other
   }
 
-  /// The same without reading the text as a whole. Cost: O(1).
+  /// Classifies the text without reading it as a whole. Cost: O(1); for a text that begins and ends
+  /// like a binary list, O(objects of the list).
+  /// - Parameter text: all bytes that were fed.
   public func plain(_ text: [UInt8]) -> Plain {
     guard text.count >= Self.longestScalar, documentValue == nil else { return .other }
     if isBinaryList == true { return BinaryReader.hasTrailer(text) ? .other : .value(.data) }
@@ -95,9 +105,11 @@ public struct Inference: Sendable {
     return utf8.isComplete ? .value(.string) : .unfinished
   }
 
+  /// A text of this many bytes or more is not a number or a boolean.
   private static let longestScalar = 40
 
-  /// The value of what was taken; `text` must be all of it.
+  /// Returns the value of the text. Cost: O(text).
+  /// - Parameter text: all bytes that were fed.
   public func value(of text: [UInt8]) -> Value {
     if let scalar = Self.scalar(text) { return scalar }
     if let value = documentValue { return value }
@@ -109,14 +121,14 @@ public struct Inference: Sendable {
     return (isText ? Recogniser.value(of: text, kind: .string) : nil) ?? .data(text)
   }
 
-  /// The value of a whole text.
+  /// Returns the value of a whole text. Cost: O(text).
   public static func value(of text: [UInt8]) -> Value {
     var inference = Inference()
     inference.feed(text[...])
     return inference.value(of: text)
   }
 
-  /// A number or boolean whose canonical text this is.
+  /// Returns the number or boolean whose canonical text this is; nil if there is none.
   private static func scalar(_ text: [UInt8]) -> Value? {
     guard text.count < longestScalar else { return nil }
     let line = text.last == UInt8(ascii: "\n") ? Array(text.dropLast()) : text

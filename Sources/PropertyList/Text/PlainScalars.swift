@@ -1,7 +1,7 @@
-// Scalars as nearly every document spells them, read straight from its bytes. What is spelled in any
-// other way is left to the scanners, which take every spelling.
+// The fast path for numbers and dates in the spelling that nearly every document uses. Other
+// spellings are left to the scanners, which accept all of them.
 
-/// A number in decimal.
+/// A number that was spelled in plain decimal.
 enum PlainNumber {
   case integer(WideInteger)
   case real(Double)
@@ -16,8 +16,11 @@ enum PlainNumber {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// The number that stands at the index, and the index behind it: a sign perhaps, and 18 digits
-  /// at most, or 15 with a point among them, which a double holds exactly before it is divided.
+  /// Returns the plain number at the index, and the index behind it; nil if there is none.
+  ///
+  /// A plain number is an optional minus sign and up to 18 digits, or up to 15 digits with a point
+  /// between them. A double holds 15 digits exactly, so one division gives the correctly rounded
+  /// real.
   @inline(__always)
   func plainNumber(at start: Int) -> (number: PlainNumber, end: Int)? {
     let negative = start < count && self[start] == UInt8(ascii: "-")
@@ -36,7 +39,7 @@ extension UnsafeBufferPointer<UInt8> {
     return (.real(negative ? -number : number), index)
   }
 
-  /// Takes 19 digits at most.
+  /// Adds up to 19 digits to the number, and returns the index behind them.
   @inline(__always)
   private func endOfDigits(from start: Int, into number: inout Int64) -> Int {
     var index = start
@@ -48,7 +51,8 @@ extension UnsafeBufferPointer<UInt8> {
     return index
   }
 
-  /// The moment that all the bytes are: `2026-11-21T07:20:00Z`.
+  /// The date whose text is all of the bytes, in the form `2026-11-21T07:20:00Z`; nil for other
+  /// forms.
   var plainDate: AbsoluteTime? {
     guard count == 20, self[4] == 0x2D, self[7] == 0x2D, self[10] == UInt8(ascii: "T"),
       self[13] == 0x3A, self[16] == 0x3A, self[19] == UInt8(ascii: "Z"),
@@ -69,7 +73,7 @@ extension UnsafeBufferPointer<UInt8> {
   }
 }
 
-/// Those that a double holds exactly.
+/// The powers of ten up to 10^16, which a double holds exactly.
 private enum PowersOfTen {
   static let all: [Double] = [
     1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,

@@ -1,6 +1,8 @@
-/// A resumable reader of a real's text: decimal and exponent forms, `inf`, `infinity`, `nan` in
-/// any case, with an optional sign, and `nan(0x...)` with all bits of the number; no other
-/// hexadecimal, no blanks. Cost: O(1) a byte.
+/// Scans the text of a real, one byte at a time.
+///
+/// It accepts decimal and exponent forms, and `inf`, `infinity` and `nan` in any case, all with an
+/// optional sign, and `nan(0x...)` with the bits of a NaN. It does not accept other hexadecimal
+/// forms or blanks. The text has at most 1,100 bytes, which bounds the cost of each byte.
 struct RealScanner: ScalarScanner {
   private enum State {
     case start, sign, whole, point, fraction, exponent, exponentSign, power, word
@@ -8,11 +10,13 @@ struct RealScanner: ScalarScanner {
 
   private var state = State.start
   private var text: [UInt8] = []
-  /// Bytes; the longest exact decimal form of a double has 1,077.
+  /// The length of the longest text, in bytes. The longest exact decimal form of a double has
+  /// 1,077.
   private static let longest = 1100
   private static let words = ["inf", "infinity", "nan"]
 
-  /// Takes the next byte; false when no real begins with what was taken.
+  /// Consumes the next byte.
+  /// - Returns: false if no real begins with the bytes so far.
   mutating func take(_ byte: UInt8) -> Bool {
     let lower = byte | 0x20
     guard text.count < Self.longest else { return false }
@@ -34,7 +38,7 @@ struct RealScanner: ScalarScanner {
     default: return false
     }
     text.append(byte)
-    // More digits of a positive exponent do not bring the number back.
+    // With a positive exponent, an infinite number stays infinite whatever digits follow.
     return state != .power || shrinks || number?.isInfinite != true
   }
 
@@ -54,7 +58,7 @@ struct RealScanner: ScalarScanner {
 
   private static let bitsMark = Array("nan(0x".utf8)
 
-  /// Whether the text is the beginning of `nan(0x` and 1 to 16 digits with a parenthesis.
+  /// Whether the text is, or can become, `nan(0x`, the 1 to 16 digits of a NaN and `)`.
   private var isBitsPrefix: Bool {
     guard text.starts(with: Self.bitsMark) else { return Self.bitsMark.starts(with: text) }
     let digits = text.dropFirst(Self.bitsMark.count)
@@ -64,7 +68,7 @@ struct RealScanner: ScalarScanner {
       && (!isClosed || bits?.isNaN == true)
   }
 
-  /// The number whose bits are given.
+  /// The number whose bits the text gives in `nan(0x...)`; nil for other text.
   private var bits: Double? {
     guard text.count > Self.bitsMark.count, text.last == UInt8(ascii: ")") else { return nil }
     let digits = text.dropFirst(Self.bitsMark.count).dropLast()
@@ -75,7 +79,7 @@ struct RealScanner: ScalarScanner {
 
   private var number: Double? { bits ?? Double(String(decoding: text, as: UTF8.self)) }
 
-  /// The real, when what was taken is the text of one.
+  /// The real, if the bytes so far are the text of one.
   var result: Double? {
     switch state {
     case .whole, .fraction, .power, .word:

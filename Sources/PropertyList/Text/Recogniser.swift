@@ -1,19 +1,21 @@
-/// What a text is for a value of one kind.
+/// Whether a text is, or can become, the text of a value of one kind.
 public enum Judgement: Equatable, Sendable {
-  /// The text of a value.
+  /// The text is the text of a value.
   case complete
-  /// No value's text, but more text can make it one.
+  /// The text is not the text of a value, but can become one if more text follows.
   case incomplete
-  /// Whatever follows, it never becomes a value's text; with the reason.
+  /// The text never becomes the text of a value, whatever follows. The string is the reason.
   case impossible(String)
 }
 
-/// Judges a text that comes in pieces: is it, or can it become, the text of a value of the kind?
+/// Judges a text that arrives in pieces: whether it is, or can become, the text of a value of the
+/// kind.
 ///
-/// Writing n bytes in any number of pieces costs O(n). A copy is a state to come back to. The
-/// rules: blanks and newlines may stand around scalars, one newline
-/// at the end of a string is not part of it, arrays and dictionaries are JSON, XML, binary or
-/// old-style lists.
+/// Blanks and newlines may be around a scalar. One newline at the end of a string is not part of
+/// it. Arrays and dictionaries are JSON, XML, binary or old-style lists.
+///
+/// A copy keeps the state at that point of the text, so that a caller can return to it. Cost:
+/// feeding n bytes in any number of pieces is O(n).
 public struct Recogniser: Sendable {
   private enum Machine: Sendable {
     case string(UTF8Validator)
@@ -27,17 +29,19 @@ public struct Recogniser: Sendable {
     case failed(String)
   }
 
-  /// The kind that is asked for.
+  /// The kind of value that the text is judged as.
   public let kind: Kind
   private let template: Value?
   private let shown: Value?
   private var machine: Machine
 
+  /// Creates a recogniser that has received no text.
   /// - Parameters:
-  ///   - template: the value whose text was shown as JSON with dates and data as strings; such
-  ///     strings become dates and data again where the template has them.
-  ///   - shown: the value whose text was shown. Text leaves out fractions of seconds in collections and the
-  ///     precision of reals: where the same text comes back, the value is what it was.
+  ///   - template: the value that the file shows, if it is shown as JSON with dates and data as
+  ///     strings. Where the template has a date or data, a string of the text becomes one again.
+  ///   - shown: the value that the file shows. XML text does not have the fractions of seconds of
+  ///     dates, and no text has the precision of reals. Where the text still has the date or real
+  ///     that was shown, the value gets its fraction or precision back.
   public init(kind: Kind, template: Value? = nil, shown: Value? = nil) {
     self.kind = kind
     self.template = template
@@ -54,17 +58,18 @@ public struct Recogniser: Sendable {
     }
   }
 
-  /// Takes the next bytes. Cost: O(bytes).
+  /// Judges the next bytes. Cost: O(bytes).
   public mutating func feed(_ bytes: ArraySlice<UInt8>) {
     bytes.withUnsafeBufferPointer { feed($0) }
   }
 
-  /// Each case lets go of the machine before it feeds its copy, so that nothing is copied.
+  /// Reals, dates and containers set `machine` to another value before they feed their copy of the
+  /// scanner. The copy is then the only reference to its storage, which is changed in place.
   private mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
     switch machine {
     case .string(var utf8):
       let fits = utf8.feed(bytes) && !bytes.contains(0)
-      machine = fits ? .string(utf8) : .failed("a string is UTF-8 text without NUL")
+      machine = fits ? .string(utf8) : .failed("the text is not a string (UTF-8 without NUL)")
     case .integer(var scalar):
       machine =
         scalar.feed(bytes)
@@ -87,10 +92,11 @@ public struct Recogniser: Sendable {
   }
 
   private func failed(_ form: String) -> Machine {
-    .failed("the text is no \(kind.rawValue) (\(form))")
+    .failed("the text is not \(kind.article) (\(form))")
   }
 
-  /// What the text is; `text` must be all that was fed.
+  /// Returns the judgement of the text. Cost: at most that of `value(of:)`.
+  /// - Parameter text: all bytes that were fed.
   public func judgement(of text: [UInt8]) -> Judgement {
     if case .failed(let reason) = machine { return .impossible(reason) }
     if case .container(let container) = machine {
@@ -102,8 +108,12 @@ public struct Recogniser: Sendable {
     return value(of: text) == nil ? .incomplete : .complete
   }
 
-  /// The value, when the text is one's; `text` must be all that was fed. Cost: O(text) for
-  /// strings, data and binary lists, else O(1).
+  /// Returns the value, if the text is the text of one; else nil.
+  ///
+  /// Cost: O(text) for strings, data, binary lists and `key = value;` pairs without braces, else
+  /// O(1). With a `template`, or a `shown` value that has fractions of seconds or single precision,
+  /// the cost of an array or dictionary is O(values).
+  /// - Parameter text: all bytes that were fed.
   public func value(of text: [UInt8]) -> Value? {
     let value = plainValue(of: text)
     guard let shown else { return value }
@@ -129,8 +139,8 @@ public struct Recogniser: Sendable {
     }
   }
 
-  /// The kind, where the text is complete and its bytes are the value, as of a string (apart from one newline
-  /// at the end) and of data. Cost: O(1).
+  /// The kind, if the text is complete and its bytes are the value: a string (apart from one
+  /// newline at the end) or data. Nil otherwise. Cost: O(1).
   public var plainKind: Kind? {
     switch machine {
     case .string(let utf8) where utf8.isComplete: .string
@@ -139,7 +149,7 @@ public struct Recogniser: Sendable {
     }
   }
 
-  /// The value of a whole text; nil where it is no text of the kind.
+  /// Returns the value of a whole text; nil if it is not the text of a value of the kind.
   public static func value(
     of text: [UInt8], kind: Kind, template: Value? = nil, shown: Value? = nil
   ) -> Value? {
@@ -150,7 +160,8 @@ public struct Recogniser: Sendable {
 }
 
 extension Value {
-  /// Whether its text leaves something out. Cost: O(values).
+  /// Whether the text of the value may leave something out: a fraction of a second in a container,
+  /// or single precision. Cost: O(values).
   fileprivate var isAbridged: Bool {
     switch self {
     case .single: true
@@ -165,7 +176,8 @@ extension Value {
     return isAbridged
   }
 
-  /// This value, with what its text leaves out of the shown one.
+  /// Returns this value with what the text left out of the shown value: where a date or a real is
+  /// the one that was shown, its fraction or precision.
   fileprivate func unabridged(_ shown: Value) -> Value {
     switch (self, shown) {
     case (.date(let time), .date(let exact)) where exact.inWholeSeconds == time: shown
@@ -180,7 +192,7 @@ extension Value {
     }
   }
 
-  /// This value, with strings that stand where the template has a date or data turned back.
+  /// Returns this value with strings turned into dates and data where the template has them.
   fileprivate func restoring(_ template: Value) -> Value {
     switch (self, template) {
     case (.string(let text), .date): Recogniser.value(of: Array(text.utf8), kind: .date) ?? self

@@ -1,14 +1,15 @@
-/// A resumable reader of a scalar's text without the blanks around it.
+/// Scans the text of a scalar, one byte at a time, without blanks around it.
 protocol ScalarScanner: Sendable {
-  /// Takes the next byte; false when no value begins with what was taken (the scanner is then
-  /// as it was, or spent).
+  /// Consumes the next byte.
+  /// - Returns: false if no value begins with the bytes so far. The scanner must not be used after
+  ///   that.
   mutating func take(_ byte: UInt8) -> Bool
 
-  /// The value, when what was taken is the text of one.
+  /// The value, if the bytes so far are the text of one.
   var value: Value? { get }
 }
 
-/// Decimal digits with an optional sign, -2^63 to 2^64-1.
+/// Scans an integer from -2^63 to 2^64-1: decimal digits with an optional sign.
 struct IntegerScanner: ScalarScanner {
   private var negative = false
   private var magnitude: UInt64?
@@ -31,7 +32,7 @@ struct IntegerScanner: ScalarScanner {
   }
 }
 
-/// An integer from 0 on, as a UID is written.
+/// Scans a UID: decimal digits without a sign.
 struct UIDScanner: ScalarScanner {
   private var number: UInt64?
 
@@ -52,7 +53,7 @@ extension DateParser {
   var value: Value? { result.map { .date($0) } }
 }
 
-/// true, false, yes, no in any case, 1, 0.
+/// Scans a boolean: true, false, yes, no (in any case), 1 or 0.
 struct BooleanScanner: ScalarScanner {
   private var text: [UInt8] = []
   private static let words: [(text: [UInt8], value: Bool)] = [
@@ -67,7 +68,7 @@ struct BooleanScanner: ScalarScanner {
   var value: Value? { Self.words.first { $0.text == text }.map { .boolean($0.value) } }
 }
 
-/// A scalar with blanks and newlines around it.
+/// Scans a scalar that may have blanks and newlines around it.
 struct Padded<Scanner: ScalarScanner>: Sendable {
   private enum State { case before, inside, after, failed }
 
@@ -76,6 +77,8 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
 
   init(_ scanner: Scanner) { self.scanner = scanner }
 
+  /// Consumes the next bytes.
+  /// - Returns: false if no value begins with the bytes so far.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     for byte in bytes where !take(byte) {
       state = .failed
@@ -90,7 +93,8 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
     case .before, .inside:
       state = .inside
       if !byte.isBlank { return scanner.take(byte) }
-      // A blank may stand inside of a date; a copy tells, because a scanner that refuses is spent.
+      // A blank can be part of a date. A copy tries it, because a scanner that has returned false
+      // must not be used any more.
       var next = scanner
       if next.take(byte) {
         scanner = next
@@ -104,9 +108,10 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
     }
   }
 
+  /// The value, if the bytes so far are the text of one.
   var value: Value? { state == .inside || state == .after ? scanner.value : nil }
 
-  /// The value of a whole text.
+  /// Returns the value of a whole text; nil if it is not the text of one.
   static func value(of text: UnsafeBufferPointer<UInt8>, _ scanner: Scanner) -> Value? {
     var padded = Padded(scanner)
     return padded.feed(text) ? padded.value : nil

@@ -1,19 +1,20 @@
-/// A resumable check that bytes are UTF-8 as Unicode defines it (no overlong forms, no
-/// surrogates, nothing above U+10FFFF). Cost: eight ASCII bytes at a time.
+/// Checks that bytes that arrive in pieces are UTF-8 as Unicode defines it: no overlong forms, no
+/// surrogates, nothing above U+10FFFF. Cost: O(bytes); at least eight ASCII bytes are checked at a
+/// time.
 struct UTF8Validator: Sendable {
-  /// Continuation bytes that are still to come.
+  /// How many continuation bytes the current character still needs.
   private var missing = 0
-  /// What the next continuation byte may be.
+  /// The smallest and the largest value that the next continuation byte may have.
   private var low: UInt8 = 0x80
   private var high: UInt8 = 0xBF
 
-  /// Whether what was taken ends between two characters.
+  /// Whether the bytes so far do not end inside a character.
   var isComplete: Bool { missing == 0 }
 
   /// Whether every byte is below 0x80.
   static func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count >= 8 else { return bytes.allSatisfy { $0 < 0x80 } }
-    // The last eight overlap those before.
+    // The last eight bytes come first; they can overlap the eight before them.
     var seen = bytes.eight(at: bytes.count &- 8)
     var index = 0
     while index &+ 8 < bytes.count, seen & UInt8(0x80).repeated == 0 {
@@ -23,7 +24,8 @@ struct UTF8Validator: Sendable {
     return seen & UInt8(0x80).repeated == 0
   }
 
-  /// Takes the next bytes; false when no UTF-8 begins with what was taken.
+  /// Checks the next bytes.
+  /// - Returns: false if no UTF-8 text begins with the bytes so far.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     var index = 0
     while index < bytes.count {
@@ -61,7 +63,8 @@ struct UTF8Validator: Sendable {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Where the bytes below 0x80 from the index on end, or up to seven bytes before.
+  /// Returns the end of the run of bytes below 0x80 that begins at `start`, or an index up to seven
+  /// bytes before that end.
   fileprivate func endOfASCII(from start: Int) -> Int {
     let high = UInt8(0x80).repeated
     var index = start
@@ -76,13 +79,14 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension String {
-  /// The text of bytes that are known to be UTF-8.
+  /// Creates a string of bytes that are known to be UTF-8.
   @inline(__always)
   init(valid bytes: UnsafeBufferPointer<UInt8>) {
     self.init(valid: bytes, isASCII: UTF8Validator.isASCII(bytes))
   }
 
-  /// The text of bytes that are known to be UTF-8, or ASCII.
+  /// Creates a string of bytes that are known to be UTF-8.
+  /// - Parameter isASCII: whether they are known to be ASCII.
   @inline(__always)
   init(valid bytes: UnsafeBufferPointer<UInt8>, isASCII: Bool) {
     self.init(copying: UTF8Span(unchecked: bytes.span, isKnownASCII: isASCII))

@@ -1,21 +1,22 @@
-/// The text of a value, as a key's file shows it.
+/// The text of a value, as the file of a key shows it.
 public enum ValueText {
-  /// How arrays and dictionaries are shown.
+  /// The format in which arrays and dictionaries are shown.
   public enum Style: String, Sendable, CaseIterable {
-    /// JSON where it holds the value exactly, else XML.
+    /// JSON if it holds the value exactly (apart from the precision of reals), else XML.
     case automatic = "auto"
     /// Always XML.
     case xml
-    /// JSON, with dates as ISO text and data as base64.
+    /// JSON with dates as ISO text and data as base64; XML if that cannot hold the value.
     case json
   }
 
-  /// The canonical text: what is shown until somebody writes other bytes for the same value.
+  /// Returns the canonical text of the value. A file shows it until a program writes other bytes
+  /// for the same value.
   ///
-  /// Scalars and one newline; data as it is; arrays and dictionaries by the style, with dates in whole
-  /// seconds. What neither
-  /// JSON nor XML holds exactly (a dictionary of `CF$UID` alone) is shown as a binary list.
-  /// Cost: O(size).
+  /// Data is shown as it is, and any other scalar as its text and one newline. Arrays and
+  /// dictionaries are shown in the style. In XML, dates have whole seconds. A value that neither
+  /// JSON nor XML can hold (a dictionary of `CF$UID` alone) is shown as a binary list. Cost:
+  /// O(size).
   public static func canonical(_ value: Value, style: Style = .automatic) -> [UInt8] {
     switch value {
     case .string(let text): Array(text.utf8) + [UInt8(ascii: "\n")]
@@ -40,17 +41,19 @@ public enum ValueText {
     return BinaryWriter.write(value)
   }
 
-  /// Whether the text is one of the value's: read as its kind, or as a new key's text, it gives
-  /// the value. Cost: O(text).
+  /// Whether the text stands for the value: it gives the value if it is read as the value's kind,
+  /// or as the text of a new key. Cost: O(text).
   public static func denotes(_ text: [UInt8], _ value: Value) -> Bool {
     Recogniser.value(of: text, kind: value.kind, template: value, shown: value) == value
       || Inference.value(of: text) == value
   }
 
-  /// The value as another kind, by its meaning; nil where it has none there.
+  /// Converts the value to another kind; nil if that is not possible.
   ///
-  /// A text that the other kind accepts is taken at its word; else a real without a fraction is
-  /// an integer, a boolean is 1 or 0, and anything is a string, or data, of its text.
+  /// A whole real becomes an integer, an integer becomes the nearest real, and a boolean becomes 1
+  /// or 0. A string becomes its UTF-8 bytes as data, and data becomes the text that it is. In every
+  /// other case, the text of the value is read as the new kind; every text can be read as data.
+  /// - Parameter text: the text that the file of the value shows.
   public static func convert(_ value: Value, text: [UInt8], to kind: Kind) -> Value? {
     if value.kind == kind { return value }
     switch (value, kind) {

@@ -1,9 +1,10 @@
-/// A moment: seconds since 2001-01-01T00:00:00Z, as CFAbsoluteTime; equal by bit pattern.
+/// A point in time: seconds since 2001-01-01T00:00:00Z, like CFAbsoluteTime. Two are equal if their
+/// bit patterns are.
 public struct AbsoluteTime: Hashable, Sendable {
   /// Seconds since 2001-01-01T00:00:00Z.
   public let seconds: Double
 
-  /// A moment by its distance from 2001.
+  /// Creates the point in time that is `seconds` after 2001-01-01T00:00:00Z.
   public init(seconds: Double) { self.seconds = seconds }
 
   public static func == (left: AbsoluteTime, right: AbsoluteTime) -> Bool {
@@ -14,22 +15,24 @@ public struct AbsoluteTime: Hashable, Sendable {
 }
 
 extension AbsoluteTime {
-  /// The moment without its fraction of a second.
+  /// This time without its fraction of a second, rounded down.
   public var inWholeSeconds: AbsoluteTime { AbsoluteTime(seconds: seconds.rounded(.down)) }
 
-  /// Years that text can hold: -999999 to 999999.
+  /// The last year that text can hold; the first is -999999.
   fileprivate static let lastYear = 999_999
 
-  /// ISO 8601 in UTC, with the shortest fraction that reads back to the same moment:
-  /// `2026-11-21T07:20:00Z`. A moment that no calendar holds (not a number, infinite, beyond
-  /// the year 999999) is `@` and its seconds since 2001.
+  /// The time as ISO 8601 in UTC, e.g. `2026-11-21T07:20:00Z`, with the shortest fraction that
+  /// reads back as the same time. A time outside of the calendar (NaN, infinite, beyond the years
+  /// -999999 to 999999) is `@` and the seconds since 2001, and so is one that no such text gives
+  /// back exactly.
   public var text: String {
     var sink = ByteSink(room: 40)
     sink.append(self)
     return sink.text()
   }
 
-  /// The shortest decimal fraction, with its point, that added to `whole` gives the moment.
+  /// Returns the shortest decimal fraction, with its point, that gives this time when it is added
+  /// to `whole`: "" if there is no fraction, nil if no decimal fraction gives the exact time.
   fileprivate func fraction(after whole: Double) -> String? {
     let rest = seconds - whole
     if rest == 0 { return seconds.sign == .minus && seconds == 0 ? nil : "" }
@@ -49,7 +52,7 @@ extension AbsoluteTime {
 }
 
 extension ByteSink {
-  /// The text of a moment.
+  /// Appends the text of a point in time (see `AbsoluteTime.text`).
   mutating func append(_ time: AbsoluteTime) {
     let whole = time.seconds.rounded(.down)
     guard whole.isFinite, abs(whole) < 3.2e13 else { return append(text: "@\(time.seconds)") }
@@ -69,7 +72,8 @@ extension ByteSink {
     append("Z")
   }
 
-  /// `YYYY-MM-DD`; outside 0000 to 9999 with a sign and six digits, as ISO 8601 expands it.
+  /// Appends a date as `YYYY-MM-DD`. A year outside of 0000 to 9999 has a sign and six digits, the
+  /// expanded form of ISO 8601.
   private mutating func append(_ date: CivilDate) {
     let isWide = date.year < 0 || date.year > 9999
     if isWide { append(UInt8(ascii: date.year < 0 ? "-" : "+")) }
@@ -81,13 +85,13 @@ extension ByteSink {
   }
 }
 
-/// A day of the proleptic Gregorian calendar; years are astronomical (0 is 1 BC).
+/// A day of the proleptic Gregorian calendar. Years are astronomical: the year 0 is 1 BC.
 struct CivilDate: Equatable {
   var year: Int
   var month: Int
   var day: Int
 
-  /// Days from 0000-03-01 to 2001-01-01.
+  /// The number of days from 0000-03-01 to 2001-01-01.
   private static let epoch: Int64 = 730_791
 
   init(year: Int, month: Int, day: Int) {
@@ -96,7 +100,8 @@ struct CivilDate: Equatable {
     self.day = day
   }
 
-  /// Counts in 400-year eras from the 1st of March, so that the leap day comes last.
+  /// Creates the day that is `days` days after 2001-01-01. It counts in eras of 400 years that
+  /// begin on the 1st of March, so that the leap day is the last day of a year.
   init(daysSince2001 days: Int64) {
     let (era, dayOfEra) = (days + Self.epoch).quotientFlooring(by: 146_097)
     let yearOfEra =
@@ -117,7 +122,7 @@ struct CivilDate: Equatable {
     return era * 146_097 + dayOfEra - Self.epoch
   }
 
-  /// Whether there is such a day.
+  /// Whether the calendar has this day.
   var isValid: Bool {
     (1...12).contains(month) && day >= 1
       && CivilDate(daysSince2001: daysSince2001) == self
@@ -125,7 +130,7 @@ struct CivilDate: Equatable {
 }
 
 extension Int64 {
-  /// Division that rounds down, with a remainder that is never negative.
+  /// Divides by a positive number and rounds down; the remainder is never negative.
   func quotientFlooring(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -1,22 +1,22 @@
-/// The formats of a property list.
+/// A file format of property lists.
 public enum Format: String, Sendable, CaseIterable {
-  /// `bplist00`.
+  /// Apple's binary format, `bplist00`.
   case binary
   /// Apple's XML property list 1.0.
   case xml
-  /// OpenStep and GNUstep text; read only.
+  /// The text format of OpenStep and GNUstep. It can be read but not written.
   case openStep = "old-style"
-  /// JSON; holds no dates, data, UIDs, infinities and NaNs.
+  /// JSON, which does not hold dates, data, UIDs, infinities or NaN.
   case json
 }
 
-/// Why bytes are no property list, or why a value cannot be written in a format.
+/// The reason why bytes are not a property list, or why a format cannot hold a value.
 public struct FormatError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The format that was read or written.
   public let format: Format
-  /// Where: the offset of the byte, from 0; nil when a value could not be written.
+  /// The offset of the error in bytes, from 0; nil if a value could not be written.
   public let offset: Int?
-  /// The line, from 1, in formats that have lines.
+  /// The line of the error, from 1; nil in binary lists and if a value could not be written.
   public let line: Int?
   /// What was expected or found there.
   public let reason: String
@@ -28,28 +28,31 @@ public struct FormatError: Error, Equatable, Sendable, CustomStringConvertible {
     self.reason = reason
   }
 
-  /// e.g. "xml property list, line 12: expected </dict>".
+  /// A sentence for people, e.g. "xml property list, line 12: expected </dict>".
   public var description: String {
     let place = line.map { ", line \($0)" } ?? offset.map { ", offset \($0)" } ?? ""
     return "\(format.rawValue) property list\(place): \(reason)"
   }
 }
 
-/// What a reader takes at most, so that no document can exhaust stack or memory.
+/// The largest document that a reader accepts, so that no document can exhaust stack or memory.
 public struct Limits: Sendable {
-  /// Arrays and dictionaries inside each other.
+  /// How deep arrays and dictionaries may be nested.
   public var depth = 512
-  /// Values in all, those that are referred to several times counted each time.
+  /// How many values there may be. In a binary list, a value that is referred to several times
+  /// counts each time.
   public var count = 50_000_000
-  /// Bytes of the document.
+  /// How large the document may be, in bytes.
   public var size = 1 << 30
 
-  /// The limits above.
+  /// The defaults of the properties: a depth of 512, 50 million values and 1 GiB.
   public static let standard = Limits()
 
-  /// For a list whose values become preferences: a domain's list with them stays within `standard`.
+  /// The limits of a list whose values become preferences. They are lower than `standard`, so that
+  /// the domain's list, which nests the values deeper, can be read with `standard`.
   public static let list = Limits(depth: 501)
 
-  /// For the text of one value: a list that holds the value must stay within `standard`.
+  /// The limits of the text of one value. They are lower than `standard`, so that the list that
+  /// holds the value can be read with `standard`.
   public static let text = Limits(depth: 500, count: 5_000_000, size: 16 << 20)
 }

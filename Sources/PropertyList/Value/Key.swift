@@ -1,31 +1,32 @@
 import Glibc
 
-/// The key of a dictionary and of a preference: a string that is equal to another when their
-/// UTF-8 bytes are.
+/// The key of a dictionary or of a preference: a string. Two keys are equal if their UTF-8 bytes
+/// are.
 ///
-/// Swift's `String` compares by canonical equivalence, so that a composed and a decomposed "é"
-/// would be one key; in a property list and as file names they are two.
+/// Swift's `String` compares by canonical equivalence, so a composed and a decomposed "é" would be
+/// one key. In property lists and as file names they are two.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   private enum Storage {
     case string(String)
-    /// Bytes of a document's block.
+    /// A range of the bytes in a document's block of keys.
     case block(KeyBlock, start: UInt32, count: UInt32)
   }
 
   private let storage: Storage
 
-  /// A key of any text, the empty one included.
+  /// Creates a key from any text, which may be empty.
   public init(_ string: String) { storage = .string(string) }
 
-  /// A key of any text.
+  /// Creates a key from a literal.
   public init(stringLiteral value: String) { storage = .string(value) }
 
-  /// A key whose bytes stand in the block.
+  /// Creates a key whose UTF-8 bytes are the `count` bytes of the block from `start` on.
   init(_ block: KeyBlock, _ start: Int, _ count: Int) {
     storage = .block(block, start: UInt32(start), count: UInt32(count))
   }
 
-  /// The key as text. Cost: a copy for a key of a list that is longer than 15 bytes.
+  /// The key as text. Cost: a key that was read from a document and has more than 15 bytes is
+  /// copied.
   public var string: String {
     switch storage {
     case .string(let string): string
@@ -34,7 +35,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     }
   }
 
-  /// The UTF-8 bytes, for the time of the call. Cost: no copy.
+  /// Calls the body with the UTF-8 bytes, which are valid during the call. Cost: no copy.
   @inline(__always)
   func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     switch storage {
@@ -57,15 +58,15 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
       || left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
   }
 
-  /// Whether both are the same words in memory, as two copies of a key are, and two short strings of
-  /// the same bytes: then they are equal. Others may be too.
+  /// Whether the memory of both keys is the same, word by word, as in two copies of a key or two
+  /// short strings with the same bytes. Such keys are equal; keys with different words may be too.
   @inline(__always)
   private func isIdentical(to other: Key) -> Bool {
     typealias Words = (UInt64, UInt64, UInt8)
     return unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self)
   }
 
-  /// The order of the UTF-8 bytes, as memcmp(3) has it.
+  /// Compares the UTF-8 bytes, like memcmp(3). A key sorts before the keys that it is a prefix of.
   public static func < (left: Key, right: Key) -> Bool {
     left.withBytes { left in right.withBytes { left.isLess(than: $0) } }
   }
@@ -79,14 +80,15 @@ extension Key: CustomStringConvertible {
 }
 
 extension String {
-  /// The UTF-8 bytes; without a copy for native strings, which all strings on Linux are.
+  /// Calls the body with the UTF-8 bytes. Native strings are not copied; on Linux, all strings are
+  /// native.
   @inline(__always)
   func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
     return Array(utf8).withUnsafeBufferPointer(body)
   }
 
-  /// Equality by UTF-8 bytes.
+  /// Whether both strings have the same UTF-8 bytes.
   func hasSameBytes(as other: String) -> Bool {
     withBytes { left in other.withBytes { left.isEqual(to: $0) } }
   }
@@ -101,7 +103,7 @@ extension UnsafeBufferPointer<UInt8> {
     return memcmp(base, otherBase, count) == 0
   }
 
-  /// The order of the bytes, as memcmp(3) has it; a beginning stands before the whole.
+  /// Compares the bytes, like memcmp(3). A prefix sorts before the longer sequence.
   @inline(__always)
   func isLess(than other: Self) -> Bool {
     guard let base = baseAddress, let otherBase = other.baseAddress else {

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// The bytes of many keys of a document, one after the other: a reader makes a block for hundreds of keys
-/// where each as a `String` would be an allocation of its own.
+/// A block of memory that holds the bytes of many keys of a document, one after the other. A reader
+/// allocates one block for hundreds of keys, instead of a `String` for each key.
 ///
-/// Threads: any. Each key takes bytes that nobody took, writes them before anybody has the key, and they do
-/// not change from then on.
+/// Threads: any. Each key reserves bytes that no other key has, and they are written before the key
+/// exists. After that they never change.
 final class KeyBlock: Sendable {
   private nonisolated(unsafe) let base: UnsafeMutablePointer<UInt8>
   private let capacity: Int
-  /// Bytes that were taken, or asked for in vain.
+  /// How many bytes were reserved, including requests that did not fit.
   private let taken = Atomic(0)
 
   init(capacity: Int) {
@@ -18,8 +18,8 @@ final class KeyBlock: Sendable {
 
   deinit { base.deallocate() }
 
-  /// Puts the bytes into the block.
-  /// - Returns: where they begin; nil where there is no room.
+  /// Copies the bytes into the block.
+  /// - Returns: the offset of the copy; nil if the block is full or the bytes are empty.
   @inline(__always)
   func add(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
     let end = taken.add(bytes.count, ordering: .relaxed).newValue
@@ -28,21 +28,23 @@ final class KeyBlock: Sendable {
     return end - bytes.count
   }
 
+  /// The bytes of a key. They are valid while the block is alive.
   @inline(__always)
   func bytes(_ start: UInt32, _ count: UInt32) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: base + Int(start), count: Int(count))
   }
 }
 
-/// Makes the keys of one document. Copies share a block.
+/// Makes the keys of one document. Copies of a `KeyMaker` share a block.
 struct KeyMaker: Sendable {
-  /// A longer key is a string of its own.
+  /// The largest block in bytes. A key that is longer is stored as a `String`.
   private static let largest = 1 << 16
   private var block: KeyBlock?
-  /// Of the next block.
+  /// The capacity of the next block in bytes.
   private var capacity = 64
 
-  /// A key of bytes that are known to be UTF-8. Those that fit a `String` without an allocation are one.
+  /// Returns a key of the bytes, which must be valid UTF-8. A key of up to 15 bytes is stored as a
+  /// `String`, because that needs no allocation; a longer key is stored in the block.
   @inline(__always)
   mutating func key(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
     if bytes.count <= 15 { return Key(String(valid: bytes)) }

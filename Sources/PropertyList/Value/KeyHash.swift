@@ -1,20 +1,22 @@
-// How keys are hashed in our own tables.
+// The hash of keys in this project's own tables.
 
 extension Key {
-  /// A hash of the bytes that is quick to compute, a few nanoseconds for a usual key. Every bit of it
-  /// depends on every byte. With a seed that nobody else knows nobody can choose keys that collide.
+  /// Returns a hash of the UTF-8 bytes that takes a few nanoseconds for a usual key. Every bit of
+  /// it depends on every byte. If the seed is secret, an attacker cannot choose keys that collide.
   public func quickHash(seed: UInt64) -> UInt64 {
     withBytes { KeyHash.of($0, seed: seed) }
   }
 }
 
-/// Folded 128-bit products of sixteen bytes at a time. Both factors hold bits of the seed, so that no
-/// key makes one of them zero or cancels what another did without knowing the seed.
+/// A hash of bytes: it multiplies sixteen bytes at a time and folds the 128-bit product. Both
+/// factors contain bits of the seed. Without the seed, no key can be made that turns a factor into
+/// zero or cancels an earlier step.
 enum KeyHash {
-  /// Of this process; whoever writes a list must not choose which keys collide.
+  /// The random seed of this process. Lists come from outside, and their author must not be able to
+  /// choose keys that collide.
   private static let seed = UInt64.random(in: .min ... .max)
 
-  /// The hash that the dictionaries of this process use.
+  /// Returns the hash that the dictionaries of this process use.
   @inline(__always)
   static func of(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 { of(bytes, seed: seed) }
 
@@ -30,7 +32,7 @@ enum KeyHash {
     return folded(other ^ UInt64(bytes.count), folded(first ^ other, last ^ state))
   }
 
-  /// The last sixteen bytes, or of a shorter key all.
+  /// Returns the last sixteen bytes, or all bytes of a shorter key.
   @inline(__always)
   private static func ends(of bytes: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64) {
     let count = bytes.count

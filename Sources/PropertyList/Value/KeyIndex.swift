@@ -1,37 +1,41 @@
-/// Where in a list each of its keys stands: an open-addressed table of positions, four bytes a slot.
+/// A hash table that maps keys to their positions in a list. It uses open addressing and has four
+/// bytes for each slot.
 ///
-/// A slot holds a position and, in the bits that the position leaves, bits of the hash; a probe looks
-/// at a key only where these agree. The table is full to four fifths at most: a small one stays in the
-/// processor's cache. It knows no keys: who asks says whether the key at a position is the one that is
-/// meant. Cost: O(1), a cache line mostly.
+/// A slot holds a position and, in the bits that the position does not need, bits of the key's
+/// hash. A probe compares keys only where these bits agree. At most four fifths of the slots are in
+/// use. The table does not hold the keys: the caller compares the key at a position with its own.
+/// Cost: O(1), mostly a single cache line.
 struct KeyIndex: Sendable {
-  /// What a probe finds.
+  /// The result of a probe.
   enum Probe {
+    /// The key is in the list, at this position.
     case found(position: Int)
-    /// No such key; the slot would be its.
+    /// The key is not in the list; it can be added in this slot.
     case free(slot: Int)
   }
 
-  /// 0 where free; their number is a power of two, or none.
+  /// The slots; a free one is 0. Their number is a power of two, or 0 in `none`.
   private var slots: [UInt32]
 
-  /// For lists that are searched without a table.
+  /// A table without slots, for lists that are searched without a table. It must not be probed.
   static let none = KeyIndex(slots: [])
 
   private init(slots: [UInt32]) { self.slots = slots }
 
-  /// An empty table for that many keys.
+  /// Creates an empty table with room for at least `capacity` keys.
   init(capacity: Int) {
     let least = max(capacity, 2) * 5 / 4 + 1
     let count = 1 << (Int.bitWidth - (least - 1).leadingZeroBitCount)
     slots = Array(repeating: 0, count: count)
   }
 
-  /// How many keys there may be.
+  /// How many keys the table has room for.
   var capacity: Int { slots.count * 4 / 5 }
 
   private var mask: UInt32 { UInt32(truncatingIfNeeded: slots.count &- 1) }
 
+  /// Looks for the key with the hash.
+  /// - Parameter isAt: whether the key at a position is the one that is looked for.
   @inline(__always)
   func probe(_ hash: UInt64, _ isAt: (_ position: Int) -> Bool) -> Probe {
     let mask = self.mask
@@ -47,7 +51,8 @@ struct KeyIndex: Sendable {
     }
   }
 
-  /// The key with the hash stands at the position; the slot is the one that a probe found.
+  /// Records that the key with the hash is at the position.
+  /// - Parameter slot: the free slot that a probe returned for the key.
   @inline(__always)
   mutating func fill(_ slot: Int, _ hash: UInt64, position: Int) {
     let mask = self.mask
@@ -55,12 +60,15 @@ struct KeyIndex: Sendable {
       (UInt32(truncatingIfNeeded: hash >> 32) & ~mask) | UInt32(truncatingIfNeeded: position &+ 1)
   }
 
-  /// The key with the hash has moved.
+  /// Records that the key with the hash has moved from one position to another.
   mutating func move(_ hash: UInt64, from old: Int, to new: Int) {
     fill(slot(hash, of: old), hash, position: new)
   }
 
-  /// Forgets a position; what was pushed aside by it moves up.
+  /// Removes the entry of a position. Entries behind it that collided with it move up.
+  /// - Parameters:
+  ///   - hash: the hash of the key at the position.
+  ///   - hashAt: returns the hash of the key at another position.
   mutating func remove(_ hash: UInt64, position: Int, hashAt: (_ position: Int) -> UInt64) {
     var hole = slot(hash, of: position)
     var next = hole
@@ -68,7 +76,7 @@ struct KeyIndex: Sendable {
       next = (next + 1) & Int(mask)
       guard slots[next] != 0 else { break }
       let home = Int(UInt32(truncatingIfNeeded: hashAt(Int(slots[next] & mask) - 1)) & mask)
-      // It may move up unless its home lies behind the hole.
+      // An entry may move up unless the slot where its probe begins lies behind the hole.
       guard (next - home) & Int(mask) >= (next - hole) & Int(mask) else { continue }
       slots[hole] = slots[next]
       hole = next
@@ -76,6 +84,7 @@ struct KeyIndex: Sendable {
     slots[hole] = 0
   }
 
+  /// Returns the slot that holds the position of the key with the hash, which must be there.
   private func slot(_ hash: UInt64, of position: Int) -> Int {
     var slot = Int(UInt32(truncatingIfNeeded: hash) & mask)
     while Int(slots[slot] & mask) - 1 != position { slot = (slot + 1) & Int(mask) }

@@ -1,21 +1,22 @@
-/// A property list: what a preference holds.
+/// A property list value: what a preference holds.
 ///
-/// Equality is that of the stored bytes, because a preference that was set to another spelling
-/// of "the same" has changed: strings and keys by UTF-8 bytes, reals and dates by bit pattern
-/// (a NaN equals itself, -0.0 is not 0.0), an integer never equals a real or a boolean, nor a real of
-/// single precision one of double.
+/// Two values are equal if they are stored as the same bytes: a preference that was set to another
+/// spelling of "the same" value has changed. Strings and keys compare by UTF-8 bytes, reals and
+/// dates by bit pattern (a NaN equals itself, -0.0 is not 0.0). An integer never equals a real or a
+/// boolean, and a real of single precision never equals one of double precision.
 public enum Value: Sendable {
   /// Unicode text.
   case string(String)
   /// A whole number from -2^63 to 2^64-1.
   case integer(WideInteger)
-  /// A double.
+  /// A real of double precision.
   case real(Double)
-  /// A real of single precision: `Float`, and a real of four bytes in a binary list, which keeps its size.
+  /// A real of single precision, which is a real of four bytes in a binary list. It is kept apart
+  /// from `real` so that it has four bytes again when the list is written.
   case single(Float)
   /// True or false.
   case boolean(Bool)
-  /// A moment.
+  /// A point in time.
   case date(AbsoluteTime)
   /// Bytes.
   case data([UInt8])
@@ -27,13 +28,13 @@ public enum Value: Sendable {
   case dictionary(ValueDictionary)
 }
 
-/// The kinds of a value, with the names that `user.prefs.type` shows.
+/// The type of a value. The raw values are the names that `user.prefs.type` shows.
 public enum Kind: String, Sendable, CaseIterable {
   case string, integer, real, boolean, date, data, uid, array, dictionary
 }
 
 extension Value {
-  /// Which kind it is.
+  /// The kind of the value; a real of either precision is `.real`.
   public var kind: Kind {
     switch self {
     case .string: .string
@@ -50,8 +51,8 @@ extension Value {
 }
 
 extension Value {
-  /// Bytes that a document of the value has, roughly, with so many for the marks around each value and key.
-  /// Cost: O(values); no text is looked at.
+  /// Estimates the size of a document of the value in bytes. Cost: O(values).
+  /// - Parameter marks: the bytes that the format needs around each value and key.
   func extent(of marks: Int) -> Int {
     switch self {
     case .string(let text): marks + text.utf8.count
@@ -86,17 +87,17 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral,
   ExpressibleByDictionaryLiteral
 {
-  /// A string in source code.
+  /// Creates a string from a literal.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// An integer in source code.
+  /// Creates an integer from a literal.
   public init(integerLiteral value: Int64) { self = .integer(WideInteger(value)) }
-  /// A real in source code.
+  /// Creates a real of double precision from a literal.
   public init(floatLiteral value: Double) { self = .real(value) }
-  /// A boolean in source code.
+  /// Creates a boolean from a literal.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
-  /// An array in source code.
+  /// Creates an array from a literal.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
-  /// A dictionary in source code; of a key that stands twice the last one counts.
+  /// Creates a dictionary from a literal. If a key occurs twice, the last value counts.
   public init(dictionaryLiteral elements: (Key, Value)...) {
     self = .dictionary(ValueDictionary(elements.map { (key: $0, value: $1) }))
   }

@@ -1,16 +1,17 @@
-/// Puts values together for the readers that see a document as a stream of events.
+/// Builds a value for the parsers that see a document as a stream of events.
 ///
-/// The elements of all open arrays lie on one stack, the items of all open dictionaries on another; closing
-/// a container takes its part off, and the outermost dictionary is the stack itself. Cost: O(1) an event.
+/// The elements of all open arrays are on one stack, and the items of all open dictionaries on
+/// another. Closing a container removes its part of the stack; the outermost dictionary uses the
+/// storage of the stack itself. Cost: O(1) for each event.
 struct ValueBuilder {
   enum Container { case array, dictionary }
 
-  /// A container while another inside of it is open.
+  /// An open container that has another open container inside.
   private struct Frame {
     var container: Container
     /// Where its part of a stack begins.
     var start: Int
-    /// Whose value is the open container.
+    /// In a dictionary, the key whose value is the container inside.
     var key: Key?
   }
 
@@ -18,20 +19,25 @@ struct ValueBuilder {
   private var values: [Value] = []
   /// The items of the open dictionaries.
   private var items: [ValueDictionary.Item] = []
-  /// Of their keys, those included that wait for a value; made while the bytes are at hand.
+  /// The hashes of the keys of the open dictionaries, including keys that wait for their value.
+  /// They are computed when a key is added, because its bytes are at hand then.
   private var hashes: [UInt64] = []
   private var maker = KeyMaker()
-  /// The open container, innermost; where its part of a stack begins; and its key that waits for a value.
+  /// The innermost open container.
   private(set) var open: Container?
+  /// Where the part of the innermost open container begins on its stack.
   private var start = 0
+  /// The key of the innermost open dictionary that waits for its value.
   private var key: Key?
   private var outerFrames: [Frame] = []
   private var count = 0
   private let limits: Limits
-  /// Whether `{CF$UID: n}` is a UID, as XML spells it.
+  /// Whether a dictionary `{CF$UID: n}`, which is how XML spells a UID, becomes a UID.
   private let findsUIDs: Bool
 
-  /// - Parameter size: of the document, where it is known: there will be room for usual items.
+  /// Creates a builder without a value.
+  /// - Parameter size: the size of the document in bytes, or 0 if it is not known. The builder
+  ///   reserves room for as many items as a document of the size usually has.
   init(limits: Limits, size: Int = 0, findsUIDs: Bool = false) {
     self.limits = limits
     self.findsUIDs = findsUIDs
@@ -46,10 +52,10 @@ struct ValueBuilder {
   /// Whether a key waits for its value.
   var hasPendingKey: Bool { key != nil }
 
-  /// The finished value, once every container is closed.
+  /// The finished value; nil while a container is open or before there is a value.
   var root: Value? { open == nil ? values.first : nil }
 
-  /// Opens a container. Throws a reason when the limit on depth is reached.
+  /// Opens a container. Throws if it would be nested too deep.
   mutating func begin(_ container: Container) throws(BuilderError) {
     guard depth < limits.depth else {
       throw BuilderError("nested deeper than \(limits.depth)")
@@ -59,18 +65,19 @@ struct ValueBuilder {
     start = container == .array ? values.count : items.count
   }
 
-  /// A key of the open dictionary: bytes that are UTF-8.
+  /// Adds a key to the open dictionary; its value comes next. The bytes must be valid UTF-8.
   mutating func add(key bytes: UnsafeBufferPointer<UInt8>) {
     key = maker.key(bytes)
     hashes.append(KeyHash.of(bytes))
   }
 
-  /// The last key again as a string value (`{ key; }` in old-style text).
+  /// Adds the last key again as its own value, a string: `{ key; }` in old-style text.
   mutating func repeatKeyAsValue() throws(BuilderError) {
     if let key { try add(.string(key.string)) }
   }
 
-  /// A value of the open container, or the root.
+  /// Adds a value to the open container or, if none is open, as the root. Throws if there are too
+  /// many values.
   mutating func add(_ value: consuming Value) throws(BuilderError) {
     count += 1
     guard count <= limits.count else { throw BuilderError("more than \(limits.count) values") }
@@ -81,8 +88,9 @@ struct ValueBuilder {
     }
   }
 
-  /// Closes the open container. Of a key that stands twice the last value counts, as in
-  /// CoreFoundation, unless `unique` is asked for.
+  /// Closes the open container and adds it to the outer one.
+  /// - Parameter unique: whether a dictionary with a duplicate key is an error. Otherwise the last
+  ///   value of the key counts, as in CoreFoundation.
   mutating func end(uniqueKeys unique: Bool = false) throws(BuilderError) {
     guard let open else { return }
     let value: Value
@@ -109,13 +117,13 @@ struct ValueBuilder {
     }
     guard unique else { return ValueDictionary(items, hashes: known) }
     if let dictionary = ValueDictionary(unique: items, hashes: known) { return dictionary }
-    throw BuilderError("a key that stands twice")
+    throw BuilderError("a duplicate key")
   }
 }
 
 extension Array {
-  /// Moves the last elements into an array of their own; all of them, where there is little room left
-  /// over, without touching one.
+  /// Removes the last elements and returns them as an array. If these are all elements and at least
+  /// half of the capacity is in use, it returns the storage itself and moves no element.
   fileprivate mutating func removingLast(_ number: Int) -> [Element] {
     if number == count, capacity <= 2 * count {
       defer { self = [] }
@@ -130,7 +138,7 @@ extension Array {
   }
 }
 
-/// A reason without a place; the reader that asked adds the place.
+/// The reason of an error, without its position; the parser adds the position.
 struct BuilderError: Error {
   let reason: String
   init(_ reason: String) { self.reason = reason }
@@ -139,12 +147,12 @@ struct BuilderError: Error {
 extension ValueDictionary {
   private static var uidKey: Key { "CF$UID" }
 
-  /// How XML spells a UID.
+  /// The dictionary that stands for the UID in XML.
   static func uid(_ number: UInt64) -> ValueDictionary {
     [uidKey: .integer(WideInteger(number))]
   }
 
-  /// The UID that a dictionary in XML stands for.
+  /// The UID that this dictionary stands for in XML; nil if it is an ordinary dictionary.
   var asUID: Value? {
     guard count == 1, case .integer(let number)? = self[Self.uidKey] else { return nil }
     return number.unsigned.map { .uid($0) }

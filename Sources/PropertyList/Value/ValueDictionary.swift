@@ -1,46 +1,48 @@
-/// Values by key: a dictionary of a property list, and the contents of a domain.
+/// A dictionary of values by key: a value of a property list, or the contents of a domain.
 ///
-/// Two are equal when they hold the same values for the same keys. The keys stand in the order in which
-/// they came, as long as none is removed: a list that was written in order is read in order, and
-/// written again without being sorted.
+/// Two dictionaries are equal if they hold the same values for the same keys. The keys are in the
+/// order in which they were added, until one is removed. So a list that was written in sorted order
+/// is read in sorted order, and is written again without being sorted.
 ///
-/// Cost: a look-up, a change and a removal O(1), one hash, and a comparison with each key where there are
-/// only a few; copies share their contents until one of them changes. Swift's `Dictionary` of the
-/// same keys and values takes three to four times as long to fill, because of its hash and because its
-/// items lie in the order of their hashes.
+/// Cost: a look-up, a change and a removal are O(1), with one hash; up to 8 keys are compared one
+/// by one instead. Copies share their contents until one of them changes, which copies them:
+/// O(keys). Swift's `Dictionary` of the same keys and values takes three to four times as long to
+/// fill, because of its hash and because its items are in the order of their hashes.
 public struct ValueDictionary: Sendable {
   /// One key and its value.
   public typealias Element = (key: Key, value: Value)
 
-  /// As it is kept: an array of tuples is slower to let go.
+  /// One key and its value, as they are stored. An array of tuples takes longer to release.
   struct Item {
     let key: Key
     var value: Value
   }
 
   private var items: [Item]
-  /// Of the items, where there are more than a few.
+  /// The positions of the keys in `items`; `none` if there are at most `few` keys.
   private var index = KeyIndex.none
 
-  /// So many keys are compared one by one sooner than hashed.
+  /// Up to this number of keys, comparing them one by one is quicker than hashing.
   static let few = 8
 
-  /// No keys.
+  /// Creates an empty dictionary.
   public init() { items = [] }
 
-  /// No keys, and room for some.
+  /// Creates an empty dictionary with room for `count` keys.
   private init(minimumCapacity count: Int) {
     items = []
     items.reserveCapacity(count)
     if count > Self.few { index = KeyIndex(capacity: count) }
   }
 
-  /// The pairs of a document; of a key that stands twice the last value counts. Cost: O(pairs).
+  /// Creates a dictionary of the pairs. If a key occurs twice, the last value counts. Cost:
+  /// O(pairs).
   public init(_ pairs: some Sequence<Element>) {
     self.init(pairs.map { Item(key: $0.key, value: $0.value) }, hashes: nil)
   }
 
-  /// As many pairs as are said, one after the other; of a key that stands twice the last value counts.
+  /// Creates a dictionary of `count` pairs, each of which the closure returns for its position. If
+  /// a key occurs twice, the last value counts.
   @inline(__always)
   init<Failure>(
     count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
@@ -58,8 +60,9 @@ public struct ValueDictionary: Sendable {
     self.init(items, hashes: isHashed ? hashes : nil)
   }
 
-  /// - Parameter hashes: those of the keys, where there are more than a few and who made the keys had
-  ///   their bytes at hand; nil where they are still to be made.
+  /// Creates a dictionary of the items. If a key occurs twice, the last value counts.
+  /// - Parameter hashes: the hashes of the keys, if the caller has computed them; nil: they are
+  ///   computed here, if there are more than a few keys.
   init(_ items: [Item], hashes: [UInt64]?) {
     self = Self(unique: items, hashes: hashes) ?? Self(lastOf: items)
   }
@@ -69,7 +72,8 @@ public struct ValueDictionary: Sendable {
     for item in items { self[item.key] = item.value }
   }
 
-  /// nil where a key stands twice.
+  /// Creates a dictionary of the items; nil if a key occurs twice.
+  /// - Parameter hashes: the hashes of the keys, if the caller has computed them.
   init?(unique items: [Item], hashes: [UInt64]?) {
     self.items = items
     if items.count > Self.few {
@@ -82,8 +86,8 @@ public struct ValueDictionary: Sendable {
     }
   }
 
-  /// Makes the index anew.
-  /// - Returns: false where a key stands twice; the index is then of no use.
+  /// Builds the index from the hashes of all keys.
+  /// - Returns: false if a key occurs twice; the index is then unchanged.
   private mutating func fillIndex(_ hashes: [UInt64], capacity: Int = 0) -> Bool {
     var index = KeyIndex(capacity: Swift.max(hashes.count, capacity))
     for (position, hash) in hashes.enumerated() {
@@ -105,7 +109,7 @@ public struct ValueDictionary: Sendable {
 }
 
 extension Key {
-  /// The hash that dictionaries use.
+  /// The hash that the dictionaries of this process use.
   @inline(__always)
   var hash: UInt64 { withBytes { KeyHash.of($0) } }
 }
@@ -113,8 +117,8 @@ extension Key {
 // MARK: - As a dictionary
 
 extension ValueDictionary {
-  /// The key's value; nil where there is no such key. Setting nil removes the key; the last one takes its
-  /// place in the order.
+  /// The key's value; nil if the dictionary does not have the key. Setting nil removes the key, and
+  /// the last key moves to its position.
   public subscript(key: Key) -> Value? {
     get { position(of: key).map { items[$0].value } }
     set {
@@ -122,8 +126,8 @@ extension ValueDictionary {
     }
   }
 
-  /// Gives the key the value.
-  /// - Returns: the value that it had.
+  /// Sets the key to the value.
+  /// - Returns: the previous value; nil if the dictionary did not have the key.
   @discardableResult
   public mutating func updateValue(_ value: Value, forKey key: Key) -> Value? {
     if let position = position(of: key) {
@@ -136,6 +140,7 @@ extension ValueDictionary {
     return nil
   }
 
+  /// Adds the last item to the index, which is built again if it is full or there was none.
   private mutating func indexLast() {
     guard items.count <= index.capacity, items.count > Self.few + 1 else {
       _ = fillIndex(items.map(\.key.hash), capacity: 2 * items.count)
@@ -147,8 +152,8 @@ extension ValueDictionary {
     }
   }
 
-  /// Removes the key.
-  /// - Returns: the value that it had.
+  /// Removes the key. The last key moves to its position.
+  /// - Returns: the previous value; nil if the dictionary did not have the key.
   @discardableResult
   public mutating func removeValue(forKey key: Key) -> Value? {
     guard let position = position(of: key) else { return nil }
@@ -161,13 +166,13 @@ extension ValueDictionary {
     return items.removeLast().value
   }
 
-  /// The keys, in order. Cost: O(keys).
+  /// The keys, in the order of the dictionary. Cost: O(keys).
   public var keys: [Key] { items.map(\.key) }
 
-  /// The values in the order of their keys. Cost: O(keys).
+  /// The values, in the order of their keys. Cost: O(keys).
   public var values: [Value] { items.map(\.value) }
 
-  /// The same keys with other values.
+  /// Returns a dictionary of the same keys, each with its transformed value.
   public func mapValues<Failure>(
     _ transform: (Value) throws(Failure) -> Value
   ) throws(Failure) -> ValueDictionary {
@@ -178,7 +183,7 @@ extension ValueDictionary {
     return result
   }
 
-  /// Both; of a key that both have, the other's value.
+  /// Returns a dictionary with the keys of both. If both have a key, the value of `other` counts.
   public func merging(_ other: ValueDictionary) -> ValueDictionary {
     var result = self
     for (key, value) in other { result[key] = value }
@@ -191,12 +196,12 @@ extension ValueDictionary: RandomAccessCollection {
   public var startIndex: Int { 0 }
   /// The number of keys.
   public var endIndex: Int { items.count }
-  /// The item at a place in the order.
+  /// The key and the value at a position.
   public subscript(position: Int) -> Element { (items[position].key, items[position].value) }
 }
 
 extension ValueDictionary: ExpressibleByDictionaryLiteral {
-  /// A dictionary in source code; of a key that stands twice the last one counts.
+  /// Creates a dictionary from a literal. If a key occurs twice, the last value counts.
   public init(dictionaryLiteral elements: (Key, Value)...) {
     self.init(elements.map { (key: $0, value: $1) })
   }
@@ -208,7 +213,7 @@ extension ValueDictionary: Equatable {
     if left.items.hasSameStorage(as: right.items) { return true }
     return left.items.indices.allSatisfy { position in
       let item = left.items[position]
-      // Equal ones mostly have their keys in one order.
+      // Equal dictionaries mostly have their keys in the same order.
       return right.items[position].key == item.key
         ? right.items[position].value == item.value : right[item.key] == item.value
     }
@@ -216,7 +221,7 @@ extension ValueDictionary: Equatable {
 }
 
 extension Array {
-  /// Whether both are copies of one, neither changed since.
+  /// Whether both arrays share their storage, as a copy and its unchanged original do.
   fileprivate func hasSameStorage(as other: [Element]) -> Bool {
     withUnsafeBufferPointer { one in
       other.withUnsafeBufferPointer { $0.baseAddress == one.baseAddress && $0.count == one.count }
@@ -227,15 +232,15 @@ extension Array {
 // MARK: - Order
 
 extension ValueDictionary {
-  /// Brings the keys into the order of their UTF-8 bytes. Cost: O(keys) where they stand so already, else
-  /// O(n log n); little more than O(n) where few stand elsewhere.
+  /// Sorts the keys by their UTF-8 bytes. Cost: O(keys) if they are sorted already, little more if
+  /// only a few are out of order, else O(n log n).
   public mutating func sort() {
     guard !isSorted else { return }
     items = Self.sorted(items)
     if items.count > Self.few { _ = fillIndex(items.map(\.key.hash)) }
   }
 
-  /// The items in the order of their keys' UTF-8 bytes. Cost: as that of `sort`.
+  /// The items sorted by the UTF-8 bytes of their keys. Cost: as `sort`.
   var sortedItems: [Item] { isSorted ? items : Self.sorted(items) }
 
   private var isSorted: Bool {
@@ -244,8 +249,11 @@ extension ValueDictionary {
 
   private static func sorted(_ items: [Item]) -> [Item] { order(of: items).map { items[$0] } }
 
-  /// Sorts numbers, not the items, and compares in one buffer that holds the bytes of all keys:
-  /// half of a list's writing time went into counting references while items changed places.
+  /// Returns the positions of the items in sorted order.
+  ///
+  /// It sorts positions instead of items, and compares in one buffer that holds the bytes of all
+  /// keys. Sorting the items would take half of the time to write a list, because every swap of two
+  /// items counts references.
   private static func order(of items: [Item]) -> [Int] {
     var bytes: [UInt8] = []
     var ends: [Int] = [0]

@@ -1,22 +1,22 @@
-/// An integer of a property list: -2^63 to 2^64-1, as CFNumber and binary lists have it.
+/// An integer of a property list, from -2^63 to 2^64-1: the range of CFNumber and binary lists.
 public struct WideInteger: Hashable, Sendable {
-  /// The value as two's complement; `isNegative` tells which half it is from.
+  /// The value in two's complement; `isNegative` tells whether it is signed or unsigned.
   private let bits: UInt64
   private let isNegative: Bool
 
-  /// Any signed number.
+  /// Creates an integer from any signed number.
   public init(_ value: Int64) {
     bits = UInt64(bitPattern: value)
     isNegative = value < 0
   }
 
-  /// Any unsigned number.
+  /// Creates an integer from any unsigned number.
   public init(_ value: UInt64) {
     bits = value
     isNegative = false
   }
 
-  /// A number by sign and magnitude; nil below -2^63.
+  /// Creates an integer from its sign and magnitude; nil below -2^63.
   public init?(negative: Bool, magnitude: UInt64) {
     if !negative || magnitude == 0 {
       self.init(magnitude)
@@ -27,7 +27,8 @@ public struct WideInteger: Hashable, Sendable {
     }
   }
 
-  /// Decimal digits with an optional sign; nil for anything else and for what is out of range.
+  /// Creates an integer from decimal digits with an optional sign; nil for any other text and for
+  /// numbers out of range.
   public init?(decimal text: some Sequence<UInt8>) {
     var magnitude: UInt64 = 0
     var negative = false
@@ -45,28 +46,29 @@ public struct WideInteger: Hashable, Sendable {
     self.init(negative: negative, magnitude: magnitude)
   }
 
-  /// As a signed number; nil above 2^63-1.
+  /// The integer as a signed number; nil above 2^63-1.
   public var signed: Int64? {
     isNegative || bits >> 63 == 0 ? Int64(bitPattern: bits) : nil
   }
 
-  /// As an unsigned number; nil below 0.
+  /// The integer as an unsigned number; nil below 0.
   public var unsigned: UInt64? { isNegative ? nil : bits }
 
-  /// As the nearest double.
+  /// The nearest double.
   public var double: Double { isNegative ? Double(Int64(bitPattern: bits)) : Double(bits) }
 }
 
 extension WideInteger: CustomStringConvertible, ExpressibleByIntegerLiteral {
-  /// Decimal.
+  /// The integer in decimal.
   public var description: String { isNegative ? "\(Int64(bitPattern: bits))" : "\(bits)" }
 
-  /// A number in source code.
+  /// Creates an integer from a literal.
   public init(integerLiteral value: Int64) { self.init(value) }
 }
 
 extension UInt64 {
-  /// Ten times this number and the digit; nil where the byte is none or the result too large.
+  /// Returns ten times this number plus the digit; nil if the byte is not a decimal digit or the
+  /// result does not fit.
   func appending(digit byte: UInt8) -> UInt64? {
     let digit = byte &- UInt8(ascii: "0")
     guard digit < 10 else { return nil }

@@ -1,15 +1,16 @@
-/// Base64 (RFC 4648) as property lists use it: blanks anywhere, padding at the end.
+/// Base64 (RFC 4648) as property lists use it: with blanks anywhere and padding at the end.
 enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
+  /// The value of each digit; 0xFF for bytes that are not base64 digits.
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: 0xFF, count: 256)
     for (value, byte) in alphabet.enumerated() { values[Int(byte)] = UInt8(value) }
     return values
   }()
 
-  /// The bytes; nil where the text is no base64.
+  /// Returns the bytes that the text stands for; nil if it is not base64.
   static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
     var isValid = false
     let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 2) { bytes, count in
@@ -20,7 +21,8 @@ enum Base64 {
     return isValid ? bytes : nil
   }
 
-  /// - Returns: how many bytes there are; nil where the text is no base64.
+  /// Decodes the text into `bytes`.
+  /// - Returns: the number of bytes; nil if the text is not base64.
   private static func decode(
     _ text: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
     into bytes: UnsafeMutableBufferPointer<UInt8>
@@ -33,7 +35,7 @@ enum Base64 {
         bits = bits << 6 | UInt32(value)
         digits &+= 1
         guard digits & 3 != 1 else { continue }
-        // The second, third and fourth digit of a group each complete a byte.
+        // The second, third and fourth digits of a group each complete a byte.
         bytes[count] = UInt8(truncatingIfNeeded: bits >> (UInt32(3 &- (digits &- 1) & 3) &* 2))
         count &+= 1
       } else if byte == UInt8(ascii: "=") {
@@ -48,7 +50,7 @@ enum Base64 {
     }
   }
 
-  /// Appends the text, with padding and without line breaks.
+  /// Appends the base64 text of the bytes, with padding and without line breaks.
   static func encode(_ bytes: [UInt8], to sink: inout ByteSink) {
     alphabet.withUnsafeBufferPointer { alphabet in
       sink.write((bytes.count + 2) / 3 * 4) { place in

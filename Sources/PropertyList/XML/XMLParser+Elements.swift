@@ -1,4 +1,4 @@
-// What the tags of an XML property list mean, and the text between them.
+// The meaning of the tags of an XML property list, and of the text between them.
 
 extension XMLParser {
   private static let elements: [(name: [UInt8], element: Element)] = {
@@ -9,13 +9,14 @@ extension XMLParser {
     return (scalars + containers).map { (Array($0.0.utf8), $0.1) }
   }()
 
-  /// Whether the tag that is being read can still become one of ours.
+  /// Whether the tag that is being read can still become a tag of a property list.
   var isPossibleTag: Bool {
     guard let first = markup.first, first != UInt8(ascii: "!") else { return true }
     let name = markup.drop { $0 == UInt8(ascii: "/") }.prefix { !$0.isBlank && $0 != 0x2F }
     return Self.elements.contains { $0.name.starts(with: name) }
   }
 
+  /// Handles the tag in `markup`, which is complete.
   mutating func endTag() throws(FormatError) {
     let closes = markup.first == UInt8(ascii: "/")
     let empty = !closes && markup.last == UInt8(ascii: "/")
@@ -34,11 +35,11 @@ extension XMLParser {
   }
 
   mutating func open(_ element: Element) throws(FormatError) {
-    guard scalar == nil else { throw failure("an element inside of <\(scalar?.rawValue ?? "")>") }
+    guard scalar == nil else { throw failure("an element inside <\(scalar?.rawValue ?? "")>") }
     switch element {
     case .plist:
       guard plist == .absent, builder.root == nil, builder.depth == 0 else {
-        throw failure("<plist> inside of a property list")
+        throw failure("<plist> inside a property list")
       }
       plist = .open
     case .dictionary:
@@ -54,7 +55,7 @@ extension XMLParser {
     }
   }
 
-  /// Throws where no key, or no element that is a value, may stand.
+  /// Throws if a key (`isKey`) or a value must not begin here.
   func expectElement(isKey: Bool) throws(FormatError) {
     guard plist != .closed else { throw failure("an element after </plist>") }
     if builder.open == .dictionary {
@@ -81,16 +82,18 @@ extension XMLParser {
     case (.array, .array):
       try building { builder throws(BuilderError) in try builder.end() }
     case (.plist, nil) where plist == .open && builder.root != nil: plist = .closed
-    default: throw failure("an end tag that was not expected")
+    default: throw failure("an unexpected end tag")
     }
   }
 
+  /// Performs a step of the builder, and adds the position to its error.
   private mutating func building(
     _ step: (inout ValueBuilder) throws(BuilderError) -> Void
   ) throws(FormatError) {
     do { try step(&builder) } catch { throw failure(error.reason) }
   }
 
+  /// Ends the open scalar, whose text is in `text`.
   private mutating func endScalar(_ kind: Scalar) throws(FormatError) {
     let text = self.text
     scalar = nil
@@ -101,13 +104,13 @@ extension XMLParser {
     if let failure { throw failure }
   }
 
-  /// The element with this text is complete.
+  /// Adds the key or value of a complete element with this text.
   mutating func endScalar(
     _ kind: Scalar, _ text: UnsafeBufferPointer<UInt8>
   ) throws(FormatError) {
     if kind == .key { return builder.add(key: text) }
     guard let value = value(of: kind, text) else {
-      throw failure("the text of <\(kind.rawValue)> is no \(kind.rawValue)")
+      throw failure("the text of <\(kind.rawValue)> is not valid")
     }
     try add(value)
   }
@@ -129,7 +132,8 @@ extension XMLParser {
     }
   }
 
-  /// Decimal or, as CoreFoundation and plistlib take it, hexadecimal.
+  /// Returns the integer that the text stands for; nil if it is not one. The text is decimal or, as
+  /// CoreFoundation and plistlib accept it, hexadecimal.
   private func integer(_ text: UnsafeBufferPointer<UInt8>) -> WideInteger? {
     if case (.integer(let number), text.count)? = text.plainNumber(at: 0) { return number }
     let digits = text.trimmed
@@ -144,7 +148,8 @@ extension XMLParser {
     return WideInteger(negative: negative, magnitude: magnitude)
   }
 
-  /// As the text of a real, but a number beyond a double is infinite, as CoreFoundation has it.
+  /// Returns the real that the text stands for; nil if it is not one. A number beyond the range of
+  /// a double is infinite, as in CoreFoundation.
   private func real(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
     if case (.real(let number), text.count)? = text.plainNumber(at: 0) { return number }
     if case .real(let number)? = Padded.value(of: text, RealScanner()) { return number }
@@ -154,6 +159,7 @@ extension XMLParser {
     return Double(String(decoding: digits, as: UTF8.self))
   }
 
+  /// Consumes a byte of an entity or a character reference.
   mutating func takeInEntity(_ byte: UInt8) throws(FormatError) {
     guard byte == UInt8(ascii: ";") else {
       markup.append(byte)
@@ -174,6 +180,7 @@ extension XMLParser {
     "lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'",
   ]
 
+  /// Returns the character that `#65` or `#x41` stands for; nil if there is none.
   private static func characterReference(_ name: String) -> Unicode.Scalar? {
     let digits = name.utf8.dropFirst()
     guard name.utf8.first == UInt8(ascii: "#"), let first = digits.first else { return nil }
@@ -185,7 +192,7 @@ extension XMLParser {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Without the blanks at both ends.
+  /// The bytes without the blanks at both ends.
   fileprivate var trimmed: Slice<Self> {
     var slice = self[...]
     while slice.first?.isBlank == true { slice.removeFirst() }

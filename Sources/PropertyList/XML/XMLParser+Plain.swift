@@ -1,14 +1,17 @@
-// Tags without attributes, and whole elements without entities and comments: nearly all of a list.
-// They are read straight from the piece; everything else goes to the state machine.
+// The fast path for plain elements: tags without attributes, and whole elements without entities or
+// comments. Nearly all of a list is made of these. They are read directly from the piece;
+// everything else goes through the state machine.
 
 extension XMLParser {
-  /// Takes the plain tag or element at the index; nil where there is none, or not all of it yet.
+  /// Consumes the plain tag or element at the index.
+  /// - Returns: the index behind it; nil if it is not plain, or if the piece ends inside it or
+  ///   shortly behind it.
   mutating func takePlainElement(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int? {
     guard piece[index] == UInt8(ascii: "<"), index + 9 <= piece.count else { return nil }
     let (tag, start) = (piece.eight(at: index + 1), index + 1)
-    // The commonest first.
+    // The most common tags come first.
     if tag.begins(with: "key>") { return try takePlain(.key, "key>", piece, from: start) }
     if tag.begins(with: "string>") { return try takePlain(.string, "string>", piece, from: start) }
     if tag.begins(with: "integer>") {
@@ -44,14 +47,15 @@ extension XMLParser {
     return nil
   }
 
-  /// The scalar whose tag begins at the index.
+  /// Consumes the scalar element whose start tag begins at `start`, behind the `<`.
+  /// - Returns: as `takePlainElement`.
   @inline(__always)
   private mutating func takePlain(
     _ kind: Scalar, _ tag: StaticString, _ piece: UnsafeBufferPointer<UInt8>, from start: Int
   ) throws(FormatError) -> Int? {
     let first = start + tag.utf8CodeUnitCount
     let end = piece.endOfRun(from: first, without: 0x3C, 0x26, controls: true)
-    // "</", the tag again, and what a load of eight bytes reaches.
+    // The end tag must be in the piece, and a load of eight bytes behind its "</" must be safe.
     guard end + 10 <= piece.count, piece[end] == 0x3C, piece[end + 1] == 0x2F,
       piece.eight(at: end + 2).begins(with: tag)
     else { return nil }

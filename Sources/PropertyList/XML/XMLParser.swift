@@ -1,21 +1,22 @@
-/// Reads Apple's XML property lists in pieces: `<plist>` around one value, or the value alone.
+/// Parses Apple's XML property lists in pieces: a `<plist>` element with one value, or the value
+/// alone.
 ///
-/// The five predefined entities and character references are read; a DTD is passed over, so that
-/// none can define an entity. Integers may be hexadecimal (`0x1F`), dates may have a fraction and
-/// a zone, comments may stand anywhere. Text must be UTF-8 (`Document.read` turns UTF-16 into it).
+/// It knows the five predefined entities and character references. It skips a DTD, so a document
+/// cannot define entities. Integers may be hexadecimal (`0x1F`), dates may have a fraction and a
+/// zone, and comments may be anywhere. The text must be UTF-8; `Document.read` converts UTF-16.
 struct XMLParser: TextParser {
   enum State {
     case content, text, entity, markup, comment, instruction, doctype, cdata, end
   }
 
-  /// The elements that hold text.
+  /// An element that holds text; `true` and `false` hold none.
   enum Scalar: String, CaseIterable {
     case key, string, integer, real, date, data
     case yes = "true"
     case no = "false"
   }
 
-  /// Every element.
+  /// An element of a property list.
   enum Element: Equatable {
     case plist, dictionary, array
     case scalar(Scalar)
@@ -24,22 +25,28 @@ struct XMLParser: TextParser {
   private(set) var state = State.content
   var builder: ValueBuilder
   var position = TextPosition()
+  /// The open scalar element.
   var scalar: Scalar?
   var utf8 = UTF8Validator()
   /// The text of the open scalar.
   var text: [UInt8] = []
-  /// The bytes of the tag, comment, entity or declaration since its `<` or `&`.
+  /// The bytes of the current tag, comment, entity or declaration, from behind its `<` or `&` (in a
+  /// comment, instruction or CDATA section, from behind its opening mark).
   var markup: [UInt8] = []
+  /// The quotation mark that is open in a tag or a DTD.
   private var quote: UInt8?
+  /// The number of open brackets in a DTD.
   private var doctypeDepth = 0
   var plist = PlistElement.absent
   private let checksEncoding: Bool
 
   enum PlistElement { case absent, open, closed }
 
+  /// Creates a parser that has received no text.
   /// - Parameters:
-  ///   - size: of the document, where it is known.
-  ///   - checksEncoding: false when the text has been recoded already.
+  ///   - size: the size of the document in bytes, or 0 if it is not known.
+  ///   - checksEncoding: whether the encoding that the document declares must be UTF-8 or ASCII;
+  ///     false if the text was converted to UTF-8.
   init(limits: Limits = .standard, size: Int = 0, checksEncoding: Bool = true) {
     builder = ValueBuilder(limits: limits, size: size, findsUIDs: true)
     self.checksEncoding = checksEncoding
@@ -62,8 +69,8 @@ struct XMLParser: TextParser {
     if state == .markup, !isPossibleTag { throw failure("an unknown element") }
   }
 
-  /// The end of the bytes from here on that mean nothing by themselves: text up to a tag or an
-  /// entity, blanks between elements, a tag's name.
+  /// Returns the end of the run of bytes from `start` on that do not change the state: text up to a
+  /// tag or an entity, blanks between elements, or the name of a tag.
   private func endOfRun(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
     var index = start
     switch state {
@@ -76,6 +83,7 @@ struct XMLParser: TextParser {
     return index
   }
 
+  /// Keeps a run of bytes that do not change the state.
   private mutating func keep(_ run: UnsafeBufferPointer<UInt8>) {
     switch state {
     case .text: text.append(contentsOf: run)
@@ -123,7 +131,7 @@ struct XMLParser: TextParser {
     state = .markup
   }
 
-  /// Back to what the markup stood in.
+  /// Returns to the state outside of markup: the text of the open scalar, or between elements.
   mutating func endMarkup() { state = scalar == nil ? .content : .text }
 
   private mutating func takeInMarkup(_ byte: UInt8) throws(FormatError) {
@@ -160,7 +168,8 @@ struct XMLParser: TextParser {
     throw failure("an unknown declaration")
   }
 
-  /// Whether the byte ends what is passed over; keeps it.
+  /// Keeps the byte, and returns whether it completes the mark that ends a comment, an instruction
+  /// or a CDATA section.
   private mutating func endsMarkup(_ byte: UInt8, _ end: StaticString) -> Bool {
     markup.append(byte)
     let count = end.utf8CodeUnitCount
@@ -169,7 +178,7 @@ struct XMLParser: TextParser {
       UnsafeBufferPointer(start: end.utf8Start, count: count))
   }
 
-  /// A DTD is passed over: brackets and quotes are counted, nothing in it is looked at.
+  /// Skips a byte of a DTD. Only brackets and quotes count, to find its end.
   private mutating func takeInDoctype(_ byte: UInt8) {
     if let open = quote {
       if byte == open { quote = nil }
@@ -185,6 +194,8 @@ struct XMLParser: TextParser {
     }
   }
 
+  /// Ends a processing instruction. Throws if it is an XML declaration with an unsupported
+  /// encoding.
   private mutating func endInstruction() throws(FormatError) {
     let declaration = String(decoding: markup, as: UTF8.self)
     endMarkup()
@@ -210,7 +221,7 @@ extension [UInt8] {
 }
 
 extension String {
-  /// What stands in quotes after the word.
+  /// Returns the quoted text right behind the word; nil if there is none.
   fileprivate func quoted(after word: String) -> String? {
     var rest = utf8[...]
     let key = Array(word.utf8)

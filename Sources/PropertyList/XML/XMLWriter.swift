@@ -1,20 +1,22 @@
-/// Writes Apple's XML property lists, keys sorted, tabs for depth.
+/// Writes Apple's XML property lists, with sorted keys and tabs as indentation.
 struct XMLWriter {
-  /// Who is to read it.
+  /// The readers that a document is for. In both dialects, a dictionary that would be read as a UID
+  /// is refused.
   enum Dialect {
-    /// Foundation, plistlib and libplist: what they cannot hold (a fraction of a second, control
-    /// characters, a dictionary that looks like a UID) is refused rather than lost.
+    /// For Foundation, plistlib and libplist. A value that they cannot read back exactly (a
+    /// fraction of a second, a control character, a NaN with a payload) is refused instead of being
+    /// lost.
     case portable
-    /// A person or a program that reads a file of a mount. Everything can be written; dates are in whole
-    /// seconds, because other readers refuse a fraction: `Recogniser` knows what was left out where the
-    /// text comes back.
+    /// For a person or a program that reads a file of a mount. Control characters are character
+    /// references. Dates have whole seconds, because other readers refuse a fraction; when the text
+    /// is written back, `Recogniser` restores the fraction.
     case shown
   }
 
   private var sink: ByteSink
   private let dialect: Dialect
 
-  /// The document.
+  /// Returns the value as a document. Throws if the dialect cannot hold the value.
   static func write(_ value: Value, _ dialect: Dialect) throws(FormatError) -> [UInt8] {
     var writer = XMLWriter(dialect, room: 256 + value.extent(of: 24))
     writer.sink.append(
@@ -99,7 +101,8 @@ struct XMLWriter {
     sink.append("</dict>\n")
   }
 
-  /// Adds text where it needs no escapes.
+  /// Appends the text if it needs no escapes.
+  /// - Returns: whether it was appended.
   @inline(__always)
   private mutating func addPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
     guard utf8.isPlainXML else { return false }
@@ -107,6 +110,7 @@ struct XMLWriter {
     return true
   }
 
+  /// Appends the text with escapes.
   private mutating func escape(_ text: String) throws(FormatError) {
     if dialect == .portable, text.unicodeScalars.contains(where: { $0.value & 0xFFFE == 0xFFFE }) {
       throw FormatError(.xml, "XML cannot hold U+FFFE and U+FFFF")
@@ -136,17 +140,19 @@ struct XMLWriter {
     }
   }
 
-  /// Other readers know one NaN.
+  /// Returns the text of a real. Other readers know a single NaN, so the portable dialect refuses a
+  /// NaN with another bit pattern.
   private func realText(_ number: Double) throws(FormatError) -> String {
     guard dialect == .shown || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
-      throw FormatError(.xml, "XML holds no NaN with a sign or payload")
+      throw FormatError(.xml, "XML cannot hold a NaN with a sign or payload")
     }
     return RealText.text(number)
   }
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Whether all stand for themselves in XML; 0xEF may begin a character that it lacks.
+  /// Whether all bytes can be written to XML without escapes. False for the byte 0xEF too, because
+  /// it can begin U+FFFE or U+FFFF, which XML does not have.
   fileprivate var isPlainXML: Bool {
     isEveryEight { eight in
       // '<' and '>' differ in one bit.
@@ -159,11 +165,11 @@ extension UnsafeBufferPointer<UInt8> {
   }
 }
 
-/// The text of a real.
+/// Writes reals as text.
 enum RealText {
-  /// The shortest text that reads back to the same double, with a point or an exponent:
-  /// `1.0`, `5e-324`; `inf`, `-inf`, `nan`; a NaN with another sign or payload
-  /// with its bits, `nan(0x7ff8000000000001)`.
+  /// Returns the shortest text that reads back as the same double, with a point or an exponent
+  /// (`1.0`, `5e-324`), or `inf`, `-inf`, `nan`. A NaN with another sign or payload has its bits:
+  /// `nan(0x7ff8000000000001)`.
   static func text(_ number: Double) -> String {
     guard number.isNaN, number.bitPattern != Double.nan.bitPattern else { return "\(number)" }
     return "nan(0x\(String(number.bitPattern, radix: 16)))"
