@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// One behaviour of files, the same on the bare tree and on a mount. Each case gets a domain `d`
-/// with the keys of `Fixture.python`, and the names in `Fixture`.
+/// One behaviour of files, which must be the same on the bare tree and on a mount. Each case starts
+/// with the lists that `Fixture` makes.
 struct Case: Sendable, CustomTestStringConvertible {
   var name: String
   var run: @Sendable (any TestFiles) throws -> Void
@@ -16,13 +16,16 @@ struct Case: Sendable, CustomTestStringConvertible {
   var testDescription: String { name }
 }
 
-/// The store that every case begins with.
+/// The lists that every case starts with.
 enum Fixture {
+  /// The keys of the user's domain `d`, as Python writes the dictionary.
   static let python = """
     dict(Integer=42, Real=1.5, Boolean=True, String='hello', Empty='', Data=b'\\x01\\x02',
     Date=datetime.datetime(2026,11,21,7,20,0), Array=[1,'a',2.5], Dict={'b':{'c':[True]},'a':1})
     """
 
+  /// Writes the user's domains `d`, `other` and the global one, and the machine's and managed
+  /// lists of `d`.
   static func make(_ sandbox: Sandbox) {
     sandbox.makeList(sandbox.config + "/d.plist", python)
     sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='other')", format: "XML")
@@ -33,7 +36,7 @@ enum Fixture {
   }
 }
 
-/// The operation is refused with the number, and nothing else.
+/// Expects that the operation throws a `Refusal` with the errno.
 func expectRefused(
   _ number: Int32, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -46,11 +49,11 @@ enum ReadingCases {
     Case("containers read as JSON", containersReadAsJson),
     Case("inherited keys open by name and are not listed", inheritedKeysOpenByNameAndAre),
     Case(
-      "a listing shows every own key, machine's and forced ones too",
+      "a listing shows the keys of the domain in every place, machine and managed too",
       aListingShowsEveryOwnKeyMachine),
-    Case("size is what read gives", sizeIsWhatReadGives),
-    Case("types and sources show as attributes", typesAndSourcesShowAsAttributes),
-    Case("what is not there is ENOENT", whatIsNotThereIsEnoent),
+    Case("the size of a file is what a read returns", sizeIsWhatReadGives),
+    Case("extended attributes show type and source", typesAndSourcesShowAsAttributes),
+    Case("a key or domain that does not exist is ENOENT", whatIsNotThereIsEnoent),
   ]
 
   private static func scalarsReadAsTheirTextAndA(_ files: any TestFiles) throws {
@@ -107,17 +110,16 @@ enum ReadingCases {
 
 enum WritingCases {
   static let list = [
-    Case("the bytes that were written are read, law 3", theBytesThatWereWrittenAreRead),
-    Case(
-      "a bad value is refused by write and the old text stands, law 4", aBadValueIsRefusedByWrite),
-    Case("types are kept", typesAreKept),
-    Case("a forced key is refused", aForcedKeyIsRefused),
-    Case("O_APPEND appends at the end as it is", o_appendAppendsAtTheEndAsIt),
+    Case("a file reads back the bytes that were written", theBytesThatWereWrittenAreRead),
+    Case("write refuses a bad value and the old text stays", aBadValueIsRefusedByWrite),
+    Case("a write keeps the type of the key", typesAreKept),
+    Case("a forced key cannot be written, removed or replaced", aForcedKeyIsRefused),
+    Case("O_APPEND appends at the present end of the text", o_appendAppendsAtTheEndAsIt),
     Case("several writes make one text", severalWritesMakeOneText),
-    Case("a write moves the time, the same bytes do not", aWriteMovesTheTimeTheSame),
-    Case("a write into an inherited key makes it the domain's own", aWriteIntoAnInheritedKeyMakes),
-    Case("a change of the global domain shows in the others", aChangeOfTheGlobalDomainShows),
-    Case("more than 16 MiB is EFBIG", moreThan16MibIsEfbig),
+    Case("new bytes move the modification time, the same bytes do not", aWriteMovesTheTimeTheSame),
+    Case("a write to an inherited key gives the domain its own", aWriteIntoAnInheritedKeyMakes),
+    Case("a change of the global domain shows in other domains", aChangeOfTheGlobalDomainShows),
+    Case("a value of more than 16 MiB is EFBIG", moreThan16MibIsEfbig),
   ]
 
   private static func theBytesThatWereWrittenAreRead(_ files: any TestFiles) throws {

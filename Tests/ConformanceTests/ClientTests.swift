@@ -2,14 +2,13 @@ import Foundation
 import Support
 import Testing
 
-/// Programs that use a store as clients: who owns it for them, and what they can rely on.
+/// Programs that use a store as clients: which process owns it for them, and what they can rely on.
 @Suite("Clients") struct ClientTests {
   private func owner(of sandbox: Sandbox) -> pid_t? {
     pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
   }
 
-  @Test(
-    "a client starts prefsd where there is no owner; its changes are in the list when that ends")
+  @Test("a client starts prefsd if there is no owner, and prefsd saves its changes when it ends")
   func started() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K='old')")
@@ -23,12 +22,12 @@ import Testing
     }
   }
 
-  @Test("prefsd ends when nobody has been there for a while; its help and exit statuses")
+  @Test("prefsd ends after a time without clients; its help and exit statuses")
   func idle() throws {
     try withSandbox { sandbox in
       #expect(sandbox.shell("$PREFSD --idle 0.3").status == 0)
       let pid = try #require(owner(of: sandbox))
-      #expect(sandbox.shell("$PREFSD").status == 0, "somebody owns the store already")
+      #expect(sandbox.shell("$PREFSD").status == 0, "another process owns the store already")
       #expect(owner(of: sandbox) == pid)
       sandbox.waitUntil("! kill -0 \(pid) 2> /dev/null")
       #expect(sandbox.shell("$PREFSD --help").output.hasPrefix("usage: prefsd"))
@@ -37,7 +36,7 @@ import Testing
     }
   }
 
-  @Test("a mount owns the store; a client reads and sets through it")
+  @Test("a client reads and sets through the mount that owns the store")
   func besideMount() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       #expect(sandbox.shell("$PROBE get d Integer").output == "42\n")
@@ -49,7 +48,7 @@ import Testing
   }
 
   @Test(
-    "four processes with 100 keys of their own each: all 400 are there",
+    "four processes that set 100 keys each lose none of the 400",
     arguments: ["fast", "sync"])
   func fourProcesses(_ way: String) throws {
     try withSandbox { sandbox in
@@ -71,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("kill -9 of prefsd during a loop: the loop goes on, every value that was printed is there")
+  @Test("a client goes on over kill -9 of prefsd, and no acknowledged value is lost")
   func killed() throws {
     try withSandbox { sandbox in
       let loop = try sandbox.start("$PROBE count d K 2 > $C/../out 2> $C/../errors")
@@ -89,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("set and then the end of the program, or kill -9 of it: the value is there")
+  @Test("what a program has set before it ended, the next program reads")
   func lastWords() throws {
     try withSandbox { sandbox in
       for index in 0..<10 {
@@ -99,11 +98,11 @@ import Testing
     }
   }
 
-  @Test("the lock, and whatever else a mount or prefsd has open, is not for their children")
+  @Test("the descriptors of a mount, its lock among them, are closed in its children")
   func inheritance() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
-      // In the background it has nothing of its parent's.
+      // In the background it has no descriptor of its parent either.
       #expect(sandbox.shell("$PREFSFS $M; $PROBE get d Integer").output == "42\n")
       let pid = try #require(owner(of: sandbox))
       let open = sandbox.shell(
@@ -115,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("without XDG_RUNTIME_DIR they meet in the state directory")
+  @Test("without XDG_RUNTIME_DIR the socket is in the state directory")
   func withoutRuntimeDirectory() throws {
     try withSandbox { sandbox in
       let run = "unset XDG_RUNTIME_DIR; "
@@ -126,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("a socket's path may be longer than a socket's address")
+  @Test("the path of the socket may be longer than a socket address holds")
   func longPath() throws {
     try withSandbox { sandbox in
       let run = "export XDG_RUNTIME_DIR=$C/../\(String(repeating: "long", count: 40)); "
@@ -135,7 +134,7 @@ import Testing
     }
   }
 
-  @Test("who calls as root with another user's variables leaves nothing in that user's directories")
+  @Test("root with another user's variables leaves no files in that user's directories")
   func otherUsersVariables() throws {
     try withSandbox { sandbox in
       let run = "chown 65534 $C/../run2 $C/../state; "
@@ -148,7 +147,7 @@ import Testing
     }
   }
 
-  @Test("a watcher hears of what others change, once")
+  @Test("a client that observes is told what others change")
   func watch() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let watcher = try sandbox.start("$PROBE watch d 2 > $C/../changes")
@@ -164,10 +163,10 @@ import Testing
     }
   }
 
-  @Test("a read of what has not changed makes no system call")
+  @Test("a read of an unchanged value makes no system call")
   func noSystemCall() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
-      // A file for each thread; the one that reads calls getppid before and after.
+      // strace makes a file for each thread; the thread that reads calls getppid before and after.
       let outcome = sandbox.shell(
         "strace -ff -o $C/../calls $PROBE read d Integer 10000; "
           + "awk '/getppid/ { on = !on; next } on' $(grep -l getppid $C/../calls.*)")
@@ -175,7 +174,7 @@ import Testing
     }
   }
 
-  @Test("random kills of owner, clients and drivers under load")
+  @Test("random kills of owners, clients and drivers under load lose nothing acknowledged")
   func faults() throws {
     try withSandbox { sandbox in
       let rounds = ProcessInfo.processInfo.environment["PREFSFS_FAULT_ROUNDS"] ?? "200"

@@ -2,12 +2,13 @@ import Foundation
 import Support
 import Testing
 
+/// Every case, in the order in which they run.
 let allCases =
   ReadingCases.list + WritingCases.list + TextCases.list + NameCases.list
   + ScratchCases.list
 
 @Suite("Behaviour of files") struct ConformanceTests {
-  @Test("on the bare tree", arguments: allCases)
+  @Test("a case holds on the bare tree", arguments: allCases)
   func bareTree(_ example: Case) throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -17,7 +18,7 @@ let allCases =
     }
   }
 
-  @Test("on a mount", arguments: allCases)
+  @Test("a case holds on a mount", arguments: allCases)
   func mount(_ example: Case) throws {
     try withMount(prepare: Fixture.make) { _, mount in
       try example.run(MountedFiles(mount.path("")))

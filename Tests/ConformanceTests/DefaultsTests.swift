@@ -2,9 +2,10 @@ import Foundation
 import Support
 import Testing
 
-/// `defaults` beside mounts (laws 2, 7, 10): what one has written, the other reads in its next command.
+/// `defaults` beside mounts: what one has written, the next command reads through the other, and it
+/// survives `kill -9`.
 @Suite("defaults and mounts") struct DefaultsTests {
-  @Test("7: defaults write, then cat in the next command, 1,000 times, new keys and old ones")
+  @Test("what defaults writes, the next command reads in the mount, 1,000 times")
   func writeThenRead() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let outcome = sandbox.shell(
@@ -20,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("7: in two mounts; delete, rename and import too, and echo the other way")
+  @Test("every change by defaults shows in two mounts at once, and echo shows in defaults")
   func twoMounts() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let second = try Mount(sandbox, at: sandbox.secondMountPoint)
@@ -45,7 +46,7 @@ import Testing
     }
   }
 
-  @Test("10: what defaults wrote survives kill -9 of every process")
+  @Test("what defaults wrote survives kill -9 of every process")
   func killed() throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
@@ -59,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("an owner who is stopped: a failure after 5 s, and nothing is written later")
+  @Test("while the owner is stopped a write fails, and it is not carried out later")
   func stopped() throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(

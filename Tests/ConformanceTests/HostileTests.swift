@@ -5,7 +5,7 @@ import Testing
 /// What other people's tools, users and accidents do to a mount, its directories and its lists.
 @Suite("Hostile surroundings") struct HostileTests {
   @Test(
-    "times of any year, on files and on lists, end nothing", arguments: ["1700", "2300", "9999"])
+    "files and lists may have times of any year", arguments: ["1700", "2300", "9999"])
   func years(_ year: String) throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let session = """
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test("writes and cuts at the ends of the range are refused, and nothing ends")
+  @Test("reads, writes and truncations at extreme offsets do no harm")
   func offsets() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let program = """
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("the runtime directory is wiped: clients and mounts find the owner again, more than once")
+  @Test("clients and mounts find the owner again each time the runtime directory is removed")
   func wipedRuntimeDirectory() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       for round in 1...3 {
@@ -58,7 +58,8 @@ import Testing
             == "\(round)\n")
       }
       #expect(mount.log.contains("socket was removed"))
-      // No directory can be made any more: the state directory is the other place.
+      // A file in its place keeps the directory from being made again, so the socket has to move
+      // to the state directory.
       sandbox.shell("rm -rf $XDG_RUNTIME_DIR; touch $XDG_RUNTIME_DIR")
       sandbox.waitUntil("test \"$(defaults read d Integer)\" = 3")
       let other = try Mount(sandbox, at: sandbox.secondMountPoint)
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("the state directory is wiped: what is not in a list is written anew, and survives a crash")
+  @Test("unsaved changes survive the removal of the state directory and then a crash")
   func wipedStateDirectory() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -83,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("a lock that anybody can take on a directory of lists keeps nothing from being saved")
+  @Test("a lock that others take on the directory of lists keeps no list from being saved")
   func foreignLock() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let locker = try sandbox.start("exec 9< $C; flock 9; exec sleep 60")
@@ -97,7 +98,7 @@ import Testing
     }
   }
 
-  @Test("another process that rewrites in the same place is not waited for on the writer's thread")
+  @Test("the writer's thread does not wait for another process that rewrites the same place")
   func busyLock() throws {
     try withMount(["-o", "writeback=0.1"], prepare: Fixture.make) {
       (sandbox: Sandbox, mount: Mount) throws -> Void in
@@ -107,7 +108,7 @@ import Testing
       sandbox.waitUntil("! flock -n \(sandbox.state)/prefsfs/*/lists.lock true")
       sandbox.shell("echo 5 > $M/d/Integer; sleep 0.5")
       #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer']") == "4")
-      // The same thread takes in what others change.
+      // The same thread reads what other programs change.
       sandbox.makeList(sandbox.config + "/other.plist", "dict(Key='seen')")
       sandbox.waitUntil("test \"$(cat $M/other/Key)\" = seen")
       sandbox.end(locker)
@@ -117,7 +118,7 @@ import Testing
     }
   }
 
-  @Test("a rewrite keeps access control list, attributes and mode, and never gives more access")
+  @Test("a rewrite keeps ACL, extended attributes and mode of a list, and adds no access")
   func access() throws {
     try withMount(
       ["-o", "writeback=0.1"],
@@ -140,7 +141,7 @@ import Testing
     }
   }
 
-  @Test("an edit of the same size with the old time is seen")
+  @Test("an edit that keeps size and modification time of a list is seen")
   func sameSizeAndTime() throws {
     try withMount(prepare: { sandbox in
       Fixture.make(sandbox)
@@ -155,7 +156,7 @@ import Testing
   }
 
   @Test(
-    "a list that is a directory, a pipe or a device is an error of its domain",
+    "a list that is a directory, a pipe or a device is EIO, in its domain alone",
     arguments: [
       "mkdir", "mkfifo", "ln -s /dev/null",
     ])
@@ -172,7 +173,7 @@ import Testing
   }
 
   @Test(
-    "a list on a hung file system, and one that links into the mount, are errors of their domains alone",
+    "a list on a hung file system, or one that links into the mount, fails in its domain alone",
     arguments: ["the mount", "prefsd"])
   func hungLists(owner: String) throws {
     try withSandbox { sandbox in
@@ -209,14 +210,14 @@ import Testing
         #expect(sandbox.shell("cat $C/../\(name).error").output.contains("Input/output"), "\(name)")
       }
       #expect(sandbox.shell("cat $C/../command.error").output.contains("hung"))
-      // Lists are still saved, and what others change is still seen.
+      // Lists are still saved.
       sandbox.waitUntil(
         "/usr/bin/python3 -c \"import plistlib; assert plistlib.load(open('$C/d.plist', 'rb'))['Integer'] == 5\""
       )
     }
   }
 
-  @Test("names of keys forge no lines of the log")
+  @Test("the name of a key cannot forge a line of the log")
   func forgedLines() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       sandbox.shell(
@@ -227,7 +228,7 @@ import Testing
     }
   }
 
-  @Test("standard error that is full, or gone, neither hangs nor ends a mount in the foreground")
+  @Test("a mount in the foreground survives a standard error that is full or closed")
   func standardError() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -244,7 +245,7 @@ import Testing
     }
   }
 
-  @Test("without an inotify instance lists are looked at every 2 s")
+  @Test("when inotify has no instance left, lists are checked every 2 s")
   func noInotify() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -261,7 +262,7 @@ import Testing
     }
   }
 
-  @Test("the mount point's parent is renamed, and the mount still ends cleanly")
+  @Test("a mount whose mount point's parent was renamed still ends cleanly")
   func renamedParent() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -274,9 +275,7 @@ import Testing
     }
   }
 
-  @Test(
-    "a full state disk: what is there can be read, and the journal that fills it goes into the lists"
-  )
+  @Test("with a full state disk all can be read, and the journal that fills it is saved")
   func fullStateDisk() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -303,7 +302,7 @@ import Testing
     }
   }
 
-  @Test("one kill -9 leaves no journal files behind for ever")
+  @Test("journal files that a kill -9 leaves behind are removed later")
   func journalFiles() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -317,7 +316,7 @@ import Testing
     }
   }
 
-  @Test("prefsd sleeps while nobody asks, and has nothing of its first caller's")
+  @Test("an idle prefsd does not wake up, and inherits nothing from the program that started it")
   func idleOwner() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -339,7 +338,7 @@ import Testing
     }
   }
 
-  @Test("a file that is open is what it was when its key is removed elsewhere")
+  @Test("an open file keeps its text when defaults removes its key")
   func removedElsewhere() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let script = """
@@ -352,7 +351,7 @@ import Testing
     }
   }
 
-  @Test("a domain that defaults makes is announced at the root")
+  @Test("watchers of the root get an event when defaults makes a domain")
   func newDomain() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       sandbox.shell("ls $M; cat $M/fresh/K")
@@ -364,7 +363,7 @@ import Testing
     }
   }
 
-  @Test("a text is never read cut at its old length through a descriptor on another mount")
+  @Test("a descriptor on another mount never reads a text cut at its old length")
   func notCut() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let other = try Mount(sandbox, at: sandbox.secondMountPoint)
@@ -388,7 +387,7 @@ import Testing
     }
   }
 
-  @Test("ctime moves with chmod, touch and rename, and never back; a cut moves both times at once")
+  @Test("chmod, touch and rename move ctime forward, and a truncation moves mtime at once")
   func changeTimes() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let script = """
@@ -402,7 +401,7 @@ import Testing
     }
   }
 
-  @Test("umask= stands in the place of the modes, so that allow_other gives what it says")
+  @Test("umask= replaces the modes of files, so that allow_other lets others read")
   func masks() throws {
     try withMount(["-o", "allow_other,umask=022"], prepare: Fixture.make) {
       (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -416,7 +415,7 @@ import Testing
     }
   }
 
-  @Test("what SOURCE may be, and options of other programs")
+  @Test("bad sources and options are refused, and options without effect are logged")
   func commandLine() throws {
     try withSandbox { sandbox in
       let statuses = sandbox.shell(

@@ -2,9 +2,9 @@ import Foundation
 import Support
 import Testing
 
-/// The laws that need a kernel, a crash, or another program's eyes.
-@Suite("Laws on a mount") struct LawTests {
-  @Test("1: a key reads through the search list, arguments and managed lists included")
+/// The promises of the file system that it takes a kernel, a crash or another program to test.
+@Suite("Promises of a mount") struct LawTests {
+  @Test("a key reads through the search list, with arguments and managed lists")
   func searchList() throws {
     try withMount(["--", "-Argument", "(a, b)", "-Integer", "5"], prepare: Fixture.make) {
       sandbox, _ in
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test("2, 4: a refused echo says so, exits 1, and the very next read is old, 1,000 times")
+  @Test("a refused echo reports it and exits 1, and the next read is the old text, 1,000 times")
   func refusedWrites() throws {
     try withMount(prepare: Fixture.make) { sandbox, mount in
       let outcome = sandbox.shell("echo bad > $M/d/Integer")
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("2: a write is what the very next read returns, 1,000 times")
+  @Test("the next read returns what a write has written, 1,000 times")
   func writesAreRead() throws {
     try withMount(prepare: Fixture.make) { sandbox, _ in
       let script = """
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test("3, 9, 10: exact bytes, values and types survive unmounting; lists keep their format")
+  @Test("exact bytes, values and types survive a remount, and lists keep their format")
   func remount() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("3: a text is shown only for the value it was written for")
+  @Test("written bytes are shown only while the value is the one they were written for")
   func otherRoads() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("10: what echo has written survives kill -9", arguments: 0..<5)
+  @Test("what echo has written survives kill -9 of the mount", arguments: 0..<5)
   func crash(_ round: Int) throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test("10: long texts that were written in pieces survive kill -9")
+  @Test("long texts that were written in pieces survive kill -9 of the mount")
   func crashAfterPieces() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test("9: the list is rewritten a second later, in one step")
+  @Test("a second after many writes the list is replaced, and no temporary file remains")
   func coalesced() throws {
     try withMount(prepare: Fixture.make) { sandbox, _ in
       let list = sandbox.config + "/d.plist"
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test("9: a list that cannot be parsed is EIO, is left alone, and works when it is mended")
+  @Test("a list that cannot be parsed is EIO, is left alone, and is read when it is repaired")
   func damagedList() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test("9: somebody else's change of the list is kept when ours is saved")
+  @Test("another program's change of the list is kept when ours is saved")
   func otherWriter() throws {
     try withMount(prepare: Fixture.make) { sandbox, mount in
       let files = MountedFiles(mount.path(""))
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test("a mapping writes the value; a bad one shows its error at msync and the value stands")
+  @Test("a mapping writes the value; bad text is an error at msync, and the value stays")
   func mapping() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let program = """
@@ -212,7 +212,7 @@ import Testing
     }
   }
 
-  @Test("fsync of files and directories, statfs")
+  @Test("fsync of files and directories succeeds, and statfs gives the longest name")
   func synchronize() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _) throws -> Void in
       #expect(

@@ -2,7 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// Two mounts of one store (laws 6 and 7), and what becomes of them when the owner goes.
+/// Two mounts of one store: a change in one shows in the other and reaches its watchers, and the
+/// other takes over when the owner ends.
 @Suite("Several mounts of a store") struct MultiMountTests {
   /// Runs the body with mounts at `$M` (the owner) and `$M2`.
   private func withTwoMounts(
@@ -17,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("what is written in one is read in the other by the next command, 1,000 times")
+  @Test("what is written in one mount, the next command reads in the other, 1,000 times")
   func coherent() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
@@ -29,7 +30,7 @@ import Testing
     }
   }
 
-  @Test("lines that both append are all there, once and whole; so are writes in the middle")
+  @Test("two mounts that append to one text, or write into its middle, lose nothing")
   func computed() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
       sandbox.shell("echo first > $M/d/Log")
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("a long value in pieces costs its bytes, not its bytes for each piece")
+  @Test("the cost of a long value is its length, however many pieces it is written in")
   func pieces() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
       sandbox.shell("head -c 3000000 /dev/urandom | base64 > $C/../text")
@@ -81,20 +82,21 @@ import Testing
         #expect(sandbox.shell("dd bs=4k if=$C/../text of=\(mount)/d/\(key) 2>&1").status == 0)
         #expect(
           sandbox.shell("cmp $C/../text $M/d/\(key) && cmp $C/../text $M2/d/\(key)").status == 0)
-        // The journal, the messages and the list; whole values would be a thousand times as much.
+        // The journal, the messages and the list. The whole value with each of its 1,000 pieces
+        // would be a thousand times as much.
         #expect(try written(one) + written(other) - before < 80_000_000)
       }
     }
   }
 
-  /// Bytes that the driver has written to anything.
+  /// Returns the bytes that the driver's process has written to any descriptor.
   private func written(_ mount: Mount) throws -> Int {
     let text = try String(contentsOfFile: "/proc/\(mount.pid)/io", encoding: .utf8)
     let line = text.split(separator: "\n").first { $0.hasPrefix("wchar: ") }
     return Int(line?.dropFirst(7) ?? "") ?? .max
   }
 
-  @Test("keys and domains that come, change type and go are seen in the other")
+  @Test("keys and domains that are made, renamed or removed in one mount show in the other")
   func entries() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
       sandbox.shell("ls $M2 $M2/d; cat $M2/d/New $M2/d/Inherited $M2/fresh/K")
@@ -108,7 +110,7 @@ import Testing
     }
   }
 
-  @Test("each has its own arguments; one that only reads follows")
+  @Test("each mount has its own arguments, and a read-only mount shows changes")
   func options() throws {
     try withTwoMounts(["--", "-Integer", "7"], second: ["-o", "ro"]) {
       (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
@@ -119,7 +121,7 @@ import Testing
     }
   }
 
-  @Test("watchers of one hear of what was done in the other")
+  @Test("watchers of one mount get events of changes in the other")
   func watched() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
       let watcher = try sandbox.watch(["mount2/d"])
@@ -133,7 +135,7 @@ import Testing
     }
   }
 
-  @Test("creating, renaming and removing in one domain through both: no deadlock")
+  @Test("creating, renaming and removing through two mounts at once ends in no deadlock")
   func stress() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
       let seconds = ProcessInfo.processInfo.environment["PREFSFS_STRESS_SECONDS"] ?? "8"
@@ -143,7 +145,7 @@ import Testing
     }
   }
 
-  @Test("the owner is killed: the other goes on, and nothing that was acknowledged is lost")
+  @Test("when the owner is killed the other mount goes on, and nothing acknowledged is lost")
   func killed() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M2/d/*; echo 5 > $M2/d/Integer; echo 1 > $M/d/Real").status == 0)
@@ -156,7 +158,7 @@ import Testing
     }
   }
 
-  @Test("the owner is stopped: reads go on, a write times out, and then all is well")
+  @Test("while the owner is stopped reads go on and a write times out; then both work again")
   func stopped() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M2/d/*").status == 0)
@@ -175,9 +177,7 @@ import Testing
     }
   }
 
-  @Test(
-    "the owner is stopped for long: the other answers whatever is asked, and ends when it is told to"
-  )
+  @Test("while the owner is stopped for long the other mount answers, and ends on SIGTERM")
   func stoppedForLong() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M2/d/*").status == 0)
@@ -187,7 +187,7 @@ import Testing
         try sandbox.start("for i in $(seq 100); do echo $i > $M2/d/Integer; done")
       }
       defer { for writer in writers { kill(writer.processIdentifier, SIGKILL) } }
-      // As long as it takes to fill the socket with questions, were there more than one at a time.
+      // Long enough to fill the socket with requests, if more than one were sent at a time.
       for _ in 0..<16 {
         let start = Date()
         #expect(
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test("the owner ends cleanly: the other takes over, with everything")
+  @Test("when the owner is unmounted the other mount takes over, with everything")
   func ended() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in
       sandbox.shell("echo 5 > $M/d/Integer")

@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Removing, renaming, domains, and names.
+/// Removals, renames, domains and names.
 enum NameCases {
   private static func globalOverMachine(_ files: any TestFiles) throws {
     #expect(try files.get("d/Machine") == "m\n")
@@ -28,19 +28,19 @@ enum NameCases {
 
   static let list = [
     Case("a removed name is gone for a second, then another place shows", aRemovedNameIsGoneForA),
-    Case("a key made again within the second keeps its type", aKeyMadeAgainWithinTheSecond),
+    Case("a key that is made again within a second keeps its type", aKeyMadeAgainWithinTheSecond),
     Case("an open file whose name is gone keeps its text", anOpenFileWhoseNameIsGone),
-    Case("rename to a new name moves value, type, bytes and inode", renameToANewNameMovesValue),
-    Case("rename across domains", renameAcrossDomains),
-    Case("rename over a key keeps the target's type", renameOverAKeyKeepsTheTarget),
-    Case("rename over a key whose type the text is not of is EPERM", renameOverAKeyWhoseTypeThe),
-    Case("RENAME_NOREPLACE and RENAME_EXCHANGE", rename_noreplaceAndRename_exchange),
-    Case("domains: made, kept, renamed, removed", domainsMadeKeptRenamedRemoved),
-    Case("the tree has no other places", theTreeHasNoOtherPlaces),
-    Case("names are escaped", namesAreEscaped),
-    Case("a global value shows over a machine's one", globalOverMachine),
-    Case("names known to be missing stay true when a domain is renamed", renamedNames),
-    Case("inode numbers are steady", inodeNumbersAreSteady),
+    Case("a rename to a new name moves value, type, bytes and inode", renameToANewNameMovesValue),
+    Case("a rename moves a key to another domain", renameAcrossDomains),
+    Case("a rename over a key keeps the target's type", renameOverAKeyKeepsTheTarget),
+    Case("a rename of text that is not of the target's type is EPERM", renameOverAKeyWhoseTypeThe),
+    Case("RENAME_NOREPLACE keeps a key, RENAME_EXCHANGE swaps", rename_noreplaceAndRename_exchange),
+    Case("domains can be made, renamed and removed", domainsMadeKeptRenamedRemoved),
+    Case("a directory in a domain and a file at the root are EPERM", theTreeHasNoOtherPlaces),
+    Case("file names escape what a key holds and a name cannot", namesAreEscaped),
+    Case("a value of the user's global domain shows over the machine's", globalOverMachine),
+    Case("inherited names stay true after their domain was renamed", renamedNames),
+    Case("a key keeps its inode number when its value changes", inodeNumbersAreSteady),
   ]
 
   private static func aRemovedNameIsGoneForA(_ files: any TestFiles) throws {

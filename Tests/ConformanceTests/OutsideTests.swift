@@ -2,11 +2,11 @@ import Foundation
 import Support
 import Testing
 
-/// Lists that somebody else changes while they are mounted, and what watchers
-/// hear of it (law 6).
+/// Lists that other programs change while they are mounted, and the inotify events that watchers
+/// then get.
 @Suite("Outside edits on a mount") struct OutsideTests {
-  /// Python that changes the list `d` and puts it back: by rename, or as Foundation does it, in
-  /// place.
+  /// Runs Python code that changes `d`, the dictionary of the list d.plist, and writes the list
+  /// back: by a rename, or in place, as Foundation does it.
   private func edit(_ sandbox: Sandbox, _ python: String, inPlace: Bool = false) {
     let write =
       inPlace
@@ -18,7 +18,8 @@ import Testing
     #expect(outcome.status == 0, "\(outcome.errors)")
   }
 
-  /// Waits at most 3 s for the command to print the text.
+  /// Runs the command until it prints the text, at most 60 times with 50 ms in between; then the
+  /// test fails.
   private func eventually(_ sandbox: Sandbox, _ command: String, _ text: String) {
     var output = ""
     for _ in 0..<60 {
@@ -29,7 +30,7 @@ import Testing
     Issue.record("\(command) printed \(output), not \(text)")
   }
 
-  @Test("a list that is replaced, or edited in place, is seen at once", arguments: [false, true])
+  @Test("the mount shows a list that is replaced or edited in place", arguments: [false, true])
   func seen(inPlace: Bool) throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       #expect(sandbox.shell("cd $M/d; cat Integer String Inherited; ls | wc -l").status == 0)
@@ -43,7 +44,7 @@ import Testing
     }
   }
 
-  @Test("a domain comes, goes, and comes back")
+  @Test("a domain comes, goes and comes back with its list")
   func domains() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       #expect(sandbox.shell("ls $M; cat $M/other/Key; cat $M/fresh/Key").status != 0)
@@ -58,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("a damaged list is EIO until it is mended, and is never overwritten")
+  @Test("a damaged list is EIO until it is repaired, and is never overwritten")
   func damaged() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M/d/Integer; cp $C/d.plist $C/good").output == "42\n")
@@ -73,7 +74,7 @@ import Testing
     }
   }
 
-  @Test("unsaved changes of ours survive, theirs are taken for the rest")
+  @Test("our unsaved changes win over another program's edit, the rest of it is taken")
   func merged() throws {
     try withMount(["-o", "writeback=3600"], prepare: Fixture.make) {
       (sandbox: Sandbox, mount: Mount) throws -> Void in
@@ -87,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("a stale copy that is written back does not undo the last ten seconds")
+  @Test("a stale copy that is written back does not undo a recent change")
   func stale() throws {
     try withMount(["-o", "writeback=0.1"], prepare: Fixture.make) {
       (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -104,7 +105,7 @@ import Testing
     }
   }
 
-  @Test("watchers hear of what came, changed and went; not of what stayed")
+  @Test("watchers get events for keys that come, change or go, and for no others")
   func watched() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M/d/* $M/d/Inherited > /dev/null").status == 0)
@@ -126,7 +127,7 @@ import Testing
     }
   }
 
-  @Test("who watches a directory that nobody has read hears of the first change")
+  @Test("a watcher of a directory that was never read gets an event for the first change")
   func unread() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
@@ -138,7 +139,7 @@ import Testing
     }
   }
 
-  @Test("a storm of 5,000 changes is announced, coalesced, and the mount goes on answering")
+  @Test("after a storm of 5,000 changes every key shows its last value")
   func storm() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
       edit(sandbox, "d.update({f'K{i}': 0 for i in range(1000)})")

@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// The command as a user meets it: background, ends, exit statuses.
-@Suite("The program") struct ProgramTests {
+/// The command as a user meets it: how it goes to the background, how it ends, its exit statuses.
+@Suite("The prefsfs program") struct ProgramTests {
   private func owner(of sandbox: Sandbox) -> pid_t? {
     pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
   }
@@ -13,7 +13,7 @@ import Testing
     return kill(pid, 0) != 0
   }
 
-  @Test("returns when the mount is ready, and goes on in the background")
+  @Test("the command returns when the mount is ready, and goes on in the background")
   func background() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("ends cleanly on signals, with everything saved", arguments: [SIGTERM, SIGINT, SIGHUP])
+  @Test("a signal ends a mount with everything saved", arguments: [SIGTERM, SIGINT, SIGHUP])
   func signals(_ signal: Int32) throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test("a truncation just before the end is saved")
+  @Test("a truncation just before the unmount is saved")
   func truncationAtEnd() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("mounting over the own store is refused")
+  @Test("a mount over its own store is refused")
   func overOwnStore() throws {
     try withSandbox { sandbox in
       #expect(sandbox.shell("$PREFSFS $XDG_CONFIG_HOME").status == 5)
@@ -75,11 +75,11 @@ import Testing
     }
   }
 
-  @Test("a mount that a crash left behind is cleared")
+  @Test("a mount that a crash left behind is cleared by mounting again")
   func staleMount() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
-      // With and without what the kernel has cached of the dead mount's root.
+      // Once with the dead mount's root in the kernel's cache, once without.
       for look in ["ls $M; stat $M", "true"] {
         #expect(sandbox.shell("$PREFSFS $M; \(look)").status == 0)
         let pid = try #require(owner(of: sandbox))
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test("exit statuses")
+  @Test("each kind of failure has its exit status")
   func statuses() throws {
     try withSandbox { sandbox in
       #expect(sandbox.shell("$PREFSFS -h").status == 0)
@@ -106,7 +106,7 @@ import Testing
       #expect(sandbox.shell("$PREFSFS $M/none").status == 5)
       #expect(sandbox.shell("XDG_STATE_HOME=/dev/null $PREFSFS $M").status == 4)
       #expect(sandbox.shell("$PREFSFS $M").status == 0)
-      // An owner that is stopped is not replaced.
+      // A mount does not replace an owner that is stopped.
       let stopped = try #require(owner(of: sandbox))
       kill(stopped, SIGSTOP)
       sandbox.shell("mkdir -p \(sandbox.root)/second")
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test("-o store=, SOURCE, format=, new= and list=")
+  @Test("-o store=, format=, new= and list= take effect")
   func options() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)

@@ -2,9 +2,10 @@ import Foundation
 import Support
 import Testing
 
-/// Law 5 by count: libfuse prints a line for each request of the kernel.
+/// Counts the kernel's requests: a warm read must not leave the kernel, and a change must not take
+/// more requests than it needs. With `-d` libfuse prints a line for each request.
 @Suite("Requests to the driver") struct RequestTests {
-  /// The requests that `body` makes, once the caches are warm.
+  /// Returns the requests that a second run of `body` makes; the first run warms the caches.
   private func requests(_ mount: Mount, _ body: () throws -> Void) throws -> [String] {
     try body()
     usleep(100_000)
@@ -14,7 +15,7 @@ import Testing
     return Array(mount.requests.dropFirst(before))
   }
 
-  @Test("a warm read, stat, missing name or listing makes none, 1,000 times")
+  @Test("warm reads, stats and missing names make no request, warm listings only open")
   func warm() throws {
     try withMount(["-d"], prepare: Fixture.make) { (_, mount: Mount) throws -> Void in
       let files = MountedFiles(mount.path(""))
@@ -27,11 +28,11 @@ import Testing
         cases.append(("read \(path)", { for _ in 0..<1000 { _ = try files.get(path) } }))
         cases.append(("stat \(path)", { for _ in 0..<1000 { _ = try files.status(path) } }))
       }
-      // Listings are kept once they have been the same for two seconds.
+      // A listing is cached once it has been the same for two seconds.
       sleep(3)
       for example in cases {
         let made = try requests(mount, example.body)
-        // A directory is opened; its listing comes from the kernel.
+        // The kernel opens the directory; the names come from its cache.
         let others = made.filter { $0 != "OPENDIR" && $0 != "RELEASEDIR" }
         #expect(others == [], "\(example.name)")
         #expect(made.count == others.count || example.name == "listing", "\(example.name)")
@@ -39,15 +40,15 @@ import Testing
     }
   }
 
-  /// The requests since `before` that do something, and how many there are of those with which
-  /// the kernel asks for security.capability before it changes a file that it has just learnt
-  /// the attributes of. Nothing but giving up extended attributes would stop it.
+  /// Returns the requests since `before` other than GETXATTR, and the number of GETXATTR requests.
+  /// With those the kernel asks for security.capability before it changes a file whose attributes
+  /// it has just read; only a file system without extended attributes could avoid them.
   private func since(_ before: Int, _ mount: Mount) -> (made: [String], probes: Int) {
     let all = mount.requests.dropFirst(before)
     return (all.filter { $0 != "GETXATTR" }, all.filter { $0 == "GETXATTR" }.count)
   }
 
-  @Test("a save by temporary file and rename makes at most eight")
+  @Test("a save by temporary file and rename makes at most eight requests")
   func save() throws {
     try withMount(["-d"], prepare: Fixture.make) {
       (sandbox: Sandbox, mount: Mount) throws -> Void in
@@ -69,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("an overwrite makes two: the truncation and the write")
+  @Test("an overwrite makes two requests, the truncation and the write")
   func overwrite() throws {
     try withMount(["-d"], prepare: Fixture.make) {
       (sandbox: Sandbox, mount: Mount) throws -> Void in
@@ -90,7 +91,7 @@ import Testing
     }
   }
 
-  @Test("a text in many pieces makes one request a piece")
+  @Test("a text in many pieces makes one request for each piece")
   func pieces() throws {
     try withMount(["-d"], prepare: Fixture.make) { (_, mount: Mount) throws -> Void in
       let files = MountedFiles(mount.path(""))
@@ -103,7 +104,7 @@ import Testing
     }
   }
 
-  @Test("a first look reads each list once and opens nothing")
+  @Test("the kernel sends OPEN and FLUSH once at most, for the first file")
   func firstLook() throws {
     try withMount(["-d"], prepare: Fixture.make) { sandbox, mount in
       sandbox.shell("cat $M/d/Integer")

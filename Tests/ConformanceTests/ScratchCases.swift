@@ -2,45 +2,45 @@ import Foundation
 import Support
 import Testing
 
-/// Temporary and backup files, as tools make them (law 8), and what is kept of
-/// modes and times (law 3).
+/// Temporary and backup files, as tools make them: none of them remains as a preference. Also which
+/// modes and times a key keeps.
 enum ScratchCases {
   static let list = [
-    Case("a file made with O_RDWR|O_EXCL is scratch, and renamed over a key sets it", renamedOver),
-    Case("text that is no value of the key: the rename is EPERM, and nothing is lost", refused),
-    Case("vim: moved away, made again", movedAndMadeAgain),
-    Case("moved away, made again with a bad text: the old value stands", madeAgainBadly),
-    Case("moved away and not made again: parked under its new name", parked),
-    Case("moved away and back: nothing happened", movedBack),
-    Case("moved away, and the backup removed: the key is gone", movedAndRemoved),
-    Case("renamed to a key's new name: the type follows from the text", newKey),
-    Case("a rename may come before the text", lateText),
-    Case("a name like a backup's without its key is a key", doubtful),
-    Case("link: a copy one way, a set the other", links),
-    Case("symbolic links for scratch names alone", symbolicLinks),
-    Case("scratch directories", directories),
-    Case("scratch is listed, and says so", listed),
-    Case("64 MiB of scratch, then ENOSPC", full),
-    Case("a key whose name looks like a backup's, moved and moved back, made again", toolNames),
-    Case("a rotation of backups", rotation),
-    Case("two keys moved to one name: the first is gone, the second parked", twoToOne),
-    Case("a key moved on within the second keeps type, mode and time", movedOn),
-    Case("refusals that change nothing", harmless),
-    Case("a type that is set before the text is the text's", typeFirst),
-    Case("a temporary file whose type is set is a key that is put back", putBack),
-    Case("a type that is set on a temporary file goes along with its rename", typeOfRenamed),
-    Case("a name with an escape is a key, whatever its end", escaped),
+    Case("a file made with O_RDWR|O_EXCL is scratch, and a rename over a key sets it", renamedOver),
+    Case("a rename of text that is not of the key's type is EPERM, and loses nothing", refused),
+    Case("a key that is moved away and made again keeps its type, as in vim", movedAndMadeAgain),
+    Case("a key that is made again with bad text keeps its old value", madeAgainBadly),
+    Case("a key that is moved away and not made again is a key of its new name", parked),
+    Case("a key that is moved away and back is unchanged", movedBack),
+    Case("a key is gone if it is moved away and the backup is removed", movedAndRemoved),
+    Case("a temporary file renamed to a new name gets its type from its text", newKey),
+    Case("a temporary file may be renamed over a key before it has its text", lateText),
+    Case("a name like a backup's is a key if it is no key's backup", doubtful),
+    Case("a link copies a key to a backup, or sets a key from a temporary file", links),
+    Case("symbolic links can have scratch names only", symbolicLinks),
+    Case("tools can make, use and remove their temporary directories", directories),
+    Case("a scratch file is listed until it is removed", listed),
+    Case("scratch files take 64 MiB in all, then ENOSPC", full),
+    Case("a key whose name looks like a backup's stays a key if moved or made again", toolNames),
+    Case("keys can be rotated, as log files are", rotation),
+    Case("if two keys are moved to one name, the second one stays", twoToOne),
+    Case("a key that is moved twice within a second keeps type and mode", movedOn),
+    Case("refused operations on scratch files change nothing", harmless),
+    Case("a type that is set before the text is written stays", typeFirst),
+    Case("setting the type of a backup's name makes it a key", putBack),
+    Case("the type that is set on a temporary file is the key's after its rename", typeOfRenamed),
+    Case("an escaped name is a key, even with a temporary file's ending", escaped),
     Case(
-      "directories that are no tool's are refused; tools' at the root are no domains",
+      "only tools make directories in a domain, and theirs at the root are no domains",
       foreignDirectories),
-    Case("a domain that takes the place of another", domainSwap),
-    Case("mode and time are kept until the value changes", attributes),
-    Case("mode and time come with the file that is renamed over", attributesOfRenamed),
+    Case("a domain can be renamed to the name of a removed one", domainSwap),
+    Case("a key keeps its mode, and its time until the value changes", attributes),
+    Case("a key gets mode and time of the file that is renamed over it", attributesOfRenamed),
   ]
 
   private static let exclusive = O_RDWR | O_CREAT | O_EXCL
 
-  /// A temporary file with a text, as mkstemp(3) makes it.
+  /// Makes a temporary file with the text, as programs do with mkstemp(3).
   private static func temporary(_ files: any TestFiles, _ path: String, _ text: String) throws {
     let file = try files.open(path, exclusive)
     defer { files.close(file) }
@@ -246,7 +246,7 @@ enum ScratchCases {
     try files.put("d/Real.new", "true\n")
     try files.unlink("d/Real.new")
     files.pass(milliseconds: 1100)
-    // Made as a key, before there is a key of its stem.
+    // Made while there is no key `Real`, whose backup it would be.
     try files.rename("d/Real", "d/Parked", flags: 0)
     files.pass(milliseconds: 1100)
     try files.put("d/Real.new", "true\n")
@@ -311,7 +311,7 @@ enum ScratchCases {
       files.close(file)
       #expect(try files.type("d/\(name)") == type && files.get("d/\(name)") == text, "\(name)")
     }
-    // A conversion leaves the time, as every setxattr(2) does.
+    // A conversion leaves the modification time, as every setxattr(2) does.
     try files.put("d/T4", "8\n")
     try files.setTime("d/T4", 1_000_000_000)
     try files.setAttribute("d/T4", "user.prefs.type", "string")

@@ -2,13 +2,13 @@ import Foundation
 import Support
 import Testing
 
-/// The suites of `Tests/Suites`, seconds each; `scripts/conformance` gives them more time.
-@Suite("Suites on a mount") struct SuiteTests {
+/// Runs suites of `Tests/Suites`, a few seconds each; `scripts/conformance` gives them more time.
+@Suite("Python suites on a mount") struct SuiteTests {
   private static let suites = [
     "posix.py $M", "fsx.py $M/fsx/Data 5", "stress.py $M/stress 4 5",
   ]
 
-  @Test("suite", arguments: suites)
+  @Test("a suite finds no fault", arguments: suites)
   func suite(_ command: String) throws {
     let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().appendingPathComponent("Suites").path

@@ -2,7 +2,7 @@ import Foundation
 import Support
 import Testing
 
-/// Held text, truncation, old tail, and new keys.
+/// Incomplete text, truncation, text over longer text, and the types of new keys.
 enum TextCases {
   private static func creatorCloses(_ files: any TestFiles) throws {
     let creator = try files.open("d/New", O_WRONLY | O_CREAT)
@@ -22,29 +22,30 @@ enum TextCases {
 
   static let list = [
     Case(
-      "incomplete text is held: readers see it, the value stays", incompleteTextIsHeldReadersSeeIt),
+      "incomplete text is held: readers see it, fsync refuses it, more text completes it",
+      incompleteTextIsHeldReadersSeeIt),
     Case(
-      "text left incomplete is dropped after 5 s, and not written on to",
+      "text that stays incomplete for 5 s is dropped, and cannot be continued",
       textLeftIncompleteIsDroppedAfter5),
     Case(
-      "a truncation alone empties strings and data, nothing else",
+      "a truncation alone empties strings and data, and leaves other values",
       aTruncationAloneEmptiesStringsAndData),
     Case(
-      "a write long after the truncation starts from empty text", aWriteLongAfterTheTruncationStarts
-    ),
+      "a write long after a truncation starts from empty text",
+      aWriteLongAfterTheTruncationStarts),
     Case("a write after a refused one starts from empty text", aWriteAfterARefusedOneStarts),
-    Case("fsync decides a truncation at once", fsyncDecidesATruncationAtOnce),
-    Case("old tail: cut where the whole is no value", oldTailCutWhereTheWholeIs),
-    Case("old tail: kept where the whole is a value", oldTailKeptWhereTheWholeIs),
-    Case("new text over a longer one and ftruncate, as rsync --inplace", newTextOverALongerOneAnd),
-    Case("ftruncate to a length", ftruncateToALength),
+    Case("fsync makes a truncation take effect at once", fsyncDecidesATruncationAtOnce),
+    Case("the tail of a longer old text is cut if it spoils the value", oldTailCutWhereTheWholeIs),
+    Case("the tail of a longer old text stays if the whole is a value", oldTailKeptWhereTheWholeIs),
+    Case("text over a longer one and ftruncate, as rsync --inplace does", newTextOverALongerOneAnd),
+    Case("ftruncate shortens a string, and does not lengthen it", ftruncateToALength),
     Case("a new key takes its type from its text", aNewKeyTakesItsTypeFrom),
     Case(
-      "the type of a new key is found anew with each write until it is closed", theTypeOfANewKeyIs),
+      "a new key takes its type anew with each write until it is closed", theTypeOfANewKeyIs),
     Case("a file created and left empty is an empty string", aFileCreatedAndLeftEmptyIs),
-    Case("the creator's close keeps what others have begun", creatorCloses),
-    Case("a rename of incomplete text is EPERM, not EINVAL", renameHeldText),
-    Case("user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
+    Case("the creator's close does not undo another program's truncation", creatorCloses),
+    Case("a rename of a key with incomplete text is EPERM", renameHeldText),
+    Case("setting user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
   ]
 
   private static func incompleteTextIsHeldReadersSeeIt(_ files: any TestFiles) throws {

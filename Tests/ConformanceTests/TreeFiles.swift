@@ -7,8 +7,9 @@ import PreferenceTree
 import Support
 import SystemCalls
 
-/// File operations on the bare tree: does what the kernel does of them (look-ups, O_TRUNC as a
-/// SETATTR, the size it believes in for O_APPEND), without one. Time is a number.
+/// File operations on the bare tree, without a kernel. It does what the kernel would do: it looks
+/// up the names of a path, makes O_TRUNC a change of the size, and gives an O_APPEND write the size
+/// as its offset. Time is a number, so that nothing waits.
 final class TreeFiles: TestFiles {
   private struct OpenFile {
     var node: NodeID

@@ -2,10 +2,11 @@ import Foundation
 import Support
 import Testing
 
-/// The command as its users run it: output, messages and exit statuses. A session's text is what its
-/// commands print, standard error included, where a line that begins with a time has none.
+/// Runs `defaults` as its users do, and compares output, messages and exit statuses. The text of a
+/// session is what its commands print, standard error included, without the time and the process
+/// number at the start of a message.
 @Suite("The defaults command") struct DefaultsCommandTests {
-  /// What the session prints, and the exit status of its last command.
+  /// Returns what the session prints, and `[STATUS]` with the exit status of its last command.
   static func run(_ session: String, _ sandbox: Sandbox) -> String {
     let outcome = sandbox.shell("exec 2>&1\n" + session + "\necho \"[$?]\"")
     let time = #/[0-9-]{10} [0-9:]{8}\.[0-9]{3} defaults\[[0-9]+:[0-9]+\] /#
@@ -13,33 +14,33 @@ import Testing
   }
 
   static let sessions: [(name: String, session: String, text: String)] = [
-    ("a value", "defaults write d K -int 5; defaults read d K", "5\n[0]\n"),
-    ("verbs in any case", "defaults WRITE d K x; defaults Read d K", "x\n[0]\n"),
+    ("read prints a value", "defaults write d K -int 5; defaults read d K", "5\n[0]\n"),
+    ("verbs may be in any case", "defaults WRITE d K x; defaults Read d K", "x\n[0]\n"),
     (
-      "a missing key", "defaults write d K x; defaults read d No",
+      "read of a missing key fails", "defaults write d K x; defaults read d No",
       "\nThe domain/default pair of (d, No) does not exist\n[1]\n"
     ),
     (
-      "a missing key of a missing domain", "defaults read-type no No",
+      "read-type in a missing domain fails", "defaults read-type no No",
       "\nThe domain/default pair of (no, No) does not exist\n[1]\n"
     ),
-    ("a missing domain", "defaults read no", "\nDomain no does not exist\n[1]\n"),
+    ("read of a missing domain fails", "defaults read no", "\nDomain no does not exist\n[1]\n"),
     (
-      "a missing key of the global domain", "defaults read -g No",
+      "read of a missing global key fails", "defaults read -g No",
       "\nThe domain/default pair of (kCFPreferencesAnyApplication, No) does not exist\n[1]\n"
     ),
     (
-      "an empty global domain", "defaults read NSGlobalDomain",
+      "read of an empty global domain fails", "defaults read NSGlobalDomain",
       "\nDomain Apple Global Domain does not exist\n[1]\n"
     ),
     (
-      "names of the global domain",
+      "the global domain has four names",
       "defaults write -g A 1; defaults write 'Apple Global Domain' B 2; "
         + "defaults write NSGlobalDomain C 3; defaults read -globalDomain",
       "{\n    A = 1;\n    B = 2;\n    C = 3;\n}\n[0]\n"
     ),
     (
-      "types",
+      "read-type names each type",
       "defaults write d S s; defaults write d I -int 1; defaults write d F -float 1; "
         + "defaults write d B -bool yes; defaults write d D -date now; defaults write d X -data 00; "
         + "defaults write d A -array; defaults write d O -dict\n"
@@ -48,111 +49,121 @@ import Testing
         + "Type is data\nType is array\nType is dictionary\n[0]\n"
     ),
     (
-      "no dictionary for a domain", "defaults write d key",
+      "write of a domain takes a dictionary only", "defaults write d key",
       "\nRep argument is not a dictionary\nDefaults have not been changed.\n[1]\n"
     ),
     (
-      "a dictionary for a domain",
+      "write of a dictionary replaces a domain",
       "defaults write d Old x; defaults -currentHost write d Old y; defaults write d '{New = z;}'; "
         + "defaults read d", "{\n    New = z;\n}\n[0]\n"
     ),
     (
-      "adding to an array",
+      "-array-add appends to an array",
       "defaults write d A -array-add a; defaults write d A -array-add a -int 1; defaults read d A",
       "(\n    a,\n    a,\n    1\n)\n[0]\n"
     ),
     (
-      "adding to a dictionary",
+      "-dict-add adds to a dictionary",
       "defaults write d O -dict-add a 1 b 2; defaults write d O -dict-add b 3; defaults read d O",
       "{\n    a = 1;\n    b = 3;\n}\n[0]\n"
     ),
     (
-      "adding to what is no array", "defaults write d S s; defaults write d S -array-add a",
+      "-array-add takes an array only", "defaults write d S s; defaults write d S -array-add a",
       "Value for key S is not an array; cannot append.  Leaving defaults unchanged.\n[1]\n"
     ),
     (
-      "adding to what is no dictionary", "defaults write d S s; defaults write d S -dict-add a b",
+      "-dict-add takes a dictionary only", "defaults write d S s; defaults write d S -dict-add a b",
       "Value for key S is not a dictionary; cannot append.  Leaving defaults unchanged.\n[1]\n"
     ),
     (
-      "rename",
+      "rename replaces the other key",
       "defaults write d A -int 1; defaults write d B x; defaults rename d A B; "
         + "defaults read d", "{\n    B = 1;\n}\n[0]\n"
     ),
     (
-      "rename of nothing", "defaults rename d A B",
+      "rename of a missing key fails", "defaults rename d A B",
       "Key A does not exist in domain d; leaving defaults unchanged\n[1]\n"
     ),
     (
-      "delete of a key",
+      "delete removes a key",
       "defaults write d A x; defaults write d B y; defaults delete d A; "
         + "defaults read d", "{\n    B = y;\n}\n[0]\n"
     ),
     (
-      "remove of a domain", "defaults write d A x; defaults remove d; defaults read d",
+      "remove removes a domain", "defaults write d A x; defaults remove d; defaults read d",
       "\nDomain d does not exist\n[1]\n"
     ),
-    ("delete-all", "defaults write d A x; defaults delete-all d; defaults domains", "\n[0]\n"),
     (
-      "delete of nothing", "defaults delete d",
+      "delete-all removes a domain",
+      "defaults write d A x; defaults delete-all d; defaults domains", "\n[0]\n"
+    ),
+    (
+      "delete of a missing domain fails", "defaults delete d",
       "\nDomain (d) not found.\nDefaults have not been changed.\n[1]\n"
     ),
     (
-      "delete of no key", "defaults write d A x; defaults delete d B",
+      "delete of a missing key fails", "defaults write d A x; defaults delete d B",
       "\nDomain (d) not found.\nDefaults have not been changed.\n[1]\n"
     ),
     (
-      "domains", "for d in b.c a -g; do defaults write $d K x; done; defaults domains",
+      "domains lists all but the global domain",
+      "for d in b.c a -g; do defaults write $d K x; done; defaults domains",
       "a, b.c\n[0]\n"
     ),
     (
-      "all domains", "for d in b.c a -g; do defaults write $d K x; done; defaults read",
+      "read without a domain prints them all",
+      "for d in b.c a -g; do defaults write $d K x; done; defaults read",
       "{\n    \"Apple Global Domain\" =     {\n        K = x;\n    };\n    a =     {\n"
         + "        K = x;\n    };\n    \"b.c\" =     {\n        K = x;\n    };\n}\n[0]\n"
     ),
     (
-      "find",
+      "find searches keys and values in any case",
       "defaults write d Needle x; defaults write d K -array -int 1 'a nEEdle b'; "
         + "defaults write e K no; defaults find needle",
       "Found 2 keys in domain 'd': {\n    K =     (\n        1,\n        \"a nEEdle b\"\n    );\n"
         + "    Needle = x;\n}\n[0]\n"
     ),
-    ("find of nothing", "defaults find zzz", "No domain, key, nor value containing 'zzz'\n[0]\n"),
     (
-      "this host",
+      "find says that it found nothing",
+      "defaults find zzz", "No domain, key, nor value containing 'zzz'\n[0]\n"
+    ),
+    (
+      "-currentHost and -host use this host's list",
       "defaults write d K any; defaults -currentHost write d K here; "
         + "defaults read d K; defaults -currentHost delete d K; defaults read d K; "
         + "defaults -host localhost read d K",
       "here\nany\n\nThe domain/default pair of (d, K) does not exist\n[1]\n"
     ),
     (
-      "a write goes where it is read",
+      "a plain write changes this host's value too",
       "defaults -currentHost write d K here; "
         + "defaults write d K there; defaults -currentHost read d K", "there\n[0]\n"
     ),
     (
-      "nested paths",
+      "--path reaches into nested values",
       "defaults write --path d K:a:b -int 1; defaults write --path d K:a:c x; "
         + "defaults delete --path d K:a:b; defaults read --path d K:a",
       "{\n    c = x;\n}\n[0]\n"
     ),
     (
-      "a path that leads nowhere", "defaults write d K x; defaults read --path d K:a",
+      "read of a path that leads nowhere fails", "defaults write d K x; defaults read --path d K:a",
       "\nThe domain/default pair of (d, K:a) does not exist\n[1]\n"
     ),
     (
-      "Apple's text", "defaults write d K 'à'; defaults --apple-text read d K; defaults read d K",
+      "--apple-text escapes as macOS does",
+      "defaults write d K 'à'; defaults --apple-text read d K; defaults read d K",
       "\\340\nà\n[0]\n"
     ),
     (
-      "escapes of an untyped word", "defaults write d K '@\\U21a9'; defaults read d K", "@↩\n[0]\n"
+      "escapes in an untyped word are read",
+      "defaults write d K '@\\U21a9'; defaults read d K", "@↩\n[0]\n"
     ),
     (
-      "the global domain's list by name",
+      "the name of the global list is the global domain",
       "defaults write .GlobalPreferences K -int 1; defaults read -g K", "1\n[0]\n"
     ),
     (
-      "this host's domains",
+      "-currentHost lists and reads this host's domains",
       "defaults write a K x; defaults -currentHost write b K x; defaults -currentHost domains; "
         + "defaults -currentHost read", "b\n{\n    b =     {\n        K = x;\n    };\n}\n[0]\n"
     ),
@@ -161,11 +172,11 @@ import Testing
       "defaults write d K -float 100000000; defaults read d K", "100000000\n[0]\n"
     ),
     (
-      "a domain goes with its last key",
+      "a domain is gone with its last key",
       "defaults write d K x; defaults delete d K; defaults domains", "\n[0]\n"
     ),
     (
-      "a name that no list can have", "defaults read a/b; defaults read a/b K",
+      "a name that no list can have does not exist", "defaults read a/b; defaults read a/b K",
       "\nDomain a/b does not exist\n\n"
         + "The domain/default pair of (a/b, K) does not exist\n[1]\n"
     ),
@@ -175,24 +186,25 @@ import Testing
         + "defaults read d", "{\n    B = y;\n}\n[0]\n"
     ),
     (
-      "an argument that is not UTF-8", "defaults write d $'\\xff' v",
+      "an argument that is not UTF-8 is refused", "defaults write d $'\\xff' v",
       "An argument is not UTF-8; nothing was done\n[1]\n"
     ),
     (
-      "a full device", "defaults write d K x; defaults read d > /dev/full",
+      "a full device is reported", "defaults write d K x; defaults read d > /dev/full",
       "Could not write to standard output: No space left on device\n[1]\n"
     ),
     (
-      "no 30th of February", "defaults write d K -date 2026-02-30 | head -1",
+      "the 30th of February prints the usage", "defaults write d K -date 2026-02-30 | head -1",
       "usage: defaults [--apple-text] [-currentHost | -host HOST] VERB ...\n[0]\n"
     ),
     (
-      "JSON", "defaults write d K -array -int 1 -float 2 -bool yes; defaults read --json d",
+      "--json prints JSON",
+      "defaults write d K -array -int 1 -float 2 -bool yes; defaults read --json d",
       "{\n  \"K\": [\n    1,\n    2.0,\n    true\n  ]\n}\n[0]\n"
     ),
   ]
 
-  @Test("sessions", arguments: sessions)
+  @Test("a session prints its text", arguments: sessions)
   func session(_ name: String, _ session: String, _ text: String) throws {
     try withSandbox { sandbox in
       #expect(Self.run(session, sandbox) == text, "\(name)")
@@ -218,7 +230,7 @@ import Testing
     }
   }
 
-  @Test("export and import, beside Python's plistlib; import merges")
+  @Test("plistlib reads what export writes, import reads plistlib's list and merges it")
   func exportImport() throws {
     try withSandbox { sandbox in
       sandbox.makeList(
@@ -247,7 +259,7 @@ import Testing
     }
   }
 
-  @Test("export keeps mode and link of a file, and writes to a pipe; its XML is read by others")
+  @Test("export keeps a file's mode and link, writes to a pipe, and plistlib reads its XML")
   func exportTargets() throws {
     try withSandbox { sandbox in
       sandbox.shell(
@@ -271,7 +283,7 @@ import Testing
     }
   }
 
-  @Test("a value that is nested too deep is refused; one that is taken is read after a restart")
+  @Test("a value nested too deep is refused; one that is accepted is read after a restart")
   func depth() throws {
     try withSandbox { sandbox in
       let nest = { (count: Int) in
@@ -286,7 +298,7 @@ import Testing
     }
   }
 
-  @Test("without prefsd a command says so, and is no 'does not exist'")
+  @Test("without prefsd a command names the program that it could not start")
   func noOwner() throws {
     try withSandbox { sandbox in
       for words in ["read d", "read d K", "write d K x", "delete d", "rename d a b", "domains"] {
@@ -297,7 +309,7 @@ import Testing
     }
   }
 
-  @Test("a plain write and delete change the user's list and the host's in one step")
+  @Test("a plain write or delete changes the user's list and this host's")
   func bothLists() throws {
     try withSandbox { sandbox in
       let session = """
@@ -309,7 +321,7 @@ import Testing
     }
   }
 
-  @Test("a domain is read at one moment, whatever is written to it meanwhile")
+  @Test("a domain is read as it was at one moment, whatever is written meanwhile")
   func moment() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
       sandbox.shell("mkdir $M/d; for i in $(seq 300); do echo 0 > $M/d/K$i; done")
@@ -328,7 +340,7 @@ import Testing
     }
   }
 
-  @Test("--sync, DEFAULTS_SYNC=1 and synchronize return when the list on the disk has it")
+  @Test("--sync, DEFAULTS_SYNC=1 and synchronize return when the list has the change")
   func synchronized() throws {
     try withSandbox { sandbox in
       let read =
@@ -343,9 +355,7 @@ import Testing
     }
   }
 
-  @Test(
-    "names of lists mean their domains, an empty file is an empty list, GNUstep's global domain is one"
-  )
+  @Test("a list's name means its domain, an empty file is a list, GNUstep's global list is found")
   func otherStores() throws {
     try withSandbox { sandbox in
       sandbox.shell("mkdir $C/../gs; : > $C/e.plist")
@@ -360,7 +370,7 @@ import Testing
     }
   }
 
-  @Test("a path names a list, of the user's store, of the machine, or of any directory")
+  @Test("a path may name a list of the user, of the machine or of any directory")
   func paths() throws {
     try withSandbox { sandbox in
       let session = """
@@ -380,7 +390,7 @@ import Testing
     }
   }
 
-  @Test("an application's domain is in its bundle")
+  @Test("-app takes the domain from the application's bundle")
   func application() throws {
     try withSandbox { sandbox in
       sandbox.shell("mkdir -p ~/Applications/{Edit.app/Contents,Plain.app}")
@@ -398,7 +408,7 @@ import Testing
     }
   }
 
-  @Test("what an administrator forces is refused, and explained")
+  @Test("a write to a forced key is refused, and explain says why")
   func forced() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(K=1)")
@@ -423,7 +433,7 @@ import Testing
     }
   }
 
-  @Test("apply declares settings, says what differs, and changes all or nothing")
+  @Test("apply prints what differs, and changes all or nothing")
   func apply() throws {
     try withSandbox { sandbox in
       sandbox.shell(
@@ -447,7 +457,7 @@ import Testing
     }
   }
 
-  @Test("watch says what becomes of effective values, whoever changes them")
+  @Test("watch prints each change of an effective value, whichever program makes it")
   func watch() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K='old', L=1)")

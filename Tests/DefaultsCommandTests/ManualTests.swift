@@ -2,9 +2,9 @@ import Testing
 
 @testable import DefaultsCommand
 
-/// Help and manual page say the same, and leave no verb out.
+/// The help names every verb and option; the manual page names every verb.
 @Suite("Manual") struct ManualTests {
-  @Test("every verb is in the help and in the page", arguments: Verb.allCases)
+  @Test("every verb is in the help and in the manual page", arguments: Verb.allCases)
   func verbs(_ verb: Verb) {
     let name = verb == .hostIdentifier ? "printHostIdentifier" : verb.rawValue
     #expect(Manual.page.help.contains(name))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DefaultsCommand
 
-/// The values of a command line.
+/// The values that words of a command line give.
 @Suite("Value argument") struct ValueArgumentTests {
   static let values: [(words: [String], value: Value)] = [
     (["text"], "text"), (["1.5"], "1.5"), (["true"], "true"), ([""], ""), (["-5"], "-5"),
@@ -30,17 +30,18 @@ import Testing
     ),
   ]
 
-  @Test("values", arguments: values)
+  @Test("words give this value", arguments: values)
   func value(_ words: [String], _ value: Value) throws {
     var arguments = Arguments(words[...], Options())
     guard case .value(let found) = try ValueArgument.take(&arguments) else {
-      Issue.record("\(words) is no value")
+      Issue.record("\(words) gave no value")
       return
     }
     #expect(found == value, "\(words)")
   }
 
-  /// An empty message stands for the usage, with status 255.
+  /// Words that are refused, and Apple's message. An empty message stands for the usage, which has
+  /// status 255.
   static let refusals: [(words: [String], message: String)] = [
     (["-bool", "1"], ""), (["-bool", "on"], ""), (["-int"], ""), (["-data", "0g"], ""),
     (["-date", "nonsense"], ""), ([], ""), (["-dict", "k", "-int"], ""),
@@ -56,7 +57,7 @@ import Testing
     ),
   ]
 
-  @Test("refusals, in Apple's words", arguments: refusals)
+  @Test("words are refused with Apple's message", arguments: refusals)
   func refusal(_ words: [String], _ message: String) {
     var arguments = Arguments(words[...], Options())
     let refusal = #expect(throws: Refusal.self) { _ = try ValueArgument.take(&arguments) }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import DefaultsCommand
 
-/// The text of values, as Apple's description has it.
+/// The text of values, as Apple's command prints them.
 @Suite("Value description") struct ValueDescriptionTests {
   static let cases: [(name: String, value: Value, text: String)] = [
-    ("a string alone has no quotes", "a \"b\"\n", "a \"b\"\n"),
+    ("a string on its own has no quotes", "a \"b\"\n", "a \"b\"\n"),
     ("an integer", 42, "42"),
     ("a real without fraction", 100.0, "100"),
     ("a real", 0.25, "0.25"),
@@ -18,7 +18,7 @@ import Testing
     ("an empty dictionary", [:], "{\n}"),
     ("a date in whole seconds", .date(AbsoluteTime(seconds: 0.75)), "2001-01-01 00:00:00 +0000"),
     ("a date before 2001", .date(AbsoluteTime(seconds: -0.5)), "2000-12-31 23:59:59 +0000"),
-    ("no data", .data([]), "{length = 0, bytes = 0x}"),
+    ("empty data", .data([]), "{length = 0, bytes = 0x}"),
     (
       "24 bytes of data", .data([UInt8](0..<24)),
       "{length = 24, bytes = 0x000102030405060708090a0b0c0d0e0f1011121314151617}"
@@ -28,7 +28,7 @@ import Testing
       "{length = 25, bytes = 0x00010203 04050607 08090a0b 0c0d0e0f ... 11121314 15161718 }"
     ),
     (
-      "what is not alphanumeric is quoted",
+      "text that is not alphanumeric is quoted",
       ["12A251": "plain", "dns.domain": "a_b", "": "", "x": -1, "y": 1.5],
       """
       {
@@ -62,10 +62,10 @@ import Testing
       """
     ),
     ("escapes in quotes", ["a\"b\\c\nd\te\u{1}"], "(\n    \"a\\\"b\\\\c\\nd\\te\\001\"\n)"),
-    ("UTF-8 stays", ["é€"], "(\n    \"é€\"\n)"),
+    ("UTF-8 is not escaped", ["é€"], "(\n    \"é€\"\n)"),
   ]
 
-  @Test("values as Apple's command prints them", arguments: cases)
+  @Test("a value is printed as Apple's command prints it", arguments: cases)
   func text(_ name: String, _ value: Value, _ text: String) {
     #expect(ValueDescription.text(of: value, isAppleText: false) == text, "\(name)")
   }
@@ -75,12 +75,12 @@ import Testing
     (["à€"], "(\n    \"\\\\U00e0\\\\U20ac\"\n)"), ("plain\n\ttext", "plain\n\ttext"),
   ]
 
-  @Test("Apple's escapes", arguments: appleCases)
+  @Test("--apple-text escapes characters as Apple's command does", arguments: appleCases)
   func appleText(_ value: Value, _ text: String) {
     #expect(ValueDescription.text(of: value, isAppleText: true) == text)
   }
 
-  @Test("a value in one line")
+  @Test("a value is printed in one line")
   func line() {
     let value: Value = ["a": [1, "b c"], "d": "x\ny"]
     #expect(ValueDescription.line(of: value, false) == "{ a = ( 1, \"b c\" ); d = \"x\\ny\"; }")

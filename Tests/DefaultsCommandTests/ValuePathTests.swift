@@ -3,7 +3,7 @@ import Testing
 
 @testable import DefaultsCommand
 
-/// Paths into values.
+/// Paths into nested values, as `--path` takes them.
 @Suite("Value path") struct ValuePathTests {
   static let value: Value = ["a": [1, ["b:c": "x"]], "n": 5]
 
@@ -12,7 +12,7 @@ import Testing
     ("K:a:-1", nil), ("K:n:x", nil), ("K:no", nil),
   ]
 
-  @Test("what stands at a path", arguments: reads)
+  @Test("a path finds this value", arguments: reads)
   func find(_ path: String, _ expected: Value?) {
     let path = ValuePath(path, isPath: true)
     #expect(path.key == "K")
@@ -28,12 +28,12 @@ import Testing
     ("K", nil, nil),
   ]
 
-  @Test("changes at a path", arguments: writes)
+  @Test("a change at a path gives this value", arguments: writes)
   func change(_ path: String, _ new: Value?, _ result: Value?) throws {
     #expect(try ValuePath(path, isPath: true).changed(Self.value, to: new) == result)
   }
 
-  @Test("changes that have no place", arguments: ["K:a:7", "K:a:x", "K:n:deep"])
+  @Test("a change where no value can be is refused", arguments: ["K:a:7", "K:a:x", "K:n:deep"])
   func refused(_ path: String) {
     #expect(throws: Refusal.self) {
       _ = try ValuePath(path, isPath: true).changed(Self.value, to: 1)

@@ -1,53 +1,56 @@
 import PreferenceStore
 import PropertyList
 
-/// What is fuzzed: each target takes any bytes, must not trap, and says what is wrong when a
-/// promise about what it read does not hold.
+/// A reader that is fuzzed. It takes any bytes, must not trap, and must keep its promises about
+/// what it read.
 public enum FuzzTarget: String, CaseIterable, Sendable {
-  /// Whole documents, whatever their format.
+  /// Whole documents, in any format.
   case document
-  /// The text of a value, in pieces; the first byte says which kind and how long the pieces are.
+  /// The text of a value, in pieces. The first byte says of which kind and how long the pieces are.
   case text
   /// The payload of a record of the journal.
   case record
   /// A file of the journal.
   case journal
 
-  /// What does not hold; nil where all is well.
+  /// Reads the input. Returns the promise that does not hold, or nil.
   public func fault(_ input: [UInt8]) -> String? {
     switch self {
     case .document: Self.document(input)
     case .text: Self.text(input)
     case .record:
-      JournalProbe.readsBack(payload: input) ? nil : "a record that reads back otherwise"
-    case .journal: JournalProbe.replay(file: input) ? nil : "records out of their order"
+      JournalProbe.readsBack(payload: input) ? nil : "a record reads back as a different one"
+    case .journal: JournalProbe.replay(file: input) ? nil : "records are not in their order"
     }
   }
 
-  /// What was read can be written in every format that can hold it, and read again as the same.
+  /// Checks that a value that was read can be written in every format that holds it, and reads back
+  /// as the same value, and that its text denotes it.
   private static func document(_ input: [UInt8]) -> String? {
     guard let (value, _) = try? Document.read(input) else { return nil }
     for format in [Format.binary, .xml, .json] {
       guard let bytes = try? Document.write(value, as: format) else {
-        if format == .binary { return "a value that no binary list holds" }
+        if format == .binary { return "no binary list holds the value" }
         continue
       }
-      guard let again = try? Document.read(bytes).value else { return "unreadable \(format)" }
-      // Text knows one precision of reals.
+      guard let again = try? Document.read(bytes).value else { return "\(format) cannot be read" }
+      // XML and JSON have reals of double precision only.
       let expected = format == .binary ? value : value.inDoublePrecision
-      if again != expected { return "another value from \(format)" }
+      if again != expected { return "\(format) reads back as a different value" }
     }
-    // A text takes a little less depth and size than a list does.
+    // The text of a value may be a little less deep and large than a list.
     guard input.count < 1 << 16, value.depth < 400 else { return nil }
-    // A string's text holds no NUL; a list may.
+    // The text of a string holds no NUL; a list may hold one.
     if case .string(let string) = value, string.utf8.contains(0) { return nil }
     for style in ValueText.Style.allCases
     where !ValueText.denotes(ValueText.canonical(value, style: style), value) {
-      return "a \(style) text that does not denote its value"
+      return "the \(style) text does not denote its value"
     }
     return nil
   }
 
+  /// Checks that pieces of a text are judged as the whole text is, and that a value inferred from a
+  /// text is denoted by it.
   private static func text(_ input: [UInt8]) -> String? {
     guard let first = input.first else { return nil }
     let kind = Kind.allCases[Int(first & 15) % Kind.allCases.count]
@@ -62,17 +65,17 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
       let judgement = recogniser.judgement(of: prefix)
       if whole != nil, case .impossible = judgement { return "a prefix of a value is impossible" }
       let value = recogniser.value(of: prefix)
-      if (judgement == .complete) != (value != nil) { return "complete, and no value" }
+      if (judgement == .complete) != (value != nil) { return "complete without a value" }
       if value != Recogniser.value(of: prefix, kind: kind) { return "pieces differ from the whole" }
     }
-    if let whole, whole.kind != kind { return "a value of another kind" }
+    if let whole, whole.kind != kind { return "the value is of a different kind" }
     let inferred = Inference.value(of: text)
-    return ValueText.denotes(text, inferred) ? nil : "inferred, but not denoted"
+    return ValueText.denotes(text, inferred) ? nil : "the text is not of the inferred value"
   }
 }
 
 extension Value {
-  /// The value with every real of single precision as one of double.
+  /// The value with every real of single precision turned into one of double precision.
   fileprivate var inDoublePrecision: Value {
     switch self {
     case .single(let number): .real(Double(number))
@@ -82,7 +85,7 @@ extension Value {
     }
   }
 
-  /// Containers inside each other.
+  /// How many containers are inside each other.
   fileprivate var depth: Int {
     switch self {
     case .array(let items): 1 + (items.map(\.depth).max() ?? 0)

@@ -1,11 +1,11 @@
-/// Changes bytes at random, for machines and minutes without a coverage-guided fuzzer. The same
-/// seed gives the same changes.
+/// Changes bytes at random, for tests without a coverage-guided fuzzer. The same seed gives the
+/// same changes.
 public struct Mutator {
   private var state: UInt64
 
   public init(seed: UInt64) { state = seed }
 
-  /// The next number (SplitMix64).
+  /// Returns the next random number (SplitMix64).
   private mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
@@ -14,13 +14,13 @@ public struct Mutator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// 0 to one less than the bound.
+  /// Returns a random number from 0 to one less than the bound.
   public mutating func number(below bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 
-  /// Numbers at which something tends to break.
+  /// Byte values at which readers tend to break.
   private static let edges: [UInt8] = [0, 1, 0x0F, 0x10, 0x13, 0x5F, 0x7F, 0x80, 0xD1, 0xDF, 0xFF]
 
-  /// The bytes with one to eight changes; some come from the other input.
+  /// Returns the bytes with one to eight changes; some of them copy a part of the other input.
   public mutating func mutate(_ bytes: [UInt8], with other: [UInt8]) -> [UInt8] {
     var bytes = bytes
     for _ in 0...number(below: 8) { change(&bytes, other) }

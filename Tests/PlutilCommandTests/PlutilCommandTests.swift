@@ -3,8 +3,9 @@ import PropertyList
 import Support
 import Testing
 
-/// The command as a process, in a directory with a list of each kind.
+/// Runs the command in a directory with a list of each kind.
 @Suite("The plutil command") struct PlutilCommandTests {
+  /// A command, and the output, messages and exit status that it must have.
   struct Session: Sendable, CustomTestStringConvertible {
     var command: String
     var output: String
@@ -61,7 +62,7 @@ import Testing
     sandbox.shell("cd $HOME && PATH=\(Program.beside("plutil").dropLast(7)):$PATH && \(command)")
   }
 
-  /// What macOS's command prints; its exit status.
+  /// Commands, with what macOS's plutil prints and its exit status.
   static let sessions: [Session] = [
     Session("plutil", "", "No files specified.\n", 1),
     Session("plutil all.plist", "all.plist: OK\n", "", 0),
@@ -189,7 +190,7 @@ import Testing
     Session("plutil -insert k -date today one.json", "", "Invalid date in argument\n", 1),
   ]
 
-  @Test("words, messages and exit statuses", arguments: sessions)
+  @Test("a command prints what macOS's plutil prints", arguments: sessions)
   func session(_ session: Session) throws {
     try withFiles { sandbox in
       let outcome = run(session.command, sandbox)
@@ -199,7 +200,7 @@ import Testing
     }
   }
 
-  @Test("files that are written: in place, beside, with a header")
+  @Test("-convert and -extract write in place, beside the file and with a header")
   func files() throws {
     try withFiles { sandbox in
       let before = run("plutil -p all.plist", sandbox).output
@@ -216,7 +217,7 @@ import Testing
     }
   }
 
-  @Test("an edit that cannot be written leaves the file alone, and keeps its mode")
+  @Test("an edit that cannot be written changes nothing; one that can keeps the file's mode")
   func refused() throws {
     try withFiles { sandbox in
       let session =
@@ -226,7 +227,7 @@ import Testing
     }
   }
 
-  @Test("Python's plistlib and libplist read what it writes")
+  @Test("Python's plistlib and libplist read what plutil writes")
   func judges() throws {
     try withFiles { sandbox in
       #expect(run("plutil -insert list -json '[1, {\"x\": 2.5}]' all.plist", sandbox).status == 0)

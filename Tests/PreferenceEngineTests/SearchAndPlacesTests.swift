@@ -8,7 +8,7 @@ import Support
 import Synchronization
 import Testing
 
-/// An engine over the lists of a sandbox; closed when the test ends.
+/// Runs the body with an engine over the lists of a sandbox, and closes it afterwards.
 func withEngine(
   arguments: ValueDictionary = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
   _ body: (Sandbox, SearchEngine) throws -> Void
@@ -27,7 +27,7 @@ func withEngine(
 private let author = Author(number: 1)
 
 @Suite("Engine") struct LocalEngineTests {
-  /// Every place with the key `K`, in search order; the last has it last.
+  /// The sources in search order, first hit first, and the list file of each.
   static let places: [(source: String, file: String)] = [
     ("managed", "system/managed/d"), ("managed", "system/managed/.GlobalPreferences"),
     ("host", "config/ByHost/d.HOST"),
@@ -36,7 +36,7 @@ private let author = Author(number: 1)
     ("any-user", "system/d"), ("any-user-global", "system/.GlobalPreferences"),
   ]
 
-  @Test("the search list: of all places from this one on, this one wins", arguments: places.indices)
+  @Test("a place of the search list wins over all behind it", arguments: places.indices)
   func searchList(_ first: Int) throws {
     try withEngine(prepare: { sandbox in
       for (index, place) in Self.places.enumerated().dropFirst(first) {
@@ -56,7 +56,7 @@ private let author = Author(number: 1)
     }
   }
 
-  @Test("arguments stand behind managed lists and before all others")
+  @Test("arguments come after managed lists and before all other places")
   func arguments() throws {
     let parsed = ArgumentDomain.parse([
       "-Managed", "1", "-K", "(a, 'b')", "-Text", " 42 ", "-Drop", "-Last", "<broken", "x",
@@ -82,7 +82,7 @@ private let author = Author(number: 1)
     }
   }
 
-  @Test("writes go to the user's list, or to the host's where the key stands there")
+  @Test("writes go to the user's list, or to the host's list if that has the key")
   func writePlace() throws {
     try withEngine(prepare: {
       $0.makeList($0.config + "/ByHost/d.HOST.plist", "dict(Host=1)")
@@ -116,7 +116,7 @@ private let author = Author(number: 1)
     }
   }
 
-  @Test("observers are told what changed and by whom, and nothing of what did not")
+  @Test("observers are told what changed and by which author, and nothing if nothing did")
   func observers() throws {
     try withEngine { (_, engine: SearchEngine) throws -> Void in
       let box = Box()
@@ -127,7 +127,7 @@ private let author = Author(number: 1)
       #expect(
         box.all[0].changeset.items == [
           Changeset.Item(Location(.user, "d"), .set("A", 1, .canonical)),
-          // The domain came with it.
+          // The first key makes its domain too.
           Changeset.Item(Location(.user, "d"), .createDomain),
         ])
     }
@@ -159,7 +159,7 @@ private let author = Author(number: 1)
     }
   }
 
-  @Test("the writer: one rewrite for many sets, an interval after the first")
+  @Test("a thousand sets make two rewrites of the list at most")
   func coalescing() throws {
     try withEngine(writeback: 0.3, prepare: { $0.makeList($0.config + "/d.plist", "dict(K=0)") }) {
       (sandbox: Sandbox, engine: SearchEngine) throws -> Void in

@@ -8,7 +8,7 @@ import Testing
 @testable import PreferenceEngine
 
 /// The machine's lists (`/etc/preferences`), which the owners of several users' stores change.
-@Suite("Several users, one machine") struct SharedPlaceTests {
+@Suite("Several users of one machine") struct SharedPlaceTests {
   private static let shared = Location(.anyUser, "shared")
 
   private func places(_ sandbox: Sandbox, _ user: String) throws -> LocalPlaces {
@@ -23,7 +23,7 @@ import Testing
     places.writer.wake()
   }
 
-  /// Seconds until the places have the value; nil: not within 5 s.
+  /// Returns the seconds until the places have the value; nil if they do not within 5 s.
   private func delay(_ places: LocalPlaces, _ key: Key, _ value: Value) throws -> Double? {
     let start = Date()
     while Date().timeIntervalSince(start) < 5 {
@@ -35,7 +35,7 @@ import Testing
     return nil
   }
 
-  @Test("two owners change one list in turn: nothing is lost, each sees the other within a second")
+  @Test("two owners that change a list in turn lose nothing and see it within a second")
   func inTurn() throws {
     try withSandbox { sandbox in
       let owners = [try places(sandbox, "root"), try places(sandbox, "ada")]
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test("two owners change one list at once: each key has the value of its owner")
+  @Test("two owners that change a list at once do not lose each other's keys")
   func atOnce() throws {
     try withSandbox { sandbox in
       let owners = [try places(sandbox, "root"), try places(sandbox, "ada")]

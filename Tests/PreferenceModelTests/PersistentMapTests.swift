@@ -4,7 +4,7 @@ import Testing
 @testable import PreferenceModel
 
 @Suite("PersistentMap") struct PersistentMapTests {
-  @Test("holds what a dictionary holds; copies stay as they were")
+  @Test("a map holds what a dictionary holds, and copies stay as they were")
   func asDictionary() {
     var map = PersistentMap<Int>()
     var dictionary: [Key: Int] = [:]
@@ -25,7 +25,7 @@ import Testing
     #expect(map["none"] == nil)
   }
 
-  @Test("keys with equal hashes, and hashes that differ in few bits")
+  @Test("keys are found whose hashes are equal or differ in few bits")
   func collisions() {
     var map = PersistentMap<Int>()
     for number in 0..<100 {

@@ -62,19 +62,19 @@ import Testing
     return try #require(try reader.next())
   }
 
-  @Test("a request comes out as it went in", arguments: requests)
+  @Test("a request is decoded as it was encoded", arguments: requests)
   func request(_ request: Request) throws {
     let frame = try frame(request.frame(77))
     #expect(try Request(frame) == request && frame.number == 77)
   }
 
-  @Test("a message comes out as it went in", arguments: messages)
+  @Test("a message is decoded as it was encoded", arguments: messages)
   func message(_ message: Message) throws {
     let frame = try frame(message.frame(1))
     #expect(try Message(frame) == message && frame.number == 1)
   }
 
-  @Test("frames come whole however the stream is cut")
+  @Test("frames are whole, however the stream is cut")
   func pieces() throws {
     let stream = Self.requests.flatMap { $0.frame(1) }
     for size in [1, 2, 13, 1000] {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("what is cut short, too long or changed is refused, or something else; nothing crashes")
+  @Test("messages that are cut or too long are refused, and changed bytes crash nothing")
   func garbage() throws {
     var random = SystemRandomNumberGenerator()
     let all =

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PreferenceSearch
 
-@Suite("What readers keep") struct AnswerTableTests {
+@Suite("Answers that readers keep") struct AnswerTableTests {
   private func value(_ answer: AnswerTable.Answer) -> Value?? {
     switch answer {
     case .value(let value): .some(value)
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "as a dictionary has it: noted, found, forgotten; also where hashes are equal",
+    "the table answers as a dictionary does, also where hashes are equal",
     arguments: [false, true])
   func asDictionary(_ collide: Bool) {
     var table = AnswerTable()
@@ -40,7 +40,7 @@ import Testing
     #expect(value(table.find("key 1", Key("key 1").quickHash(seed: 5))) == nil)
   }
 
-  @Test("it stays bounded, and goes on")
+  @Test("the table has the last of 200,000 answers")
   func bounded() {
     var table = AnswerTable()
     for number in 0..<200_000 {
@@ -50,22 +50,20 @@ import Testing
     #expect(value(table.find("199999", Key("199999").quickHash(seed: 1))) == .some(nil))
   }
 
-  @Test(
-    "the filter never says of a key that is there that it is not, and seldom of another that it may be"
-  )
+  @Test("the filter never denies a key that is there, and denies most others")
   func filter() {
     let filter = KeyFilter()
     let hashes = (0..<1000).map { Key("key \($0)").quickHash(seed: 77) }
     for hash in hashes { filter.insert(hash) }
     #expect(hashes.allSatisfy { !filter.lacks($0) })
-    #expect(!filter.lacks(1), "before it is complete it says nothing")
+    #expect(!filter.lacks(1), "a filter that is not complete denies no key")
     filter.complete()
     #expect(hashes.allSatisfy { !filter.lacks($0) })
     let others = (0..<1000).filter { filter.lacks(Key("other \($0)").quickHash(seed: 77)) }
     #expect(others.count > 900)
   }
 
-  @Test("keys that are equal have equal hashes, however their text came about")
+  @Test("equal keys have equal hashes, however their text was built")
   func hashes() {
     for text in ["", "a", "exactly8", "a key of more than sixteen bytes", "é", "e\u{301}"] {
       let built = text.unicodeScalars.reduce(into: "") { $0.unicodeScalars.append($1) }

@@ -13,7 +13,8 @@ import Testing
 private let author = Author(number: 5)
 private let user = Location(.user, "d")
 
-/// A process's part in a store, over changes of owners. The environment names the sandbox's directories.
+/// What a process in a store does while owners come and go. The process's own environment names the
+/// sandbox's directories, so these tests run one after the other.
 @Suite("Members of a store", .serialized) struct MemberTests {
   private func withSurroundings(_ body: (Sandbox, Surroundings) throws -> Void) throws {
     try withSandbox { sandbox in
@@ -24,7 +25,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  /// A member that becomes the owner where it can, as a mount does.
+  /// Returns a member that becomes the owner when there is none, as a mount does.
   private func mount(_ surroundings: Surroundings, readOnly: Bool = false) throws -> Member {
     let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
       let store = try OwnedStore(surroundings, readOnly: readOnly, writeback: 3600) { _ in }
@@ -38,9 +39,7 @@ private let user = Location(.user, "d")
     if case .owner = member.role { true } else { false }
   }
 
-  @Test(
-    "the first owns, the second asks; when the first ends the second owns, and hears of nothing new"
-  )
+  @Test("the first member owns; when it ends the second does, and is told of no change")
   func takeover() throws {
     try withSurroundings { _, surroundings in
       let first = try mount(surroundings)
@@ -59,7 +58,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("what changed between two owners is told, and readers have it")
+  @Test("what changed while there was no owner is told to observers, and readers have it")
   func between() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1)")
@@ -76,7 +75,7 @@ private let user = Location(.user, "d")
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=2, C=1, D=4)")
       sandbox.shell("rm $C/gone.plist")
       sandbox.makeList(sandbox.config + "/fresh.plist", "dict(A=1)")
-      #expect(try reader.value("A") == 1, "what is known goes on")
+      #expect(try reader.value("A") == 1, "without an owner, known values are read")
       let third = try mount(surroundings)
       defer { third.close() }
       for _ in 0..<500 where heard.withLock({ $0.isEmpty }) { usleep(10_000) }
@@ -91,8 +90,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test(
-    "a list that was damaged between two owners is an error of its own domain; the rest goes on")
+  @Test("a list that was damaged between two owners is an error of its own domain alone")
   func damaged() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
@@ -120,7 +118,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a client hears that a list became unreadable, and readable again")
+  @Test("a client is told that a list became unreadable, and readable again")
   func unreadable() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
@@ -141,7 +139,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("one that only reads follows an owner that comes later, and reads alone when that is gone")
+  @Test("a read-only member follows an owner that comes later, and reads alone after it")
   func follower() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
@@ -154,14 +152,14 @@ private let user = Location(.user, "d")
         usleep(10_000)
       }
       _ = try owner.apply([.set("A", "d", 2, .canonical)], by: author)
-      #expect(try reader.find("A", at: user)?.value == 2, "no list was written yet")
+      #expect(try reader.find("A", at: user)?.value == 2, "before any list was written")
       owner.close()
       for _ in 0..<300 where !isOwner(reader) { usleep(10_000) }
       #expect(try reader.find("A", at: user)?.value == 2)
     }
   }
 
-  @Test("no owner, and nobody to become one: what is known is read, the rest fails after 5 s")
+  @Test("when no process becomes the owner, known values are read and changes time out")
   func nobody() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
@@ -180,7 +178,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a reader gives what the search list gives, whoever changes what, 3,000 times")
+  @Test("a reader gives what the search list gives, whichever member changes it, 3,000 times")
   func readers() throws {
     try withSurroundings { _, surroundings in
       let members = [try mount(surroundings), try mount(surroundings), try mount(surroundings)]
@@ -210,7 +208,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a runtime directory that others could write to is not used; the state directory is")
+  @Test("the state directory replaces a runtime directory that others could write to")
   func runtimeDirectory() throws {
     try withSurroundings { sandbox, surroundings in
       #expect(
@@ -224,7 +222,7 @@ private let user = Location(.user, "d")
       #expect(noted == surroundings.socketPaths.last && noted.contains("/run/"))
       let other = try mount(surroundings)
       defer { other.close() }
-      guard case .client = other.role else { return _ = Issue.record("not found: \(other.role)") }
+      guard case .client = other.role else { return _ = Issue.record("no client: \(other.role)") }
     }
   }
 }

@@ -13,7 +13,8 @@ import Testing
 private let author = Author(number: 5)
 private let user = Location(.user, "d")
 
-/// Changes that are not waited for, over changes of owners. The environment names the sandbox's directories.
+/// Changes that their program does not wait for, while owners come and go. The process's own
+/// environment names the sandbox's directories, so these tests run one after the other.
 @Suite("Posted changes", .serialized) struct PostingTests {
   private func withOwner(
     _ body: (Sandbox, Surroundings, OwnedStore) throws -> Void
@@ -33,7 +34,7 @@ private let user = Location(.user, "d")
 
   private func set(_ key: Key, _ value: Value) -> Intent { .set(key, "d", value, .unknown) }
 
-  @Test("what is posted is read at once, by readers too, and is everybody's soon")
+  @Test("a posted change is read at once in its process, and the owner has it soon")
   func readAtOnce() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
@@ -57,7 +58,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("whoever sets the same key meanwhile: in the end readers have what the owner has")
+  @Test("when others set a key at the same time, readers end with the owner's value")
   func beside() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
@@ -79,7 +80,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a value that its list could not be read with is refused", arguments: [500, 511])
+  @Test("a value nested too deep to be read back is refused", arguments: [500, 511])
   func depth(_ depth: Int) throws {
     try withOwner { _, surroundings, owner in
       let member = try Member(surroundings, Member.Ways()) { _ in }
@@ -99,7 +100,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("under one that is refused the earlier one is read")
+  @Test("after a posted change that is refused, the one before it is read")
   func refusedOverAnother() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
@@ -113,7 +114,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a refused one is told, and readers have the value that stands")
+  @Test("the refusal of a posted change is told, and readers have the value that stays")
   func refused() throws {
     try withOwner { sandbox, surroundings, owner in
       defer { owner.close() }
@@ -142,7 +143,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("while there is no owner they wait; the next one has them, in their order, and once")
+  @Test("posted changes wait while there is no owner, and the next owner has them in order")
   func overOwners() throws {
     try withOwner { _, surroundings, first in
       _ = try first.places.apply([set("Old", 1)], by: author)
@@ -158,7 +159,7 @@ private let user = Location(.user, "d")
         let owner = try? OwnedStore(surroundings, writeback: 3600) { _ in }
         next.withLock { $0 = owner }
       }
-      // The first waits for the next owner, and has been sent when it returns.
+      // The first call waits for the next owner and returns when the change has been sent.
       engine.post([set("K", 1)], by: author) { _ in }
       #expect(try reader.value("K") == 1)
       engine.post([.remove("Old", "d"), set("K", 2)], by: author) { _ in }
@@ -171,8 +172,7 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test(
-    "an owner who gets a row of them again carries out none of it twice, whatever each had done")
+  @Test("an owner that gets posted changes once more carries out none of them twice")
   func repeated() throws {
     try withOwner { _, surroundings, first in
       let origin = { (serial: UInt64) in Origin(client: 77, serial: serial | Origin.ordered) }
@@ -182,7 +182,7 @@ private let user = Location(.user, "d")
       let never = Instant(nanoseconds: .max)
       func send(_ places: any PersistentPlaces) {
         for (index, intents) in row.enumerated() {
-          // The removal of what is not there is refused, every time.
+          // The removal of a missing key is refused, every time.
           _ = try? (places as? Member)?.apply(
             intents, by: author, origin: origin(UInt64(index + 1)), until: never)
         }
@@ -210,14 +210,14 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("an owner that ends in order carries out what lay in his socket")
+  @Test("an owner that ends cleanly carries out what is still in its socket")
   func orderlyEnd() throws {
     try withOwner { _, surroundings, first in
       let member = try Member(surroundings, Member.Ways()) { _ in }
       let engine = SearchEngine(places: member)
       let text = Value.string(String(repeating: "x", count: 100_000))
       for number in 0..<20 { engine.post([set(Key("K\(number)"), text)], by: author) { _ in } }
-      // As the end of its process would: no answer is waited for.
+      // Does not wait for answers, as the end of the process would not.
       member.close()
       first.close()
       let second = try own(surroundings)

@@ -11,7 +11,7 @@ import Synchronization
 import SystemCalls
 import Testing
 
-/// An owner of a sandbox's store in this process, and clients over its socket.
+/// Owns a sandbox's store in this process, and makes clients over its socket.
 final class ServedStore: Sendable {
   let sandbox: Sandbox
   let places: LocalPlaces
@@ -42,7 +42,7 @@ final class ServedStore: Sendable {
       ) {})
   }
 
-  /// A connection that says what it likes.
+  /// Returns a bare connection, on which a test sends any bytes.
   func connection() throws -> SharedSocket {
     guard let socket = try Socket.connected(to: path) else { throw POSIXError(.ECONNREFUSED) }
     return SharedSocket(socket)
@@ -106,7 +106,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("what one has set the others read at once, 2,000 times, whoever sets it")
+  @Test("what the owner or a client sets, all others read at once, 2,000 times")
   func coherent() throws {
     try withServedStore { served in
       let clients = [try served.client(), try served.client()]
@@ -123,7 +123,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("every client hears of every change, in order, with author, keys and what became of them")
+  @Test("every client is told of every change, in order, with its author and events")
   func notices() throws {
     try withServedStore { served in
       let (one, other) = (try served.client(), try served.client())
@@ -144,7 +144,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("a request that is asked for twice is carried out once, also by the next owner")
+  @Test("a request that is sent twice is carried out once, also by the next owner")
   func once() throws {
     try withSandbox { sandbox in
       let origin = Origin(client: 9, serial: 1)
@@ -161,7 +161,7 @@ private let author = Author(number: 5)
         #expect(first.version == again.version)
         #expect(try client.find("K", at: user)?.value == 2)
       }
-      // A crash right after the record: the answer was never sent.
+      // A crash after the journal has the record and before the answer.
       let layout = ServedStore.layout(sandbox)
       let next = Origin(client: 9, serial: 2)
       do {
@@ -181,7 +181,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("what a list has is not replayed once more over somebody else's change of it")
+  @Test("a change that is in a list is not replayed over another program's change")
   func replayed() throws {
     try withSandbox { sandbox in
       let layout = ServedStore.layout(sandbox)
@@ -203,7 +203,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("two requests of one client that were not answered are both known to the next owner")
+  @Test("the next owner knows two requests of one client that were not answered")
   func several() throws {
     try withSandbox { sandbox in
       let layout = ServedStore.layout(sandbox)
@@ -231,7 +231,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("garbage, another version and a request before hello are refused, and others go on")
+  @Test("garbage, wrong versions and requests before hello are refused, and others go on")
   func garbage() throws {
     try withServedStore { served in
       let good = try served.client()
@@ -260,7 +260,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("the socket is the user's alone")
+  @Test("only the user can open the socket")
   func modes() throws {
     try withServedStore { served in
       let status = try Files.status(served.path)
@@ -268,7 +268,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("a client that reads nothing does not hold up others, and is let go")
+  @Test("a client that reads nothing does not delay others, and is disconnected")
   func slow() throws {
     try withServedStore { served in
       let slow = try served.connection()
@@ -291,7 +291,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("locations that are loaded while they change miss nothing")
+  @Test("a client that loads a domain while it changes misses no change")
   func loading() throws {
     try withServedStore { served in
       for round in 0..<50 {
@@ -322,9 +322,7 @@ private let author = Author(number: 5)
     try other()
   }
 
-  @Test(
-    "set against remove, and a whole domain's replacement against set: nothing in between, nothing lost"
-  )
+  @Test("four clients that set and remove at once lose nothing, and agree in the end")
   func contention() throws {
     try withServedStore { served in
       let clients = try (0..<4).map { _ in try served.client() }
@@ -340,7 +338,7 @@ private let author = Author(number: 5)
               case 2: [.set("Shared", "d", value, .canonical)]
               default: [.remove("Shared", "d")]
               }
-            // Removing what is not there is refused, and that is all that may be.
+            // Only the removal of a missing key may be refused.
             do { _ = try client.apply(intents, by: Author(number: UInt64(number + 1))) } catch {
               if number != 3 { Issue.record("\(error)") }
             }
@@ -358,9 +356,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test(
-    "messages of a change: the request and its answer, a notice for each client, two from each mount"
-  )
+  @Test("a client gets one message for a change by another client, the notice")
   func messages() throws {
     try withServedStore { served in
       let client = try served.client()
@@ -393,7 +389,7 @@ private let author = Author(number: 5)
     }
   }
 
-  @Test("changes wait for mounts: for attributes and entries, a second at most")
+  @Test("changes wait until mounts have dropped attributes and entries, a second at most")
   func settlements() throws {
     try withServedStore { served in
       let mount = Author(number: 77)
@@ -416,13 +412,13 @@ private let author = Author(number: 5)
       wait { settled.withLock { $0 } == [.attributes] }
       client.settle(.entries, through: change.version, by: mount)
       wait { settled.withLock { $0 } == [.attributes, .entries] }
-      // The mount's own change waits for nobody.
+      // A mount's own change does not wait for that mount.
       let own = try client.apply([.set("K", "d", 2, .canonical)], by: mount)
       served.places.whenSettled(.entries, through: own.version, except: mount) {
         settled.withLock { $0 = [] }
       }
       #expect(settled.withLock { $0 } == [])
-      // A silent one is waited for for a second, once.
+      // The first change waits a second for a silent mount, the next one does not.
       for limit in [2.0, 0.3] {
         let start = Date()
         _ = try served.places.apply([.set("K", "d", .real(limit), .canonical)], by: author)
@@ -437,6 +433,6 @@ private let author = Author(number: 5)
       if condition() { return }
       usleep(10_000)
     }
-    Issue.record("it did not come")
+    Issue.record("the condition is still false after 5 s")
   }
 }

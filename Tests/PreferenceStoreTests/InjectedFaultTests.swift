@@ -8,12 +8,13 @@ import Testing
 @testable import PreferenceStore
 @testable import SystemCalls
 
-/// What a store has acknowledged, and what was under way when it failed.
+/// What a store has acknowledged, and the changes that failed.
 private struct Promises {
   var values: [Location: ValueDictionary] = [:]
-  /// Changes that threw: before a crash they may have happened or not.
+  /// Changes that threw. After a crash they may have happened or not.
   var open: [[Changeset.Item]] = []
 
+  /// Adds a changeset that was acknowledged.
   mutating func keep(_ items: [Changeset.Item]) {
     for item in items {
       switch item.edit {
@@ -29,7 +30,7 @@ private struct Promises {
     }
   }
 
-  /// The promises as they are when the open changeset happened after all.
+  /// Returns the promises for the case that the open changeset happened after all.
   func fulfilled(_ open: [Changeset.Item]) -> Promises {
     var promises = self
     promises.keep(open)
@@ -37,7 +38,8 @@ private struct Promises {
   }
 }
 
-/// Life of a store: sets in two domains, growth, a move from one to the other, rewrites in between.
+/// The steps that a store is taken through: sets in two domains, a value that grows, a move from
+/// one domain to the other, and rewrites of lists in between.
 private struct Life {
   static let first = Location(.user, "first")
   static let second = Location(.host, "second")
@@ -66,7 +68,7 @@ private struct Life {
     .commit([set("Long", .string(String(repeating: "long", count: 2000)))]),
     .commit([append(400, to: 8000)]), .commit([append(80, to: 8400)]), .checkpoint(first),
     .commit([append(4, to: 8480)]),
-    // More than a file of the journal takes.
+    // Larger than a file of the journal.
     .commit([set("Large", .data(Array(repeating: 7, count: 1 << 20)))]), .commit([set("A", 4)]),
     .checkpoint(second), .commit([set("A", 5)]), .checkpoint(first), .commit([set("A", 6)]),
     .synchronize,
@@ -77,7 +79,8 @@ private struct Life {
     .checkpoint(first), .checkpoint(second), .commit([set("E", 6)]), .checkpoint(first),
   ]
 
-  /// Opens a store and lives; a step that throws is left open, and the next one taken.
+  /// Opens a store and takes the steps until `isOver`. A change that throws stays open, and the
+  /// next step is taken.
   static func run(
     _ sandbox: Sandbox, _ promises: inout Promises, isOver: () -> Bool
   ) {
@@ -98,7 +101,7 @@ private struct Life {
   }
 }
 
-/// Counts calls and decides about each.
+/// A judge for `Interposition`, which records the calls and decides about each.
 private final class Plan: Sendable {
   private let calls = Mutex<[Interposition.Call]>([])
   private let decide: @Sendable (Int, Interposition.Call) -> Interposition.Verdict
@@ -119,7 +122,7 @@ private final class Plan: Sendable {
 }
 
 @Suite("Store: injected faults") struct InjectedFaultTests {
-  /// The calls that change files, as a life without faults makes them.
+  /// Takes the steps without a fault, and returns the positions of the calls of these names.
   private func changes(_ names: Set<String>) throws -> [Int] {
     let plan = Plan { _, _ in .proceed }
     try withSandbox { sandbox in
@@ -131,7 +134,8 @@ private final class Plan: Sendable {
     return plan.all.indices.filter { names.contains(plan.all[$0].name) }
   }
 
-  /// A new start has what was promised, and every list on the disk can be read.
+  /// Checks that every list on the disk can be read, that a new store has what was promised, and
+  /// that it goes on working.
   private func check(_ sandbox: Sandbox, _ promises: Promises, _ title: String) throws {
     for path in try sandboxLists(sandbox) {
       let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
@@ -149,7 +153,7 @@ private final class Plan: Sendable {
         $0.values.filter { !$0.value.isEmpty } == found.filter { !$0.value.isEmpty }
       },
       "\(title)")
-    // And it goes on as if nothing had been.
+    // The store goes on working.
     _ = try store.commit([Life.set("After", 1)])
     try store.checkpoint(Life.first)
     #expect(sandbox.evaluate(sandbox.config + "/first.plist", "d['After']") == "1", "\(title)")
@@ -170,7 +174,7 @@ private final class Plan: Sendable {
     "open", "write", "fsync", "fdatasync", "ftruncate", "rename", "unlink", "mkdir", "fchmod",
   ]
 
-  @Test("a crash after every single call", arguments: [false, true])
+  @Test("a crash after any single call loses nothing acknowledged", arguments: [false, true])
   func crashes(tearsWrites: Bool) throws {
     for last in try changes(Self.changing) {
       try withSandbox { sandbox in
@@ -195,7 +199,7 @@ private final class Plan: Sendable {
     ("rename, unlink, truncate fail", .inputOutput, ["rename", "unlink", "ftruncate"]),
   ]
 
-  @Test("one call that fails, each in turn", arguments: faults.indices)
+  @Test("any single call that fails loses nothing acknowledged", arguments: faults.indices)
   func single(_ index: Int) throws {
     let (name, errno, calls) = Self.faults[index]
     for bad in try changes(calls) {
@@ -203,7 +207,7 @@ private final class Plan: Sendable {
         let plan = Plan { index, _ in index == bad ? .fail(errno) : .proceed }
         var promises = Promises()
         Interposition.with(plan.verdict) { Life.run(sandbox, &promises) { false } }
-        // A change that was refused did not happen, however late one looks.
+        // A change that was refused must not happen later.
         promises.open = []
         let call = plan.all[bad]
         try check(sandbox, promises, "\(name) at call \(bad), \(call.name) \(call.path)")
@@ -211,7 +215,7 @@ private final class Plan: Sendable {
     }
   }
 
-  @Test("short writes and signals at every call change nothing")
+  @Test("short writes and interrupted calls do no harm")
   func harmless() throws {
     let random = Mutex(SystemRandomNumberGenerator())
     let plan = Plan { _, call in
@@ -226,7 +230,7 @@ private final class Plan: Sendable {
     }
   }
 
-  @Test("after an fdatasync that failed, the next one does not say that all is well by itself")
+  @Test("after an fdatasync that failed, the journal is written again before the next one")
   func doubtful() throws {
     try withSandbox { sandbox in
       let store = try Store(TestStore.layout(sandbox), log: { _ in })
@@ -250,27 +254,27 @@ private final class Plan: Sendable {
   }
 }
 
-@Suite("Store: calls by count") struct CallCountTests {
+@Suite("Store: numbers of calls") struct CallCountTests {
   private func count(_ body: () throws -> Void) rethrows -> [String: Int] {
     let plan = Plan { _, _ in .proceed }
     try Interposition.with(plan.verdict, body)
     return plan.all.reduce(into: [:]) { $0[$1.name, default: 0] += 1 }
   }
 
-  @Test("a key of a domain that is not loaded costs one reading of its list")
+  @Test("the first key of a domain reads its list once, the next key makes no call")
   func firstRead() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "{f'key{i}': i for i in range(5000)}")
       let test = try TestStore(sandbox)
       let calls = try count { _ = try test.get("key17") }
-      // The list is opened once; the other open is that of its metadata, which is not there.
+      // One open is that of the list, the other that of its metadata, which does not exist.
       #expect(calls["open"] == 2)
       let again = try count { _ = try test.get("key18") }
       #expect(again.isEmpty)
     }
   }
 
-  @Test("a set is one write; repeated sets are one rewrite")
+  @Test("each set makes one write, and all of them one rewrite of the list")
   func sets() throws {
     try withSandbox { sandbox in
       let test = try TestStore(sandbox)
@@ -280,7 +284,7 @@ private final class Plan: Sendable {
       }
       #expect(calls == ["write": 100])
       let rewrite = try count { try test.store.checkpoint(TestStore.user) }
-      // The list and the metadata beside it.
+      // One rename is that of the list, the other that of its metadata.
       #expect(rewrite["rename"] == 2)
       let nothing = try count { try test.store.checkpoint(TestStore.user) }
       #expect(nothing.isEmpty)

@@ -7,8 +7,8 @@ import Testing
 
 @testable import PreferenceStore
 
-/// Journals as programs of each version wrote them. They must be read for ever: a test that
-/// fails here means users who lose settings, never a fixture to be made anew.
+/// Journals that each version of the program wrote. They must be readable for ever: if a test fails
+/// here, users would lose settings. Never replace a fixture.
 @Suite("Journal: kept fixtures") struct JournalFixtureTests {
   private func open(
     _ fixture: String, in sandbox: Sandbox, _ body: (TestStore, String) throws -> Void
@@ -25,7 +25,7 @@ import Testing
 
   private static let user = Location(.user, "d")
 
-  @Test("every kind of record, edit and value", arguments: ["journal-v1", "journal-v2"])
+  @Test("every kind of record, edit and value is read", arguments: ["journal-v1", "journal-v2"])
   func whole(_ fixture: String) throws {
     try withSandbox { sandbox in
       try open(fixture, in: sandbox) { (test: TestStore, _: String) throws -> Void in
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test("version 2: modes and times")
+  @Test("a journal of version 2 has modes and times")
   func descriptions() throws {
     try withSandbox { sandbox in
       try open("journal-v2", in: sandbox) { (test: TestStore, _: String) throws -> Void in
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test("version 1, torn: what was whole is there")
+  @Test("the whole records of a torn journal are read")
   func torn() throws {
     try withSandbox { sandbox in
       try open("journal-v1-torn", in: sandbox) {
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test("version 1, damaged in the middle: put aside, what stands around the damage is there")
+  @Test("a journal that is damaged in the middle is put aside, the rest of it is read")
   func damaged() throws {
     try withSandbox { sandbox in
       try open("journal-v1-damaged", in: sandbox) {
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test("version 3: a client's request is known until it is answered, and not carried out again")
+  @Test("a client's request in a journal of version 3 is known until it is answered")
   func requests() throws {
     try withSandbox { sandbox in
       try open("journal-v3", in: sandbox) { (test: TestStore, directory: String) throws -> Void in
@@ -99,7 +99,7 @@ import Testing
         let last = Origin(client: 7, serial: 2)
         #expect(test.store.outcome(of: last)?.items.count == 1)
         #expect(test.store.outcome(of: Origin(client: 7, serial: 3)) == nil)
-        // In the list, but the journal has it still: the next owner may be asked.
+        // The list has the change, but the client may still ask the next owner for the answer.
         try test.store.checkpoint(Self.user)
         #expect(FileManager.default.fileExists(atPath: directory + "/journal.4"))
         for serial in [1, 2] as [UInt64] {
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test("a version to come: the store does not open, and the file stays")
+  @Test("a store with a journal of a later version does not open, and the file stays")
   func future() throws {
     try withSandbox { sandbox in
       do {

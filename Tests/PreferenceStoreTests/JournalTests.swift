@@ -8,7 +8,7 @@ import Testing
 @testable import SystemCalls
 
 @Suite("Journal") struct JournalTests {
-  @Test("CRC-32C as RFC 3720 has it")
+  @Test("checksums are those of RFC 3720 (CRC-32C)")
   func checksum() {
     #expect(Checksum.crc32c(Array("123456789".utf8)[...]) == 0xE306_9283)
     #expect(Checksum.crc32c([UInt8](repeating: 0, count: 32)[...]) == 0x8A91_36AA)
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "a long text in pieces costs the journal its bytes, and is replayed", arguments: [true, false])
+    "a text in pieces takes its length in the journal, and is replayed", arguments: [true, false])
   func growth(_ isString: Bool) throws {
     try withSandbox { sandbox in
       let piece = [UInt8](repeating: 0x61, count: 1000)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("every record reads back as it was")
+  @Test("every record is decoded as it was encoded, and none that is cut")
   func records() throws {
     let location = Location(.user, "d")
     let splice = try #require(
@@ -76,15 +76,15 @@ import Testing
   }
 }
 
-@Suite("Journal: what nobody wrote") struct ForeignJournalTests {
-  @Test("records inside of records, however deep, are one that cannot be read")
+@Suite("Journal: damaged and foreign files") struct ForeignJournalTests {
+  @Test("a record that is nested in records is refused, however deep")
   func nested() {
     var payload: [UInt8] = []
     for _ in 0..<300_000 { payload += [4] + [UInt8](repeating: 1, count: 16) }
     #expect(JournalRecord(decoding: payload[...]) == nil)
   }
 
-  @Test("files with numbers that no journal has, and with no header, end and close nothing")
+  @Test("a store opens beside files that only look like journals")
   func files() throws {
     try withSandbox { sandbox in
       do {
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test("splices whose numbers fit no value are not read, and none makes one that is no text")
+  @Test("a splice must have possible numbers, and must not break the text's UTF-8")
   func splices() throws {
     #expect(Splice(base: 5, offset: 6, bytes: [], count: 6, isBare: true) == nil)
     #expect(Splice(base: 5, offset: 5, bytes: [1], count: 5, isBare: true) == nil)

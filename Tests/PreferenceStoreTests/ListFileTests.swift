@@ -7,12 +7,12 @@ import Testing
 @testable import PreferenceStore
 @testable import SystemCalls
 
-@Suite("lists that cannot be read", .serialized)
+@Suite("Lists that cannot be read", .serialized)
 struct ListFileTests {
   private struct Example {
     let name: String
     let make: String
-    /// A part of what is said.
+    /// A part of the error's text.
     let reason: String
   }
 
@@ -25,7 +25,7 @@ struct ListFileTests {
   ]
 
   @Test(
-    "they are refused without being read, with the reason, and no set touches them",
+    "such a list is refused with the reason, and no set touches it",
     arguments: examples.indices)
   func refused(_ index: Int) throws {
     let example = Self.examples[index]
@@ -45,7 +45,7 @@ struct ListFileTests {
         #expect(error?.description.contains(example.reason) == true, "\(error?.description ?? "")")
         #expect(throws: EngineError.self) { try test.set("K", 1) }
       }
-      // A list is read in one piece, and once more for its end; the large one not at all.
+      // A list is read in one call, and one more finds its end; the large one is not read at all.
       #expect(reads.load(ordering: .relaxed) <= (example.make.hasPrefix("printf") ? 4 : 0))
       #expect(sandbox.shell(look).output == before)
     }

@@ -8,14 +8,15 @@ import Testing
 @testable import PreferenceStore
 @testable import SystemCalls
 
-/// A file system as a disk may have it after a loss of power: names point to files, files have bytes.
+/// The files of a disk, as it may have them after a loss of power: names that point to files, and
+/// the bytes of the files.
 private struct Disk: Equatable {
   var names: [String: UInt64] = [:]
   var files: [UInt64: Data] = [:]
 
   init() {}
 
-  /// The files below the directories, as they are now, by their inodes.
+  /// Reads the regular files below the directories; their numbers are their inodes.
   init(reading roots: [String]) {
     for root in roots {
       let walk = FileManager.default.enumerator(atPath: root)
@@ -29,7 +30,7 @@ private struct Disk: Equatable {
     }
   }
 
-  /// Writes it below another root.
+  /// Writes the files below another root.
   func write(from root: String, to other: String) throws {
     for (path, file) in names {
       let target = other + path.dropFirst(root.count)
@@ -39,12 +40,12 @@ private struct Disk: Equatable {
   }
 }
 
-/// One change of a disk. Files have numbers that are never used again, as inodes are.
+/// One change of a disk. Files have numbers of their own, because inodes are used again.
 private enum Operation {
   case create(String, UInt64)
   case link(String, UInt64)
   case unlink(String)
-  /// Bytes at an offset; the file gets that size.
+  /// Writes bytes at an offset, and gives the file that size.
   case write(UInt64, at: Int, Data, size: Int)
 
   func apply(to disk: inout Disk) {
@@ -61,7 +62,7 @@ private enum Operation {
     }
   }
 
-  /// Whether fsync(2) of the path, a file's or a directory's, makes it durable.
+  /// Whether fsync(2) of the path, a file or a directory, makes the operation durable.
   func isCovered(by path: String, _ file: UInt64?) -> Bool {
     switch self {
     case .create(let name, _), .link(let name, _), .unlink(let name):
@@ -71,17 +72,18 @@ private enum Operation {
   }
 }
 
-/// The operations of a life, in order, as far as they are not all durable.
+/// The operations of a store on a disk, in order, from the first one that is not yet durable.
 private struct History {
-  /// What is durable for certain.
+  /// The disk with the operations before that, which are certain to be durable.
   private(set) var base = Disk()
   private(set) var operations: [(operation: Operation, isDurable: Bool)] = []
-  /// The numbers of files, by their inodes.
+  /// The numbers of files, by inode.
   private var numbers: [UInt64: UInt64] = [:]
   private var lastNumber: UInt64 = 0
   private var last = Disk()
 
-  /// What made the last disk this one, by a call.
+  /// Adds the operations that turned the last disk into this one, and notes what the call made
+  /// durable.
   mutating func add(_ disk: Disk, _ call: Interposition.Call?) {
     let known = Set(last.names.values)
     for (path, inode) in disk.names where last.names[path] != inode {
@@ -118,7 +120,7 @@ private struct History {
     }
   }
 
-  /// The disk without one of the operations; nil: with all.
+  /// Returns the disk with all operations but the one at `left`; nil: with all of them.
   func disk(without left: Int?) -> Disk {
     var disk = base
     for place in operations.indices where place != left {
@@ -128,14 +130,15 @@ private struct History {
   }
 }
 
-/// A store's life on a disk, call by call.
+/// Records the disk before each call of a store that changes files.
 private final class Recording: Sendable {
   struct Entry {
     /// The disk before the call.
     var disk: Disk
     var call: Interposition.Call
-    /// Steps that were begun, and the last one that everything before it was synchronised at.
+    /// The step that was under way.
     var step: Int
+    /// The last step that synchronised all before it.
     var durable: Int
   }
 
@@ -166,7 +169,8 @@ private final class Recording: Sendable {
   private static let location = Location(.user, "first")
   private static let other = Location(.host, "second")
 
-  /// What is set, step by step; nil: everything before is synchronised, or a list rewritten.
+  /// A step: values that are set, or removed where they are nil; a rewrite of a list; or a
+  /// synchronisation of all before it.
   private enum Step {
     case set([(Location, Key, Value?)])
     case checkpoint(Location)
@@ -204,7 +208,8 @@ private final class Recording: Sendable {
     }
   }
 
-  /// The values that a key may have: the one it had when all was durable, or a later one.
+  /// Returns the values that a key may have: the one it had at the last synchronisation, or a later
+  /// one.
   private func possible(_ location: Location, _ key: Key, _ entry: Recording.Entry) -> [Value?] {
     var values: [Value?] = [nil]
     for (index, step) in Self.steps.enumerated() where index <= entry.step {
@@ -236,7 +241,7 @@ private final class Recording: Sendable {
     }
   }
 
-  @Test("every prefix, and every prefix without one operation that was not yet durable")
+  @Test("any prefix of a disk's operations has what was synchronised, even if one is lost")
   func prefixes() throws {
     try withSandbox { sandbox in
       let recording = Recording(sandbox)

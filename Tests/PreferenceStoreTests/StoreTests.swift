@@ -8,7 +8,7 @@ import Testing
 @testable import PreferenceStore
 @testable import SystemCalls
 
-/// A store in a sandbox, with what the tests ask of it.
+/// A store in a sandbox, with short forms of what the tests do with it.
 struct TestStore {
   let sandbox: Sandbox
   let store: Store
@@ -26,7 +26,7 @@ struct TestStore {
     store = try Store(Self.layout(sandbox), readOnly: readOnly) { lines.add($0) }
   }
 
-  /// What observers would be told of since the last time.
+  /// Takes what observers would have been told since the last call.
   var publications: [Publication] {
     var all: [Publication] = []
     while let publication = store.takePublication() { all.append(publication) }
@@ -62,7 +62,7 @@ struct TestStore {
 }
 
 @Suite("Store") struct StoreTests {
-  @Test("each place has its list")
+  @Test("each place reads its own list")
   func places() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/ByHost/d.HOST.plist", "dict(K='host')")
@@ -86,7 +86,7 @@ struct TestStore {
     }
   }
 
-  @Test("a change is in the journal, not in the list, until the checkpoint empties the journal")
+  @Test("a change is in the journal until a checkpoint moves it to the list")
   func checkpoint() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=2)")
@@ -101,7 +101,7 @@ struct TestStore {
     }
   }
 
-  @Test("what changes nothing makes no record")
+  @Test("a change without effect makes no record in the journal")
   func noChange() throws {
     try withSandbox { sandbox in
       let test = try TestStore(sandbox)
@@ -117,7 +117,7 @@ struct TestStore {
     }
   }
 
-  @Test("the cost of a change does not grow with the domain: bytes of the journal")
+  @Test("a change takes as many bytes of journal in a large domain as in a small one")
   func costOfAChange() throws {
     try withSandbox { sandbox in
       var sizes: [Int] = []
@@ -135,7 +135,7 @@ struct TestStore {
   }
 
   @Test(
-    "replay: every acknowledged change, in order, over several owners", arguments: [false, true])
+    "each new owner replays every acknowledged change, in order", arguments: [false, true])
   func replay(_ checkpoints: Bool) throws {
     try withSandbox { sandbox in
       for round in 0..<4 {
@@ -160,7 +160,7 @@ struct TestStore {
     }
   }
 
-  @Test("a torn tail is passed over, a damaged middle is put aside")
+  @Test("a journal's torn end is passed over; damage in its middle puts the file aside")
   func tornJournal() throws {
     try withSandbox { sandbox in
       do {
@@ -187,7 +187,7 @@ struct TestStore {
     }
   }
 
-  @Test("formats, modes and links are kept; a new list is binary and private")
+  @Test("a rewrite keeps format, mode and link; a new list is binary and private")
   func formats() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/xml.plist", "dict(K=1)", format: "XML")
@@ -211,7 +211,7 @@ struct TestStore {
     }
   }
 
-  @Test("what XML cannot hold makes the list binary, and nothing is lost")
+  @Test("a value that XML cannot hold makes the list binary")
   func formatChange() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)", format: "XML")
@@ -223,7 +223,7 @@ struct TestStore {
     }
   }
 
-  @Test("somebody else's list is merged: our unsaved keys win, theirs for the rest")
+  @Test("another program's edit is merged: our unsaved keys win, the rest of it is taken")
   func merge() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1, D=1)")
@@ -238,7 +238,7 @@ struct TestStore {
     }
   }
 
-  @Test("a domain made, removed and renamed in the journal alone")
+  @Test("domains that are made, moved and removed in the journal are replayed")
   func domains() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
@@ -261,7 +261,7 @@ struct TestStore {
 }
 
 @Suite("Store: group commit") struct GroupCommitTests {
-  @Test("sixteen who want the disk to have it share few fdatasync(2), and all of them have it")
+  @Test("sixteen threads that synchronise share six fdatasync(2) at most")
   func shared() throws {
     try withSandbox { sandbox in
       let test = try TestStore(sandbox)
@@ -290,7 +290,7 @@ struct TestStore {
     }
   }
 
-  @Test("one whose fdatasync failed gets the error, who waited tries for himself")
+  @Test("a failed fdatasync is the error of its own thread; the others try again")
   func failing() throws {
     try withSandbox { sandbox in
       let test = try TestStore(sandbox)
@@ -328,7 +328,7 @@ extension Bool {
     test.sandbox.makeList(test.list, python)
   }
 
-  @Test("chmod of a key does not win over somebody else's value")
+  @Test("chmod of a key does not win over another program's value")
   func described() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
@@ -349,7 +349,7 @@ extension Bool {
     }
   }
 
-  @Test("a stale copy is undone in one step, announced, and survives a crash")
+  @Test("an edit that undoes our change is undone, published, and stays so after a crash")
   func stale() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
@@ -362,7 +362,7 @@ extension Bool {
         #expect(test.publications.last?.changeset.items.count == 2)
         #expect(try test.get("K") == 2)
         #expect(try test.get("Other") == 5)
-        // Theirs is taken once, so that it is nobody's old value.
+        // Our value is unsaved again, so that it wins over any edit.
         edit(test, "dict(K=7, Other=5)")
         test.store.refresh(TestStore.user)
         try test.store.checkpoint(TestStore.user)
@@ -372,7 +372,7 @@ extension Bool {
     }
   }
 
-  @Test("somebody else's edit between our look and our rename is merged")
+  @Test("another program's edit just before our rename is merged")
   func race() throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
@@ -381,7 +381,7 @@ extension Bool {
       let edits = Mutex(0)
       let list = test.list
       try Interposition.with({ call in
-        // The new list is made durable: just before it is renamed.
+        // The new list is synchronised just before it is renamed.
         if call.name == "fsync", call.path.hasPrefix(sandbox.config),
           edits.withLock({
             $0 += 1; return $0
@@ -396,7 +396,7 @@ extension Bool {
     }
   }
 
-  @Test("what stands before damage in a journal is in a journal again at once")
+  @Test("what is read of a damaged journal is at once in a journal again")
   func damage() throws {
     try withSandbox { sandbox in
       do {
@@ -420,7 +420,7 @@ extension Bool {
 }
 
 @Suite("Store: faults") struct StoreFaultTests {
-  @Test("a state directory that another owner has taken is said once, and the journal is made once")
+  @Test("a state directory that another owner took is logged once, and the journal made once")
   func revivedBesideAnother() throws {
     try withSandbox { sandbox in
       let test = try TestStore(sandbox)
@@ -437,7 +437,7 @@ extension Bool {
     }
   }
 
-  @Test("a second owner is told who has the store")
+  @Test("a second owner is told which process has the store")
   func lock() throws {
     try withSandbox { sandbox in
       let first = try TestStore(sandbox)
@@ -449,7 +449,7 @@ extension Bool {
   }
 
   @Test(
-    "what is no regular list is left alone, and never waited for",
+    "a list that is no regular file is left alone, and never waited for",
     arguments: ["mkfifo", "mkdir", "ln -s /dev/null"])
   func noRegularFile(_ command: String) throws {
     try withSandbox { sandbox in
@@ -461,7 +461,7 @@ extension Bool {
     }
   }
 
-  @Test("a list deeper than may be read back is never made")
+  @Test("every value that is accepted can be read back from its list, however deep it is")
   func depth() throws {
     for depth in [499, 500, 501, 512] {
       let text = Array(
@@ -474,7 +474,7 @@ extension Bool {
     }
   }
 
-  /// Runs a test with a disk of 256 KiB.
+  /// Runs the body with a tmpfs of 256 KiB, which takes root.
   private func withSmallDisk(_ body: (Sandbox, String) throws -> Void) throws {
     try withSandbox { sandbox in
       let disk = sandbox.root + "/disk"
@@ -485,7 +485,7 @@ extension Bool {
     }
   }
 
-  @Test("disk full: ENOSPC to the writer, nothing changed, works again when there is room")
+  @Test("with a full disk a change is ENOSPC, changes nothing, and works when there is room")
   func diskFull() throws {
     try withSmallDisk { sandbox, disk in
       for (user, state) in [(disk + "/c", sandbox.state + "/1"), (sandbox.config, disk + "/s")] {

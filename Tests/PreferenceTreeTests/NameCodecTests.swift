@@ -3,7 +3,7 @@ import Testing
 
 @testable import PreferenceTree
 
-@Suite("Names") struct NameCodecTests {
+@Suite("File names of keys") struct NameCodecTests {
   static let names: [(key: Key, name: String)] = [
     ("Plain", "Plain"), ("", "%"), (".", "%2E"), ("..", "%2E%2E"), ("a/b", "a%2Fb"),
     ("50%", "50%25"), ("tab\t", "tab%09"),
@@ -14,7 +14,7 @@ import Testing
     ("a b", "a b"), ("%~", "%25~"),
   ]
 
-  @Test("keys and their names", arguments: names.indices)
+  @Test("a key has this name, and the name this key", arguments: names.indices)
   func codec(_ index: Int) {
     let (key, name) = Self.names[index]
     if key == "%~" { return #expect(NameCodec.decode(NameCodec.encode(key)) == .key(key)) }
@@ -23,16 +23,16 @@ import Testing
   }
 
   @Test(
-    "what is no key's name",
+    "such a name is no key's name",
     arguments: ["%41", "%2f", "%2", "100%", "%zz", "%2Eb%", "a%00%FF", "%~"])
   func none(_ name: String) { #expect(NameCodec.decode(name) == .none) }
 
   @Test(
-    "temporary files' names",
+    "such a name is a temporary file's",
     arguments: [".x", "#x#", "x~", ".x.swp", "x.swpx", "4913", "tmp.1", "DEADJOE"])
   func scratch(_ name: String) { #expect(NameCodec.decode(name) == .scratch) }
 
-  @Test("long names are cut, stay names, and differ")
+  @Test("long names are cut to at most 255 bytes, are UTF-8, and differ")
   func long() {
     var seen: Set<String> = []
     for key in [

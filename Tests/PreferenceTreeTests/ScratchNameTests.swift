@@ -2,7 +2,7 @@ import Testing
 
 @testable import PreferenceTree
 
-@Suite("ScratchName") struct ScratchNameTests {
+@Suite("Names of scratch files") struct ScratchNameTests {
   private static let keys = ["K", "Key1", "Show"]
 
   private func isScratch(_ name: String, _ making: ScratchName.Making) -> Bool {
@@ -12,7 +12,7 @@ import Testing
   private static let plain = ScratchName.Making.file(exclusively: false, readsToo: false)
 
   @Test(
-    "what tools make beside K",
+    "a name that a tool makes beside the key K is scratch",
     arguments: [
       ".K.swp", "4913", "tmp.x", "#K#", "K~", "K.swx~", "K.bak", "K.orig", "K.rej", "K.augnew",
       "K.augnew.a1B2c3", "K.gawk.x9Yz1a", "K.o3a4b5c", "K.r3a4b5c", "Kx1y2z3", "Ka1b2c3d4",
@@ -22,7 +22,7 @@ import Testing
   func tools(_ name: String) { #expect(isScratch(name, Self.plain)) }
 
   @Test(
-    "names for keys",
+    "a name that only resembles a tool's is a key's",
     arguments: [
       "Key1Password", "Window.old", "sedatives", "tmpfiles", "K1", "KeyboardLayout", "K-2",
       "KSize10",
@@ -30,7 +30,7 @@ import Testing
     ])
   func keys(_ name: String) { #expect(!isScratch(name, Self.plain)) }
 
-  @Test("how a name is made tells, too")
+  @Test("the way a file is made decides too whether its name is scratch")
   func making() {
     #expect(isScratch("anything", .file(exclusively: true, readsToo: true)))
     #expect(!isScratch("anything", .file(exclusively: true, readsToo: false)))

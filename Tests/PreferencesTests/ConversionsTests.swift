@@ -4,9 +4,9 @@ import Testing
 import class Preferences.UserDefaults
 @testable import Preferences
 
-/// The implicit conversions of the getters, row by row of the table in Conversions.swift.
+/// The implicit conversions of the getters. The table in Conversions.swift gives the rules.
 @Suite("Conversions") struct ConversionsTests {
-  /// What a value reads as by each getter.
+  /// A value, and what each getter returns for it.
   struct Row: Sendable, CustomTestStringConvertible {
     var name: String
     var value: @Sendable () -> Any
@@ -24,15 +24,15 @@ import class Preferences.UserDefaults
     Row(name: "a signed text", value: { "-5" }, string: "-5", integer: -5, double: -5),
     Row(name: "hexadecimal text", value: { "0x10" }, string: "0x10"),
     Row(
-      name: "a real's text, rounded as literals are", value: { "0.3" }, string: "0.3", double: 0.3),
+      name: "a real's text, rounded like a literal", value: { "0.3" }, string: "0.3", double: 0.3),
     Row(
       name: "a text of many digits", value: { "99999999999999999999" },
       string: "99999999999999999999", integer: .max, double: 1e20),
-    Row(name: "a point and nothing", value: { "5." }, string: "5.", integer: 5, double: 5),
-    Row(name: "a fraction alone", value: { "+.5e1x" }, string: "+.5e1x", double: 5),
-    Row(name: "an exponent that is none", value: { "2e" }, string: "2e", integer: 2, double: 2),
-    Row(name: "an emoji, at which Foundation ends the program", value: { "😀1" }, string: "😀1"),
-    Row(name: "a sign alone", value: { "-" }, string: "-"),
+    Row(name: "a point without a fraction", value: { "5." }, string: "5.", integer: 5, double: 5),
+    Row(name: "a fraction without an integer", value: { "+.5e1x" }, string: "+.5e1x", double: 5),
+    Row(name: "an exponent without digits", value: { "2e" }, string: "2e", integer: 2, double: 2),
+    Row(name: "an emoji, at which Foundation crashes", value: { "😀1" }, string: "😀1"),
+    Row(name: "a sign without digits", value: { "-" }, string: "-"),
     Row(name: "YES", value: { "YES" }, string: "YES", bool: true),
     Row(name: "true", value: { "true" }, string: "true", bool: true),
     Row(name: "1", value: { "1" }, string: "1", integer: 1, double: 1, bool: true),
@@ -66,7 +66,7 @@ import class Preferences.UserDefaults
     Row(name: "a dictionary", value: { ["a": 1] }),
   ]
 
-  @Test("scalars", arguments: rows)
+  @Test("each getter converts a value by the table", arguments: rows)
   func scalars(_ row: Row) {
     let defaults = UserDefaults.inMemory()
     defaults.set(row.value(), forKey: "K")
@@ -77,7 +77,7 @@ import class Preferences.UserDefaults
     #expect(defaults.bool(forKey: "K") == row.bool)
   }
 
-  @Test("a Float is cast to Float and to Double, and a registered URL is what a set one is")
+  @Test("a Float can be cast to Float and Double, and a registered URL reads as a set one")
   func floatsAndURLs() {
     let defaults = UserDefaults.inMemory()
     defaults.set(Float(12.34), forKey: "F")
@@ -89,7 +89,7 @@ import class Preferences.UserDefaults
     #expect(defaults.object(forKey: "Bad") == nil && defaults.integer(forKey: "Good") == 1)
   }
 
-  @Test("containers and data are given for their own types only")
+  @Test("getters of containers and data convert no other types")
   func containers() {
     let defaults = UserDefaults.inMemory()
     let values: [String: Any] = [
@@ -107,7 +107,7 @@ import class Preferences.UserDefaults
     #expect(defaults.data(forKey: "Text") == nil)
   }
 
-  @Test("objects keep their types; Foundation's classes are taken too")
+  @Test("objects keep their types, and objects of Foundation's classes can be set")
   func objects() {
     let defaults = UserDefaults.inMemory()
     let date = Date(timeIntervalSinceReferenceDate: 1.5)
@@ -131,8 +131,7 @@ import class Preferences.UserDefaults
     }
   }
 
-  @Test(
-    "what is no property list is refused, where Foundation ends the program; the old value stays")
+  @Test("an object that is no property list, at which Foundation crashes, is refused")
   func refused() {
     let defaults = UserDefaults.inMemory()
     defaults.set("old", forKey: "K")
@@ -146,7 +145,7 @@ import class Preferences.UserDefaults
     #expect(defaults.object(forKey: "K") == nil)
   }
 
-  @Test("URLs: paths with ~, archives that Foundation reads, and Foundation's that we read")
+  @Test("URLs are kept as paths with ~ or as archives, which Foundation reads and writes too")
   func urls() throws {
     let defaults = UserDefaults.inMemory()
     let home = NSHomeDirectory()
@@ -169,7 +168,7 @@ import class Preferences.UserDefaults
     #expect(defaults.url(forKey: "K")?.isFileURL == true)
   }
 
-  @Test("data that is no archive is no URL; Foundation ends the program")
+  @Test("data that is no archive, at which Foundation crashes, is no URL")
   func damagedArchives() throws {
     let defaults = UserDefaults.inMemory()
     defaults.set(URL(string: "https://example.org"), forKey: "K")

@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// Every example of the README and of the articles: what a shell session shows is what it prints, and what is
-/// Swift is compiled and run.
+/// Every example of the README and of the articles: a shell session must print what it shows, and
+/// Swift code is compiled and run.
 @Suite("Documentation") struct DocumentationTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
@@ -23,7 +23,7 @@ import Testing
     try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
   }
 
-  /// The blocks of a language.
+  /// Returns the lines of each code block of the language.
   private static func blocks(_ language: String, of path: String) throws -> [[String]] {
     let parts = try text(path).components(separatedBy: "```\(language)\n").dropFirst()
     return parts.compactMap {
@@ -33,7 +33,7 @@ import Testing
 
   // MARK: - Swift
 
-  @Test("the Swift of the articles is the examples' that are compiled", arguments: articles)
+  @Test("the Swift code of an article is in the examples that are compiled", arguments: articles)
   func compiled(_ article: String) throws {
     let lines = { (text: String) in
       text.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("the README's program reads what echo has set in a mount, and hears of the next echo")
+  @Test("the README's program reads what echo set in a mount, and is told of the next echo")
   func program() throws {
     let block = try #require(try Self.blocks("swift", of: "README.md").first)
     let source = try Self.text("Tests/Example/Editor.swift")
@@ -74,7 +74,7 @@ import Testing
 
   // MARK: - Shell
 
-  /// What makes a session the same everywhere.
+  /// Commands before each session, which make it print the same on every machine.
   private static let prelude = """
     exec 2>&1
     unset XDG_CONFIG_HOME; cd; mkdir Preferences .config
@@ -86,7 +86,7 @@ import Testing
     $PREFSFS ~/Preferences
     """
 
-  /// What has to be there before the session of a file.
+  /// Commands that make what the session of a file expects to be there.
   private static let preparations = [
     "README.md": "defaults delete prefs-sample; defaults write com.example.editor TabWidth -int 4",
     catalogue + "PreferencesOfMachines.md": "mkdir Preferences/com.example.editor",

@@ -11,7 +11,8 @@ import PropertyList
 @Suite("Observation") struct ObservationTests {
   private let defaults = UserDefaults.inMemory()
 
-  /// The changes that have been told, once there are so many, or after 5 s.
+  /// The changes that were told to an observer. `lines` returns them once there are so many, or
+  /// after 5 s.
   private final class Told: Sendable {
     private let lines = Mutex<[String]>([])
     func add(_ line: String) { lines.withLock { $0.append(line) } }
@@ -27,7 +28,7 @@ import PropertyList
     }
   }
 
-  /// Waits until everything that happened before was looked at.
+  /// Waits until all changes so far were told.
   private func settle() {
     let told = Told()
     let observation = observe("Last", told)
@@ -36,7 +37,7 @@ import PropertyList
     observation.cancel()
   }
 
-  @Test("old and new effective values, in order; silent where nothing changes")
+  @Test("an observer gets old and new effective values in order, and nothing without a change")
   func effective() {
     let told = Told()
     let observation = observe("K", told)
@@ -59,7 +60,7 @@ import PropertyList
     #expect(told.lines(4).count == 4)
   }
 
-  @Test("somebody else's change is told as his, also where it comes with an own one")
+  @Test("another process's change is told as not own, also together with an own one")
   func writers() throws {
     let told = Told()
     let observation = observe("K", told)
@@ -79,7 +80,7 @@ import PropertyList
     try setByOther(4)
     settle()
     #expect(told.lines(3) == ["-1 -> 1", "1 -> 2 own", "2 -> 4"])
-    // The same key of another domain is no echo.
+    // An own set of the same key in another domain does not make the next change an own one.
     UserDefaults(domain: "elsewhere", session: defaults.session).set(5, forKey: "K")
     try setByOther(5)
     settle()
@@ -87,7 +88,7 @@ import PropertyList
     for each in [observation, slow] { each.cancel() }
   }
 
-  @Test("a row of own sets is told as own, however many of them are told")
+  @Test("many own sets in a row are told as own, however many of them are told")
   func ownRow() {
     let told = Told()
     let observation = observe("K", told)
@@ -99,7 +100,7 @@ import PropertyList
     observation.cancel()
   }
 
-  @Test("suites that come and go are told; an observation outlives its UserDefaults")
+  @Test("adding and removing a suite is told, and an observation outlives its UserDefaults")
   func suites() {
     let told = Told()
     defaults.setPersistentDomain(["K": 7], forName: "suite")
@@ -117,7 +118,7 @@ import PropertyList
     _ = other
   }
 
-  @Test("no change after the return of observe is missed; observations come and go on many threads")
+  @Test("no change after observe returns is missed, with observations on many threads")
   func races() async {
     let defaults = defaults
     await withTaskGroup(of: Bool.self) { group in
@@ -138,7 +139,7 @@ import PropertyList
     }
   }
 
-  @Test("an object that goes with its observation takes others with it")
+  @Test("cancelling an observation may free an object that holds other observations")
   func cancelling() {
     final class Holder: Sendable {
       let observations = Mutex<[PreferenceObservation]>([])
@@ -151,12 +152,12 @@ import PropertyList
     holder?.observations.withLock { $0 = [defaults.observe("B") { _, _, _ in }] }
     holder = nil
     first.cancel()
-    // The observer's thread may have been looking at it.
+    // The observer's thread may still use the object for a moment.
     for _ in 0..<500 where defaults.integer(forKey: "Gone") == 0 { usleep(10000) }
     #expect(defaults.integer(forKey: "Gone") == 1)
   }
 
-  @Test("an observation ends when it goes")
+  @Test("an observation ends when it is freed")
   func ends() {
     let told = Told()
     var observation: PreferenceObservation? = observe("K", told)
@@ -169,7 +170,7 @@ import PropertyList
     #expect(told.lines(1).count == 1)
   }
 
-  @Test("a body may set and read what it observes")
+  @Test("an observer may set and read what it observes")
   func reentrant() {
     let told = Told()
     let defaults = defaults
@@ -182,7 +183,7 @@ import PropertyList
     observation.cancel()
   }
 
-  @Test("a sequence of changes, which ends with its task")
+  @Test("a sequence of changes ends with its task")
   func sequence() async {
     let (defaults, told) = (defaults, Told())
     let key = PreferenceKey("K", default: 0)

@@ -2,9 +2,10 @@ import Foundation
 import Support
 import Testing
 
-/// Programs that use the library, beside mounts and `defaults` (laws 7 and 10).
+/// Programs that use the library, beside mounts and `defaults`: each reads what the others set, and
+/// it survives the end of every process.
 @Suite("Programs with preferences") struct ProcessTests {
-  @Test("10: sets survive the end of their program at once", arguments: ["exit", "kill"])
+  @Test("sets survive the end of their program at once", arguments: ["exit", "kill"])
   func ends(_ way: String) throws {
     try withSandbox { sandbox in
       for count in [1, 3000] {
@@ -16,7 +17,7 @@ import Testing
     }
   }
 
-  @Test("10: what was synchronized survives kill -9 of every process")
+  @Test("what was synchronized survives kill -9 of every process")
   func synchronized() throws {
     try withSandbox { sandbox in
       sandbox.shell("$SAMPLE sync K text; kill -9 $(cat \(sandbox.state)/prefsfs/*/lock)")
@@ -24,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("sets do not wait: 100 of them are sent, and no answer is waited for")
+  @Test("a program sends 100 sets and waits for no answer")
   func messages() throws {
     try withSandbox { sandbox in
       sandbox.shell("$SAMPLE get K")
@@ -33,13 +34,13 @@ import Testing
       let count = { (call: String) in
         Int(sandbox.shell("\(main) | grep -c '\(call)('").output.dropLast()) ?? -1
       }
-      // One message a set, hello, and which domains there are.
+      // One message for each set, the hello, and the requests for domains.
       #expect((101...106).contains(count("sendto")))
       #expect((1...5).contains(count("poll")))
     }
   }
 
-  @Test("an owner who is stopped: sets leave the program, and are there when he goes on")
+  @Test("sets leave a program while the owner is stopped, and are there when it goes on")
   func stopped() throws {
     try withSandbox { sandbox in
       sandbox.shell("$SAMPLE set 1 exit")
@@ -54,7 +55,7 @@ import Testing
     }
   }
 
-  @Test("2, 7: a mount reads what a program set, and the other way; arguments stand before both")
+  @Test("a mount and a program read what the other set, and the program's arguments win")
   func besideMount() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
       sandbox.shell("mkdir $M/prefs-sample; $SAMPLE sync K first")
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("a program observes what others change: echo, defaults, an edited list, a new owner")
+  @Test("a program observes changes by echo, defaults, an edited list, and a new owner")
   func observes() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
       sandbox.shell("mkdir $M/prefs-sample; echo old > $M/prefs-sample/K")
@@ -101,7 +102,7 @@ import Testing
     }
   }
 
-  @Test("without prefsd: nothing is read, what is set is refused, and the log says so")
+  @Test("without prefsd nothing is read, a set is refused, and the log says so")
   func noOwner() throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
@@ -113,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("a program that begins while the owner is stopped finds him later")
+  @Test("a program that begins while the owner is stopped finds it later")
   func finds() throws {
     try withSandbox { sandbox in
       sandbox.shell("$SAMPLE sync K text")

@@ -3,7 +3,7 @@ import Testing
 
 import class Preferences.UserDefaults
 
-/// A stand-in, as programs write them for their tests.
+/// A stand-in for UserDefaults, as programs write it for their tests.
 private final class Recorder: UserDefaults, @unchecked Sendable {
   // Only the test's thread uses it.
   var objects: [String: Any] = [:]
@@ -18,7 +18,7 @@ private final class Recorder: UserDefaults, @unchecked Sendable {
 }
 
 @Suite("UserDefaults as a class") struct SubclassTests {
-  @Test("what a subclass overrides is what the typed getters and setters use")
+  @Test("typed getters and setters use the methods that a subclass overrides")
   func stub() {
     let defaults = Recorder()
     defaults.set(5, forKey: "I")
@@ -39,6 +39,6 @@ private final class Recorder: UserDefaults, @unchecked Sendable {
     #expect(one.description.hasPrefix("<UserDefaults "))
   }
 
-  @Test("a suite that no list can be named after is none", arguments: ["/tmp/x", "", "a/b", ".."])
+  @Test("a suite's name must be one that a list can have", arguments: ["/tmp/x", "", "a/b", ".."])
   func names(_ name: String) { #expect(UserDefaults(suiteName: name) == nil) }
 }

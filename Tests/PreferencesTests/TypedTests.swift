@@ -21,7 +21,7 @@ extension PreferenceKey<Int> {
   static var tabWidth: Self { Self("TabWidth", default: 4) }
 }
 
-/// Typed keys, the property wrapper, Codable values.
+/// Typed keys, the property wrapper and Codable values.
 @Suite("Typed preferences") struct TypedTests {
   private let defaults = UserDefaults.inMemory()
 
@@ -33,7 +33,7 @@ extension PreferenceKey<Int> {
     #expect(defaults[key] == value)
   }
 
-  @Test("values of every type come back")
+  @Test("a value of every type reads back as it was set")
   func roundTrips() throws {
     roundTrip(true, false)
     roundTrip(Int.min, 0)
@@ -53,7 +53,7 @@ extension PreferenceKey<Int> {
     roundTrip([Theme.dark, .light], [])
   }
 
-  @Test("a Codable value is a dictionary that everybody can read, not an archive")
+  @Test("a Codable value is stored as a dictionary that others can read, not as an archive")
   func readable() throws {
     try defaults.set(Frame(), for: PreferenceKey("Frame", default: Frame()))
     let stored = try #require(defaults.dictionary(forKey: "Frame"))
@@ -65,7 +65,7 @@ extension PreferenceKey<Int> {
     #expect(defaults[PreferenceKey("Frame", default: Frame(width: 1))].width == 1)
   }
 
-  @Test("an optional key: nil removes it")
+  @Test("setting an optional key to nil removes it")
   func optional() {
     let key = PreferenceKey<String?>("K")
     #expect(defaults[key] == nil)
@@ -75,7 +75,8 @@ extension PreferenceKey<Int> {
     #expect(defaults.object(forKey: "K") == nil)
   }
 
-  /// Stored object, and what an Int, a Bool and a String key with defaults -1, true and "-" read.
+  /// A stored object, and what keys of type Int, Bool and String read, whose defaults are -1, true
+  /// and "-".
   static let strict: [(stored: any Sendable, int: Int, bool: Bool, string: String)] = [
     (8, 8, true, "-"), (0, 0, false, "-"), (1, 1, true, "-"), (2.0, 2, true, "-"),
     (2.5, -1, true, "-"),
@@ -83,7 +84,7 @@ extension PreferenceKey<Int> {
     (false, -1, false, "-"), ([1], -1, true, "-"), (1e300, -1, true, "-"),
   ]
 
-  @Test("reading is strict: what is no value of the type is not taken for one", arguments: strict)
+  @Test("reading is strict: a value of the wrong type gives the default", arguments: strict)
   func strictness(_ stored: any Sendable, _ int: Int, _ bool: Bool, _ string: String) {
     defaults.set(stored, forKey: "K")
     #expect(defaults[PreferenceKey("K", default: -1)] == int)
@@ -91,7 +92,7 @@ extension PreferenceKey<Int> {
     #expect(defaults[PreferenceKey("K", default: "-")] == string)
   }
 
-  @Test("what cannot be encoded is refused, and the old value stays")
+  @Test("a value that cannot be encoded is refused, and the old value stays")
   func notEncodable() {
     let key = PreferenceKey<[String?]>("K", default: [])
     defaults.set(["old"], forKey: "K")
@@ -100,7 +101,7 @@ extension PreferenceKey<Int> {
     #expect(defaults.stringArray(forKey: "K") == ["old"])
   }
 
-  @Test("the property wrapper, and an observation of its key")
+  @Test("the property wrapper reads and sets its key, and observes it")
   func wrapper() async throws {
     @Preference("TabWidth", in: defaults) var tabWidth = 4
     #expect(tabWidth == 4)

@@ -5,7 +5,7 @@ import Testing
 import class Preferences.UserDefaults
 @testable import Preferences
 
-/// UserDefaults as its documentation has it, in memory.
+/// UserDefaults as its documentation describes it, in memory.
 @Suite("UserDefaults") struct UserDefaultsTests {
   private let defaults = UserDefaults.inMemory()
 
@@ -43,7 +43,7 @@ import class Preferences.UserDefaults
     #expect(value() == nil)
   }
 
-  @Test("what is not there is read from suites, the global domain and registration when it comes")
+  @Test("a missing key is read once a suite, the global domain or registration has it")
   func missesArePromptlyForgotten() {
     defaults.addSuite(named: "suite")
     for (index, domain) in ["suite", UserDefaults.globalDomain].enumerated() {
@@ -56,7 +56,7 @@ import class Preferences.UserDefaults
     #expect(defaults.integer(forKey: "R") == 1)
   }
 
-  @Test("registration merges, the last value counts, and is every instance's")
+  @Test("registration merges, the last value counts, and all instances share it")
   func registration() {
     defaults.register(defaults: ["A": 1, "B": 1])
     defaults.register(defaults: ["B": 2])
@@ -71,7 +71,7 @@ import class Preferences.UserDefaults
         == ["A": 1, "B": 2, "C": 1])
   }
 
-  @Test("volatile domains of other names are kept, and in no search list")
+  @Test("volatile domains of other names are kept, and are in no search list")
   func volatileDomains() {
     defaults.setVolatileDomain(["K": 1], forName: "mine")
     #expect(defaults.object(forKey: "K") == nil)
@@ -84,7 +84,7 @@ import class Preferences.UserDefaults
     #expect(defaults.volatileDomain(forName: "mine").isEmpty)
   }
 
-  @Test("persistent domains are replaced whole; those of volatile names are refused")
+  @Test("persistent domains are replaced whole, and cannot have names of volatile ones")
   func persistentDomains() {
     defaults.setPersistentDomain(["A": 1, "B": ["x"]], forName: "d")
     defaults.setPersistentDomain(["A": 2], forName: "d")
@@ -103,14 +103,14 @@ import class Preferences.UserDefaults
     #expect(defaults.dictionaryRepresentation() as? [String: Int] == ["A": 2, "R": 1, "G": 1])
   }
 
-  @Test("names of suites: nil is standard; the program's own and the global one are errors")
+  @Test("a suite cannot have the program's name or the global domain's")
   func suiteNames() throws {
     let name = ProcessInfo.processInfo.processName
     #expect(UserDefaults(suiteName: name) == nil)
     #expect(UserDefaults(suiteName: UserDefaults.globalDomain) == nil)
   }
 
-  @Test("several keys are set as one transaction, or none of them")
+  @Test("setValuesForKeys sets all keys or none")
   func severalKeys() {
     defaults.setValuesForKeys(["A": 1, "B": "x"])
     #expect(defaults.integer(forKey: "A") == 1)
@@ -120,7 +120,7 @@ import class Preferences.UserDefaults
     #expect(defaults.integer(forKey: "A") == 1)
   }
 
-  @Test("didChangeNotification is posted on the thread of the change, with the object")
+  @Test("didChangeNotification comes on the thread of the change, with the object")
   func notification() {
     let count = Mutex(0)
     let (own, thread) = (defaults, pthread_self())
@@ -138,7 +138,7 @@ import class Preferences.UserDefaults
     #expect(count.withLock { $0 } == 3)
   }
 
-  @Test("a value that was read does not change with what it was made of")
+  @Test("a stored value does not change with the object it was made from")
   func immutable() {
     let array = NSMutableArray(array: ["a"])
     defaults.set(array, forKey: "K")

@@ -6,17 +6,17 @@ import PreferenceSearch
 import PropertyList
 import SystemCalls
 
-/// A program that uses preferences as a client of their store, for tests. Each line of its output is
-/// an acknowledgement that a test may rely on.
+/// The test program `prefs-probe`, which uses preferences as a client of their store. Each line of
+/// its output is an acknowledgement that a test may rely on.
 enum Probe {
   private static let usage = """
     usage: probe get DOMAIN KEY
            probe set DOMAIN KEY TEXT [sync]
            probe remove DOMAIN KEY
-           probe keys DOMAIN FIRST COUNT sync|fast    sets keys of its own, a line for each
-           probe count DOMAIN KEY SECONDS             counts up, a line for each
-           probe read DOMAIN KEY COUNT                reads it so often, between two calls of getppid(2)
-           probe watch DOMAIN SECONDS                 a line for each change
+           probe keys DOMAIN FIRST COUNT sync|fast    sets COUNT keys, and prints a line for each
+           probe count DOMAIN KEY SECONDS             counts the key up, and prints each value
+           probe read DOMAIN KEY COUNT                reads it COUNT times, between getppid(2) calls
+           probe watch DOMAIN SECONDS                 prints a line for each change
 
     """
 
@@ -34,7 +34,7 @@ enum Probe {
     }
   }
 
-  /// One write(2), so that nothing stays behind in a buffer.
+  /// Writes the text with one write(2), so that no buffer holds it when the process is killed.
   static func write(_ text: String, to descriptor: CInt = 1) {
     let bytes = Array(text.utf8)
     _ = Glibc.write(descriptor, bytes, bytes.count)
@@ -44,7 +44,8 @@ enum Probe {
     let engine: SearchEngine
     let author = Author.unique()
 
-    /// - Returns: whether the words are a command.
+    /// Carries out a command.
+    /// - Returns: Whether the words are a command.
     func run(_ words: [String]) throws -> Bool {
       guard words.count > 1 else {
         write(usage, to: 2)
@@ -115,7 +116,7 @@ enum Probe {
         }
       }
       write("watching\n")
-      // What nobody has read is known to nobody: there is no news of it.
+      // There are no events for keys of a domain that no process has read.
       _ = try? engine.keys(of: domain)
       Instant.sleep(milliseconds: UInt32(clamping: seconds * 1000))
     }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import PropertyList
 
-/// The parsers take what is spelled plainly straight from the document; whole and byte by byte, where
-/// nothing is plain, they must say the same.
-@Suite("plain spellings and the state machines")
+/// The parsers have a fast path for values that are spelled plainly. It takes a whole document; fed
+/// byte by byte, a parser uses its state machine alone. Both must give the same value.
+@Suite("Plain spellings and the state machines")
 struct PlainTests {
   private static let documents: [String] = [
     """
@@ -23,7 +23,7 @@ struct PlainTests {
     """,
   ]
 
-  /// The value, or nothing.
+  /// Reads the text whole, or in pieces of a size. Returns the value, or nil if it is refused.
   private func value(_ text: [UInt8], _ format: Format, pieces size: Int?) -> Value? {
     func run(_ parser: some TextParser) -> Value? {
       var parser = parser
@@ -43,7 +43,7 @@ struct PlainTests {
     }
   }
 
-  @Test("documents and what becomes of them by accidents", arguments: documents.indices)
+  @Test("a document with random damage reads the same in pieces", arguments: documents.indices)
   func mutations(_ index: Int) {
     let format: Format = [.xml, .json, .openStep][index]
     let original = Array(Self.documents[index].utf8)
@@ -69,7 +69,7 @@ struct PlainTests {
   }
 
   @Test(
-    "a text of escapes, in a document of ASCII, is the text that it stands for",
+    "escapes in a document of ASCII give the text that they stand for",
     arguments: [
       "<plist><string>a text that is &#233;scaped &#x1F388;</string></plist>",
       #"["a text that is \u00e9scaped \ud83c\udf88"]"#,
@@ -87,7 +87,7 @@ struct PlainTests {
     #expect(text.count == expected.count)
   }
 
-  @Test("numbers are those that Swift reads")
+  @Test("numbers read as Swift reads them")
   func numbers() {
     var generator = SystemRandomNumberGenerator()
     func digits(_ most: Int) -> String {
@@ -110,7 +110,7 @@ struct PlainTests {
     }
   }
 
-  @Test("moments are those that the scanner reads, and are written as they were read")
+  @Test("plain dates read as the scanner reads them, and are written as they were read")
   func moments() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<5000 {
@@ -128,7 +128,7 @@ struct PlainTests {
     }
   }
 
-  @Test("base64 is Foundation's", arguments: 0..<40)
+  @Test("base64 is encoded as by Foundation, and decoded", arguments: 0..<40)
   func base64(_ count: Int) throws {
     let bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max) }
     var sink = ByteSink(room: 1)
@@ -144,7 +144,7 @@ struct PlainTests {
     }
   }
 
-  @Test("keys stay as they are while a copy of their parser goes on")
+  @Test("keys do not change while copies of their parser go on")
   func copies() async throws {
     var parser = OpenStepParser()
     try parser.feed(Array("\"the first key of a document\" = 1;".utf8)[...])
@@ -178,7 +178,7 @@ struct PlainTests {
     #expect(first == ["the first key of a document": "1"])
   }
 
-  @Test("a key is the same in a block and as a string", arguments: [1, 15, 16, 70_000])
+  @Test("a key from a block equals the key of its string", arguments: [1, 15, 16, 70_000])
   func keys(_ count: Int) {
     var maker = KeyMaker()
     let texts = (0..<20).map {

@@ -1,18 +1,18 @@
 import PropertyList
 import Testing
 
-/// What text leaves out of a value, and what becomes of it.
+/// Values that text shows with less precision, and what a write of such text does to them.
 @Suite("Precision") struct PrecisionTests {
   private static let fraction = Value.date(AbsoluteTime(seconds: 0.25))
 
-  @Test("a real of four bytes stays one of four bytes in a binary list")
+  @Test("a real of four bytes keeps four bytes in a binary list")
   func fourBytes() throws {
     let bytes = Document.binary([.single(12.34), 12.34])
     #expect(try Document.read(bytes).value == [.single(12.34), 12.34])
     #expect(bytes.contains(0x22) && bytes.contains(0x23))
   }
 
-  @Test("dates that are shown have whole seconds, and the same text is the same value")
+  @Test("dates in a container show whole seconds, and the same text gives the same value")
   func fractions() throws {
     let value: Value = ["a": Self.fraction, "b": [Self.fraction, .single(0.1)], "c": 1]
     let text = ValueText.canonical(value)
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(
-    "a date that is a value of its own shows its fraction, and loses it when it is written without")
+    "a date on its own shows its fraction, and loses it when it is written without one")
   func ownDate() {
     #expect(ValueText.canonical(Self.fraction) == Array("2001-01-01T00:00:00.25Z\n".utf8))
     let whole = Recogniser.value(

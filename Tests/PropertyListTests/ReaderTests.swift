@@ -36,7 +36,7 @@ import Testing
     ("\u{FEFF}{\"a\": 1}", ["a": 1]),
   ]
 
-  @Test("documents that are read", arguments: accepted.indices)
+  @Test("a document reads as this value", arguments: accepted.indices)
   func accept(_ index: Int) throws {
     let (text, value) = Self.accepted[index]
     #expect(try Document.read(Array(text.utf8)).value == value, "\(text)")
@@ -59,7 +59,7 @@ import Testing
     (String(repeating: "<array>", count: 600), "nested deeper"),
   ]
 
-  @Test("documents that are refused, with the reason", arguments: rejected.indices)
+  @Test("a document is refused, with the reason", arguments: rejected.indices)
   func reject(_ index: Int) {
     let (text, reason) = Self.rejected[index]
     do {
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(
-    "JSON's own refusals",
+    "such JSON is refused",
     arguments: [
       "{\"a\": 1, \"a\": 2}", "[01]", "[1.]", "[.5]", "[+1]", "[1e]", "[1e999]",
       "[18446744073709551616]",
@@ -83,7 +83,7 @@ import Testing
       Recogniser.value(of: Array(text.utf8), kind: text.first == "{" ? .dictionary : .array) == nil)
   }
 
-  @Test("UTF-16 XML")
+  @Test("XML in UTF-16 is read")
   func utf16() throws {
     let text = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><plist><string>é🎈</string></plist>"
     for encoding in [String.Encoding.utf16, .utf16BigEndian, .utf16LittleEndian] {
@@ -94,7 +94,8 @@ import Testing
 }
 
 @Suite("Hostile binary lists") struct HostileBinaryTests {
-  /// A list of these objects, one-byte offsets and references, with the first on top.
+  /// Makes a binary list of these objects, with one-byte offsets and references; the first object
+  /// is the root.
   private func list(_ objects: [[UInt8]]) -> [UInt8] {
     var bytes = Array("bplist00".utf8)
     var offsets: [UInt8] = []
@@ -108,19 +109,19 @@ import Testing
     return bytes
   }
 
-  @Test("an array in itself") func cycle() {
+  @Test("an array that contains itself is refused") func cycle() {
     #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 0]])) }
     #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 1], [0xA1, 0]])) }
   }
 
-  @Test("a bomb of shared arrays is refused by its size unfolded") func bomb() {
+  @Test("a bomb of shared arrays is refused by its unfolded size") func bomb() {
     let levels = (0..<24).map { level -> [UInt8] in
       [0xA4] + Array(repeating: UInt8(level + 1), count: 4)
     }
     #expect(throws: FormatError.self) { try Document.read(list(levels + [[0x09]])) }
   }
 
-  @Test("counts, sizes and references beyond the list") func bounds() {
+  @Test("counts, sizes and references beyond the list are refused") func bounds() {
     for object: [UInt8] in [
       [0x5F, 0x13, 0x7F, 255, 255, 255, 255, 255, 255, 255], [0xAF, 0x12, 255, 255, 255, 255],
       [0xA1, 9],
@@ -136,7 +137,7 @@ import Testing
     }
   }
 
-  @Test("16-byte integers of both signs") func wide() throws {
+  @Test("16-byte integers of both signs are read") func wide() throws {
     let negative: [UInt8] = [0x14] + Array(repeating: 0xFF, count: 16)
     #expect(try Document.read(list([negative])).value == -1)
     let large: [UInt8] = [0x14] + Array(repeating: 0, count: 8) + Array(repeating: 0xFF, count: 8)

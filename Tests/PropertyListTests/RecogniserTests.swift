@@ -51,14 +51,14 @@ import Testing
     Example(.dictionary, "{\"a\": \"\u{1}\"}", nil),
   ]
 
-  @Test("texts", arguments: examples.indices)
+  @Test("a text has this value of a type, or none", arguments: examples.indices)
   func text(_ index: Int) {
     let example = Self.examples[index]
     let bytes = Array(example.text.utf8)
     if example.kind == .date, case .date(let wanted)? = example.value,
       case .date(let found)? = Recogniser.value(of: bytes, kind: .date)
     {
-      // The text of the moment says more than its seconds do.
+      // A date also keeps its text, so only the seconds are compared.
       #expect(
         found.seconds == wanted.seconds || example.text.hasPrefix("-"),
         "\(example.text) \(found.seconds)")
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "pieces of any size lead to the same, and no prefix of a text is impossible",
+    "pieces of any size give the same value, and no prefix of a text is impossible",
     arguments: examples.indices)
   func pieces(_ index: Int) {
     let example = Self.examples[index]
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test("impossible is said as soon as it is true")
+  @Test("text is judged impossible as soon as it is")
   func impossible() {
     for (kind, text) in [
       (Kind.integer, "b"), (.boolean, "m"), (.real, "1,"), (.date, "yes"), (.dictionary, "["),
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test("JSON with dates and data as strings comes back as it was")
+  @Test("JSON with dates and data as strings reads back as the same value")
   func lossyJSON() {
     let value: Value = [
       "date": .date(AbsoluteTime(seconds: 0.5)), "data": .data([1, 2, 3]),

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Round trips") struct RoundTripTests {
   @Test(
-    "each format, with the values that it holds",
+    "a format reads back the values that it holds",
     arguments: [
       (Format.binary, Samples.exact), (.xml, Samples.portable), (.json, Samples.json),
     ])
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test("the text of every value denotes it, in every style", arguments: Samples.exact.indices)
+  @Test("the text of a value denotes it in every style", arguments: Samples.exact.indices)
   func text(_ index: Int) {
     guard case .dictionary(let items) = Samples.exact[index].value else { return }
     for value in [Samples.exact[index].value] + items.values {
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("what a format cannot hold is refused, not lost")
+  @Test("a value that a format cannot hold is refused, not lost")
   func refused() {
     #expect(throws: FormatError.self) {
       try Document.write(["d": .date(AbsoluteTime(seconds: 0.5))], as: .xml)
@@ -39,14 +39,14 @@ import Testing
   }
 }
 
-/// What other people's programs make of our lists, and we of theirs: ours is read and written
-/// again by the judge, and must come back as it was.
+/// Other programs judge our lists: each reads a list of ours and writes it again, and we must read
+/// the same value from that.
 @Suite("Third-party judges") struct JudgeTests {
-  @Test("Foundation", arguments: Samples.portable.indices)
+  @Test("we read what Foundation makes of our lists", arguments: Samples.portable.indices)
   func foundation(_ index: Int) throws {
     let (name, value) = Samples.portable[index]
-    // Foundation on Linux has no number above Int64.max, and its keys are equal by canonical
-    // equivalence: it keeps one of two.
+    // Foundation on Linux has no number above Int64.max, and compares keys by canonical
+    // equivalence, so that it keeps one of two.
     if ["largest integer", "normal forms"].contains(name) { return }
     for format in [Format.binary, .xml] {
       let data = Data(try Document.write(value, as: format))
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("plistlib and plistutil", arguments: [Format.binary, .xml])
+  @Test("we read what plistlib and plistutil make of our lists", arguments: [Format.binary, .xml])
   func programs(_ format: Format) throws {
     try withSandbox { sandbox in
       for (index, sample) in Samples.portable.enumerated() {
@@ -83,14 +83,14 @@ import Testing
           let back = try read("\(sandbox.root)/out\(index).\(suffix)")
           #expect(back == sample.value, "plistlib \(suffix): \(sample.name)")
         }
-        // libplist turns dates before 2001 and numbers above Int64.max into others.
+        // libplist changes dates before 2001 and numbers above Int64.max.
         if ["dates", "largest integer"].contains(sample.name) { continue }
         let other = format == .binary ? "xml" : "bin"
         let converted = sandbox.shell(
           "plistutil -f \(other) -i \(sandbox.root)/in\(index) -o \(sandbox.root)/util\(index)")
         #expect(converted.status == 0, "\(converted.errors)")
         let back = try read("\(sandbox.root)/util\(index)")
-        // It writes reals that single precision holds in four bytes.
+        // libplist writes a real in four bytes where single precision holds it.
         #expect(back.inDoublePrecision == sample.value, "plistutil \(other): \(sample.name)")
       }
     }
@@ -100,7 +100,7 @@ import Testing
     try Document.read(Array(try Data(contentsOf: URL(fileURLWithPath: path)))).value
   }
 
-  @Test("old-style lists as Foundation reads them", arguments: OldStyle.cases.indices)
+  @Test("an old-style list reads as Foundation reads it", arguments: OldStyle.cases.indices)
   func oldStyle(_ index: Int) throws {
     let text = OldStyle.cases[index]
     let ours = try Document.read(Array(text.utf8)).value

@@ -1,8 +1,9 @@
 import PropertyList
 
-/// Named values that the codecs are tried with.
+/// Named values for the tests of readers and writers.
 enum Samples {
-  /// Every reader and writer of binary and XML lists holds these exactly.
+  /// Values that every reader and writer of binary and XML lists should keep exactly; `JudgeTests`
+  /// names those that others change.
   static let portable: [(name: String, value: Value)] = [
     ("empty dictionary", [:]), ("empty array", ["a": []]), ("empty string", ["": ""]),
     ("booleans", ["t": true, "f": false]),
@@ -60,7 +61,7 @@ enum Samples {
     ("shared strings", ["a": "same", "b": "same", "c": ["same", "same"], "same": "a"]),
   ]
 
-  /// These need the binary format, or our own reader.
+  /// The portable values, and others that take the binary format and our own reader.
   static let exact: [(name: String, value: Value)] =
     portable + [
       ("UID", ["uid": .uid(7), "large": .uid(4_294_967_296)]),
@@ -86,7 +87,7 @@ enum Samples {
       ("a dictionary that looks like a UID", ["d": ["CF$UID": 1]]),
     ]
 
-  /// JSON holds these.
+  /// The values that JSON holds.
   static let json: [(name: String, value: Value)] = portable.filter {
     $0.name != "dates" && $0.name != "data"
   }

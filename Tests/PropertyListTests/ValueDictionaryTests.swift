@@ -2,13 +2,13 @@ import Testing
 
 @testable import PropertyList
 
-@Suite("dictionaries of values")
+@Suite("Dictionaries of values")
 struct ValueDictionaryTests {
   private func key(_ number: Int) -> Key { Key("a key of some length, \(number)") }
 
   private func value(_ number: Int) -> Value { .integer(WideInteger(Int64(number))) }
 
-  @Test("they hold what Swift's dictionary holds after any changes", arguments: [4, 12, 300, 5000])
+  @Test("a dictionary holds what Swift's holds after random changes", arguments: [4, 12, 300, 5000])
   func random(_ keys: Int) {
     var generator = SystemRandomNumberGenerator()
     var (ours, theirs) = (ValueDictionary(), [Key: Value]())
@@ -32,7 +32,7 @@ struct ValueDictionaryTests {
     #expect((0..<keys).allSatisfy { sorted[key($0)] == theirs[key($0)] })
   }
 
-  @Test("keys stand in the order in which they came", arguments: [3, 8, 9, 100])
+  @Test("keys keep the order in which they were added", arguments: [3, 8, 9, 100])
   func order(_ count: Int) {
     var dictionary = ValueDictionary()
     for number in (0..<count).reversed() { dictionary[key(number)] = value(number) }
@@ -41,7 +41,7 @@ struct ValueDictionaryTests {
     #expect(dictionary.sortedItems.map(\.key) == dictionary.keys.sorted())
   }
 
-  @Test("of a key that stands twice the last value counts", arguments: [3, 8, 9, 100])
+  @Test("the last value of a repeated key counts", arguments: [3, 8, 9, 100])
   func repeated(_ count: Int) {
     let pairs = (0..<count).map {
       ValueDictionary.Item(key: key($0 % (count - 1)), value: value($0))
@@ -54,7 +54,7 @@ struct ValueDictionaryTests {
     #expect(ValueDictionary(unique: Array(pairs.dropLast()), hashes: nil)?.count == count - 1)
   }
 
-  @Test("equal ones may have their keys in other orders; copies do not change with each other")
+  @Test("the order of keys does not matter for equality, and copies are independent")
   func equality() {
     let one: ValueDictionary = ["a": 1, "b": 2, "c": 3]
     var other: ValueDictionary = ["c": 3, "a": 1, "b": 2]

@@ -3,7 +3,8 @@ import Preferences
 
 import class Preferences.UserDefaults
 
-// The Swift of the documentation, line by line: DocumentationTests compares. `examples` runs it.
+// The Swift code of the documentation, line by line: DocumentationTests compares them. The command
+// `prefs-sample examples` runs it.
 
 extension PreferenceKey<Frame> {
   static var frame: Self { Self("Frame", default: Frame()) }

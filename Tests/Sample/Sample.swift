@@ -3,20 +3,20 @@ import Preferences
 
 import class Preferences.UserDefaults
 
-/// A program that uses the library as its users do, for tests: nothing but its public API.
+/// The test program `prefs-sample`, which uses the public API of the library alone, as users do.
 enum Sample {
   private static let usage = """
     usage: sample get KEY
-           sample set COUNT exit|kill|stay     sets Key0, Key1, ... without waiting, then ends so
-           sample paused COUNT                 is connected, waits for a line, sets them, and exits
+           sample set COUNT exit|kill|stay     sets Key0, Key1, ... without waiting, and ends so
+           sample paused COUNT                 connects, waits for a line, sets the keys, and exits
            sample sync KEY TEXT                sets and synchronizes, then ends with kill -9
-           sample watch KEY COUNT              a line for so many changes
-           sample late KEY                     reads it, 20 times a second, for two seconds
+           sample watch KEY COUNT              prints a line for each of COUNT changes
+           sample late KEY                     reads it 40 times, 50 ms apart
 
     """
 
   static func run(_ arguments: [String]) -> Int32 {
-    // The rest is the argument domain.
+    // The words from the first option on are the argument domain.
     let words = arguments.prefix { !$0.hasPrefix("-") }
     let defaults = UserDefaults.standard
     switch (words.first, words.count) {

@@ -1,10 +1,11 @@
-"""faults.py PROGRAMS ROUNDS [SEED]: kill -9 of owner, client and driver at random points under load.
+"""faults.py PROGRAMS ROUNDS [SEED]: kills owner, client and drivers at random times under load.
 
-One store, two mounts and a client that starts prefsd, in a directory of its own. In each round
-writers count up keys of their own, through each mount and through the client, and note each value
-when it was acknowledged; meanwhile some of the processes are killed, or the owner is stopped for a
-moment. Then whoever is gone is started again, and every key must have the value that was
-acknowledged last, or the one that was under way; every list on the disk must parse."""
+PROGRAMS is the directory with prefsfs, prefsd and prefs-probe. There are one store, two mounts and
+a client that starts prefsd when it needs to, in a temporary directory. In each round writers count
+up keys of their own, through each mount and through the client, and note each value when it was
+acknowledged; meanwhile some of the processes are killed with SIGKILL. Then every key must have the
+value that was acknowledged last, or the one that was under way, and every list on the disk must
+parse. The next round starts the mounts again that are gone."""
 import os, plistlib, random, shutil, signal, subprocess, sys, tempfile, threading, time
 
 programs, rounds = os.path.realpath(sys.argv[1]), int(sys.argv[2])
@@ -64,8 +65,8 @@ class MountWriter(threading.Thread):
 
 
 class Churner(threading.Thread):
-    """A process that makes, renames and removes files in a mount: several of them wait for one
-    directory's lock when the driver is killed."""
+    """Makes, renames and removes files in a mount, in a process of its own. Several of them wait
+    for the lock of one directory when the driver is killed."""
 
     code = """
 import os, random, sys, time
@@ -91,7 +92,7 @@ while time.time() < end:
 
 
 class Probe(threading.Thread):
-    """Counts up keys through the library."""
+    """Counts up a key through a client of the store, prefs-probe."""
 
     def __init__(self, seconds):
         super().__init__()
@@ -138,7 +139,7 @@ def fail(text):
 def check(key, acknowledged, last):
     text = get(key)
     if acknowledged == 0 and text in ("", "(none)"):
-        return 0  # made, and not written to; or not even made
+        return 0  # the key was made and not written to, or not even made
     if text not in (str(acknowledged), str(last)):
         fail(f"{key} is {text}; {acknowledged} was acknowledged, {last} begun")
     return int(text)
@@ -190,7 +191,7 @@ finally:
     pid = owner()
     if pid is not None and is_ours(pid):
         os.kill(pid, signal.SIGTERM)
-        # It saves what it has before it ends, into directories that it makes anew.
+        # It saves its changes before it ends, and would make removed directories again.
         end = time.time() + 10
         while is_ours(pid) and time.time() < end:
             time.sleep(0.01)

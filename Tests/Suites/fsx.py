@@ -1,6 +1,6 @@
-"""fsx.py FILE SECONDS [SEED]: random reads, writes, truncations and mappings of one file beside a
-model in memory, as fsx (Apple, NeXT) does it. FILE is a data key, or any file of a plain file system.
-Prints the seed, and on a difference the operations that led to it."""
+"""fsx.py FILE SECONDS [SEED]: compares random reads, writes, truncations and mappings of one file
+with a model in memory, as fsx (Apple, NeXT) does. FILE is a key of type data, or any file of
+another file system. Prints the seed, and on a difference the operations that led to it."""
 import mmap, os, random, sys, time
 
 path, seconds = sys.argv[1], float(sys.argv[2])

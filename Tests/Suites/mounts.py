@@ -1,6 +1,7 @@
 """mounts.py ONE OTHER SECONDS [SEED]: two processes create, rename, remove and write the same few
-names of one domain at once, each through a mount of its own. What they find is anybody's guess;
-that every call returns, and that both show the same in the end, is not."""
+names of one domain at once. ONE and OTHER are the domain's directories in two mounts of a store,
+one for each process. What a call finds depends on chance, but every call must return, and in the
+end both mounts must show the same."""
 import multiprocessing, os, random, sys, time
 
 places, seconds = sys.argv[1:3], float(sys.argv[3])

@@ -1,6 +1,6 @@
 """stress.py DIRECTORY PROCESSES SECONDS [SEED]: several processes create, write, rename and remove
-files of one directory at once, each its own names beside a model of its own; at the end every
-name and text must be as the models say."""
+files of one directory at once. Each uses names of its own and keeps a model of them; listings and
+texts must be as the model says, at every step and at the end."""
 import multiprocessing, os, random, sys, time
 
 directory, processes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

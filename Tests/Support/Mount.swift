@@ -1,6 +1,7 @@
 import Foundation
 
-/// A real mount of the sandbox's store, in the foreground of a child process.
+/// A mount of the sandbox's store by the real `prefsfs`, which runs in the foreground as a child
+/// process.
 public final class Mount: @unchecked Sendable {
   // Process is not Sendable; only the test's thread uses it.
   private let process: Process
@@ -8,7 +9,8 @@ public final class Mount: @unchecked Sendable {
   private let logFile: String
   private let point: String
 
-  /// Mounts, at `$M` unless it is said where, and waits until the mount is there.
+  /// Mounts at `point`, or at `$M` where that is nil, and returns when the mount answers. Throws a
+  /// `Failure` if the program ends before that, or after 10 s.
   public init(_ sandbox: Sandbox, _ arguments: [String] = [], at point: String? = nil) throws {
     self.sandbox = sandbox
     self.point = point ?? sandbox.mountPoint
@@ -32,9 +34,9 @@ public final class Mount: @unchecked Sendable {
     }
   }
 
-  /// Why there is no mount.
+  /// The error of a mount that did not come up.
   public struct Failure: Error, CustomStringConvertible {
-    /// The program's own words.
+    /// A sentence with what the program wrote to standard error.
     public let description: String
   }
 
@@ -52,7 +54,8 @@ public final class Mount: @unchecked Sendable {
   /// The path of a file in the mount.
   public func path(_ name: String) -> String { "\(point)/\(name)" }
 
-  /// Requests that the driver has received, with `-d`: libfuse prints a line for each.
+  /// The names of the requests that the driver has received, oldest first. It takes a mount with
+  /// `-d`: libfuse then prints a line for each request.
   public var requests: [String] {
     log.split(separator: "\n").compactMap { line in
       guard let start = line.range(of: "opcode: ") else { return nil }
@@ -60,7 +63,7 @@ public final class Mount: @unchecked Sendable {
     }
   }
 
-  /// Unmounts as a user does, and waits for the end of the program.
+  /// Unmounts as a user does, and waits until the program has ended.
   public func unmount() {
     if MountTable.isMounted(point) {
       sandbox.shell("fusermount3 -u \(point) || fusermount3 -u -z \(point)")
@@ -68,14 +71,14 @@ public final class Mount: @unchecked Sendable {
     process.waitUntilExit()
   }
 
-  /// kill -9, and the dead mount cleared.
+  /// Kills the driver with SIGKILL and unmounts the mount that it leaves behind.
   public func crash() {
     kill(pid, SIGKILL)
     process.waitUntilExit()
     sandbox.shell("fusermount3 -u -z \(point)")
   }
 
-  /// Ends the program with a signal; its exit status.
+  /// Sends the program a signal, waits for its end and returns its exit status.
   public func end(with signal: Int32) -> Int32 {
     kill(pid, signal)
     process.waitUntilExit()
@@ -83,7 +86,8 @@ public final class Mount: @unchecked Sendable {
   }
 }
 
-/// Runs a test in a sandbox with a mount; both are gone afterwards, however the test ends.
+/// Runs a test in a sandbox with a mount at `$M`; `prepare` runs before the mount is made. Both are
+/// gone afterwards, however the test ends.
 public func withMount<Result>(
   _ arguments: [String] = [], prepare: (Sandbox) throws -> Void = { _ in },
   _ body: (Sandbox, Mount) throws -> Result

@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 
-/// A directory of its own for one test: HOME, the XDG directories, the machine's preferences and
-/// a mount point. Nothing of the user's is touched; `withSandbox` removes it all.
+/// A directory below /tmp for one test, with all that programs use: HOME, the XDG directories, the
+/// machine's preferences and two mount points. The preferences of the user who runs the tests are
+/// not touched. `withSandbox` removes the directory.
 public final class Sandbox: Sendable {
   /// The sandbox's directory.
   public let root: String
@@ -17,19 +18,19 @@ public final class Sandbox: Sendable {
     }
   }
 
-  /// The user's lists.
+  /// The directory of the user's lists (XDG_CONFIG_HOME).
   public var config: String { root + "/config" }
-  /// The store's journal and metadata.
+  /// The directory that holds journals and metadata of stores (XDG_STATE_HOME).
   public var state: String { root + "/state" }
-  /// The machine's lists.
+  /// The directory of the machine's lists, in the place of /etc/preferences.
   public var system: String { root + "/system" }
-  /// Where tests mount.
+  /// The mount point of most tests.
   public var mountPoint: String { root + "/mount" }
 
-  /// Where a test's second mount is.
+  /// The mount point of a test's second mount.
   public var secondMountPoint: String { root + "/mount2" }
 
-  /// The environment of programs in the sandbox.
+  /// The environment of programs that run in the sandbox.
   public var environment: [String: String] {
     var environment = ProcessInfo.processInfo.environment
     environment["HOME"] = root + "/home"
@@ -50,20 +51,22 @@ public final class Sandbox: Sendable {
     environment["PREFSD"] = Program.beside("prefsd")
     environment["PROBE"] = Program.beside("prefs-probe")
     environment["SAMPLE"] = Program.beside("prefs-sample")
-    // `defaults` is ours.
+    // `defaults` is the one that was built with the tests.
     let directory = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
     environment["PATH"] = "\(directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
     return environment
   }
 
-  /// Runs a shell command line in the sandbox: `$M` and `$M2` are the mount points, `$C` the lists'
-  /// directory, `$PREFSFS`, `$PREFSD`, `$PROBE` and `$SAMPLE` our programs, and `defaults` is ours.
+  /// Runs a shell command line in the sandbox, with bash, to its end. `$M` and `$M2` are the mount
+  /// points, and `$C` is the directory of the user's lists. `$PREFSFS`, `$PREFSD`, `$PROBE` and
+  /// `$SAMPLE` are programs that were built with the tests, and so is `defaults`.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     Program.run("/bin/bash", ["-c", command], environment: shellEnvironment)
   }
 
-  /// Starts such a command line; the caller waits for its end, or kills it.
+  /// Starts a command line as `shell` does, and returns while it runs. The caller waits for its
+  /// end, or kills it.
   public func start(_ command: String) throws -> Process {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/bash")
@@ -75,13 +78,16 @@ public final class Sandbox: Sendable {
     return process
   }
 
-  /// Ends a process that was started; SIGTERM may be blocked in what a test starts.
+  /// Kills a process that was started and waits for its end. The signal is SIGKILL, because what a
+  /// test starts may block SIGTERM.
   public func end(_ process: Process) {
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 
-  /// inotifywait(1) on paths of the sandbox, its lines in the file `events`; ready when it returns.
+  /// Starts inotifywait(1) on paths below `directory`, or below the sandbox's root where that is
+  /// nil, and returns when the watches are there. The file `events` in the root gets a line for
+  /// each event.
   public func watch(_ paths: [String], in directory: String? = nil) throws -> Process {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/inotifywait")
@@ -98,16 +104,17 @@ public final class Sandbox: Sendable {
     return process
   }
 
-  /// Waits at most 5 s for the command to succeed, and records an issue when it does not.
+  /// Runs the command until it succeeds, at most 100 times with 50 ms in between; then the test
+  /// fails.
   public func waitUntil(_ command: String, sourceLocation: SourceLocation = #_sourceLocation) {
     for _ in 0..<100 {
       if shell(command).status == 0 { return }
       usleep(50000)
     }
-    Issue.record("never true: \(command)", sourceLocation: sourceLocation)
+    Issue.record("never succeeded: \(command)", sourceLocation: sourceLocation)
   }
 
-  /// Writes a list with Python's plistlib; `python` is the dictionary's expression.
+  /// Writes a list with Python's plistlib; `python` is a Python expression for the dictionary.
   public func makeList(_ file: String, _ python: String, format: String = "BINARY") {
     let program = """
       import plistlib, datetime, sys
@@ -117,7 +124,8 @@ public final class Sandbox: Sendable {
     precondition(outcome.status == 0, outcome.errors)
   }
 
-  /// What Python's plistlib reads from a list: an expression over the dictionary `d`.
+  /// Reads a list with Python's plistlib and returns what Python prints of an expression, in which
+  /// `d` is the dictionary; if Python fails, what it wrote to standard error.
   public func evaluate(_ file: String, _ python: String) -> String {
     let program = """
       import plistlib, sys
@@ -132,7 +140,7 @@ public final class Sandbox: Sendable {
     for point in [mountPoint, secondMountPoint] where MountTable.isMounted(point) {
       Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(point)'"], environment: environment)
     }
-    // An owner that a client started waits for others; nobody comes here any more.
+    // A prefsd that a client started would wait 30 s for another client.
     shell(
       "for p in $(cat \(state)/prefsfs/*/lock); do "
         + "[ $(cat /proc/$p/comm) = prefsd ] && kill $p; done; true")
@@ -140,16 +148,16 @@ public final class Sandbox: Sendable {
   }
 }
 
-/// Runs a test in a sandbox that is gone afterwards, however the test ends.
+/// Runs a test in a sandbox of its own, which is removed afterwards, however the test ends.
 public func withSandbox<Result>(_ body: (Sandbox) throws -> Result) throws -> Result {
   let sandbox = try Sandbox()
   defer { sandbox.remove() }
   return try body(sandbox)
 }
 
-/// How a program ended.
+/// The exit status and the output of a program that has ended.
 public struct Outcome: Sendable {
-  /// The exit status; 128 and the signal's number for one that was killed.
+  /// The exit status; 128 plus the signal's number for a program that a signal ended.
   public var status: Int32
   /// Standard output.
   public var output: String
@@ -157,7 +165,7 @@ public struct Outcome: Sendable {
   public var errors: String
 }
 
-/// What is mounted on this machine.
+/// The mounts of this machine.
 public enum MountTable {
   /// Whether there is a mount at the path.
   public static func isMounted(_ path: String) -> Bool {
@@ -166,12 +174,12 @@ public enum MountTable {
   }
 }
 
-/// Programs of other people, and ours.
+/// Finds the programs that were built with the tests, and runs any program.
 public enum Program {
-  /// The `prefsfs` that was built with the tests.
+  /// The path of the `prefsfs` that was built with the tests.
   public static let path = beside("prefsfs")
 
-  /// A program that was built with the tests.
+  /// Returns the path of a program that was built with the tests.
   public static func beside(_ name: String) -> String {
     let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     let candidate = directory.appendingPathComponent(name).path
@@ -179,7 +187,7 @@ public enum Program {
     return package.appendingPathComponent(".build/debug/\(name)").path
   }
 
-  /// A file of Tests/Suites.
+  /// Returns the path of a file of Tests/Suites.
   public static func suite(_ name: String) -> String {
     package.appendingPathComponent("Tests/Suites/\(name)").path
   }
@@ -189,8 +197,8 @@ public enum Program {
       .deletingLastPathComponent()
   }
 
-  /// Runs a program to its end. Output goes through files, so that a child that lives on in the
-  /// background cannot keep a pipe open.
+  /// Runs a program to its end; the status is 127 where it cannot be started. The output goes
+  /// through files, because a child that lives on in the background would keep a pipe open.
   @discardableResult
   public static func run(
     _ program: String, _ arguments: [String], environment: [String: String]

@@ -1,22 +1,23 @@
 import CLinux
 import Foundation
 
-/// A refusal of a file operation, by its number.
+/// The error of a file operation that was refused.
 public struct Refusal: Error, Equatable, CustomStringConvertible {
   /// The errno.
   public let number: Int32
 
-  /// A refusal with the number.
+  /// Makes a refusal with the errno.
   public init(_ number: Int32) { self.number = number }
 
-  /// e.g. "Invalid argument".
+  /// The C library's text for the errno, e.g. "Invalid argument".
   public var description: String { String(cString: strerror(number)) }
 }
 
-/// File operations on preferences, as programs do them. Paths are `domain` or `domain/key`. The
-/// same tests run on the bare tree and, through the kernel, on a real mount.
+/// The file operations of programs, on preferences. Paths are `domain` or `domain/key`. The same
+/// cases run on the bare tree (`TreeFiles`) and, through the kernel, on a real mount
+/// (`MountedFiles`). An operation that is refused throws a `Refusal`.
 public protocol TestFiles: AnyObject {
-  /// open(2); a number for the open file.
+  /// open(2). Returns a number that stands for the open file.
   func open(_ path: String, _ flags: Int32) throws -> Int
   /// pwrite(2), or write(2) at the end for O_APPEND.
   func write(_ file: Int, _ text: String, at offset: Int) throws
@@ -24,7 +25,7 @@ public protocol TestFiles: AnyObject {
   func truncate(_ file: Int, to size: Int) throws
   /// fsync(2).
   func synchronize(_ file: Int) throws
-  /// pread(2) of everything.
+  /// pread(2) of the first MiB.
   func read(_ file: Int) throws -> String
   /// close(2).
   func close(_ file: Int)
@@ -54,11 +55,11 @@ public protocol TestFiles: AnyObject {
   func changeMode(_ path: String, _ mode: UInt32) throws
   /// utimensat(2): the modification time, in nanoseconds.
   func setTime(_ path: String, _ nanoseconds: Int64) throws
-  /// Lets so many milliseconds pass.
+  /// Lets time pass. Only a mount takes that time; the bare tree has a clock that is moved.
   func pass(milliseconds: Int)
 }
 
-/// What stat(2) shows, as far as tests look at it.
+/// The fields of stat(2) that tests look at.
 public struct TestStatus: Equatable, Sendable {
   /// st_ino.
   public var inode: UInt64
@@ -69,7 +70,7 @@ public struct TestStatus: Equatable, Sendable {
   /// st_mtim in nanoseconds.
   public var modified: Int64
 
-  /// All of them.
+  /// Makes a status from its fields.
   public init(inode: UInt64, size: Int, mode: UInt32, modified: Int64) {
     self.inode = inode
     self.size = size
@@ -79,7 +80,7 @@ public struct TestStatus: Equatable, Sendable {
 }
 
 extension TestFiles {
-  /// `printf TEXT > PATH`, in pieces of a size.
+  /// Writes the text as `printf TEXT > PATH` does, in writes of `pieces` bytes at most.
   public func put(_ path: String, _ text: String, pieces: Int = .max) throws {
     let file = try open(path, O_WRONLY | O_CREAT | O_TRUNC)
     defer { close(file) }
@@ -92,14 +93,14 @@ extension TestFiles {
     }
   }
 
-  /// `cat PATH`.
+  /// Returns the text of a file, as `cat PATH` prints it.
   public func get(_ path: String) throws -> String {
     let file = try open(path, O_RDONLY)
     defer { close(file) }
     return try read(file)
   }
 
-  /// The type of a key.
+  /// Returns the type of a key, which is its attribute `user.prefs.type`.
   public func type(_ path: String) throws -> String { try attribute(path, "user.prefs.type") }
 }
 
@@ -107,7 +108,7 @@ extension TestFiles {
 public final class MountedFiles: TestFiles {
   private let root: String
 
-  /// The files below the directory.
+  /// Makes the operations for files below the directory.
   public init(_ root: String) { self.root = root }
 
   private func path(_ name: String) -> String { "\(root)/\(name)" }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Threads for work that may wait for ever")
 struct BlockingThreadsTests {
-  @Test("a body that hangs holds no other back, until there are too many")
+  @Test("bodies that hang delay no other, until they take all threads")
   func hanging() {
     let threads = BlockingThreads(name: "test", most: 3)
     let gate = Monitor(false)
@@ -14,7 +14,7 @@ struct BlockingThreadsTests {
       #expect(threads.run { _ = gate.wait { $0 ? true : nil } })
     }
     for _ in 0..<20 {
-      // The third thread takes them one after the other.
+      // The third thread runs them one after the other.
       let before = done.withLock { $0 }
       #expect(threads.run { done.change { $0 += 1 } })
       #expect(
@@ -26,7 +26,7 @@ struct BlockingThreadsTests {
     gate.change { $0 = true }
   }
 
-  @Test("what is given by many threads is carried out, each once")
+  @Test("each body that many threads give is run once")
   func many() throws {
     let threads = BlockingThreads(name: "test", most: 8)
     let done = Monitor([Int: Int]())
@@ -45,7 +45,7 @@ struct BlockingThreadsTests {
     #expect(done.withLock { $0.values.allSatisfy { $0 == 1 } })
   }
 
-  @Test("a body is not kept when it has run")
+  @Test("a body is freed after it has run")
   func letsGo() {
     final class Token: Sendable {}
     let threads = BlockingThreads(name: "test", most: 1)
@@ -61,7 +61,7 @@ struct BlockingThreadsTests {
     #expect(token == nil)
   }
 
-  /// A body has ended a moment after it said so.
+  /// Waits until the bodies have returned, which is a moment after they set `done`.
   private func waitUntilIdle(_ threads: BlockingThreads) {
     _ = threads.whenIdle(until: .now.advanced(milliseconds: 5000))
   }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import SystemCalls
 
-/// Numbers from outside at their extremes: nothing traps, and nothing turns round.
+/// Times at the extremes of their numbers: nothing traps, and nothing overflows.
 @Suite("Clock") struct ClockTests {
   static let extremes: [Int] = [.min, .min + 1, -10_000_000_000, -1, 0, 1, 10_000_000_000, .max]
 
-  @Test("any time of the kernel becomes the nearest moment that there is", arguments: extremes)
+  @Test("any time of the kernel becomes the nearest timestamp", arguments: extremes)
   func timespecs(_ seconds: Int) {
     for rest in [Int.min, -1, 0, 999_999_999, Int.max] {
       let time = Timestamp(timespec(tv_sec: seconds, tv_nsec: rest))
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test("differences and sums stop at the ends", arguments: extremes, extremes)
+  @Test("sums and differences stop at the largest numbers", arguments: extremes, extremes)
   func arithmetic(_ one: Int, _ other: Int) {
     let (first, second) = (Int64(one), Int64(other))
     let (early, late) = (min(first, second), max(first, second))
@@ -34,7 +34,7 @@ import Testing
     #expect(moment.advanced(seconds: Double(second)) >= Instant(nanoseconds: .min))
   }
 
-  @Test("seconds that are no number are none")
+  @Test("NaN seconds add nothing, and infinite ones give the last instant")
   func noNumber() {
     #expect(Instant(nanoseconds: 5).advanced(seconds: .nan) == Instant(nanoseconds: 5))
     #expect(Instant(nanoseconds: 5).advanced(seconds: .infinity).nanoseconds == .max)
@@ -42,7 +42,7 @@ import Testing
 }
 
 @Suite("Log") struct LogTests {
-  @Test("a line stays one line, whatever stands in it")
+  @Test("a line of the log stays one line, whatever it holds")
   func printable() {
     #expect(Log.printable("d Key\nprefsfs: forged") == "d Key\\u{A}prefsfs: forged")
     #expect(Log.printable("a\u{1B}[2Jb\u{202E}c\r") == "a\\u{1B}[2Jb\\u{202E}c\\u{D}")

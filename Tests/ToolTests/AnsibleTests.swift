@@ -2,7 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// A playbook as administrators write them: changed the first time, ok the second.
+/// A playbook as administrators write it must change settings the first time it runs, and find
+/// nothing to change the second time.
 @Suite("Ansible on a mount") struct AnsibleTests {
   private static let playbook = """
     - hosts: localhost
@@ -38,7 +39,7 @@ import Testing
         + "ansible-playbook -i localhost, \(options) play.yml < /dev/null")
   }
 
-  @Test("ten settings in three domains: changed, then ok; check mode changes nothing")
+  @Test("a playbook changes settings once, and check mode changes nothing")
   func idempotent() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let check = play(sandbox, "--check")
@@ -65,7 +66,7 @@ import Testing
     }
   }
 
-  @Test("a value that is none of the key's type fails the task, and the old one stands")
+  @Test("a value that is not of the key's type fails the task, and the old one stays")
   func refused() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       let outcome = sandbox.shell(

@@ -2,15 +2,15 @@ import Foundation
 import Support
 import Testing
 
-/// Editors in a terminal (tmux), as they come: no configuration, backups as they make them.
+/// Editors in a terminal (tmux), without configuration, and with the backup files that they make.
 @Suite("Editors on a mount") struct TerminalTests {
-  /// What a screen must show, and the keys that are typed then.
+  /// A text that the screen must show, and the keys that are typed then.
   private typealias Step = (screen: String, keys: String)
 
-  /// Starts the command in a terminal of its own and goes through the steps, to its end.
+  /// Starts the command in a terminal of its own, takes the steps, and waits for its end.
   private func type(_ sandbox: Sandbox, _ command: String, _ steps: [Step]) {
     let tmux = "tmux -f /dev/null -S \(sandbox.root)/tmux"
-    // The server goes on in the background: it must hold none of the descriptors that are waited for.
+    // tmux's server goes on in the background, so it must not hold the tests' descriptors.
     sandbox.shell(
       "for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval \"exec $fd>&-\"; done; "
         + "env -u TMUX TERM=xterm PATH=/usr/bin:/bin \(tmux) new-session -d -x 100 -y 30 "
@@ -36,7 +36,7 @@ import Testing
     sandbox.makeList(sandbox.config + "/d.plist", "dict(Number=42, Dict={'a': [1, 2]})")
   }
 
-  @Test("vim: a broken dictionary is refused at :w and the old value stands; mended, it is saved")
+  @Test("vim reports a broken dictionary at :w and the old value stays; a good one is saved")
   func vim() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       type(
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("nano: a number is edited and saved")
+  @Test("nano edits and saves a number")
   func nano() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       type(

@@ -2,13 +2,14 @@ import Foundation
 import Support
 import Testing
 
-/// Edits by real programs on a mount. Each runs in the directory of the domain `d`, where `Number`
-/// is the integer 42 and `Text` the string "hello", with `$W` a directory on another file system;
-/// it must succeed, leave what is expected, keep the types, and leave keys only.
+/// An edit by a real program on a mount. Its script runs in the directory of the domain `d`, where
+/// `Number` is the integer 42 and `Text` the string "hello"; `$W` is a directory outside the mount.
+/// The script must succeed and leave the text that is expected, keep the type of `Number`, and
+/// leave no other files behind.
 struct Edit: Sendable, CustomTestStringConvertible {
   var name: String
   var script: String
-  /// What `cat` then shows of a key.
+  /// The key that is looked at afterwards, and the text that it must have.
   var key: String
   var text: String
 
@@ -86,7 +87,7 @@ struct Edit: Sendable, CustomTestStringConvertible {
     sandbox.shell("export W=$C/../work PATH=/usr/bin:/bin; cd $M/d; set -e; \(script)")
   }
 
-  @Test("edits", arguments: Edit.all)
+  @Test("an edit leaves the text, the type and no other files", arguments: Edit.all)
   func edit(_ edit: Edit) throws {
     try withMount(prepare: Self.prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = Self.run(sandbox, edit.script)
@@ -101,13 +102,14 @@ struct Edit: Sendable, CustomTestStringConvertible {
     }
   }
 
+  /// Programs that skip a file which is as it should be.
   static let unchanged: [(name: String, script: String)] = [
     ("rsync -a", "rsync -ai $W/Number ."), ("rsync -c", "rsync -ci $W/Number ."),
     ("install -C", "install -Cv -m 640 $W/Number Number"),
     ("diff", "diff $W/Number Number"),
   ]
 
-  @Test("the second time there is nothing to do", arguments: unchanged.indices)
+  @Test("a program that skips equal files finds nothing to do", arguments: unchanged.indices)
   func second(_ index: Int) throws {
     try withMount(prepare: Self.prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let script = Self.unchanged[index].script

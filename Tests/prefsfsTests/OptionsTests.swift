@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Command line") struct OptionsTests {
   @Test(
-    "mount points and sources",
+    "words give this source and mount point",
     arguments: [
       (["/m"], nil, "/m"), (["/s", "/m"], "/s", "/m"), (["none", "/m"], nil, "/m"),
       (["prefsfs", "/m", "-o", "rw,_netdev,x-y=z"], nil, "/m"),
@@ -16,7 +16,7 @@ import Testing
     #expect(options.mountPoint == point)
   }
 
-  @Test("options")
+  @Test("each option has its effect")
   func options() throws {
     let options = try Options([
       "/m", "-o", "ro,store=/s,format=xml,new=string",
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(
-    "mistakes are told in a sentence",
+    "a wrong command line is a mistake",
     arguments: [
       [], ["/m", "-x"], ["/m", "-o"], ["/m", "-o", "nonsense"], ["/m", "-o", "format=yaml"],
       ["/m", "-o", "new="],
