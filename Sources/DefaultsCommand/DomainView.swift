@@ -8,22 +8,24 @@ import SystemCalls
 /// The connection of this command to a store.
 struct StoreView {
   let engine: SearchEngine
-  let places: Member
+  let places: any PersistentPlaces & DurabilityService
   let author = Author.unique()
 
   /// Connects to the store, and starts its owner if there is none. Throws if the directory does not
   /// exist, unless it is below the directory of the machine's lists.
   /// - Parameters:
   ///   - directory: the directory of the store; nil: the user's own store.
-  ///   - isBrief: false for a command that waits for changes (see `Member.Ways`).
+  ///   - isBrief: false for a command that waits for changes (a `Member`, not a `BriefClient`).
   init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
     let machine = Surroundings().systemDirectory + "/"
     if let directory, !Files.isDirectory(directory), !directory.hasPrefix(machine) {
       throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
-    places = try Member(clientOf: Surroundings(store: directory), isBrief: isBrief) { line in
-      Output.write("defaults: \(line)\n", to: .errors)
-    }
+    let surroundings = Surroundings(store: directory)
+    places =
+      isBrief
+      ? try BriefClient(surroundings)
+      : try Member(clientOf: surroundings) { Output.write("defaults: \($0)\n", to: .errors) }
     engine = SearchEngine(places: places)
   }
 
@@ -34,12 +36,22 @@ struct StoreView {
   @discardableResult
   func apply(_ intents: [Intent], _ target: Target? = nil) throws(EngineError) -> Changeset {
     let changeset = try engine.apply(intents, by: author)
-    if !changeset.isEmpty { try engine.awaitMounts(through: changeset.version) }
+    if !changeset.isEmpty { try places.awaitMounts(through: changeset.version) }
     // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
       for location in target.locations { try places.save(location) }
     }
     return changeset
+  }
+
+  /// Throws if a change would be refused, and changes nothing.
+  func check(_ intents: [Intent]) throws(EngineError) { try Self.check(intents, places) }
+
+  private static func check(
+    _ intents: [Intent], _ places: some StoredPlaces
+  ) throws(EngineError) {
+    let rules = ChangeRules(places)
+    for intent in intents { _ = try rules.items(for: intent) }
   }
 }
 

@@ -30,7 +30,7 @@ import SystemCalls
 /// kernel may keep a listing depends on how long ago the directory changed.
 public final class Driver {
   let tree: Tree
-  let engine: any Engine
+  let store: MountedStore
   private let author = Author.unique()
   let owner: Owner
   private let log: @Sendable (String) -> Void
@@ -51,18 +51,17 @@ public final class Driver {
 
   /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
-  ///   - lists: reads the engine's lists on other threads, so that the loop need not wait for one.
   ///   - owner: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.
   public init(
-    engine: any Engine, lists: ListReader, options: TreeOptions, owner: Owner, arguments: [String],
+    _ store: MountedStore, options: TreeOptions, owner: Owner, arguments: [String],
     log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
-    self.engine = engine
+    self.store = store
     self.owner = owner
     self.log = log
-    gate = ListGate(lists)
-    tree = Tree(engine: engine, options: options, author: author, now: .now, log: log)
+    gate = ListGate(store.lists)
+    tree = Tree(engine: store.engine, options: options, author: author, now: .now, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
       heldReplies = HeldReplies(owner, ended: mailbox.bell)
@@ -70,15 +69,15 @@ public final class Driver {
         [mailbox] kind, version in
         mailbox.put(kind, version)
       }
-      synchroniser = try Synchroniser(engine: engine, owner: owner, ended: mailbox.bell)
+      synchroniser = try Synchroniser(store: store.services, owner: owner, ended: mailbox.bell)
     } catch {
       throw DriverError("\(error)")
     }
     session = SessionPointer(nil)
     session = try makeSession(arguments)
-    lists.whenRead { [mailbox] in mailbox.bell.ring() }
-    engine.addMount(author)
-    engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
+    store.lists.whenRead { [mailbox] in mailbox.bell.ring() }
+    store.services.addMount(author)
+    store.engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
   }
 
   private func makeSession(_ arguments: [String]) throws(DriverError) -> SessionPointer {
@@ -175,13 +174,13 @@ public final class Driver {
       answer = .error(error.errno)
     }
     let (rest, version) = dropAttributes()
-    if let version, engine.isShared {
+    if let version, store.services.isShared {
       let number = heldReplies.hold(reply, answer)
-      engine.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
+      store.services.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
         heldReplies.send(number)
       }
     } else {
-      reply.send(answer, owner: owner, isShared: engine.isShared)
+      reply.send(answer, owner: owner, isShared: store.services.isShared)
     }
     notifier.put(rest)
   }
@@ -224,7 +223,7 @@ public final class Driver {
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.take()
     for notice in notices { take(notice) }
-    for (kind, version) in settled { engine.settle(kind, through: version, by: author) }
+    for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
     if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: .now) }
     notifier.put(dropAttributes().rest)
@@ -245,7 +244,7 @@ public final class Driver {
     let contents = rest.filter(\.isOfContents)
     notifier.put(contents)
     if contents.isEmpty || !heldReplies.areSent {
-      engine.settle(.attributes, through: version, by: author)
+      store.services.settle(.attributes, through: version, by: author)
     } else {
       notifier.put(settled: .attributes, version)
     }

@@ -23,7 +23,7 @@ extension Operations {
       }
     }
     table.statfs = { request, _ in
-      serve(request) { driver, reply in driver.answer(reply) { .space(driver.engine.space()) } }
+      serve(request) { driver, reply in driver.answer(reply) { .space(driver.store.space) } }
     }
   }
 

@@ -37,11 +37,11 @@ final class Parking {
   /// announcer's thread do not wait, because they change nothing.
   /// - Returns: whether it did; `buffer` is empty then.
   func parks(
-    _ buffer: inout fuse_buf, _ engine: any Engine, _ now: Instant, announcer: Announcer
+    _ buffer: inout fuse_buf, _ store: any MountCoordinator, _ now: Instant, announcer: Announcer
   ) -> Bool {
     guard let request = RequestHeader(buffer), request.isChange,
       !announcer.isThread(request.thread),
-      !parked.isEmpty || !engine.isAnswering(within: Self.patience)
+      !parked.isEmpty || !store.isAnswering(within: Self.patience)
     else { return false }
     parked.append(
       Parked(buffer: buffer, deadline: now.advanced(milliseconds: Self.longest)))
@@ -54,7 +54,7 @@ final class Parking {
   func serve(_ driver: Driver) {
     guard !parked.isEmpty, let next = nextLook, next <= .now else { return }
     lastLook = .now
-    if driver.engine.isAnswering(within: 1) {
+    if driver.store.services.isAnswering(within: 1) {
       while !parked.isEmpty { process(driver) }
     } else {
       driver.refusal = .timedOut

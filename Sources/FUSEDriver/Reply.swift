@@ -25,7 +25,7 @@ enum Answer: Sendable {
   case directory(keepsListing: Bool)
   /// readlink(2).
   case link([UInt8])
-  case space(StoreSpace)
+  case space(statvfs)
   /// getxattr(2), listxattr(2): the bytes, or their number if `room` is 0; ERANGE if they do not
   /// fit.
   case attribute([UInt8], room: Int)
@@ -89,7 +89,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     case .link(let target): fuse_reply_readlink(request, String(decoding: target, as: UTF8.self))
     case .attribute(let bytes, let room): Self.send(bytes, room: room, request)
     case .space(let space):
-      var numbers = statvfs(space)
+      var numbers = space
       fuse_reply_statfs(request, &numbers)
     }
   }
@@ -246,17 +246,5 @@ public struct Owner: Sendable {
     parameters.attr_timeout = entry.attributes.isSettled ? Self.forever : 0
     parameters.entry_timeout = entry.isRemembered ? Self.forever : 0
     return parameters
-  }
-}
-
-extension statvfs {
-  fileprivate init(_ space: StoreSpace) {
-    self.init()
-    f_bsize = UInt(space.blockSize)
-    f_frsize = UInt(space.blockSize)
-    f_blocks = fsblkcnt_t(space.blocks)
-    f_bfree = fsblkcnt_t(space.free)
-    f_bavail = fsblkcnt_t(space.available)
-    f_namemax = 255
   }
 }

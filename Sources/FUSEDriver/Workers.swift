@@ -179,7 +179,7 @@ final class Synchroniser: Sendable {
     var hasEnded = false
   }
 
-  private let engine: any Engine
+  private let store: any DurabilityService
   private let owner: Owner
   private let bell: Wakeup
   private let ended: Wakeup
@@ -187,9 +187,9 @@ final class Synchroniser: Sendable {
   private let thread = Mutex<WorkerThread?>(nil)
 
   /// - Parameter ended: rung when the thread ends.
-  init(engine: any Engine, owner: Owner, ended: Wakeup) throws(SystemError) {
+  init(store: any DurabilityService, owner: Owner, ended: Wakeup) throws(SystemError) {
     self.ended = ended
-    self.engine = engine
+    self.store = store
     self.owner = owner
     bell = try Wakeup()
     let worker = try WorkerThread(name: "prefs-sync") { [self] in run() }
@@ -234,7 +234,7 @@ final class Synchroniser: Sendable {
 
   private func synchronize() -> Answer {
     do {
-      try engine.makeDurable()
+      try store.makeDurable()
       return .done
     } catch {
       if case .system(let errno) = error.reason { return .error(errno) }

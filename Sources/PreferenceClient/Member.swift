@@ -4,189 +4,153 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The persistent places of a store over the whole life of a process, whoever owns the store
-/// meanwhile: this process, or another, or nobody for a moment.
+/// The persistent places of a store over the whole life of a process, whichever process owns the
+/// store meanwhile.
 ///
-/// Promises: those of `PersistentPlaces`. When the owner is gone, however it went, this process
-/// becomes the owner where it can, else connects to the next one, which it may start. Reads go on
-/// meanwhile from what is known; what is not, and changes, wait, at most 5 s, then ETIMEDOUT. A
-/// change whose answer did not come is asked for again, and carried out once. An owner that is
-/// stopped is not replaced. What changed between two owners is told to observers as changes are.
+/// Promises: those of `StorePlaces`, and those of its parts: `Succession` (who the owner is) and
+/// `PostQueue` (changes that are not waited for). While there is no owner, reads go on from what is
+/// known; other reads and changes wait for the next owner, 5 s at most, then ETIMEDOUT. A change
+/// whose answer did not come is asked for again, and carried out once. Observers are notified of
+/// what changed between two owners as of other changes.
 ///
-/// Threads: any; the seeker's looks for the next owner. Locks: the monitor, under which nothing
-/// blocks; a relay's, for one look. Observers are called in the order of the changes, from the moment
-/// when what they look up comes from the owner who told them.
-///
-/// Half-broken states: no owner and nobody who can be one, only a client's thing: every look-up
-/// that needs one fails with ETIMEDOUT, and the seeker goes on.
-public final class Member: PersistentPlaces {
-  /// What a process is to its store.
-  public enum Role: Sendable {
-    /// It owns the store.
-    case owner(Owned)
-    /// It asks the owner.
-    case client(RemotePlaces)
-    /// It looks for an owner; what it knew of the store until then.
-    case seeking(RemotePlaces?)
-  }
-
-  /// A store that this process owns, as its opener gives it.
-  public struct Owned: Sendable {
-    let places: any PersistentPlaces
-    let loaded: @Sendable () -> [Location: DomainSnapshot]
-    let close: @Sendable () -> Void
-
-    /// The places, what was asked for of them, and how they are given up.
-    public init(
-      places: any PersistentPlaces, loaded: @escaping @Sendable () -> [Location: DomainSnapshot],
-      close: @escaping @Sendable () -> Void
-    ) {
-      (self.places, self.loaded, self.close) = (places, loaded, close)
-    }
-  }
-
-  /// How a process comes to an owner.
-  public struct Ways: Sendable {
-    /// Becomes the owner; nil: it never does. Throws `.owned` where another process is.
-    public var own: (@Sendable () throws(EngineError) -> Owned)?
-    /// Starts one; nil: somebody else does.
-    public var start: (@Sendable () throws(SystemError) -> Void)?
-    /// The process asks a few things and ends: it takes no memory of the store and no thread, and its
-    /// observers hear of nothing while it asks nothing.
-    public var isBrief = false
-    /// Where nobody answers at first, it goes on looking, and is not refused.
-    public var isLasting = false
-
-    /// The ways that there are.
-    public init(
-      own: (@Sendable () throws(EngineError) -> Owned)? = nil,
-      start: (@Sendable () throws(SystemError) -> Void)? = nil
-    ) {
-      (self.own, self.start) = (own, start)
-    }
-  }
-
-  struct Observer: Sendable {
-    var author: Author?
-    var tell: @Sendable (Notice) -> Void
-  }
-
-  struct State {
-    var role: Role
-    /// Counts roles.
-    var epoch = 0
-    /// Counts those that were tried.
-    var lastEpoch = 0
-    var observers: [Observer] = []
+/// Threads: any. Locks: `state`, for a look; those of the parts. None is held while an owner is
+/// asked or an observer is called. Observers are called in the order of the changes, from the moment
+/// when look-ups go to the owner that made them.
+public final class Member: StorePlaces {
+  private struct State {
     var mounts: [Author] = []
+    /// Which domains each place has, as far as this process has heard.
     var domains: [Place: Set<DomainName>] = [:]
     var lastSerial: UInt64 = 0
-    var posted = PostedChanges()
-    /// The serial of the last posted change; they have their own.
-    var lastPosted: UInt64 = 0
-    /// Somebody sends posted changes.
-    var isPosting = false
-    /// Those of all owners so far: `gauge` points to one, and who looks at it holds no lock.
+    /// The gauges of all owners so far. `gauge` points to one, and who reads it holds no lock.
     var gauges: [Gauge] = []
-    /// Before then no owner is started.
-    var nextStart = Instant.now
-    var startPause: Int64 = 0
-    /// What was logged last.
-    var lastFailure: EngineError?
-    /// Somebody has waited for an owner in vain: the next does not wait for long.
-    var isMissing = false
-    var isClosing = false
+
+    /// Which domains there are after a change.
+    mutating func noteDomains(_ notice: Notice) {
+      for item in notice.changeset.items {
+        let (place, domain) = (item.location.place, item.location.domain)
+        switch item.edit {
+        case .set, .splice, .createDomain: domains[place]?.insert(domain)
+        case .removeDomain: domains[place]?.remove(domain)
+        case .remove, .describe: break
+        }
+      }
+    }
   }
 
-  let state: Monitor<State>
+  private let state = Mutex(State())
+  private let observers = ObserverList()
+  let succession: Succession
+  let queue: PostQueue
+  private let client: UInt64
   /// The present owner's gauge, unretained; 0: this process is the owner.
   let gauge = Atomic<UInt>(0)
-  /// Whether changes are on their way that are not waited for.
-  let hasPosted = Atomic<Bool>(false)
-  let surroundings: Surroundings
-  let ways: Ways
-  let client = UInt64.random(in: 1 ... .max)
-  let log: @Sendable (String) -> Void
-  let seeker: Seeker
   public let isReadOnly: Bool
 
-  /// Comes to an owner, or becomes one: within 5 s, else throws `.owned` (the owner is stopped, or is
-  /// no program of this version) or what was in the way.
+  /// Stands for a gauge: nothing is fresh.
+  static let staleGauge: UInt = 1
+
+  /// Finds an owner, or becomes one. Throws after 5 s: `.owned` (the owner is stopped, or speaks
+  /// another version), or what was in the way.
   public init(
     _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
-    (self.surroundings, self.ways, self.log) = (surroundings, ways, log)
     isReadOnly = readOnly
-    seeker = Seeker()
-    state = Monitor(State(role: .seeking(nil)))
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    do throws(EngineError) {
-      try begin(until: deadline)
-    } catch  where ways.isLasting && Self.isPassing(error) {
-      state.withLock { $0.isMissing = true }
-      seeker.ask()
+    let search = OwnerSearch(surroundings, isBrief: false, start: ways.start)
+    client = search.client
+    succession = Succession(search, ways, readOnly: readOnly, log: log)
+    queue = PostQueue(succession, client: search.client, log: log)
+    try succession.begin { [weak self] role, known throws(EngineError) in
+      guard let self else { return role.close() }
+      try adopt(role, known)
     }
-    seeker.start { [weak self] in self?.seek() }
   }
 
   /// Gives the store up: an owner saves everything first.
   public func close() {
-    state.change { $0.isClosing = true }
-    // It may be about to take a role.
-    seeker.stop()
-    role.close()
+    queue.close()
+    succession.close()
   }
 
   /// What this process is to the store now.
-  public var role: Role { state.withLock { $0.role } }
-}
+  public var role: Role { succession.role }
 
-extension Member.Role {
-  /// The places of an owner that is there.
-  var places: (any PersistentPlaces)? {
-    switch self {
-    case .owner(let owned): owned.places
-    case .client(let remote): remote
-    case .seeking: nil
-    }
-  }
+  // MARK: - A new role
 
-  /// Whether there is, or was, an owner.
-  var hasBeenAsked: Bool {
-    if case .seeking(nil) = self { return false }
-    return true
-  }
-
-  /// Gives it up.
-  func close() {
-    switch self {
-    case .owner(let owned): owned.close()
-    case .client(let remote): remote.close()
-    case .seeking(let remote): remote?.close()
-    }
-  }
-
-  /// What is known of the store.
-  var loaded: [Location: DomainSnapshot] {
-    switch self {
-    case .owner(let owned): owned.loaded()
-    case .client(let remote): remote.loaded
-    case .seeking(let remote): remote?.loaded ?? [:]
-    }
-  }
-}
-
-extension Member.State {
-  /// Which domains there are after a change.
-  mutating func noteDomains(_ notice: Notice) {
-    for item in notice.changeset.items {
-      let (place, domain) = (item.location.place, item.location.domain)
-      switch item.edit {
-      case .set, .splice, .createDomain: domains[place]?.insert(domain)
-      case .removeDomain: domains[place]?.remove(domain)
-      case .remove, .describe: break
+  /// Has requests go to the role, which is closed if that cannot be done. Observers are notified of
+  /// what is different from what this process knew, and then of what changes, from the moment when
+  /// look-ups go to the new owner.
+  private func adopt(_ role: Role, _ known: [Location: DomainSnapshot]) throws(EngineError) {
+    guard let places = role.places else { return }
+    let relay = Relay()
+    places.observe(except: nil) { notice in relay.put(notice) }
+    let early = state.withLock { $0.mounts }
+    for mount in early { places.addMount(mount) }
+    let (differences, late) = try closing(role) { () throws(EngineError) in
+      var domains = state.withLock { $0.domains }
+      let differences = try Differences(of: places, from: known, domains: &domains)
+      // What readers keep is good again once they have heard of the differences, which they read
+      // from the new owner.
+      gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
+      let mounts = try queue.sendUnanswered(to: places) { epoch in
+        succession.establish(role, epoch: epoch)
+        return state.withLock { state in
+          state.domains = domains
+          return state.mounts
+        }
       }
+      return (differences, mounts.dropFirst(early.count))
+    }
+    for mount in late { places.addMount(mount) }
+    if !differences.changeset.isEmpty {
+      notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
+    }
+    relay.open { [weak self] notice in self?.notify(notice) }
+    gauge.store(keepGauge(of: role), ordering: .releasing)
+    succession.noteServing(role)
+  }
+
+  private func closing<Result>(
+    _ role: Role, _ body: () throws(EngineError) -> Result
+  ) throws(EngineError) -> Result {
+    do throws(EngineError) {
+      return try body()
+    } catch {
+      role.close()
+      throw error
+    }
+  }
+
+  private func keepGauge(of role: Role) -> UInt {
+    guard case .client(let remote) = role else { return 0 }
+    state.withLock { $0.gauges.append(remote.gauge) }
+    return UInt(bitPattern: Unmanaged.passUnretained(remote.gauge).toOpaque())
+  }
+
+  // MARK: - Observers and mounts
+
+  public func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {
+    observers.add(except: author, observer)
+  }
+
+  private func notify(_ notice: Notice) {
+    state.withLock { $0.noteDomains(notice) }
+    observers.notify(notice)
+  }
+
+  public func addMount(_ author: Author) {
+    state.withLock { $0.mounts.append(author) }
+    succession.role.places?.addMount(author)
+  }
+
+  /// A number for a change that this process asks for.
+  func nextOrigin() -> Origin {
+    state.withLock { state in
+      state.lastSerial += 1
+      return Origin(client: client, serial: state.lastSerial)
     }
   }
 }

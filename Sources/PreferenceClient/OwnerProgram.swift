@@ -27,21 +27,17 @@ public enum OwnerProgram {
 }
 
 extension Member {
-  /// The places of a store for a process that is a client and never an owner: where there is no
-  /// owner it starts `prefsd`. Throws what `init` throws.
+  /// The places of a store for a process that is a client and never an owner: if there is no owner
+  /// it starts `prefsd`. Throws what `init` throws.
   /// - Parameters:
-  ///   - isBrief: see `Ways`.
   ///   - isLasting: see `Ways`.
   ///   - log: gets lines for people.
   public convenience init(
-    clientOf surroundings: Surroundings, isBrief: Bool = false, isLasting: Bool = false,
+    clientOf surroundings: Surroundings, isLasting: Bool = false,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
-    let start: @Sendable () throws(SystemError) -> Void = { () throws(SystemError) in
-      try OwnerProgram.start(surroundings)
-    }
-    var ways = Ways(start: start)
-    (ways.isBrief, ways.isLasting) = (isBrief, isLasting)
+    var ways = Ways(start: { () throws(SystemError) in try OwnerProgram.start(surroundings) })
+    ways.isLasting = isLasting
     try self.init(surroundings, ways, log: log)
   }
 }

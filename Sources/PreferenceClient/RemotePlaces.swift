@@ -17,13 +17,12 @@ import SystemCalls
 ///
 /// Threads: any. Locks: the link's, the replica's, `observers`, the outcomes', one at a time.
 /// Observers are called in the order of the changes by the thread that takes them.
-public final class RemotePlaces: PersistentPlaces {
+public final class RemotePlaces: StorePlaces {
   private let link: Link
   private let replica = Replica()
   let gauge: Gauge
   private let inbox: Inbox
   public let isReadOnly: Bool
-  private let volume: String
   /// Keys are asked for one by one, and nothing is taken between two calls.
   private let isBrief: Bool
   /// A number that was waited for in vain.
@@ -36,12 +35,7 @@ public final class RemotePlaces: PersistentPlaces {
 
   /// What comes without being asked for.
   private final class Inbox: Sendable {
-    struct Observer: Sendable {
-      var author: Author?
-      var tell: @Sendable (Notice) -> Void
-    }
-
-    let observers = Mutex<[Observer]>([])
+    let observers = ObserverList()
     let client: UInt64
     private let replica: Replica
     private let gauge: Gauge
@@ -53,8 +47,7 @@ public final class RemotePlaces: PersistentPlaces {
     func take(_ message: Message) {
       guard case .notice(let notice) = message else { return }
       replica.apply(notice.changeset)
-      for observer in observers.withLock({ $0 })
-      where notice.author == nil || observer.author != notice.author { observer.tell(notice) }
+      observers.notify(notice)
       gauge.pass(notice.changeset.version)
     }
   }
@@ -63,16 +56,16 @@ public final class RemotePlaces: PersistentPlaces {
   /// deadline. Throws what the owner refuses, e.g. another version.
   /// - Parameters:
   ///   - client: the random number of this client, over all its connections.
-  ///   - volume: a path on the file system of the user's lists.
-  ///   - isBrief: see `Member.Ways`.
+  ///   - isBrief: keys are asked for one by one, no copy of a location is kept, and nothing is
+  ///     received between two calls.
   ///   - ended: called once, when the owner is gone.
   public init?(
-    connectingTo path: String, client: UInt64, volume: String, isBrief: Bool,
+    connectingTo path: String, client: UInt64, isBrief: Bool,
     until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     guard let greeting = try Greeting(path, client: client, until: deadline) else { return nil }
     isReadOnly = greeting.isReadOnly
-    (self.volume, self.isBrief) = (volume, isBrief)
+    self.isBrief = isBrief
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
@@ -187,7 +180,6 @@ extension RemotePlaces {
 
   public var isShared: Bool { true }
 
-  public func space() -> StoreSpace { StoreSpace(ofVolume: volume) }
 }
 
 // MARK: - Changes
@@ -259,7 +251,7 @@ extension RemotePlaces {
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
-    inbox.observers.withLock { $0.append(Inbox.Observer(author: author, tell: observer)) }
+    inbox.observers.add(except: author, observer)
   }
 
   public func addMount(_ author: Author) { link.send(.mount(author)) }

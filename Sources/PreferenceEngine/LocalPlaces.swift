@@ -17,20 +17,14 @@ import SystemCalls
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
 /// `announcing` before it.
-public final class LocalPlaces: PersistentPlaces {
+public final class LocalPlaces: StorePlaces {
   let store: Store
   let applying = Mutex(())
   private let announcing = Mutex(())
-  private let observers = Mutex<[Observer]>([])
+  private let observers = ObserverList()
   private let settlements: Settlements
   private let clients = Atomic<Int>(0)
   let writer: Writer
-
-  /// A body that is called for every change that the author did not make.
-  struct Observer: Sendable {
-    var author: Author?
-    var tell: @Sendable (Notice) -> Void
-  }
 
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
   /// - Parameter writeback: seconds from the first unsaved change of a list to its rewrite.
@@ -59,8 +53,6 @@ public final class LocalPlaces: PersistentPlaces {
 
   /// Notes how many clients are connected. The server calls it.
   public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
-
-  public func space() -> StoreSpace { store.space() }
 
   public func isAnswering(within milliseconds: Int64) -> Bool { true }
 
@@ -147,7 +139,7 @@ extension LocalPlaces {
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
-    observers.withLock { $0.append(Observer(author: author, tell: observer)) }
+    observers.add(except: author, observer)
   }
 
   /// Notifies observers of the changes that the store has made since the last call.
@@ -161,15 +153,12 @@ extension LocalPlaces {
   /// other than the author.
   private func tell(_ publication: Publication) {
     let author = publication.author
-    let listeners = observers.withLock { observers in
-      observers.filter { author == nil || $0.author != author }
-    }
-    guard !listeners.isEmpty else { return }
+    guard !observers.isEmpty(for: author) else { return }
     settlements.tell(publication.changeset.version, except: author)
     let notice = Notice(
       changeset: publication.changeset, events: events(of: publication), author: author,
       origin: publication.origin)
-    for listener in listeners { listener.tell(notice) }
+    observers.notify(notice)
   }
 
   public func addMount(_ author: Author) { settlements.add(author, at: store.version) }

@@ -7,21 +7,16 @@ import SystemCalls
 /// programs that use preferences.
 ///
 /// Threads: any. Locks: `applying` (one transaction at a time; its observers are called under it),
-/// then `state` or `observers`, each held briefly.
-public final class MemoryPlaces: PersistentPlaces {
+/// then `state`, held briefly.
+public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   private struct State {
     var domains: [Location: DomainSnapshot] = [:]
     var version: UInt64 = 0
   }
 
-  private struct Observer: Sendable {
-    var author: Author?
-    var tell: @Sendable (Notice) -> Void
-  }
-
   private let applying = Mutex(())
   private let state = Mutex(State())
-  private let observers = Mutex<[Observer]>([])
+  private let observers = ObserverList()
   /// The error that every change throws; nil: changes are carried out.
   private let refusal: EngineError?
 
@@ -65,15 +60,9 @@ public final class MemoryPlaces: PersistentPlaces {
       var items: [Changeset.Item] = []
       for intent in intents { items += try rules.items(for: intent) }
       let changeset = commit(items)
-      if !changeset.isEmpty { tell(Notice(changeset: changeset, author: author)) }
+      if !changeset.isEmpty { observers.notify(Notice(changeset: changeset, author: author)) }
       return changeset
     }
-  }
-
-  public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
-  ) throws(EngineError) -> Changeset {
-    try apply(intents, by: author)
   }
 
   /// The refusal, with the domain and the key if the first intent sets or removes a key.
@@ -105,34 +94,19 @@ public final class MemoryPlaces: PersistentPlaces {
     }
   }
 
-  private func tell(_ notice: Notice) {
-    for observer in observers.withLock({ $0 })
-    where notice.author == nil || observer.author != notice.author { observer.tell(notice) }
-  }
-
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
-    observers.withLock { $0.append(Observer(author: author, tell: observer)) }
+    observers.add(except: author, observer)
   }
 
-  // There is no disk, no other process and no kernel to wait for.
+  // There is no disk and no mount to wait for.
 
   public func makeDurable() throws(EngineError) {}
   public func synchronize() throws(EngineError) {}
   public func save(_ location: Location) throws(EngineError) {}
   public func awaitMounts(through version: UInt64) throws(EngineError) {}
-  public func addMount(_ author: Author) {}
-  public func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {}
 
-  public func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void
-  ) { body() }
-
-  public func isAnswering(within milliseconds: Int64) -> Bool { true }
-  public func space() -> StoreSpace { StoreSpace() }
   public var isReadOnly: Bool { refusal != nil }
-  public var isShared: Bool { false }
   public var isFresh: Bool { true }
 }

@@ -23,7 +23,7 @@ public final class SearchEngine: Engine {
   private let suites = Mutex<[DomainName: [DomainName]]>([:])
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
-  private let observers = Mutex<[@Sendable (Notice) -> Void]>([])
+  private let observers = ObserverList()
   /// The readers in use. A reader keeps the engine alive, not the engine its readers.
   private let readers = Mutex<[DomainName: WeakReader]>([:])
 
@@ -77,7 +77,7 @@ extension SearchEngine {
     guard !changeset.isEmpty else { return }
     forget(changeset)
     let notice = Notice(changeset: changeset, author: nil)
-    for observer in observers.withLock({ $0 }) { observer(notice) }
+    observers.notify(notice)
   }
 
   /// The suites of a domain, first added first.
@@ -345,46 +345,13 @@ extension SearchEngine {
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
-    observers.withLock { $0.append(observer) }
+    observers.add(except: author, observer)
     places.observe(except: author) { [registered] notice in
       observer(notice.seen(beside: registered))
     }
   }
 
-  public func makeDurable() throws(EngineError) { try places.makeDurable() }
-
-  public func synchronize() throws(EngineError) { try places.synchronize() }
-
-  public func save(_ location: Location) throws(EngineError) { try places.save(location) }
-
-  public func awaitMounts(through version: UInt64) throws(EngineError) {
-    try places.awaitMounts(through: version)
-  }
-
-  public func addMount(_ author: Author) { places.addMount(author) }
-
-  public func settle(
-    _ settlement: Settlement, through version: UInt64, by author: Author
-  ) {
-    places.settle(settlement, through: version, by: author)
-  }
-
-  public func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void
-  ) {
-    places.whenSettled(settlement, through: version, except: author, body)
-  }
-
-  public func isAnswering(within milliseconds: Int64) -> Bool {
-    places.isAnswering(within: milliseconds)
-  }
-
-  public func space() -> StoreSpace { places.space() }
-
   public var isReadOnly: Bool { places.isReadOnly }
-
-  public var isShared: Bool { places.isShared }
 }
 
 extension Notice {

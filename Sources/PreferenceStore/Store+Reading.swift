@@ -5,12 +5,6 @@ import Synchronization
 import SystemCalls
 
 extension Store {
-  /// The size of the file system that holds the user's lists; zeros where their directory does not
-  /// exist yet.
-  public func space() -> StoreSpace { StoreSpace(ofVolume: layout.userDirectory) }
-}
-
-extension Store {
   /// A key's value, text and modification time in one location. Cost: a few hash look-ups; the
   /// first use of the location reads its list.
   public func find(

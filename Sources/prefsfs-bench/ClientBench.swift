@@ -180,7 +180,7 @@ enum ClientBench {
         let engine = SearchEngine(places: member)
         for index in 0..<repetitions {
           try? set(engine, domain(count), index)
-          if isSynchronous { try? engine.synchronize() }
+          if isSynchronous { try? member.synchronize() }
         }
       }
     }

@@ -74,8 +74,10 @@ enum Program {
     let lists = ListReader(member)
     let engine = SearchEngine(
       places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
+    let store = MountedStore(
+      engine: engine, services: member, lists: lists, volume: surroundings.userDirectory)
     let driver = try Driver(
-      engine: engine, lists: lists, options: options.tree, owner: options.owner,
+      store, options: options.tree, owner: options.owner,
       arguments: fuseArguments(options, surroundings)
     ) { log($0) }
     try driver.mount(at: point)

@@ -110,7 +110,7 @@ final class TreeFiles: TestFiles {
   func synchronize(_ number: Int) throws {
     let node = try file(number).node
     try checked { () throws(TreeError) in try tree.prepareSynchronize(node, now: now) }
-    try engine.synchronize()
+    try places.synchronize()
   }
 
   func read(_ number: Int) throws -> String {

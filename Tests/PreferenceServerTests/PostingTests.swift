@@ -52,7 +52,7 @@ private let user = Location(.user, "d")
         #expect(try !engine.keys(of: "d").contains("K"))
       }
       engine.post([set("K", "last")], by: author) { _ in }
-      try engine.synchronize()
+      try member.synchronize()
       #expect(try owner.places.find("K", at: user)?.value == "last")
       #expect(try reader.value("K") == "last")
     }
@@ -74,7 +74,7 @@ private let user = Location(.user, "d")
         engine.post([set("K", .integer(WideInteger(round)))], by: author) { _ in }
         for _ in 0..<20 { _ = try reader.value("K") }
         other.join()
-        try engine.makeDurable()
+        try member.makeDurable()
         #expect(try reader.value("K") == owner.places.find("K", at: user)?.value)
       }
     }
@@ -90,7 +90,7 @@ private let user = Location(.user, "d")
       engine.post([set("K", value)], by: author) { error in
         told.withLock { $0.append(error?.reason) }
       }
-      try engine.synchronize()
+      try member.synchronize()
       #expect(told.withLock { $0 } == [depth == 500 ? nil : .system(.invalidArgument)])
       member.close()
       owner.close()
@@ -135,7 +135,7 @@ private let user = Location(.user, "d")
       engine.post([set("Large", large)], by: author) { error in
         if let error { told.withLock { $0.append(error.reason) } }
       }
-      try engine.synchronize()
+      try member.synchronize()
       #expect(told.withLock { $0.count } == 2)
       #expect(told.withLock { $0.contains(.forced) && $0.contains(.system(.fileTooLarge)) })
       #expect(try reader.value("Large") == nil)
@@ -166,7 +166,7 @@ private let user = Location(.user, "d")
       thread.join()
       let second = try #require(next.withLock { $0 })
       defer { second.close() }
-      try engine.synchronize()
+      try member.synchronize()
       #expect(try second.places.find("K", at: user)?.value == 2)
       #expect(try second.places.find("Old", at: user) == nil)
     }

@@ -22,12 +22,12 @@ enum Probe {
 
   static func run(_ words: [String]) -> Int32 {
     do {
-      let isBrief = words.first == "get" || words.first == "set"
-      let member = try Member(clientOf: Surroundings(), isBrief: isBrief) {
-        write("probe: \($0)\n", to: 2)
+      if words.first == "get" || words.first == "set" {
+        return try Session(BriefClient(Surroundings())).run(words) ? 0 : 2
       }
+      let member = try Member(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
       defer { member.close() }
-      return try Session(engine: SearchEngine(places: member)).run(words) ? 0 : 2
+      return try Session(member).run(words) ? 0 : 2
     } catch {
       write("probe: \(error)\n", to: 2)
       return 1
@@ -42,7 +42,13 @@ enum Probe {
 
   private struct Session {
     let engine: SearchEngine
+    let places: any PersistentPlaces & DurabilityService
     let author = Author.unique()
+
+    init(_ places: any PersistentPlaces & DurabilityService) {
+      self.places = places
+      engine = SearchEngine(places: places)
+    }
 
     /// Carries out a command.
     /// - Returns: Whether the words are a command.
@@ -56,7 +62,7 @@ enum Probe {
       case ("get", 3): try get(domain, Key(words[2]))
       case ("set", 4...5):
         try set(domain, Key(words[2]), .string(words[3]))
-        if words.last == "sync" { try engine.synchronize() }
+        if words.last == "sync" { try places.synchronize() }
       case ("remove", 3): _ = try engine.apply([.remove(Key(words[2]), domain)], by: author)
       case ("keys", 5):
         try keys(domain, Int(words[2]) ?? 0, Int(words[3]) ?? 0, isSynchronous: words[4] == "sync")
@@ -86,7 +92,7 @@ enum Probe {
     ) throws {
       for index in first..<first + count {
         try set(domain, Key("Key\(index)"), .integer(WideInteger(Int64(index))))
-        if isSynchronous { try engine.synchronize() }
+        if isSynchronous { try places.synchronize() }
         write("\(index)\n")
       }
     }

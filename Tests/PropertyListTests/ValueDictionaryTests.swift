@@ -8,7 +8,8 @@ struct ValueDictionaryTests {
 
   private func value(_ number: Int) -> Value { .integer(WideInteger(Int64(number))) }
 
-  @Test("a dictionary holds what Swift's holds after random changes", arguments: [4, 12, 300, 5000])
+  @Test(
+    "a dictionary holds what Swift's holds after random changes", arguments: [4, 12, 300, 5000])
   func random(_ keys: Int) {
     var generator = SystemRandomNumberGenerator()
     var (ours, theirs) = (ValueDictionary(), [Key: Value]())

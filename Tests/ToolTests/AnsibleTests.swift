@@ -74,7 +74,8 @@ import Testing
           + "-e ansible_python_interpreter=/usr/bin/python3 -m copy "
           + "-a \"dest=$M/d/Number content=word\" < /dev/null")
       #expect(outcome.status != 0 && outcome.output.contains("Operation not permitted"))
-      #expect(mount.log.contains("d Number: the renamed file's text is no integer"))
+      #expect(
+        mount.log.contains("d Number: the renamed file's text is not of the key's type, integer"))
       #expect(sandbox.shell("cat $M/d/Number; ls -A $M/d | wc -l").output == "42\n4\n")
     }
   }

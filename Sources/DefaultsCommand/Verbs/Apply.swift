@@ -16,8 +16,7 @@ enum Apply {
       let store = try StoreView()
       let differences = try differences(settings, store, options)
       if options.isDryRun {
-        let rules = ChangeRules(store.places)
-        for difference in differences { _ = try rules.items(for: difference.intent) }
+        try store.check(differences.map(\.intent))
       } else {
         try store.apply(differences.map(\.intent))
       }

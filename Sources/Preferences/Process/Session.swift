@@ -18,6 +18,7 @@ internal import SystemCalls
 /// Threads: any. Locks: `volatile`, for one look; the dispatcher's.
 final class Session: Sendable {
   let engine: SearchEngine
+  let durability: any DurabilityService
   let author = Author.unique()
   let dispatcher: Dispatcher
   /// Volatile domains that are in no search list, by name.
@@ -31,14 +32,15 @@ final class Session: Sendable {
   static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }
 
   /// Creates a session over any places.
-  init(places: any PersistentPlaces, arguments: ValueDictionary = [:]) {
+  init(places: any PersistentPlaces & DurabilityService, arguments: ValueDictionary = [:]) {
+    durability = places
     engine = SearchEngine(places: places, arguments: arguments, refusesShadowed: false)
     dispatcher = Dispatcher(engine, author)
   }
 
   /// Returns the places of the owner of the store; if it cannot be had, places that hold nothing
   /// and refuse every change.
-  private static func connected() -> any PersistentPlaces {
+  private static func connected() -> any PersistentPlaces & DurabilityService {
     do throws(EngineError) {
       return try Member(clientOf: Surroundings(), isLasting: true) { log($0) }
     } catch {

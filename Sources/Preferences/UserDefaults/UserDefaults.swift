@@ -93,7 +93,7 @@ open class UserDefaults: @unchecked Sendable {
   @discardableResult
   open func synchronize() -> Bool {
     do throws(EngineError) {
-      try session.engine.synchronize()
+      try session.durability.synchronize()
       return true
     } catch {
       Session.note(error)

@@ -1,0 +1,36 @@
+import Glibc
+import PreferenceModel
+import SystemCalls
+
+/// What a mount shows and changes: a store, as this process has it.
+public struct MountedStore: Sendable {
+  /// The search list over the store's places.
+  let engine: any Engine
+  /// Waits for the disk and for other mounts.
+  let services: any DurabilityService & MountCoordinator
+  /// Reads lists on other threads, so that the loop need not wait for one.
+  let lists: ListReader
+  /// A path on the file system that statfs(2) of the mount reports.
+  let volume: String
+
+  /// - Parameter volume: the directory of the user's lists.
+  public init(
+    engine: any Engine, services: any DurabilityService & MountCoordinator, lists: ListReader,
+    volume: String
+  ) {
+    (self.engine, self.services) = (engine, services)
+    (self.lists, self.volume) = (lists, volume)
+  }
+
+  /// The size of the file system of the lists; zeros where its directory is not there yet. Cost:
+  /// statvfs(3).
+  var space: statvfs {
+    var shown = statvfs()
+    let found = try? Files.space(volume)
+    let blockSize = found?.f_frsize ?? 4096
+    (shown.f_bsize, shown.f_frsize, shown.f_namemax) = (blockSize, blockSize, 255)
+    shown.f_blocks = found?.f_blocks ?? 0
+    (shown.f_bfree, shown.f_bavail) = (found?.f_bfree ?? 0, found?.f_bavail ?? 0)
+    return shown
+  }
+}

@@ -1,0 +1,116 @@
+import PreferenceModel
+import PreferenceProtocol
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The persistent places of a store for a process that asks a few things and ends (`defaults`).
+///
+/// It starts no thread and keeps no copy of the store: keys are asked for one by one. It starts an
+/// owner (`prefsd`) if there is none. When the owner is gone it finds the next one at the next
+/// request, and asks again; a change is carried out once. Its observers are never called.
+///
+/// Threads: any. One lock, for a look.
+public final class BriefClient: PersistentPlaces, DurabilityService {
+  private let search: OwnerSearch
+  private let remote = Mutex<RemotePlaces?>(nil)
+  private let lastSerial = Atomic<UInt64>(0)
+
+  public var isReadOnly: Bool { false }
+  public var isFresh: Bool { false }
+
+  /// Connects to the owner. Throws after 5 s what `Member.init` throws.
+  public init(_ surroundings: Surroundings) throws(EngineError) {
+    search = OwnerSearch(surroundings, isBrief: true) { () throws(SystemError) in
+      try OwnerProgram.start(surroundings)
+    }
+    _ = try connected(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
+  }
+
+  private func connected(until deadline: Instant) throws(EngineError) -> RemotePlaces {
+    if let known = remote.withLock({ $0 }), !known.hasEnded { return known }
+    let found = try search.find(until: deadline) { () throws(EngineError) in
+      guard let found = try search.connect(ended: {}) else { throw search.unanswered }
+      return found
+    }
+    search.noteFound()
+    let old = remote.withLock { remote in
+      defer { remote = found }
+      return remote
+    }
+    old?.close()
+    return found
+  }
+
+  /// Asks the owner, and the next one if it is gone.
+  private func ask<Result>(
+    until end: Instant? = nil, _ body: (RemotePlaces) throws(EngineError) -> Result
+  ) throws(EngineError) -> Result {
+    let deadline = end ?? Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    while true {
+      let places = try connected(until: deadline)
+      do {
+        return try body(places)
+      } catch  where error.reason == .ownerGone && Instant.now < deadline {
+        remote.withLock { if $0 === places { $0 = nil } }
+      }
+    }
+  }
+
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try ask { places throws(EngineError) in try places.find(key, at: location) }
+  }
+
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    try ask { places throws(EngineError) in try places.keys(at: location) }
+  }
+
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    try ask { places throws(EngineError) in try places.exists(location) }
+  }
+
+  public func isLoaded(_ location: Location) -> Bool {
+    remote.withLock { $0 }?.isLoaded(location) ?? false
+  }
+
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    try ask { places throws(EngineError) in try places.snapshots(of: locations) }
+  }
+
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    try ask { places throws(EngineError) in try places.modified(location) }
+  }
+
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    try ask { places throws(EngineError) in try places.domains(in: place) }
+  }
+
+  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    let serial = lastSerial.add(1, ordering: .relaxed).newValue
+    let origin = Origin(client: search.client, serial: serial)
+    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    return try ask(until: deadline) { places throws(EngineError) in
+      try places.apply(intents, by: author, origin: origin, until: deadline)
+    }
+  }
+
+  public func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {}
+
+  public func makeDurable() throws(EngineError) {
+    try ask { places throws(EngineError) in try places.makeDurable() }
+  }
+
+  public func synchronize() throws(EngineError) {
+    try ask { places throws(EngineError) in try places.synchronize() }
+  }
+
+  public func save(_ location: Location) throws(EngineError) {
+    try ask { places throws(EngineError) in try places.save(location) }
+  }
+
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
+    try ask { places throws(EngineError) in try places.awaitMounts(through: version) }
+  }
+}

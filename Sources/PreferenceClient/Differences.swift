@@ -1,0 +1,90 @@
+import PreferenceModel
+import PropertyList
+
+/// What changed between two owners of a store, as far as this process knew the store.
+struct Differences {
+  /// What is different now, of locations that were read and of which domains there are. A list that
+  /// cannot be read now is invalidated, whatever it contains.
+  private(set) var changeset = Changeset(time: .now)
+  private let known: [Location: DomainSnapshot]
+
+  /// - Parameters:
+  ///   - known: the locations that this process had read.
+  ///   - domains: the domains that it knew of in each place; those of the new owner take their
+  ///     place.
+  /// - Throws: `.ownerGone`; a list that cannot be read is not an error.
+  init(
+    of places: any StorePlaces, from known: [Location: DomainSnapshot],
+    domains: inout [Place: Set<DomainName>]
+  ) throws(EngineError) {
+    self.known = known
+    for place in SearchList.persistentPlaces { try compareDomains(in: place, places, &domains) }
+    for (location, snapshot) in known {
+      if let edits = try Self.readable({ () throws(EngineError) in
+        try Self.edits(of: location, from: snapshot, places)
+      }) {
+        changeset.items += edits.map { Changeset.Item(location, $0) }
+      } else {
+        changeset.invalidated.insert(location)
+      }
+    }
+  }
+
+  private mutating func compareDomains(
+    in place: Place, _ places: any StorePlaces, _ domains: inout [Place: Set<DomainName>]
+  ) throws(EngineError) {
+    let found = try Self.readable { () throws(EngineError) in try places.domains(in: place) }
+    guard let found else { return }
+    if let before = domains[place] {
+      changeset.items += found.subtracting(before).map { .init(Location(place, $0), .createDomain) }
+      changeset.items += before.subtracting(found).map { .init(Location(place, $0), .removeDomain) }
+    }
+    domains[place] = found
+  }
+
+  /// nil for what cannot be read; throws if the owner is gone.
+  private static func readable<Result>(
+    _ body: () throws(EngineError) -> Result
+  ) throws(EngineError) -> Result? {
+    do throws(EngineError) {
+      return try body()
+    } catch  where error.reason != .ownerGone {
+      return nil
+    }
+  }
+
+  private static func edits(
+    of location: Location, from old: DomainSnapshot, _ places: any StorePlaces
+  ) throws(EngineError) -> [Edit] {
+    var edits: [Edit] = []
+    for key in Set(old.keys).union(try places.keys(at: location)) {
+      let (before, now) = (old.entry(key), try places.find(key, at: location))
+      if let edit = edit(key, from: before, to: now) { edits.append(edit) }
+    }
+    return edits
+  }
+
+  private static func edit(_ key: Key, from old: StoredValue?, to new: StoredValue?) -> Edit? {
+    guard let new else { return old == nil ? nil : .remove(key) }
+    if new == old { return nil }
+    // Only what is kept beside the value is different.
+    if new.value == old?.value, new.text == old?.text {
+      return .describe(key, Description(mode: new.metadata.mode, modified: new.modified))
+    }
+    return .set(key, new.value, new.text.map { .exact($0) } ?? .canonical)
+  }
+
+  /// What the differences did to the keys that domains list.
+  var events: [KeyEvent] {
+    changeset.items.compactMap { item in
+      let domain = item.location.domain
+      switch item.edit {
+      case .remove(let key): return KeyEvent(domain, key, .removed)
+      case .set(let key, _, _):
+        let hadKey = known[item.location]?[key] != nil
+        return KeyEvent(domain, key, hadKey ? .changed : .created)
+      case .describe, .splice, .createDomain, .removeDomain: return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import PreferenceModel
+import PreferenceProtocol
+import PropertyList
+import Synchronization
+import SystemCalls
+
+// Requests go to the owner of the moment.
+
+extension Member {
+  public var isFresh: Bool {
+    let bits = gauge.load(ordering: .acquiring)
+    guard bits != Self.staleGauge else { return false }
+    let pointer = UnsafeRawPointer(bitPattern: bits)
+    guard let pointer else { return true }
+    // Gauges stay as long as this object: no reference is counted.
+    return Unmanaged<Gauge>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isFresh }
+  }
+
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    if let change = try posted(key, at: location) { return change.value }
+    return try stored(key, at: location)
+  }
+
+  /// What the owner has.
+  private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try succession.ask { places throws(EngineError) in try places.find(key, at: location) }
+  }
+
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    // The changes first: what is answered meanwhile is among the owner's keys.
+    let changes = queue.changes(of: location.domain)
+    let known = try succession.ask { places throws(EngineError) in try places.keys(at: location) }
+    guard let changes, [.host, .user].contains(location.place) else { return known }
+    var keys = Set(known)
+    for (key, change) in changes where try target(of: key, in: location.domain) == location.place {
+      if change.value == nil { keys.remove(key) } else { keys.insert(key) }
+    }
+    return Array(keys)
+  }
+
+  public func isLoaded(_ location: Location) -> Bool {
+    succession.role.readable?.isLoaded(location) ?? false
+  }
+
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    try succession.ask { places throws(EngineError) in try places.snapshots(of: locations) }
+  }
+
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    try succession.ask { places throws(EngineError) in try places.exists(location) }
+  }
+
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    try succession.ask { places throws(EngineError) in try places.modified(location) }
+  }
+
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    try succession.ask { places throws(EngineError) in try places.domains(in: place) }
+  }
+
+  // MARK: - Changes
+
+  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
+    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    return try apply(intents, by: author, origin: nextOrigin(), until: deadline)
+  }
+
+  public func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    try succession.ask(until: deadline) { places throws(EngineError) in
+      try places.apply(intents, by: author, origin: origin, until: deadline)
+    }
+  }
+
+  public func post(
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
+  ) {
+    if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
+    queue.post(intents, by: author, done: done)
+  }
+
+  /// What a change that is on its way makes of the key there; nil: nothing is on its way.
+  private func posted(
+    _ key: Key, at location: Location
+  ) throws(EngineError) -> PostedChanges.Change? {
+    guard [.host, .user].contains(location.place),
+      let change = queue.changes(of: location.domain)?[key],
+      try target(of: key, in: location.domain) == location.place
+    else { return nil }
+    return change
+  }
+
+  /// The place that a change goes to: the host's list if it has the key.
+  private func target(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
+    try stored(key, at: Location(.host, domain)) == nil ? .user : .host
+  }
+
+  // MARK: - Durability
+
+  public func makeDurable() throws(EngineError) {
+    try succession.ask { places throws(EngineError) in try places.makeDurable() }
+  }
+
+  public func synchronize() throws(EngineError) {
+    try succession.ask { places throws(EngineError) in try places.synchronize() }
+  }
+
+  public func save(_ location: Location) throws(EngineError) {
+    try succession.ask { places throws(EngineError) in try places.save(location) }
+  }
+
+  public func awaitMounts(through version: UInt64) throws(EngineError) {
+    try succession.ask { places throws(EngineError) in try places.awaitMounts(through: version) }
+  }
+
+  // MARK: - Mounts
+
+  /// Cost: a load for a client, which drivers ask for each change; a lock for an owner.
+  public var isShared: Bool {
+    gauge.load(ordering: .relaxed) != 0 || succession.role.places?.isShared == true
+  }
+
+  public func isAnswering(within milliseconds: Int64) -> Bool {
+    let deadline = Instant.now.advanced(milliseconds: milliseconds)
+    return succession.places(until: deadline)?.isAnswering(within: milliseconds) ?? false
+  }
+
+  public func settle(
+    _ settlement: Settlement, through version: UInt64, by author: Author
+  ) {
+    succession.role.readable?.settle(settlement, through: version, by: author)
+  }
+
+  public func whenSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author,
+    _ body: @escaping @Sendable () -> Void
+  ) {
+    guard let places = succession.role.readable else { return body() }
+    places.whenSettled(settlement, through: version, except: author, body)
+  }
+}

@@ -1,0 +1,57 @@
+import PropertyList
+import SystemCalls
+
+/// A change that is asked for. For most kinds of intent the engine chooses the place.
+public enum Intent: Equatable, Sendable {
+  /// Sets a key: in the host's list if that has the key, else in the user's.
+  case set(Key, DomainName, Value, WrittenText)
+  /// Changes what is kept beside a key's value. Changes nothing where the place that a write would
+  /// go to does not have the key.
+  case describe(Key, DomainName, Description)
+  /// Changes a part of a key's string or data, in the place that a write would go to. Refused
+  /// (`.changedMeanwhile`) where the value there does not have the length and kind that the splice
+  /// was computed from.
+  case splice(Key, DomainName, Splice)
+  /// Removes a key from the place that a write would go to.
+  case remove(Key, DomainName)
+  /// Sets a key in the user's list, and in the host's too if that has the key. Programs then read
+  /// the new value, and it is found in whichever of the two lists somebody looks at. (defaults(1)
+  /// of macOS changes the user's list alone.)
+  case setOwn(Key, DomainName, Value, WrittenText)
+  /// Removes a key from the user's and the host's lists.
+  case removeOwn(Key, DomainName)
+  /// Makes an empty domain in the user's place.
+  case createDomain(DomainName)
+  /// Removes an empty domain.
+  case removeDomain(DomainName)
+  /// Moves every key of a domain, in the user's and the host's place, to a new name.
+  case renameDomain(DomainName, to: DomainName)
+  /// Carries out an edit of one location, whatever the other places hold.
+  case edit(Location, Edit)
+  /// Makes these the only keys of the domain in that place.
+  case replace(Location, ValueDictionary)
+  /// Changes nothing, but the transaction is refused (`.changedMeanwhile`) where the key's value in
+  /// that place is a different one; nil expects no value. A program that reads, computes and writes
+  /// adds it to its transaction, so that no other writer's change is lost.
+  case expect(Key, Location, Value?)
+  /// Changes nothing, but the transaction is refused (`.changedMeanwhile`) where the key in that
+  /// place was last changed at a different time; nil expects that the place does not have the key.
+  /// It protects a change that was computed from the key's text.
+  case expectUnchanged(Key, Location, since: Timestamp?)
+}
+
+extension Intent {
+  /// The domains whose lists the intent needs.
+  public var domains: [DomainName] {
+    switch self {
+    case .set(_, let domain, _, _), .describe(_, let domain, _), .splice(_, let domain, _),
+      .remove(_, let domain), .setOwn(_, let domain, _, _), .removeOwn(_, let domain),
+      .createDomain(let domain), .removeDomain(let domain):
+      [domain]
+    case .renameDomain(let old, to: let new): [old, new]
+    case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
+      .expectUnchanged(_, let location, _):
+      [location.domain]
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import PropertyList
+import SystemCalls
+
+/// Reads the persistent places of a store.
+public protocol StoredPlaces {
+  /// A key's value in one place.
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
+
+  /// The keys of a domain in one place, in no order.
+  func keys(at location: Location) throws(EngineError) -> [Key]
+
+  /// Whether the place has the domain.
+  func exists(_ location: Location) throws(EngineError) -> Bool
+}
+
+/// The persistent places of one store. A process either owns the store (`LocalPlaces`) or asks its
+/// owner (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
+/// returned, in any process, when they were called.
+public protocol PersistentPlaces: ChangeService, StoredPlaces {
+  /// Applies the intents without waiting for the answer. What they change is read here at once. The
+  /// request has left this process when the call returns, so it is carried out even if this process
+  /// ends. The call waits only while there is no owner, or the owner receives nothing, for 5 s at
+  /// most.
+  ///
+  /// `done` is called, by any thread, where the request was refused (then it is as if it had never
+  /// been made), and with nil where it may have taken effect without a notice.
+  func post(
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
+
+  /// Whether the contents of the location are in memory, so that a look-up waits for no disk and
+  /// for no other process.
+  func isLoaded(_ location: Location) -> Bool
+
+  /// The locations as they are at one moment: they contain all of a transaction, or nothing of it.
+  func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
+
+  /// Whether the observers here have been notified of every change whose `apply` had returned, in
+  /// any process. Cost: a few loads.
+  var isFresh: Bool { get }
+
+  /// When the domain last changed in that place; nil where the place does not have it.
+  func modified(_ location: Location) throws(EngineError) -> Timestamp?
+
+  /// The domains that the place has.
+  func domains(in place: Place) throws(EngineError) -> Set<DomainName>
+}
+
+/// The persistent places of one store with all that its owner does for them.
+public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinator {
+  /// Applies the intents as a request that may be repeated, to this owner or the next one, because
+  /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
+  /// carried out later either.
+  func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset
+}
+
+extension PersistentPlaces {
+  /// Calls `apply`, for places where a change needs no message.
+  public func post(
+    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
+  ) {
+    do {
+      _ = try apply(intents, by: author)
+    } catch {
+      done(error)
+    }
+  }
+}
+
+extension StoredPlaces {
+  /// Whether a persistent place has the domain. The global domain always exists.
+  public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    if domain == .global { return true }
+    for place in SearchList.persistentPlaces
+    where try exists(Location(place, domain)) { return true }
+    return false
+  }
+}
