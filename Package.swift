@@ -12,7 +12,8 @@ let carriesRuntime: [LinkerSetting] = [
 /// For programs that start often and use no shared library except the C library. Linked statically,
 /// such a program starts in a quarter of the time.
 let startsFast: [LinkerSetting] = [
-  .unsafeFlags(["-static-executable", "-Xlinker", "-s"], .when(configuration: .release))
+  .unsafeFlags(
+    ["-static-executable", "-use-ld=lld", "-Xlinker", "-s"], .when(configuration: .release))
 ]
 
 /// The targets in layers, lowest first. A target may depend only on targets of lower layers; layer
@@ -81,14 +82,14 @@ let package = Package(
     .target(
       name: "Preferences",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     // 6: the verbs of `defaults`
     .target(
       name: "DefaultsCommand",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 1: the verbs of `plutil`: property lists as files, without preferences
@@ -103,7 +104,7 @@ let package = Package(
       name: "prefsfs",
       dependencies: [
         "FUSEDriver", "PreferenceTree", "PreferenceServer", "PreferenceClient",
-        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
         "ManualPage",
       ], swiftSettings: strict, linkerSettings: carriesRuntime),
     .executableTarget(
@@ -112,7 +113,7 @@ let package = Package(
     .executableTarget(
       name: "prefsd",
       dependencies: [
-        "PreferenceServer", "PreferenceProtocol", "PreferenceModel", "SystemCalls", "CLinux",
+        "PreferenceServer", "PreferenceModel", "SystemCalls", "CLinux",
       ],
       swiftSettings: strict, linkerSettings: startsFast),
 
@@ -129,7 +130,7 @@ let package = Package(
     .executableTarget(
       name: "prefs-probe",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceProtocol", "PreferenceModel",
+        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], path: "Tests/Probe", swiftSettings: strict),
     // A program that uses the library, for tests.

@@ -25,7 +25,7 @@ public enum DefaultsCommand {
       let (options, rest) = try Options.parse(words)
       guard let name = rest.first, let verb = Verb(name) else { throw .usage }
       var arguments = Arguments(rest.dropFirst(), options)
-      try arguments.takeOptions(of: verb)
+      try arguments.parseOptions(of: verb)
       let status = try verb.run(&arguments)
       if let errno = Output.failure.withLock({ $0 }) {
         throw Refusal("Could not write to standard output: \(errno)")

@@ -1,6 +1,5 @@
 import PreferenceClient
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceSearch
 import PropertyList
 import SystemCalls

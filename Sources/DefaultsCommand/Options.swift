@@ -1,5 +1,5 @@
 import Glibc
-import PreferenceProtocol
+import PreferenceModel
 
 /// The options of a command line, before and behind the verb.
 struct Options {
@@ -73,7 +73,7 @@ struct Arguments {
   var first: String? { rest.first }
 
   /// Removes and returns the next word; throws `.usage` at the end of the command line.
-  mutating func take() throws(Refusal) -> String {
+  mutating func removeNext() throws(Refusal) -> String {
     guard let word = rest.popFirst() else { throw .usage }
     return word
   }
@@ -84,7 +84,7 @@ struct Arguments {
   }
 
   /// Parses the options of the verb, which are right behind it.
-  mutating func takeOptions(of verb: Verb) throws(Refusal) {
+  mutating func parseOptions(of verb: Verb) throws(Refusal) {
     while let word = rest.first, verb.options.contains(word) {
       switch word {
       case "--json": options.form = .json

@@ -1,6 +1,5 @@
 import Glibc
 import PreferenceModel
-import PreferenceProtocol
 import SystemCalls
 
 /// What the command line names: a store, a domain in it, and the places of the domain.
@@ -28,11 +27,11 @@ struct Target {
   /// Parses the domain of a command line: a name, `-app NAME`, `-g`, or an absolute path.
   init(_ arguments: inout Arguments) throws(Refusal) {
     let place: Place? = arguments.options.isCurrentHost ? .host : nil
-    let word = try arguments.take()
+    let word = try arguments.removeNext()
     switch word {
     case "-g", "-globalDomain": self.init(domain: .global, place: place)
     case "-app":
-      let application = try Application(try arguments.take())
+      let application = try Application(try arguments.removeNext())
       self.init(domain: DomainName(application.domain), place: place, name: application.domain)
     case _ where word.hasPrefix("/"): self.init(path: word)
     default: self.init(domain: Self.domain(named: word), place: place)

@@ -15,59 +15,59 @@ enum ValueArgument {
   }
 
   /// Parses the value, which is all of the remaining words.
-  static func take(_ arguments: inout Arguments) throws(Refusal) -> Form {
+  static func parse(_ arguments: inout Arguments) throws(Refusal) -> Form {
     guard let type = arguments.first else { throw .usage }
     switch type {
-    case "-array": return .value(.array(try takeElements(&arguments)))
-    case "-array-add": return .arrayAdd(try takeElements(&arguments))
-    case "-dict": return .value(.dictionary(try takePairs(&arguments)))
-    case "-dict-add": return .dictionaryAdd(try takePairs(&arguments))
+    case "-array": return .value(.array(try parseElements(&arguments)))
+    case "-array-add": return .arrayAdd(try parseElements(&arguments))
+    case "-dict": return .value(.dictionary(try parsePairs(&arguments)))
+    case "-dict-add": return .dictionaryAdd(try parsePairs(&arguments))
     default: break
     }
-    let value = try takeScalar(&arguments)
+    let value = try parseScalar(&arguments)
     if let extra = arguments.first {
       throw Refusal("Unexpected argument \(extra); leaving defaults unchanged.")
     }
     return .value(value)
   }
 
-  private static func takeElements(_ arguments: inout Arguments) throws(Refusal) -> [Value] {
-    _ = try arguments.take()
+  private static func parseElements(_ arguments: inout Arguments) throws(Refusal) -> [Value] {
+    _ = try arguments.removeNext()
     var elements: [Value] = []
-    while !arguments.isEmpty { elements.append(try takeElement(&arguments)) }
+    while !arguments.isEmpty { elements.append(try parseElement(&arguments)) }
     return elements
   }
 
-  private static func takePairs(_ arguments: inout Arguments) throws(Refusal) -> ValueDictionary {
-    _ = try arguments.take()
+  private static func parsePairs(_ arguments: inout Arguments) throws(Refusal) -> ValueDictionary {
+    _ = try arguments.removeNext()
     var pairs: ValueDictionary = [:]
     while !arguments.isEmpty {
-      guard case .string(let key) = try takeElement(&arguments) else {
+      guard case .string(let key) = try parseElement(&arguments) else {
         throw Refusal("Dictionary keys must be strings")
       }
       guard !arguments.isEmpty else { throw Refusal("Key \(key) lacks a corresponding value") }
-      pairs[Key(key)] = try takeElement(&arguments)
+      pairs[Key(key)] = try parseElement(&arguments)
     }
     return pairs
   }
 
-  private static func takeElement(_ arguments: inout Arguments) throws(Refusal) -> Value {
+  private static func parseElement(_ arguments: inout Arguments) throws(Refusal) -> Value {
     if let type = arguments.first, ["-array", "-array-add", "-dict", "-dict-add"].contains(type) {
       throw Refusal("Cannot nest composite types (arrays and dictionaries); exiting")
     }
-    return try takeScalar(&arguments)
+    return try parseScalar(&arguments)
   }
 
-  private static func takeScalar(_ arguments: inout Arguments) throws(Refusal) -> Value {
-    let word = try arguments.take()
+  private static func parseScalar(_ arguments: inout Arguments) throws(Refusal) -> Value {
+    let word = try arguments.removeNext()
     switch word {
-    case "-string": return .string(try arguments.take())
-    case "-data": return .data(try data(try arguments.take()))
-    case "-int", "-integer": return .integer(WideInteger(integer(try arguments.take())))
-    case "-float": return .single(single(try arguments.take()))
-    case "-bool", "-boolean": return .boolean(try boolean(try arguments.take()))
+    case "-string": return .string(try arguments.removeNext())
+    case "-data": return .data(try data(try arguments.removeNext()))
+    case "-int", "-integer": return .integer(WideInteger(integer(try arguments.removeNext())))
+    case "-float": return .single(single(try arguments.removeNext()))
+    case "-bool", "-boolean": return .boolean(try boolean(try arguments.removeNext()))
     case "-date":
-      guard let date = DateArgument.date(try arguments.take()) else { throw .usage }
+      guard let date = DateArgument.date(try arguments.removeNext()) else { throw .usage }
       return .date(date)
     default: return try untyped(word)
     }

@@ -105,13 +105,13 @@ extension Driver {
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Answer {
     switch announcement(request, parent, name)?.kind {
-    case .created: return .missing(isRemembered: false)
+    case .created: return .missing(isCacheable: false)
     case .removed: return .entry(try tree.ghost(isDirectory: parent == .root, now: .now))
     case .changed, nil: break
     }
     switch try tree.lookup(parent, name, now: .now) {
     case .found(let entry): return .entry(entry)
-    case .missing(let isRemembered): return .missing(isRemembered: isRemembered)
+    case .missing(let isCacheable): return .missing(isCacheable: isCacheable)
     }
   }
 

@@ -12,7 +12,7 @@ import SystemCalls
 /// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
 /// order of arrival, with two exceptions: a request that needs a list which is not in memory waits
 /// for that list (`ListGate`), and a change waits while the owner of the store does not answer
-/// (`Parking`). Everything in the kernel's caches that a request made wrong is invalidated:
+/// (`OwnerGate`). Everything in the kernel's caches that a request made wrong is invalidated:
 /// attributes before the reply, so that the very next stat(2) is right; pages and entries after it.
 /// The reply to a change is held until the other mounts of the store have dropped their attributes
 /// too, so that a program which reads the key there after the write has returned gets the new
@@ -32,14 +32,14 @@ public final class Driver {
   let tree: Tree
   let store: MountedStore
   private let author = Author.unique()
-  let owner: Owner
+  let ownership: FileOwnership
   private let log: @Sendable (String) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
   private var post: Guard.Post?
   private var mounted: MountInformation.Mount?
   let heldReplies: HeldReplies
-  var parking = Parking()
+  var ownerGate = OwnerGate()
   let gate: ListGate
   private let notifier: Notifier
   private let synchroniser: Synchroniser
@@ -54,22 +54,23 @@ public final class Driver {
   ///   - owner: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.
   public init(
-    _ store: MountedStore, options: TreeOptions, owner: Owner, arguments: [String],
+    _ store: MountedStore, options: TreeOptions, ownership: FileOwnership, arguments: [String],
     log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
     self.store = store
-    self.owner = owner
+    self.ownership = ownership
     self.log = log
     gate = ListGate(store.lists)
     tree = Tree(engine: store.engine, options: options, author: author, now: .now, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      heldReplies = HeldReplies(owner, ended: mailbox.bell)
-      notifier = try Notifier(ended: mailbox.bell, announcer: announcer) {
+      heldReplies = HeldReplies(ownership, ended: mailbox.bell)
+      notifier = Notifier(ended: mailbox.bell, announcer: announcer) {
         [mailbox] kind, version in
         mailbox.put(kind, version)
       }
-      synchroniser = try Synchroniser(store: store.services, owner: owner, ended: mailbox.bell)
+      synchroniser = try Synchroniser(
+        store: store.services, ownership: ownership, ended: mailbox.bell)
     } catch {
       throw DriverError("\(error)")
     }
@@ -127,7 +128,7 @@ public final class Driver {
       try loop.run { false }
       // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
       // a lock that an unanswered request holds.
-      parking.refuse(self)
+      ownerGate.refuse(self)
       gate.refuse(self)
       beginStop()
       try loop.run {
@@ -166,7 +167,7 @@ public final class Driver {
   /// Answers a request of the kernel with the result of `body`. Attributes are dropped before the
   /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
-    if let refusal { return reply.send(.error(refusal), owner: owner) }
+    if let refusal { return reply.send(.error(refusal), ownership: ownership) }
     let answer: Answer
     do {
       answer = try body()
@@ -180,7 +181,7 @@ public final class Driver {
         heldReplies.send(number)
       }
     } else {
-      reply.send(answer, owner: owner, isShared: store.services.isShared)
+      reply.send(answer, ownership: ownership, isShared: store.services.isShared)
     }
     notifier.put(rest)
   }
@@ -192,7 +193,7 @@ public final class Driver {
     do { try body() } catch { refusal = error }
     notifier.put(dropAttributes().rest)
     if let refusal {
-      reply.send(.error(refusal.errno), owner: owner)
+      reply.send(.error(refusal.errno), ownership: ownership)
     } else {
       synchroniser.put(reply)
     }
@@ -221,8 +222,8 @@ public final class Driver {
   /// Handles what has become due and what other threads have sent: notices, settlements, replies
   /// held for too long, and the tree's deadlines.
   func runTimers(now: Instant) {
-    let (notices, settled) = mailbox.take()
-    for notice in notices { take(notice) }
+    let (notices, settled) = mailbox.removeAll()
+    for notice in notices { handle(notice) }
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
     if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: .now) }
@@ -238,7 +239,7 @@ public final class Driver {
   /// program that reads just then would otherwise get the new text cut at its old length. While a
   /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
   /// locked until that reply, and that reply waits for the other mounts.
-  private func take(_ notice: Notice) {
+  private func handle(_ notice: Notice) {
     tree.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
     let contents = rest.filter(\.isOfContents)
@@ -305,7 +306,7 @@ final class Mailbox: Sendable {
   }
 
   /// Removes and returns everything that was put.
-  func take() -> (notices: [Notice], settled: [Settlement: UInt64]) {
+  func removeAll() -> (notices: [Notice], settled: [Settlement: UInt64]) {
     state.withLock { state in
       defer { state = State() }
       return (state.notices, state.settled)

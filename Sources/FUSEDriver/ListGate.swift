@@ -98,7 +98,7 @@ extension Driver {
   /// Carries out a request whose lists are in memory, or takes it over if it must wait for the
   /// owner of the store.
   func carryOut(_ buffer: inout fuse_buf, _ now: Instant) {
-    if parking.parks(&buffer, store.services, now, announcer: announcer) { return }
+    if ownerGate.keeps(&buffer, store.services, now, announcer: announcer) { return }
     fuse_session_process_buf(session.raw, &buffer)
   }
 }

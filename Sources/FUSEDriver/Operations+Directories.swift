@@ -76,7 +76,7 @@ struct ListingBuffer {
   private func status(_ item: ListingItem) -> stat {
     var status = stat()
     status.st_ino = UInt(item.inode)
-    status.st_mode = Owner.type(item.type)
+    status.st_mode = FileOwnership.type(item.type)
     return status
   }
 
@@ -101,7 +101,7 @@ struct ListingBuffer {
     if !isDot, driver.gate.isAtHand(parent, name, driver.tree),
       case .found(let entry)? = try? driver.tree.lookup(parent, name, now: .now)
     {
-      parameters = driver.owner.parameters(entry)
+      parameters = driver.ownership.parameters(entry)
     } else {
       parameters.attr = status(item)
     }

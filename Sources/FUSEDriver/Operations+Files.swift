@@ -16,7 +16,7 @@ extension Operations {
         if driver.announcer.purpose(of: request) != nil {
           return .attributes(try driver.tree.attributes(node))
         }
-        let change = change(which, status, owner: driver.owner)
+        let change = change(which, status, ownership: driver.ownership)
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         return .changed(
           try driver.tree.setAttributes(node, change, handle: handle, now: .now))
@@ -83,14 +83,14 @@ extension Operations {
 }
 
 private func change(
-  _ which: CInt, _ status: UnsafeMutablePointer<stat>?, owner: Owner
+  _ which: CInt, _ status: UnsafeMutablePointer<stat>?, ownership: FileOwnership
 ) -> AttributeChange {
   var change = AttributeChange()
   guard let status = status?.pointee else { return change }
   if which & FUSE_SET_ATTR_SIZE != 0 { change.size = Int(status.st_size) }
   change.changesOwner =
-    which & FUSE_SET_ATTR_UID != 0 && status.st_uid != owner.user
-    || which & FUSE_SET_ATTR_GID != 0 && status.st_gid != owner.group
+    which & FUSE_SET_ATTR_UID != 0 && status.st_uid != ownership.user
+    || which & FUSE_SET_ATTR_GID != 0 && status.st_gid != ownership.group
   if which & FUSE_SET_ATTR_MODE != 0 { change.mode = status.st_mode & 0o7777 }
   if which & FUSE_SET_ATTR_MTIME_NOW != 0 {
     change.modified = .now

@@ -71,12 +71,12 @@ struct ReceiveLoop: ~Copyable {
   ///   included.
   /// - Returns: whether a signal asks for the end.
   private func look(blocking: Bool) -> Bool {
-    driver.parking.serve(driver)
+    driver.ownerGate.serve(driver)
     var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     let deadlines = [
-      driver.tree.nextDeadline, driver.parking.nextLook, driver.heldReplies.deadline,
+      driver.tree.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
       driver.gate.deadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
@@ -85,10 +85,10 @@ struct ReceiveLoop: ~Copyable {
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
     driver.runTimers(now: .now)
     driver.gate.serve(driver, .now)
-    return entries[2].revents != 0 && takeSignal()
+    return entries[2].revents != 0 && readSignal()
   }
 
-  private func takeSignal() -> Bool {
+  private func readSignal() -> Bool {
     var information = signalfd_siginfo()
     return read(signals.number, &information, MemoryLayout.size(ofValue: information)) > 0
   }

@@ -10,8 +10,8 @@ enum Answer: Sendable {
   case error(Errno)
   case done
   case entry(Entry)
-  /// There is no such name; the kernel may keep that answer if `isRemembered`.
-  case missing(isRemembered: Bool)
+  /// There is no such name; the kernel may keep that answer if `isCacheable`.
+  case missing(isCacheable: Bool)
   case attributes(Attributes)
   /// The attributes of something that the request changed. The kernel stores them even if it was
   /// told meanwhile to drop them, so while other processes use the store they are valid for this
@@ -48,7 +48,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
   /// - Parameter isShared: whether other processes use the store; evaluated only for the attributes
   ///   of something that the request made or changed.
   consuming func send(
-    _ answer: Answer, owner: Owner, isShared: @autoclosure () -> Bool = true
+    _ answer: Answer, ownership: FileOwnership, isShared: @autoclosure () -> Bool = true
   ) {
     let request = self.request
     discard self
@@ -57,24 +57,25 @@ struct Reply: ~Copyable, @unchecked Sendable {
     case .done: fuse_reply_err(request, 0)
     case .none: fuse_reply_none(request)
     case .entry(let entry):
-      var parameters = owner.parameters(entry)
+      var parameters = ownership.parameters(entry)
       fuse_reply_entry(request, &parameters)
-    case .missing(let isRemembered):
+    case .missing(let isCacheable):
       var parameters = fuse_entry_param()
-      parameters.entry_timeout = isRemembered ? Owner.forever : 0
+      parameters.entry_timeout = isCacheable ? FileOwnership.forever : 0
       fuse_reply_entry(request, &parameters)
     case .attributes(let attributes):
-      var status = owner.status(attributes)
-      fuse_reply_attr(request, &status, attributes.isSettled ? Owner.forever : 0)
+      var status = ownership.status(attributes)
+      fuse_reply_attr(request, &status, attributes.isCacheable ? FileOwnership.forever : 0)
     case .changed(let attributes):
-      var status = owner.status(attributes)
-      fuse_reply_attr(request, &status, !attributes.isSettled || isShared() ? 0 : Owner.forever)
+      var status = ownership.status(attributes)
+      fuse_reply_attr(
+        request, &status, !attributes.isCacheable || isShared() ? 0 : FileOwnership.forever)
     case .made(let entry):
-      var parameters = owner.parameters(entry)
+      var parameters = ownership.parameters(entry)
       if isShared() { parameters.attr_timeout = 0 }
       fuse_reply_entry(request, &parameters)
     case .created(let entry, let handle):
-      var parameters = owner.parameters(entry)
+      var parameters = ownership.parameters(entry)
       if isShared() { parameters.attr_timeout = 0 }
       var info = fuse_file_info()
       info.fh = handle.rawValue
@@ -120,8 +121,8 @@ final class HeldReply: Sendable {
   init(_ reply: consuming Reply) { self.reply = Mutex(consume reply) }
 
   /// Sends the reply; does nothing if it was sent already.
-  func send(_ answer: Answer, _ owner: Owner) {
-    reply.withLock { $0.take() }?.send(answer, owner: owner)
+  func send(_ answer: Answer, _ ownership: FileOwnership) {
+    reply.withLock { $0.take() }?.send(answer, ownership: ownership)
   }
 }
 
@@ -142,11 +143,13 @@ final class HeldReplies: Sendable {
   }
 
   private let state = Mutex(State())
-  private let owner: Owner
+  private let ownership: FileOwnership
   private let ended: Wakeup
 
   /// - Parameter ended: rung when the last held reply was sent.
-  init(_ owner: Owner, ended: Wakeup) { (self.owner, self.ended) = (owner, ended) }
+  init(_ ownership: FileOwnership, ended: Wakeup) {
+    (self.ownership, self.ended) = (ownership, ended)
+  }
 
   /// Milliseconds that a reply is held.
   private static let longest: Int64 = 2000
@@ -175,7 +178,7 @@ final class HeldReplies: Sendable {
     let (held, isLast) = state.withLock { state in
       (state.held.removeValue(forKey: number), state.held.isEmpty)
     }
-    held?.reply.send(held?.answer ?? .error(.inputOutput), owner)
+    held?.reply.send(held?.answer ?? .error(.inputOutput), ownership)
     if held != nil, isLast { ended.ring() }
   }
 
@@ -188,7 +191,7 @@ final class HeldReplies: Sendable {
 
 /// The user, group and permission mask that files are shown with; turns the tree's attributes into
 /// what libfuse takes.
-public struct Owner: Sendable {
+public struct FileOwnership: Sendable {
   /// `-o uid=`, or the user of the process.
   public var user = getuid()
   /// `-o gid=`, or the group of the process.
@@ -243,8 +246,8 @@ public struct Owner: Sendable {
     var parameters = fuse_entry_param()
     parameters.ino = entry.node.rawValue
     parameters.attr = status(entry.attributes)
-    parameters.attr_timeout = entry.attributes.isSettled ? Self.forever : 0
-    parameters.entry_timeout = entry.isRemembered ? Self.forever : 0
+    parameters.attr_timeout = entry.attributes.isCacheable ? Self.forever : 0
+    parameters.entry_timeout = entry.isCacheable ? Self.forever : 0
     return parameters
   }
 }

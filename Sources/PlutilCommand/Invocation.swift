@@ -57,7 +57,7 @@ struct Invocation {
       command = .lint
       rest = words
     }
-    try takeGeneral(rest)
+    try parseGeneral(rest)
     try check()
   }
 
@@ -104,7 +104,7 @@ struct Invocation {
   }
 
   /// Parses the words behind the command: options that every command has, and files.
-  private mutating func takeGeneral(_ words: ArraySlice<String>) throws(Refusal) {
+  private mutating func parseGeneral(_ words: ArraySlice<String>) throws(Refusal) {
     var rest = words
     while let word = rest.popFirst() {
       switch word {

@@ -1,5 +1,4 @@
 import PreferenceModel
-import PreferenceProtocol
 import PropertyList
 import Synchronization
 import SystemCalls

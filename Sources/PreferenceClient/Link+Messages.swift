@@ -8,7 +8,7 @@ import SystemCalls
 
 extension Link {
   /// Takes messages until one is the answer that is waited for.
-  func take(
+  func receive(
     until deadline: Instant?, _ answer: (inout State) -> Message?
   ) -> Message? {
     state.withLock { $0.callers += 1 }
@@ -94,7 +94,7 @@ extension Link {
   }
 
   private func accept(_ message: Message, _ number: UInt64) {
-    guard number != 0 else { return taken(message) }
+    guard number != 0 else { return received(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
       if body == nil, state.answers[number] != nil { state.answers[number] = message }
@@ -149,6 +149,6 @@ extension Link {
   /// Microseconds.
   private static let shortestPause: UInt32 = 200
   private static let longestPause: UInt32 = 5000
-  /// Nanoseconds since the last call after which it is taken for the last of its row.
+  /// Nanoseconds since the last call after which it is received for the last of its row.
   private static let calm: Int64 = 300_000
 }

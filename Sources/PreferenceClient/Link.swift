@@ -6,13 +6,13 @@ import SystemCalls
 
 /// One connection to an owner: requests, their answers, and notices in between.
 ///
-/// Promises: messages are taken in the order in which they came, by one thread at a time; an answer is
-/// given to the caller after every message before it was taken.
+/// Promises: messages are received in the order in which they came, by one thread at a time; an answer is
+/// given to the caller after every message before it was received.
 ///
 /// Threads: callers', and one of the link's own that takes what comes while nobody calls. A caller
 /// takes messages himself, because a thread that wakes another costs more than the request. Locks:
 /// the monitor, under which nothing blocks; whoever `isReading` has the stream to himself, and calls
-/// `taken` without a lock.
+/// `received` without a lock.
 final class Link: Sendable {
   struct State {
     var lastNumber: UInt64 = 0
@@ -32,7 +32,7 @@ final class Link: Sendable {
   let state = Monitor(State())
   /// Touched by whoever `isReading`.
   let stream: Mutex<FrameReader>
-  let taken: @Sendable (Message) -> Void
+  let received: @Sendable (Message) -> Void
   let ended: @Sendable () -> Void
   private let thread = Mutex<WorkerThread?>(nil)
   /// When the last call ended.
@@ -42,17 +42,17 @@ final class Link: Sendable {
 
   /// - Parameters:
   ///   - rest: what has come already.
-  ///   - taken: gets messages that answer no request.
+  ///   - received: gets messages that answer no request.
   ///   - ended: called once, when the owner is gone.
   init(
-    _ socket: SharedSocket, rest: FrameReader, taken: @escaping @Sendable (Message) -> Void,
+    _ socket: SharedSocket, rest: FrameReader, received: @escaping @Sendable (Message) -> Void,
     ended: @escaping @Sendable () -> Void
   ) {
-    (self.socket, self.taken, self.ended) = (socket, taken, ended)
+    (self.socket, self.received, self.ended) = (socket, received, ended)
     stream = Mutex(rest)
   }
 
-  /// From now on notices are taken without a caller.
+  /// From now on notices are received without a caller.
   func start() throws(SystemError) {
     let worker = try WorkerThread(name: "prefs-client") { [self] in run() }
     thread.withLock { $0 = worker }
@@ -119,11 +119,11 @@ final class Link: Sendable {
     case .sent: break
     case .late: throw Self.late
     case .ended:
-      takeRest(until: deadline)
+      receiveRest(until: deadline)
       throw Self.gone
     case .tooLarge: throw Self.tooLarge
     }
-    let answer = take(until: deadline) { state -> Message? in state.answers[number] ?? nil }
+    let answer = receive(until: deadline) { state -> Message? in state.answers[number] ?? nil }
     guard let answer else { throw hasEnded ? Self.gone : Self.late }
     if case .failed(let error) = answer { throw error }
     return answer
@@ -131,7 +131,9 @@ final class Link: Sendable {
 
   /// Takes what an owner who is gone has said before, to the end: a process without a thread for that would
   /// never hear of it.
-  func takeRest(until deadline: Instant?) { _ = take(until: deadline) { _ -> Message? in nil } }
+  func receiveRest(until deadline: Instant?) {
+    _ = receive(until: deadline) { _ -> Message? in nil }
+  }
 
   /// Whether the owner answers, or did 5 ms ago; else he is asked, and the time waited for.
   func isAnswering(within milliseconds: Int64) -> Bool {
@@ -149,7 +151,7 @@ final class Link: Sendable {
     return heard.load(ordering: .relaxed) != before && !hasEnded
   }
 
-  /// Nanoseconds for which one who has said something is taken to go on.
+  /// Nanoseconds for which one who has said something is received to go on.
   private static let freshness: Int64 = 5_000_000
 
   static let gone = EngineError(.ownerGone, "the owner of the store is gone")

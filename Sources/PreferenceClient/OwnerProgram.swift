@@ -1,6 +1,5 @@
 import Glibc
 import PreferenceModel
-import PreferenceProtocol
 import SystemCalls
 
 /// `prefsd`, which owns the store for processes that do not.

@@ -52,7 +52,7 @@ final class PostQueue: Sendable {
   func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
-    takeTurn()
+    waitForTurn()
     let serial = state.withLock { state in
       state.lastSerial += 1
       let request = PostedChanges.Request(
@@ -64,7 +64,7 @@ final class PostQueue: Sendable {
     // A new owner is established under the turn only.
     let (role, epoch) = succession.present
     let sent = role.places.map { transmit(serial, to: $0, epoch) } ?? .ended
-    giveTurn()
+    endTurn()
     switch sent {
     case .sent: break
     case .late: end(serial, Link.late)
@@ -73,7 +73,7 @@ final class PostQueue: Sendable {
     }
   }
 
-  private func takeTurn() {
+  private func waitForTurn() {
     _ = state.wait { state -> Bool? in
       guard !state.isSending else { return nil }
       state.isSending = true
@@ -81,7 +81,7 @@ final class PostQueue: Sendable {
     }
   }
 
-  private func giveTurn() { state.change { $0.isSending = false } }
+  private func endTurn() { state.change { $0.isSending = false } }
 
   // MARK: - Sending
 
@@ -123,8 +123,8 @@ final class PostQueue: Sendable {
   func sendUnanswered<Result>(
     to places: any StorePlaces, _ establish: (_ epoch: Int) -> Result
   ) throws(EngineError) -> Result {
-    takeTurn()
-    defer { giveTurn() }
+    waitForTurn()
+    defer { endTurn() }
     let (epoch, unsent) = state.withLock { state in
       state.lastEpoch += 1
       return (state.lastEpoch, state.posted.unsent(to: state.lastEpoch))
@@ -187,8 +187,8 @@ final class PostQueue: Sendable {
       return request.epoch != nil || state.isClosing ? true : nil
     }
     guard isSent == nil else { return }
-    takeTurn()
-    defer { giveTurn() }
+    waitForTurn()
+    defer { endTurn() }
     let wasMissing = succession.noteMissing(true)
     let (count, isUnsent) = state.withLock { state in
       let request = state.posted.requests[serial]

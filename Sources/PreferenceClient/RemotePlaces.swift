@@ -44,7 +44,7 @@ public final class RemotePlaces: StorePlaces {
       (self.client, self.replica, self.gauge) = (client, replica, gauge)
     }
 
-    func take(_ message: Message) {
+    func receive(_ message: Message) {
       guard case .notice(let notice) = message else { return }
       replica.apply(notice.changeset)
       observers.notify(notice)
@@ -70,7 +70,7 @@ public final class RemotePlaces: StorePlaces {
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
     link = Link(
-      greeting.socket, rest: greeting.rest, taken: { inbox.take($0) }, ended: ended)
+      greeting.socket, rest: greeting.rest, received: { inbox.receive($0) }, ended: ended)
     if !isBrief { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
   }
 
@@ -230,7 +230,7 @@ extension RemotePlaces {
     }
     if sent == .late { throw Link.late }
     if sent != .sent {
-      link.takeRest(until: Self.deadline)
+      link.receiveRest(until: Self.deadline)
       throw Link.gone
     }
     while true {

@@ -46,7 +46,7 @@ extension LocalPlaces {
       return try store.commit(items, by: author, origin: origin)
     }
     if isFirstUnsaved { writer.wake() }
-    announce()
+    notifyObservers()
     return changeset
   }
 

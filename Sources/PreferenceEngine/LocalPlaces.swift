@@ -10,17 +10,17 @@ import SystemCalls
 /// `close` ends it when every list is saved, or cannot be.
 ///
 /// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
-/// right when it is committed. `announcing` is held while observers are called; the two are never
+/// right when it is committed. `notifying` is held while observers are called; the two are never
 /// held together. The locks of the store, of `observers` and of the settlements are held for a
 /// look, inside one of these or alone.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
-/// `announcing` before it.
+/// `notifying` before it.
 public final class LocalPlaces: StorePlaces {
   let store: Store
   let applying = Mutex(())
-  private let announcing = Mutex(())
+  private let notifying = Mutex(())
   private let observers = ObserverList()
   private let settlements: Settlements
   private let clients = Atomic<Int>(0)
@@ -39,7 +39,7 @@ public final class LocalPlaces: StorePlaces {
       throw EngineError(error)
     }
     try EngineError.wrapping { () throws(SystemError) in
-      try writer.start { [weak self] in self?.announce() }
+      try writer.start { [weak self] in self?.notifyObservers() }
     }
   }
 
@@ -143,18 +143,18 @@ extension LocalPlaces {
   }
 
   /// Notifies observers of the changes that the store has made since the last call.
-  func announce() {
-    announcing.withLock { _ in
-      while let publication = store.takePublication() { tell(publication) }
+  func notifyObservers() {
+    notifying.withLock { _ in
+      while let publication = store.removeNextPublication() { notify(of: publication) }
     }
   }
 
   /// Notifies the observers of one change. Its key events are only computed if there is an observer
   /// other than the author.
-  private func tell(_ publication: Publication) {
+  private func notify(of publication: Publication) {
     let author = publication.author
     guard !observers.isEmpty(for: author) else { return }
-    settlements.tell(publication.changeset.version, except: author)
+    settlements.expect(publication.changeset.version, except: author)
     let notice = Notice(
       changeset: publication.changeset, events: events(of: publication), author: author,
       origin: publication.origin)

@@ -45,7 +45,7 @@ final class Settlements: Sendable {
     }
 
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
-    mutating func takeServed() -> [@Sendable () -> Void] {
+    mutating func removeServed() -> [@Sendable () -> Void] {
       let all = waiters
       waiters = all.filter { waiter in mounts.keys.contains { isLate($0, for: waiter) } }
       guard waiters.count < all.count else { return [] }
@@ -78,7 +78,7 @@ final class Settlements: Sendable {
   }
 
   /// Notes that all mounts but the author's are being notified of the change.
-  func tell(_ version: UInt64, except author: Author?) {
+  func expect(_ version: UInt64, except author: Author?) {
     state.withLock { state in
       for mount in state.mounts.keys where mount != author { state.mounts[mount]?.told = version }
     }
@@ -141,7 +141,7 @@ final class Settlements: Sendable {
   private func serve(_ change: (inout State) -> Void) {
     let served = state.withLock { state in
       change(&state)
-      return state.takeServed()
+      return state.removeServed()
     }
     for body in served { body() }
   }

@@ -54,7 +54,7 @@ package struct ByteReader {
   package var isAtEnd: Bool { position == bytes.endIndex }
 
   /// Removes that many bytes from the front and returns them.
-  package mutating func take(_ count: Int) throws(Exhausted) -> ArraySlice<UInt8> {
+  package mutating func removeNext(_ count: Int) throws(Exhausted) -> ArraySlice<UInt8> {
     guard count >= 0, count <= bytes.endIndex - position else { throw Exhausted() }
     defer { position += count }
     return bytes[position..<position + count]
@@ -72,7 +72,7 @@ package struct ByteReader {
   mutating func word(_ count: Int) throws(Exhausted) -> UInt64 {
     var word: UInt64 = 0
     var shift: UInt64 = 0
-    for byte in try take(count) {
+    for byte in try removeNext(count) {
       word |= UInt64(byte) << shift
       shift += 8
     }
@@ -81,6 +81,6 @@ package struct ByteReader {
 
   /// Reads a length of 32 bits and as many bytes; returns the bytes.
   package mutating func counted() throws(Exhausted) -> ArraySlice<UInt8> {
-    try take(Int(try number(UInt32.self)))
+    try removeNext(Int(try number(UInt32.self)))
   }
 }

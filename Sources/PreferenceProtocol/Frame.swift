@@ -56,7 +56,7 @@ public struct FrameReader: Sendable {
       throw ProtocolError("received a frame of \(length) bytes; 9 to \(largest) bytes are accepted")
     }
     guard let kind = try? reader.number(UInt8.self), let number = try? reader.number(UInt64.self),
-      let payload = try? reader.take(Int(length) - 9)
+      let payload = try? reader.removeNext(Int(length) - 9)
     else { return shrink() }
     start += 4 + Int(length)
     return Frame(kind: kind, number: number, payload: payload)

@@ -53,13 +53,13 @@ public final class SearchEngine: Engine {
 
 extension SearchEngine {
   public func register(_ defaults: ValueDictionary, for domain: DomainName) {
-    tell(registered.set(defaults, for: domain))
+    notify(registered.set(defaults, for: domain))
   }
 
   /// The arguments of the process. Only managed lists are asked before them.
   public var argumentValues: ValueDictionary {
     get { arguments.values(of: .global) }
-    set { tell(arguments.set(newValue, for: .global, replacing: true)) }
+    set { notify(arguments.set(newValue, for: .global, replacing: true)) }
   }
 
   /// The defaults that are registered for a domain. Those of the global domain apply to every
@@ -70,10 +70,10 @@ extension SearchEngine {
 
   /// Registers these defaults for the domain, and removes its others.
   public func setRegisteredValues(_ defaults: ValueDictionary, for domain: DomainName) {
-    tell(registered.set(defaults, for: domain, replacing: true))
+    notify(registered.set(defaults, for: domain, replacing: true))
   }
 
-  private func tell(_ changeset: Changeset) {
+  private func notify(_ changeset: Changeset) {
     guard !changeset.isEmpty else { return }
     forget(changeset)
     let notice = Notice(changeset: changeset, author: nil)

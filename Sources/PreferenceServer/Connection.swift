@@ -7,7 +7,7 @@ import SystemCalls
 
 /// One client's connection, as the owner has it.
 ///
-/// Threads: `tell` and `answer` may be called by any thread, the rest by the server's. Messages of
+/// Threads: `notify` and `answer` may be called by any thread, the rest by the server's. Messages of
 /// several threads are sent one after the other, in the order of the calls. One lock, `state`; the
 /// locks of `ListReader` and of the store are taken inside of it.
 final class Connection: Sendable {
@@ -74,7 +74,7 @@ final class Connection: Sendable {
   /// Sends a notice, unless the client has not said hello yet. The notice of the change that is
   /// being carried out for the client is kept until its answer is sent, so that the client wakes up
   /// once.
-  func tell(_ frame: [UInt8], _ origin: Origin?) {
+  func notify(_ frame: [UInt8], _ origin: Origin?) {
     state.withLock { state in
       guard let client = state.client else { return }
       send(frame, &state, isHeld: state.isServed && origin?.client == client)

@@ -1,5 +1,5 @@
 import Glibc
-import PreferenceProtocol
+import PreferenceModel
 import Synchronization
 import SystemCalls
 

@@ -8,23 +8,15 @@ final class Errands: Sendable {
   typealias Reading = @Sendable (LocalPlaces) -> Void
   typealias Synchronised = @Sendable (EngineError?) -> Void
 
-  private struct State {
-    var synchronisations: [Synchronised] = []
-    var isStopping = false
-  }
-
-  private let state = Monitor(State())
   private let places: LocalPlaces
   private let readers = BlockingThreads(name: "prefs-reading", most: 16)
-  private let durable: WorkerThread
+  private let durable = BatchWorker<[Synchronised]>()
 
   init(places: LocalPlaces) throws(SystemError) {
     self.places = places
-    durable = try WorkerThread(name: "prefs-durable") { [state] in
-      while let waiting = Self.next(state) {
-        let failure = Self.synchronize(places)
-        for answer in waiting { answer(failure) }
-      }
+    try durable.start(name: "prefs-durable") { waiting in
+      let failure = Self.synchronize(places)
+      for answer in waiting { answer(failure) }
     }
   }
 
@@ -36,26 +28,14 @@ final class Errands: Sendable {
 
   /// Has the journal made durable; a thread then calls the body, with the error or nil.
   func synchronize(_ body: @escaping Synchronised) {
-    state.change { $0.synchronisations.append(body) }
+    durable.put { $0.append(body) }
   }
 
   /// Calls the bodies that wait for the journal, and ends that thread. Threads that are reading are
   /// not waited for: their clients are gone.
   func stop() {
-    state.change { $0.isStopping = true }
+    durable.beginStop()
     durable.join()
-  }
-
-  /// Waits for bodies, and removes all of them; nil: `stop` was called and none is left.
-  private static func next(_ state: Monitor<State>) -> [Synchronised]? {
-    let found = state.wait { state -> [Synchronised]? in
-      guard state.synchronisations.isEmpty else {
-        defer { state.synchronisations = [] }
-        return state.synchronisations
-      }
-      return state.isStopping ? [] : nil
-    }
-    return found?.isEmpty == false ? found : nil
   }
 
   private static func synchronize(_ places: LocalPlaces) -> EngineError? {

@@ -1,7 +1,6 @@
 import Glibc
 import PreferenceEngine
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceStore
 import SystemCalls
 

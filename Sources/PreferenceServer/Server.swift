@@ -68,7 +68,7 @@ public final class Server: Sendable {
     errands = try Errands(places: places)
     state = Mutex(State())
     lists.whenRead { [bell] in bell.ring() }
-    places.observe(except: nil) { [weak self] notice in self?.tell(notice) }
+    places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in run() }
     thread.withLock { $0 = worker }
   }
@@ -93,11 +93,11 @@ public final class Server: Sendable {
 
   // MARK: - Notices
 
-  private func tell(_ notice: Notice) {
+  private func notify(_ notice: Notice) {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
       let frame = Message.notice(notice).frame(0)
-      for connection in connections { connection.tell(frame, notice.origin) }
+      for connection in connections { connection.notify(frame, notice.origin) }
     }
     number.raise(to: notice.changeset.version)
   }

@@ -119,7 +119,7 @@ extension Journal {
   private static func record(_ bytes: [UInt8], at offset: Int) -> (entry: Entry, end: Int)? {
     var reader = ByteReader(bytes[offset...])
     guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
-      let content = try? reader.take(8 + Int(length)), Checksum.crc32c(content) == sum,
+      let content = try? reader.removeNext(8 + Int(length)), Checksum.crc32c(content) == sum,
       let record = JournalRecord(decoding: content.dropFirst(8))
     else { return nil }
     var head = ByteReader(content.prefix(8))

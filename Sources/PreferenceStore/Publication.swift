@@ -30,7 +30,7 @@ extension Store {
   /// Removes the next change from the queue and returns it; nil: the queue is empty. Changes come
   /// in the order in which they took effect. The caller notifies observers of one before it takes
   /// the next.
-  public func takePublication() -> Publication? {
+  public func removeNextPublication() -> Publication? {
     state.withLock { $0.publications.isEmpty ? nil : $0.publications.removeFirst() }
   }
 }
@@ -39,7 +39,7 @@ extension Store.State {
   /// Numbers the change and enqueues it; ignores an empty one.
   /// - Returns: the number of the last change.
   @discardableResult
-  mutating func announce(_ publication: Publication) -> UInt64 {
+  mutating func enqueue(_ publication: Publication) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
     version += 1
     publications.append(publication)

@@ -41,7 +41,7 @@ extension Store {
       for location in created {
         publication.add(Changeset.Item(location, .createDomain), hadKey: false)
       }
-      changeset.version = state.announce(publication)
+      changeset.version = state.enqueue(publication)
       if let origin { state.requests.note(origin, changeset, sequence) }
       return (changeset, isFirst)
     }
@@ -181,7 +181,7 @@ extension Store.State {
     var isFirstUnsaved = false
     let sharesRecord = changeset.items.count > 1 && changeset.locations.count > 1
     for item in changeset.items {
-      let isFirst = domains[item.location]?.take(
+      let isFirst = domains[item.location]?.apply(
         item.edit, sequence: sequence, time: changeset.time, sharesRecord: sharesRecord)
       if isFirst == true { isFirstUnsaved = true }
     }
@@ -195,7 +195,7 @@ extension Store.Domain {
 
   /// Applies an edit that was recorded, or replayed.
   /// - Returns: whether the list had every change before this one.
-  mutating func take(
+  mutating func apply(
     _ edit: Edit, sequence: UInt64, time: Timestamp, sharesRecord shared: Bool
   ) -> Bool {
     switch edit {

@@ -85,7 +85,7 @@ extension Store {
     if location.place != .managed,
       let kept = MetadataFile(path: layout.metadataPath(location)).read()
     {
-      base.take(
+      base.restore(
         kept,
         isSameList: domain.identity.map { $0.matches(kept.identity) } ?? (kept.identity == nil))
     }
@@ -112,7 +112,7 @@ extension Store {
 extension DomainSnapshot.Base {
   /// Adopts the metadata file of a list, as far as it fits the list's values.
   /// - Parameter isSameList: whether the file was written for the list in its present state.
-  fileprivate mutating func take(_ kept: MetadataFile.Contents, isSameList: Bool) {
+  fileprivate mutating func restore(_ kept: MetadataFile.Contents, isSameList: Bool) {
     if isSameList {
       modified = kept.modified
       metadata = kept.keys
@@ -137,7 +137,7 @@ extension Store.State {
     guard domains[location] == nil else { return }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
-      _ = domain.take(edit.edit, sequence: edit.sequence, time: edit.time, sharesRecord: true)
+      _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time, sharesRecord: true)
     }
     domains[location] = domain
   }

@@ -28,11 +28,11 @@ extension Store {
       log("\(error)")
       state.withLock { state in
         state.domains[location]?.failure = error
-        state.announce(invalidation(location))
+        state.enqueue(invalidation(location))
       }
       return
     }
-    take(list, known, location)
+    adopt(list, known, location)
   }
 
   private func isChanged(
@@ -49,7 +49,7 @@ extension Store {
     state.withLock { $0.appearances += 1 }
     let exists = (try? exists(location)) ?? true
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
-    _ = state.withLock { $0.announce(Publication(Changeset([item], time: .now), hadKey: [false])) }
+    _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }
 
   /// Says that the list became unreadable, or readable again: cached copies of it are invalid.
@@ -59,7 +59,7 @@ extension Store {
 
   /// Adopts the list that was read. A key whose value differs from the base loses its text and gets
   /// the list's modification time.
-  private func take(
+  private func adopt(
     _ list: ListFile.Contents?, _ known: Domain, _ location: Location
   ) {
     var base = known.snapshot.base
@@ -84,7 +84,7 @@ extension Store {
     }
     guard known.failure?.reason == .unreadable else { return }
     log("\(location.domain): the list can be read again")
-    _ = state.withLock { $0.announce(invalidation(location)) }
+    _ = state.withLock { $0.enqueue(invalidation(location)) }
   }
 
   /// A list as another program left it.
@@ -102,14 +102,14 @@ extension Store {
     let old = known.snapshot
     state.withLock { $0.domains[location] = nil }
     guard let new = try? snapshot(of: location) else {
-      _ = state.withLock { $0.announce(invalidation(location)) }
+      _ = state.withLock { $0.enqueue(invalidation(location)) }
       return
     }
     var change = Publication(Changeset(time: .now))
     for edit in old.edits(to: new) {
       change.add(Changeset.Item(location, edit), hadKey: edit.key.map { old[$0] != nil } ?? false)
     }
-    _ = state.withLock { $0.announce(change) }
+    _ = state.withLock { $0.enqueue(change) }
   }
 }
 
@@ -134,7 +134,7 @@ extension Store.State {
     domains[location] = domain
     var failure: SystemError?
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
-    announce(change(outside, old, ours, location))
+    enqueue(change(outside, old, ours, location))
     return failure
   }
 
@@ -161,7 +161,7 @@ extension Store.State {
     let sequence = try journal?.append(.change(Changeset(items, time: time))) ?? 0
     lastTime = time
     for item in items {
-      _ = domains[location]?.take(item.edit, sequence: sequence, time: time, sharesRecord: false)
+      _ = domains[location]?.apply(item.edit, sequence: sequence, time: time, sharesRecord: false)
     }
   }
 

@@ -19,7 +19,7 @@ extension Store {
     let isLockGone = !isLockInPlace
     guard isJournalGone || isLockGone else { return }
     log("\(layout.stateDirectory): it was removed; it is made anew with everything that is unsaved")
-    if isLockGone { takeLockAgain() }
+    if isLockGone { reacquireLock() }
     do throws(SystemError) {
       try state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
     } catch {
@@ -33,9 +33,9 @@ extension Store {
 
   /// Takes the lock in the new directory. Where another process has it, this one goes on without a
   /// lock.
-  private func takeLockAgain() {
+  private func reacquireLock() {
     do throws(SystemError) {
-      let taken = SharedDescriptor(try Self.takeLock(layout))
+      let taken = SharedDescriptor(try Self.acquireLock(layout))
       lock.withLock { $0 = taken }
     } catch {
       lock.withLock { $0 = nil }

@@ -116,7 +116,7 @@ public final class Store: Sendable {
     self.log = log
     isReadOnly = readOnly
     do throws(SystemError) {
-      let owned = readOnly ? nil : SharedDescriptor(try Self.takeLock(layout))
+      let owned = readOnly ? nil : SharedDescriptor(try Self.acquireLock(layout))
       lock = Mutex(owned)
       var initial = State()
       let entries = try Journal.entries(
@@ -154,7 +154,7 @@ public final class Store: Sendable {
 
   /// Takes the lock, and makes the state directory where it is missing. Throws EAGAIN, with the
   /// number of the process in the sentence, where another process holds it.
-  static func takeLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
+  static func acquireLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let path = layout.stateDirectory + "/lock"
     let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)

@@ -48,8 +48,8 @@ final class DomainDirectory: FileDirectory {
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
     let path = try keyPath(name, tree)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
-    if case .found? = found { return found ?? .missing(isRemembered: true) }
+    if case .found? = found { return found ?? .missing(isCacheable: true) }
     return try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
-      ?? found ?? .missing(isRemembered: true)
+      ?? found ?? .missing(isCacheable: true)
   }
 }

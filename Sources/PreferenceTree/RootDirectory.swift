@@ -31,7 +31,7 @@ final class RootDirectory: Directory {
       return .found(try tree.entry(tree.directoryNode(of: domain, now: now)))
     }
     return try tree.lookupScratch(ScratchPath(parent: .root, name: name))
-      ?? .missing(isRemembered: true)
+      ?? .missing(isCacheable: true)
   }
 
   /// An empty domain, which is kept, or a tool's temporary directory.

@@ -15,7 +15,7 @@ extension TextEditor {
     switch judge.plain(text) {
     case .value(let kind):
       if let splice = splice(kind) {
-        phase = .settled
+        phase = .complete
         return .splice(splice)
       }
     case .unfinished where text.count >= Self.shortestSpliced:
@@ -27,7 +27,7 @@ extension TextEditor {
     case .impossible(let reason): return .refuse(reason)
     case .complete:
       guard let value = judge.value(of: text) else { return .refuse("the text is no value") }
-      return settle(value)
+      return complete(value)
     case .incomplete:
       phase = .held(until: now.advanced(milliseconds: Self.holding))
       return .nothing
@@ -55,10 +55,10 @@ extension TextEditor {
     guard let wholeValue else {
       committed = nil
       guard let headValue else { return .nothing }
-      noteSettled(fed)
+      noteCommitted(fed)
       return .commit(headValue, head)
     }
-    let action = settle(wholeValue)
+    let action = complete(wholeValue)
     phase = .overlaid(
       Overlay(end: fed, until: until, tailCounts: true, headCounts: headValue != nil))
     return action
@@ -68,7 +68,7 @@ extension TextEditor {
   /// between characters.
   private mutating func splicedBeforeTail(until: Instant) -> Action? {
     switch phase {
-    case .settled: break
+    case .complete: break
     case .overlaid(let overlay) where overlay.tailCounts == true: break
     case .overlaid, .held, .truncated: return nil
     }
@@ -93,7 +93,7 @@ extension TextEditor {
       base: old.count, offset: start, bytes: Array(text[start..<end]), count: count,
       isBare: kind == .data || count == text.count)
     guard let splice else { return nil }
-    noteSettled(text.count)
+    noteCommitted(text.count)
     committed = Committed(kind: kind, count: count)
     return splice
   }

@@ -7,7 +7,7 @@ import SystemCalls
 /// A pure state machine. Its methods return what is to be done; whoever performs it may fail, and then
 /// throws the editor away, so that the file shows the value again.
 ///
-/// States: `settled` (the text denotes the value), `truncated` (cut to nothing a moment ago: the
+/// States: `complete` (the text denotes the value), `truncated` (cut to nothing a moment ago: the
 /// engine has the old value until `until`), `held` (the beginning of a value's text: the engine
 /// has the last valid value), `overlaid` (new text stands before an old tail: the engine has the
 /// whole if that is a value's text, else the new part if that is one, else the last valid value).
@@ -33,7 +33,7 @@ struct TextEditor {
   }
 
   enum Phase: Equatable {
-    case settled
+    case complete
     case truncated(until: Instant)
     case held(until: Instant)
     case overlaid(Overlay)
@@ -82,12 +82,12 @@ struct TextEditor {
   var judge: Judge
   /// How much of the text the judge has been fed.
   private(set) var fed = 0
-  var phase = Phase.settled
+  var phase = Phase.complete
   /// What the engine has; nil where it is no string or data, or was not made from this text.
   var committed: Committed?
   /// Which bytes of the text the engine does not have yet.
   private(set) var dirty: Range<Int>?
-  /// Whether what was settled last has bytes that were not written since the engine had a text: it holds
+  /// Whether what was committed last has bytes that were not written since the engine had a text: it holds
   /// for that text alone.
   private(set) var isComputed = false
 
@@ -101,10 +101,10 @@ struct TextEditor {
     self.judge = judge
   }
 
-  /// When `expire` must be called; nil while the text is settled.
+  /// When `expire` must be called; nil while the text is complete.
   var deadline: Instant? {
     switch phase {
-    case .settled: nil
+    case .complete: nil
     case .truncated(let until), .held(let until): until
     case .overlaid(let overlay): overlay.until
     }
@@ -118,7 +118,7 @@ struct TextEditor {
     switch phase {
     case .held: true
     case .overlaid(let overlay): overlay.tailCounts != true && !overlay.headCounts
-    case .settled, .truncated: false
+    case .complete, .truncated: false
     }
   }
 
@@ -176,7 +176,7 @@ struct TextEditor {
       memory = Memory(startsEmpty: true)
       let value = judge.isInferred ? fresh.emptyValue : nil
       replaceText(with: [])
-      if let value { return settle(value) }
+      if let value { return complete(value) }
       phase = .truncated(until: now.advanced(milliseconds: Self.patience))
       return .nothing
     }
@@ -195,12 +195,12 @@ struct TextEditor {
   /// The time of `deadline` has come, or fsync(2) asks to decide at once.
   mutating func expire(now: Instant) -> Action {
     switch phase {
-    case .settled: return .nothing
+    case .complete: return .nothing
     case .truncated:
       guard let value = fresh.emptyValue else { return .revert(nil) }
-      return settle(value)
+      return complete(value)
     case .held:
-      if isInferred, let value = judge.value(of: text) { return settle(value) }
+      if isInferred, let value = judge.value(of: text) { return complete(value) }
       memory.droppedEnd = text.count
       return .revert("text that stayed incomplete for 5 s was dropped")
     case .overlaid(let overlay): return expire(overlay, now: now)
@@ -213,12 +213,13 @@ struct TextEditor {
       whole.feed(text[fed...])
       if whole.judgement(of: text) == .complete, let value = whole.value(of: text) {
         (judge, fed) = (whole, text.count)
-        return settle(value)
+        return complete(value)
       }
     }
-    let isSettled = overlay.tailCounts == true || overlay.headCounts
+    let isComplete = overlay.tailCounts == true || overlay.headCounts
     phase =
-      isSettled ? .settled : .held(until: now.advanced(milliseconds: Self.holding - Self.patience))
+      isComplete
+      ? .complete : .held(until: now.advanced(milliseconds: Self.holding - Self.patience))
     guard overlay.tailCounts != true else { return .nothing }
     text.removeLast(text.count - overlay.end)
     return .cut
@@ -254,7 +255,7 @@ struct TextEditor {
   /// Whether the engine has the whole text, apart from what is dirty.
   private var isSound: Bool {
     switch phase {
-    case .settled: true
+    case .complete: true
     case .overlaid(let overlay): overlay.tailCounts == true
     case .held, .truncated: false
     }
@@ -265,16 +266,16 @@ struct TextEditor {
     dirty = min(before.lowerBound, range.lowerBound)..<max(before.upperBound, range.upperBound)
   }
 
-  mutating func settle(_ value: Value) -> Action {
+  mutating func complete(_ value: Value) -> Action {
     let isPlain = value.kind == .string || value.kind == .data
-    phase = .settled
-    noteSettled(text.count)
+    phase = .complete
+    noteCommitted(text.count)
     committed = isPlain ? Committed(kind: value.kind, count: plainCount(value.kind)) : nil
     return .commit(value, text)
   }
 
   /// The engine gets so many bytes of the text.
-  mutating func noteSettled(_ count: Int) {
+  mutating func noteCommitted(_ count: Int) {
     isComputed = count > 0 && dirty.map { $0.lowerBound > 0 || $0.upperBound < count } != false
     dirty = nil
   }

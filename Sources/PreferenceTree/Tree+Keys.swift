@@ -111,8 +111,8 @@ extension Tree {
   public func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry {
     let node = table.addGhost(isDirectory: isDirectory, now: now)
     var entry = try entry(node)
-    entry.isRemembered = false
-    entry.attributes.isSettled = false
+    entry.isCacheable = false
+    entry.attributes.isCacheable = false
     return entry
   }
 }

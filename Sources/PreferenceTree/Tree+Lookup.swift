@@ -21,12 +21,12 @@ extension Tree {
   /// Finds a key, and counts the look-up.
   func lookup(_ path: KeyPath, now: Moment) throws(TreeError) -> LookupResult {
     guard let resolution = try resolve(path, now: now) else {
-      return .missing(isRemembered: answered.note(path))
+      return .missing(isCacheable: answered.note(path))
     }
     var entry = try entry(table.file(of: path).node)
     if !standsBeforeGlobal(resolution, path), !answered.note(path) {
-      entry.isRemembered = false
-      entry.attributes.isSettled = false
+      entry.isCacheable = false
+      entry.attributes.isCacheable = false
     }
     return .found(entry)
   }

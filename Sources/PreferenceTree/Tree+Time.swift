@@ -18,7 +18,7 @@ extension Tree {
     nextDeadline = (editors + others).min()
   }
 
-  /// - Parameter end: when an editor whose text is settled may be thrown away.
+  /// - Parameter end: when an editor whose text is complete may be thrown away.
   private func tick(_ id: NodeID, _ end: Instant, _ now: Moment) {
     guard let node = table[id], let file = node.keyFile, let editor = file.editor else {
       edited[id] = nil

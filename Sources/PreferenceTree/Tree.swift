@@ -26,7 +26,7 @@ public final class Tree {
   var departures = Departures()
   var answered = AnsweredNames()
   var lastHandle: UInt64 = 0
-  /// Files with an editor, and when one that is settled may be thrown away.
+  /// Files with an editor, and when one whose text is complete may be thrown away.
   var edited: [NodeID: Instant] = [:]
   /// Scratch files that a person may take for keys, and when the log says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]

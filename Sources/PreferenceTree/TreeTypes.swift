@@ -56,7 +56,7 @@ public struct Attributes: Equatable, Sendable {
   /// `st_nlink`: 0 for a file whose name is gone.
   public var links: UInt32 = 1
   /// Whether the attributes stay until the tree says otherwise.
-  public var isSettled = true
+  public var isCacheable = true
 
   /// Attributes of a node with a name, which changed last when its contents did.
   public init(inode: UInt64, type: FileType, mode: UInt32, size: Int, modified: Timestamp) {
@@ -72,15 +72,15 @@ public struct Entry: Equatable, Sendable {
   /// Its attributes.
   public var attributes: Attributes
   /// Whether the name stays until the tree says otherwise.
-  public var isRemembered = true
+  public var isCacheable = true
 }
 
 /// The answer to a look-up.
 public enum LookupResult: Equatable, Sendable {
   /// There is one.
   case found(Entry)
-  /// There is none; `isRemembered`: until the tree says otherwise.
-  case missing(isRemembered: Bool)
+  /// There is none; `isCacheable`: until the tree says otherwise.
+  case missing(isCacheable: Bool)
 }
 
 /// One name of a listing.

@@ -47,13 +47,13 @@ protocol TextParser: DocumentParser {
 
 extension TextParser {
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
-    try take(bytes)
+    try consume(bytes)
     position.pass(bytes, upTo: bytes.count)
   }
 
   /// Parses a whole document and returns its value. Lines are counted only if there is an error.
   mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) -> Value {
-    try take(bytes)
+    try consume(bytes)
     do {
       return try result()
     } catch {
@@ -62,7 +62,7 @@ extension TextParser {
     }
   }
 
-  private mutating func take(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
+  private mutating func consume(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     guard utf8.feed(bytes) else { throw failure("text that is not UTF-8") }
     var index = 0
     do throws(FormatError) {

@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceServer
 import SystemCalls
 

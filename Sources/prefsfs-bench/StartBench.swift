@@ -1,5 +1,5 @@
 import Glibc
-import PreferenceProtocol
+import PreferenceModel
 import SystemCalls
 
 /// Measures whole commands, from start to exit: `defaults`, beside cat(1) of a small file and the

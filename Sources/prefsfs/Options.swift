@@ -40,7 +40,7 @@ struct Options: Equatable {
   /// Options of fstab and mount(8) that mean nothing to this program.
   private static let ignored: Set<String> = [
     "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
-    "nofail", "owner", "group", "relatime", "norelatime",
+    "nofail", "ownership", "group", "relatime", "norelatime",
   ]
 
   /// Options of other FUSE programs that change nothing here: the driver always invalidates what
@@ -74,20 +74,20 @@ struct Options: Equatable {
       case "-s": break
       case "-o":
         guard let list = rest.popFirst() else { throw Mistake(description: "-o needs an option") }
-        try take(list: list)
-      case _ where word.hasPrefix("-o"): try take(list: String(word.dropFirst(2)))
+        try parse(list: list)
+      case _ where word.hasPrefix("-o"): try parse(list: String(word.dropFirst(2)))
       case _ where word.hasPrefix("-") && word != "-":
         throw Mistake(description: "unknown option \(word)")
       default: positional.append(word)
       }
     }
     if showsHelp || showsVersion || showsManual { return }
-    try take(positional)
+    try parse(positional)
   }
 
   /// Reads `[SOURCE] MOUNTPOINT`. The sources `none`, `-` and `prefsfs` stand for no source,
   /// because fstab needs a word there.
-  private mutating func take(_ positional: [String]) throws(Mistake) {
+  private mutating func parse(_ positional: [String]) throws(Mistake) {
     switch positional.count {
     case 1: mountPoint = positional[0]
     case 2:
@@ -99,11 +99,11 @@ struct Options: Equatable {
     }
   }
 
-  private mutating func take(list: String) throws(Mistake) {
-    for option in list.split(separator: ",") { try take(option: String(option)) }
+  private mutating func parse(list: String) throws(Mistake) {
+    for option in list.split(separator: ",") { try parse(option: String(option)) }
   }
 
-  private mutating func take(option: String) throws(Mistake) {
+  private mutating func parse(option: String) throws(Mistake) {
     let parts = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts[0])
     let value = parts.count > 1 ? String(parts[1]) : nil
@@ -178,11 +178,11 @@ struct Options: Equatable {
   }
 
   /// The user, group and permission mask that files are shown with.
-  var owner: Owner {
-    var owner = Owner()
-    owner.user = user ?? owner.user
-    owner.group = group ?? owner.group
-    owner.mask = mask
-    return owner
+  var ownership: FileOwnership {
+    var ownership = FileOwnership()
+    ownership.user = user ?? ownership.user
+    ownership.group = group ?? ownership.group
+    ownership.mask = mask
+    return ownership
   }
 }

@@ -2,7 +2,6 @@ import FUSEDriver
 import Glibc
 import PreferenceClient
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceSearch
 import PreferenceServer
 import SystemCalls
@@ -77,7 +76,7 @@ enum Program {
     let store = MountedStore(
       engine: engine, services: member, lists: lists, volume: surroundings.userDirectory)
     let driver = try Driver(
-      store, options: options.tree, owner: options.owner,
+      store, options: options.tree, ownership: options.ownership,
       arguments: fuseArguments(options, surroundings)
     ) { log($0) }
     try driver.mount(at: point)

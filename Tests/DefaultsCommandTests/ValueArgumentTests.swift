@@ -33,7 +33,7 @@ import Testing
   @Test("words give this value", arguments: values)
   func value(_ words: [String], _ value: Value) throws {
     var arguments = Arguments(words[...], Options())
-    guard case .value(let found) = try ValueArgument.take(&arguments) else {
+    guard case .value(let found) = try ValueArgument.parse(&arguments) else {
       Issue.record("\(words) gave no value")
       return
     }
@@ -60,7 +60,7 @@ import Testing
   @Test("words are refused with Apple's message", arguments: refusals)
   func refusal(_ words: [String], _ message: String) {
     var arguments = Arguments(words[...], Options())
-    let refusal = #expect(throws: Refusal.self) { _ = try ValueArgument.take(&arguments) }
+    let refusal = #expect(throws: Refusal.self) { _ = try ValueArgument.parse(&arguments) }
     #expect(refusal?.message == message, "\(words)")
     #expect(refusal?.status == (message.isEmpty ? 255 : 1))
   }

@@ -1,7 +1,6 @@
 import Foundation
 import PreferenceClient
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceSearch
 import PreferenceServer
 import PropertyList

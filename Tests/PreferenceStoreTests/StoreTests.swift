@@ -29,7 +29,7 @@ struct TestStore {
   /// Takes what observers would have been told since the last call.
   var publications: [Publication] {
     var all: [Publication] = []
-    while let publication = store.takePublication() { all.append(publication) }
+    while let publication = store.removeNextPublication() { all.append(publication) }
     return all
   }
 

@@ -102,7 +102,7 @@ import Testing
     let effects = try bench.effects { tree, domain in
       parent = domain
       guard
-        case .missing(isRemembered: true) = try tree.lookup(
+        case .missing(isCacheable: true) = try tree.lookup(
           domain, Array("New".utf8), now: bench.now)
       else {
         Issue.record("the answer is not remembered")

@@ -1,7 +1,6 @@
 import Glibc
 import PreferenceClient
 import PreferenceModel
-import PreferenceProtocol
 import PreferenceSearch
 import PropertyList
 import SystemCalls

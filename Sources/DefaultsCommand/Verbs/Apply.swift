@@ -8,7 +8,7 @@ enum Apply {
   private static let changed: Int32 = 2
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    let path = try arguments.take()
+    let path = try arguments.removeNext()
     try arguments.end()
     let options = arguments.options
     let settings = try declarations(path)

@@ -5,7 +5,7 @@ import PropertyList
 enum Delete {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    let word = arguments.isEmpty ? nil : try arguments.take()
+    let word = arguments.isEmpty ? nil : try arguments.removeNext()
     try arguments.end()
     let view = try refusing(target) { () throws(EngineError) in try DomainView(target) }
     guard let word else {

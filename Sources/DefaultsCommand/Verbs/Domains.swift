@@ -1,5 +1,4 @@
 import PreferenceModel
-import PreferenceProtocol
 import PropertyList
 
 /// `domains`, `printHostIdentifier`: prints the names of the domains, and the identifier of the
@@ -35,7 +34,7 @@ enum Domains {
 /// `find`: shows the keys whose name, text or domain contains a word.
 enum Find {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    let word = try arguments.take()
+    let word = try arguments.removeNext()
     try arguments.end()
     var isFound = false
     for view in try Domains.all(arguments.options) {

@@ -1,5 +1,4 @@
 import PreferenceModel
-import PreferenceProtocol
 import PropertyList
 import SystemCalls
 
@@ -7,7 +6,7 @@ import SystemCalls
 enum Explain {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    let key = Key(try arguments.take())
+    let key = Key(try arguments.removeNext())
     try arguments.end()
     let holders = try target.reading { () throws(EngineError) in
       try DomainView(target).store.engine.holders(of: key, in: target.domain)

@@ -8,7 +8,7 @@ enum Import {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
     guard !arguments.isEmpty else { throw Refusal("\nNeed a path to read from\n") }
-    let path = try arguments.take()
+    let path = try arguments.removeNext()
     try arguments.end()
     let values = try dictionary(path)
     try target.writing { () throws(EngineError) in
@@ -44,7 +44,7 @@ enum Export {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
     guard !arguments.isEmpty else { throw Refusal("\nNeed a path to write to\n") }
-    let path = try arguments.take()
+    let path = try arguments.removeNext()
     try arguments.end()
     let missing = Refusal("\nThe domain \(target.name) does not exist\n")
     let values = try target.reading(orSaying: missing) { () throws(EngineError) in

@@ -13,14 +13,14 @@ enum Read {
       if contents.isEmpty { throw target.doesNotExist }
       return try show(.dictionary(contents), arguments.options)
     }
-    _ = try arguments.take()
+    _ = try arguments.removeNext()
     try arguments.end()
     try show(try value(word, target, arguments.options), arguments.options)
   }
 
   static func runType(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    let word = try arguments.take()
+    let word = try arguments.removeNext()
     try arguments.end()
     let value = try value(word, target, arguments.options)
     let name = value.kind == .real ? "float" : value.kind.rawValue

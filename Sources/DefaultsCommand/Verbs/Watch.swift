@@ -7,7 +7,7 @@ import SystemCalls
 enum Watch {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
-    let key = arguments.isEmpty ? nil : Key(try arguments.take())
+    let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
     do throws(EngineError) {
       let store = try StoreView(target?.directory, isBrief: false)

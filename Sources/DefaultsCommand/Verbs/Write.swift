@@ -5,9 +5,9 @@ import PropertyList
 enum Write {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    if arguments.count == 1 { return try replace(target, with: try arguments.take()) }
-    let path = ValuePath(try arguments.take(), isPath: arguments.options.isPath)
-    let form = try ValueArgument.take(&arguments)
+    if arguments.count == 1 { return try replace(target, with: try arguments.removeNext()) }
+    let path = ValuePath(try arguments.removeNext(), isPath: arguments.options.isPath)
+    let form = try ValueArgument.parse(&arguments)
     try target.makeDirectory()
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }
     if case .value(let value) = form, path.entries.isEmpty {
@@ -70,7 +70,7 @@ enum Write {
 enum Rename {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    let (old, new) = (Key(try arguments.take()), Key(try arguments.take()))
+    let (old, new) = (Key(try arguments.removeNext()), Key(try arguments.removeNext()))
     try arguments.end()
     do throws(EngineError) {
       let view = try DomainView(target)

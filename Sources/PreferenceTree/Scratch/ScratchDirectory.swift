@@ -20,6 +20,6 @@ final class ScratchDirectory: FileDirectory {
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
     try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
-      ?? .missing(isRemembered: true)
+      ?? .missing(isCacheable: true)
   }
 }

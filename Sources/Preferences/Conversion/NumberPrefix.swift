@@ -9,8 +9,8 @@ struct NumberPrefix {
 
   init(_ string: String) {
     rest = Substring(string).utf8.drop { $0 == 0x20 || (0x09...0x0D).contains($0) }
-    if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { take() }
-    takeDigits()
+    if let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") { consume() }
+    consumeDigits()
   }
 
   /// The integer; the nearest that fits if it is too large, 0 if there is none.
@@ -24,8 +24,8 @@ struct NumberPrefix {
   var double: Double {
     var prefix = self
     if prefix.rest.first == UInt8(ascii: ".") {
-      prefix.take()
-      prefix.takeDigits()
+      prefix.consume()
+      prefix.consumeDigits()
     }
     guard prefix.text.utf8.contains(where: isDigit) else { return 0 }
     return prefix.withExponent ?? Double(prefix.text) ?? 0
@@ -35,21 +35,21 @@ struct NumberPrefix {
   private var withExponent: Double? {
     var prefix = self
     guard let sign = prefix.rest.first, sign | 0x20 == UInt8(ascii: "e") else { return nil }
-    prefix.take()
+    prefix.consume()
     if let sign = prefix.rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+") {
-      prefix.take()
+      prefix.consume()
     }
-    prefix.takeDigits()
+    prefix.consumeDigits()
     return Double(prefix.text)
   }
 
   /// Moves one byte from the rest to the number's text.
-  private mutating func take() {
+  private mutating func consume() {
     if let byte = rest.popFirst() { text.unicodeScalars.append(Unicode.Scalar(byte)) }
   }
 
-  private mutating func takeDigits() {
-    while let byte = rest.first, isDigit(byte) { take() }
+  private mutating func consumeDigits() {
+    while let byte = rest.first, isDigit(byte) { consume() }
   }
 
   private func isDigit(_ byte: UInt8) -> Bool {

@@ -139,7 +139,7 @@ final class Dispatcher: Sendable {
         let (state, engine) = (state, engine)
         // The thread is not joined, because a body may release the dispatcher, on that very thread.
         try WorkerThread(name: "prefs-observer") {
-          while let events = Self.next(state) { Self.tell(events, state, engine) }
+          while let events = Self.next(state) { Self.notify(events, state, engine) }
         }.detach()
       } catch {
         Session.note("observers in this process are not told of changes: \(error)")
@@ -181,7 +181,7 @@ extension Dispatcher {
 
   /// Reads the values that the events may have changed, and tells the observations of those that
   /// differ.
-  private static func tell(
+  private static func notify(
     _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine
   ) {
     let all = state.withLock { state in

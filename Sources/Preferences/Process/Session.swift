@@ -1,7 +1,6 @@
 import Foundation
 internal import PreferenceClient
 internal import PreferenceModel
-internal import PreferenceProtocol
 internal import PreferenceSearch
 internal import PropertyList
 internal import Synchronization

@@ -5,7 +5,7 @@
 extension JSONParser {
   /// Consumes the plain key at the index, its colon and the blanks around the colon.
   /// - Returns: the index behind them; nil if they are not plain.
-  mutating func takePlainKey(_ piece: UnsafeBufferPointer<UInt8>, at index: Int) -> Int? {
+  mutating func consumePlainKey(_ piece: UnsafeBufferPointer<UInt8>, at index: Int) -> Int? {
     guard let text = plainString(piece, at: index) else { return nil }
     let colon = piece.endOfBlanks(from: index + text.count + 2)
     guard colon < piece.count, piece[colon] == UInt8(ascii: ":") else { return nil }
@@ -16,7 +16,7 @@ extension JSONParser {
 
   /// Consumes the plain value at the index, and a comma behind it.
   /// - Returns: the index behind them; nil if the value is not plain.
-  mutating func takePlainValue(
+  mutating func consumePlainValue(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int? {
     if let text = plainString(piece, at: index) {

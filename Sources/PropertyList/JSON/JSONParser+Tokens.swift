@@ -8,7 +8,7 @@ extension JSONParser {
   }
 
   /// Consumes a byte of a string that is not plain: an escape, a control character or the end.
-  mutating func takeInString(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInString(_ byte: UInt8) throws(FormatError) {
     if byte == UInt8(ascii: "\\") {
       state = .escape
       return
@@ -23,7 +23,7 @@ extension JSONParser {
     }
   }
 
-  mutating func takeEscape(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeEscape(_ byte: UInt8) throws(FormatError) {
     if byte == UInt8(ascii: "u") {
       (state, hexDigits, codeUnit) = (.unicode, 0, 0)
       return
@@ -40,7 +40,7 @@ extension JSONParser {
     UInt8(ascii: "t"): 9,
   ]
 
-  mutating func takeHexDigit(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeHexDigit(_ byte: UInt8) throws(FormatError) {
     guard let digit = byte.hexValue else { throw failure("expected four hexadecimal digits") }
     codeUnit = codeUnit << 4 | UInt16(digit)
     hexDigits += 1
@@ -68,7 +68,7 @@ extension JSONParser {
 }
 
 extension JSONParser {
-  mutating func takeInLiteral(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInLiteral(_ byte: UInt8) throws(FormatError) {
     token.append(byte)
     let word: StaticString = token.first == UInt8(ascii: "t") ? "true" : "false"
     guard token.count <= word.utf8CodeUnitCount, byte == word.utf8Start[token.count - 1] else {
@@ -77,17 +77,17 @@ extension JSONParser {
     if token.count == word.utf8CodeUnitCount { try add(.boolean(token.count == 4)) }
   }
 
-  mutating func takeInNumber(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInNumber(_ byte: UInt8) throws(FormatError) {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
       UInt8(ascii: "+"), UInt8(ascii: "e"), UInt8(ascii: "E"):
-      guard token.count < Self.longestNumber, numberState.take(byte) else {
+      guard token.count < Self.longestNumber, numberState.consume(byte) else {
         throw failure("expected a number")
       }
       token.append(byte)
     default:
       try add(try number())
-      try take(byte)
+      try consume(byte)
     }
   }
 
@@ -117,7 +117,7 @@ enum NumberState {
 
   /// Consumes the next byte.
   /// - Returns: false if the byte cannot be the next of a number.
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     switch (self, byte) {
     case (.start, UInt8(ascii: "-")): self = .minus
     case (.start, UInt8(ascii: "0")), (.minus, UInt8(ascii: "0")): self = .zero

@@ -42,11 +42,11 @@ struct JSONParser: TextParser {
       return end
     case .escape, .unicode, .number, .literal: break
     case _ where piece[index].isBlank: return piece.endOfBlanks(from: index)
-    case .value, .firstElement: if let end = try takePlainValue(piece, at: index) { return end }
-    case .key, .firstKey: if let end = takePlainKey(piece, at: index) { return end }
+    case .value, .firstElement: if let end = try consumePlainValue(piece, at: index) { return end }
+    case .key, .firstKey: if let end = consumePlainKey(piece, at: index) { return end }
     case .colon, .separator: break
     }
-    try take(piece[index])
+    try consume(piece[index])
     return index + 1
   }
 
@@ -60,13 +60,13 @@ struct JSONParser: TextParser {
 
   static let format = Format.json
 
-  mutating func take(_ byte: UInt8) throws(FormatError) {
+  mutating func consume(_ byte: UInt8) throws(FormatError) {
     switch state {
-    case .string: try takeInString(byte)
-    case .escape: try takeEscape(byte)
-    case .unicode: try takeHexDigit(byte)
-    case .number: try takeInNumber(byte)
-    case .literal: try takeInLiteral(byte)
+    case .string: try consumeInString(byte)
+    case .escape: try consumeEscape(byte)
+    case .unicode: try consumeHexDigit(byte)
+    case .number: try consumeInNumber(byte)
+    case .literal: try consumeInLiteral(byte)
     case _ where byte.isBlank: break
     case .value: try beginValue(byte)
     case .firstElement where byte == UInt8(ascii: "]"): try end(.array)
@@ -78,11 +78,11 @@ struct JSONParser: TextParser {
     case .colon:
       guard byte == UInt8(ascii: ":") else { throw failure("expected ':' after a key") }
       state = .value
-    case .separator: try takeSeparator(byte)
+    case .separator: try consumeSeparator(byte)
     }
   }
 
-  mutating func takeSeparator(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeSeparator(_ byte: UInt8) throws(FormatError) {
     switch (builder.open, byte) {
     case (.array, UInt8(ascii: ",")): state = .value
     case (.array, UInt8(ascii: "]")): try end(.array)
@@ -104,7 +104,7 @@ struct JSONParser: TextParser {
       state = .number
       token.removeAll(keepingCapacity: true)
       numberState = .start
-      try takeInNumber(byte)
+      try consumeInNumber(byte)
     case UInt8(ascii: "n"): throw failure("a property list cannot hold null")
     default: throw failure("expected a value")
     }

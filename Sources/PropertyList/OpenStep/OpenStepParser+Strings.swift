@@ -19,13 +19,13 @@ extension OpenStepParser {
     token.removeAll(keepingCapacity: true)
   }
 
-  mutating func takeInPlain(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInPlain(_ byte: UInt8) throws(FormatError) {
     if byte.isPlain { return token.append(byte) }
     try endString()
-    try take(byte)
+    try consume(byte)
   }
 
-  mutating func takeInQuoted(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInQuoted(_ byte: UInt8) throws(FormatError) {
     if byte == UInt8(ascii: "\\") {
       state = .escape
       return
@@ -57,7 +57,7 @@ extension OpenStepParser {
     }
   }
 
-  mutating func takeEscape(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeEscape(_ byte: UInt8) throws(FormatError) {
     state = .quoted
     switch byte {
     case UInt8(ascii: "a"): token.append(7)
@@ -74,7 +74,7 @@ extension OpenStepParser {
     }
   }
 
-  mutating func takeOctal(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeOctal(_ byte: UInt8) throws(FormatError) {
     if digits < 3, (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(byte) {
       number = number << 3 | UInt32(byte & 7)
       digits += 1
@@ -82,10 +82,10 @@ extension OpenStepParser {
     }
     append(NeXTSTEPEncoding.scalar(UInt8(truncatingIfNeeded: number)))
     state = .quoted
-    try takeInQuoted(byte)
+    try consumeInQuoted(byte)
   }
 
-  mutating func takeUnicode(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeUnicode(_ byte: UInt8) throws(FormatError) {
     if digits < 4, let digit = byte.hexValue {
       number = number << 4 | UInt32(digit)
       digits += 1
@@ -93,7 +93,7 @@ extension OpenStepParser {
     }
     try endUnicode()
     state = .quoted
-    try takeInQuoted(byte)
+    try consumeInQuoted(byte)
   }
 
   /// Ends a `\U` escape. It is a UTF-16 code unit, so a character beyond U+FFFF takes two of them.
@@ -112,7 +112,7 @@ extension OpenStepParser {
     token.append(contentsOf: Array(String(Character(scalar)).utf8))
   }
 
-  mutating func takeInData(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInData(_ byte: UInt8) throws(FormatError) {
     guard byte == UInt8(ascii: ">") else {
       let isTyped = token.first == UInt8(ascii: "*")
       guard

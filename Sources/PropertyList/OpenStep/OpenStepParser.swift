@@ -64,7 +64,7 @@ struct OpenStepParser: TextParser {
       token.append(contentsOf: run)
       return end
     }
-    try take(piece[index])
+    try consume(piece[index])
     return index + 1
   }
 
@@ -87,15 +87,15 @@ struct OpenStepParser: TextParser {
 
   static let format = Format.openStep
 
-  mutating func take(_ byte: UInt8) throws(FormatError) {
+  mutating func consume(_ byte: UInt8) throws(FormatError) {
     switch state {
-    case .plain: try takeInPlain(byte)
-    case .quoted: try takeInQuoted(byte)
-    case .escape: try takeEscape(byte)
-    case .octal: try takeOctal(byte)
-    case .unicode: try takeUnicode(byte)
-    case .data: try takeInData(byte)
-    case .slash: try takeAfterSlash(byte)
+    case .plain: try consumeInPlain(byte)
+    case .quoted: try consumeInQuoted(byte)
+    case .escape: try consumeEscape(byte)
+    case .octal: try consumeOctal(byte)
+    case .unicode: try consumeUnicode(byte)
+    case .data: try consumeInData(byte)
+    case .slash: try consumeAfterSlash(byte)
     case .lineComment: if byte == UInt8(ascii: "\n") { state = afterComment }
     case .blockComment: if byte == UInt8(ascii: "*") { state = .blockCommentStar }
     case .blockCommentStar:
@@ -106,12 +106,12 @@ struct OpenStepParser: TextParser {
       }
     case _ where byte.isBlank || byte == 11 || byte == 12: break
     case _ where byte == UInt8(ascii: "/"): (afterComment, state) = (state, .slash)
-    default: try takeStructure(byte)
+    default: try consumeStructure(byte)
     }
   }
 
   /// Consumes a byte outside of strings, data, comments and blanks.
-  mutating func takeStructure(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeStructure(_ byte: UInt8) throws(FormatError) {
     switch (state, byte) {
     case (.key, UInt8(ascii: "}")) where !isBare || builder.depth > 1: try end()
     case (.key, _): try beginString(byte, isKey: true)
@@ -171,7 +171,7 @@ struct OpenStepParser: TextParser {
     endValue()
   }
 
-  mutating func takeAfterSlash(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeAfterSlash(_ byte: UInt8) throws(FormatError) {
     switch byte {
     case UInt8(ascii: "/"): state = .lineComment
     case UInt8(ascii: "*"): state = .blockComment
@@ -181,7 +181,7 @@ struct OpenStepParser: TextParser {
         throw failure("expected a comment after '/'")
       }
       try beginString(UInt8(ascii: "/"), isKey: state == .key)
-      try take(byte)
+      try consume(byte)
     }
   }
 }

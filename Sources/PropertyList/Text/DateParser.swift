@@ -26,9 +26,9 @@ struct DateParser: ScalarScanner {
 
   /// Consumes the next byte.
   /// - Returns: false if no date begins with the bytes so far.
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     switch state {
-    case .start: return takeFirst(byte)
+    case .start: return consumeFirst(byte)
     case .year:
       return field(byte, width: yearWidth, 0...999_999, then: "-", .month) {
         $0.date.year = $1 * $0.sign
@@ -48,7 +48,7 @@ struct DateParser: ScalarScanner {
       if fraction.utf8.count < 64 { fraction.append(Character(Unicode.Scalar(byte))) }
       return true
     case .fraction where fraction.utf8.count == 2: return false
-    case .afterSecond, .fraction, .blank: return takeZone(byte)
+    case .afterSecond, .fraction, .blank: return consumeZone(byte)
     case .zoneHour:
       return field(byte, width: 2, 0...23, then: nil, .zoneColon) { $0.zone = $1 * 60 }
     case .zoneColon where byte == UInt8(ascii: ":"):
@@ -58,7 +58,7 @@ struct DateParser: ScalarScanner {
       state = .zoneMinute
       return field(byte, width: 2, 0...59, then: nil, .end) { $0.zone += $1 }
     case .end: return false
-    case .seconds: return plain.take(byte)
+    case .seconds: return plain.consume(byte)
     }
   }
 
@@ -78,18 +78,18 @@ struct DateParser: ScalarScanner {
     return AbsoluteTime(seconds: whole + rest)
   }
 
-  private mutating func takeFirst(_ byte: UInt8) -> Bool {
+  private mutating func consumeFirst(_ byte: UInt8) -> Bool {
     state = .year
     switch byte {
     case UInt8(ascii: "@"): state = .seconds
     case UInt8(ascii: "+"), UInt8(ascii: "-"):
       (yearWidth, sign) = (6, byte == UInt8(ascii: "-") ? -1 : 1)
-    default: return take(byte)
+    default: return consume(byte)
     }
     return true
   }
 
-  private mutating func takeZone(_ byte: UInt8) -> Bool {
+  private mutating func consumeZone(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: " ") where state != .blank: state = .blank
     case UInt8(ascii: "Z"): state = .end

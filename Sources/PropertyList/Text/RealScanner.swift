@@ -17,7 +17,7 @@ struct RealScanner: ScalarScanner {
 
   /// Consumes the next byte.
   /// - Returns: false if no real begins with the bytes so far.
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     let lower = byte | 0x20
     guard text.count < Self.longest else { return false }
     switch (state, byte) {
@@ -34,7 +34,7 @@ struct RealScanner: ScalarScanner {
     case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): state = .exponentSign
     case (.exponent, _) where byte.isDigit, (.exponentSign, _) where byte.isDigit: state = .power
     case (.power, _) where byte.isDigit: break
-    case (.start, _), (.sign, _), (.word, _): return takeWord(lower)
+    case (.start, _), (.sign, _), (.word, _): return consumeWord(lower)
     default: return false
     }
     text.append(byte)
@@ -48,7 +48,7 @@ struct RealScanner: ScalarScanner {
       ?? false
   }
 
-  private mutating func takeWord(_ byte: UInt8) -> Bool {
+  private mutating func consumeWord(_ byte: UInt8) -> Bool {
     state = .word
     text.append(byte)
     let letters = String(

@@ -3,7 +3,7 @@ protocol ScalarScanner: Sendable {
   /// Consumes the next byte.
   /// - Returns: false if no value begins with the bytes so far. The scanner must not be used after
   ///   that.
-  mutating func take(_ byte: UInt8) -> Bool
+  mutating func consume(_ byte: UInt8) -> Bool
 
   /// The value, if the bytes so far are the text of one.
   var value: Value? { get }
@@ -15,7 +15,7 @@ struct IntegerScanner: ScalarScanner {
   private var magnitude: UInt64?
   private var hasSign = false
 
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     if magnitude == nil, !hasSign, byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+") {
       (hasSign, negative) = (true, byte == UInt8(ascii: "-"))
       return true
@@ -36,7 +36,7 @@ struct IntegerScanner: ScalarScanner {
 struct UIDScanner: ScalarScanner {
   private var number: UInt64?
 
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     guard let next = (number ?? 0).appending(digit: byte) else { return false }
     number = next
     return true
@@ -60,7 +60,7 @@ struct BooleanScanner: ScalarScanner {
     ("true", true), ("false", false), ("yes", true), ("no", false), ("1", true), ("0", false),
   ].map { (Array($0.0.utf8), $0.1) }
 
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     text.append(byte.isDigit ? byte : byte | 0x20)
     return byte >= 0x30 && Self.words.contains { $0.text.starts(with: text) }
   }
@@ -80,23 +80,23 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
   /// Consumes the next bytes.
   /// - Returns: false if no value begins with the bytes so far.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-    for byte in bytes where !take(byte) {
+    for byte in bytes where !consume(byte) {
       state = .failed
       return false
     }
     return state != .failed
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     switch state {
     case .before where byte.isBlank: return true
     case .before, .inside:
       state = .inside
-      if !byte.isBlank { return scanner.take(byte) }
+      if !byte.isBlank { return scanner.consume(byte) }
       // A blank can be part of a date. A copy tries it, because a scanner that has returned false
       // must not be used any more.
       var next = scanner
-      if next.take(byte) {
+      if next.consume(byte) {
         scanner = next
         return true
       }

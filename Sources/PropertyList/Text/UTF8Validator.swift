@@ -33,14 +33,14 @@ struct UTF8Validator: Sendable {
         index = bytes.endOfASCII(from: index)
         guard index < bytes.count else { return true }
       }
-      guard take(bytes[index]) else { return false }
+      guard consume(bytes[index]) else { return false }
       index += 1
     }
     return true
   }
 
   @inline(__always)
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     if missing > 0 {
       guard byte >= low, byte <= high else { return false }
       missing -= 1

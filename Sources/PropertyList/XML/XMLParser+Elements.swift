@@ -160,7 +160,7 @@ extension XMLParser {
   }
 
   /// Consumes a byte of an entity or a character reference.
-  mutating func takeInEntity(_ byte: UInt8) throws(FormatError) {
+  mutating func consumeInEntity(_ byte: UInt8) throws(FormatError) {
     guard byte == UInt8(ascii: ";") else {
       markup.append(byte)
       guard markup.count <= 10, byte != UInt8(ascii: "<") else {

@@ -6,26 +6,28 @@ extension XMLParser {
   /// Consumes the plain tag or element at the index.
   /// - Returns: the index behind it; nil if it is not plain, or if the piece ends inside it or
   ///   shortly behind it.
-  mutating func takePlainElement(
+  mutating func consumePlainElement(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int? {
     guard piece[index] == UInt8(ascii: "<"), index + 9 <= piece.count else { return nil }
     let (tag, start) = (piece.eight(at: index + 1), index + 1)
     // The most common tags come first.
-    if tag.begins(with: "key>") { return try takePlain(.key, "key>", piece, from: start) }
-    if tag.begins(with: "string>") { return try takePlain(.string, "string>", piece, from: start) }
-    if tag.begins(with: "integer>") {
-      return try takePlain(.integer, "integer>", piece, from: start)
+    if tag.begins(with: "key>") { return try consumePlain(.key, "key>", piece, from: start) }
+    if tag.begins(with: "string>") {
+      return try consumePlain(.string, "string>", piece, from: start)
     }
-    if tag.begins(with: "true/>") { return try takePlain(true, end: start + 6) }
-    if tag.begins(with: "false/>") { return try takePlain(false, end: start + 7) }
-    if tag.begins(with: "real>") { return try takePlain(.real, "real>", piece, from: start) }
-    if tag.begins(with: "date>") { return try takePlain(.date, "date>", piece, from: start) }
-    if tag.begins(with: "data>") { return try takePlain(.data, "data>", piece, from: start) }
-    return try takePlainContainer(tag, at: start)
+    if tag.begins(with: "integer>") {
+      return try consumePlain(.integer, "integer>", piece, from: start)
+    }
+    if tag.begins(with: "true/>") { return try consumePlain(true, end: start + 6) }
+    if tag.begins(with: "false/>") { return try consumePlain(false, end: start + 7) }
+    if tag.begins(with: "real>") { return try consumePlain(.real, "real>", piece, from: start) }
+    if tag.begins(with: "date>") { return try consumePlain(.date, "date>", piece, from: start) }
+    if tag.begins(with: "data>") { return try consumePlain(.data, "data>", piece, from: start) }
+    return try consumePlainContainer(tag, at: start)
   }
 
-  private mutating func takePlainContainer(
+  private mutating func consumePlainContainer(
     _ tag: UInt64, at start: Int
   ) throws(FormatError) -> Int? {
     if tag.begins(with: "dict>") {
@@ -48,9 +50,9 @@ extension XMLParser {
   }
 
   /// Consumes the scalar element whose start tag begins at `start`, behind the `<`.
-  /// - Returns: as `takePlainElement`.
+  /// - Returns: as `consumePlainElement`.
   @inline(__always)
-  private mutating func takePlain(
+  private mutating func consumePlain(
     _ kind: Scalar, _ tag: StaticString, _ piece: UnsafeBufferPointer<UInt8>, from start: Int
   ) throws(FormatError) -> Int? {
     let first = start + tag.utf8CodeUnitCount
@@ -64,7 +66,7 @@ extension XMLParser {
     return end + 2 + tag.utf8CodeUnitCount
   }
 
-  private mutating func takePlain(_ flag: Bool, end: Int) throws(FormatError) -> Int {
+  private mutating func consumePlain(_ flag: Bool, end: Int) throws(FormatError) -> Int {
     try expectElement(isKey: false)
     try add(.boolean(flag))
     return end

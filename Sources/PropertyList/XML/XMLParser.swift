@@ -55,13 +55,13 @@ struct XMLParser: TextParser {
   mutating func step(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int {
-    if state == .content, let end = try takePlainElement(piece, at: index) { return end }
+    if state == .content, let end = try consumePlainElement(piece, at: index) { return end }
     let end = endOfRun(piece, from: index)
     if end > index {
       keep(UnsafeBufferPointer(rebasing: piece[index..<end]))
       return end
     }
-    try take(piece[index])
+    try consume(piece[index])
     return index + 1
   }
 
@@ -101,7 +101,7 @@ struct XMLParser: TextParser {
 
   static let format = Format.xml
 
-  private mutating func take(_ byte: UInt8) throws(FormatError) {
+  private mutating func consume(_ byte: UInt8) throws(FormatError) {
     switch state {
     case .content:
       if byte == UInt8(ascii: "<") {
@@ -111,8 +111,8 @@ struct XMLParser: TextParser {
       }
     case .text:
       if byte == UInt8(ascii: "<") { beginMarkup() } else { (state, markup) = (.entity, []) }
-    case .entity: try takeInEntity(byte)
-    case .markup: try takeInMarkup(byte)
+    case .entity: try consumeInEntity(byte)
+    case .markup: try consumeInMarkup(byte)
     case .comment: if endsMarkup(byte, "-->") { endMarkup() }
     case .cdata:
       if endsMarkup(byte, "]]>") {
@@ -120,7 +120,7 @@ struct XMLParser: TextParser {
         endMarkup()
       }
     case .instruction: if endsMarkup(byte, "?>") { try endInstruction() }
-    case .doctype: takeInDoctype(byte)
+    case .doctype: consumeInDoctype(byte)
     case .end: throw failure("text after the end")
     }
   }
@@ -134,7 +134,7 @@ struct XMLParser: TextParser {
   /// Returns to the state outside of markup: the text of the open scalar, or between elements.
   mutating func endMarkup() { state = scalar == nil ? .content : .text }
 
-  private mutating func takeInMarkup(_ byte: UInt8) throws(FormatError) {
+  private mutating func consumeInMarkup(_ byte: UInt8) throws(FormatError) {
     if let open = quote {
       if byte == open { quote = nil }
     } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
@@ -151,12 +151,12 @@ struct XMLParser: TextParser {
     }
     switch markup.first {
     case UInt8(ascii: "?"): (state, markup) = (.instruction, [])
-    case UInt8(ascii: "!"): try takeDeclaration()
+    case UInt8(ascii: "!"): try consumeDeclaration()
     default: break
     }
   }
 
-  private mutating func takeDeclaration() throws(FormatError) {
+  private mutating func consumeDeclaration() throws(FormatError) {
     let declarations: [(StaticString, State)] =
       scalar == nil
       ? [("!--", .comment), ("!DOCTYPE", .doctype)]
@@ -179,7 +179,7 @@ struct XMLParser: TextParser {
   }
 
   /// Skips a byte of a DTD. Only brackets and quotes count, to find its end.
-  private mutating func takeInDoctype(_ byte: UInt8) {
+  private mutating func consumeInDoctype(_ byte: UInt8) {
     if let open = quote {
       if byte == open { quote = nil }
       return

@@ -8,13 +8,13 @@ import SystemCalls
 /// request.
 ///
 /// Threads: the loop's alone.
-final class Parking {
-  private struct Parked {
+final class OwnerGate {
+  private struct Waiting {
     var buffer: fuse_buf
     var deadline: Instant
   }
 
-  private var parked: [Parked] = []
+  private var waiting: [Waiting] = []
   private var lastLook = Instant.now
 
   /// Milliseconds that the loop itself waits for the owner before the first request is held.
@@ -25,26 +25,26 @@ final class Parking {
   private static let longest: Int64 = 5000
 
   deinit {
-    for request in parked { free(request.buffer.mem) }
+    for request in waiting { free(request.buffer.mem) }
   }
 
   /// When `serve` must be called; nil: no request is held.
   var nextLook: Instant? {
-    parked.isEmpty ? nil : lastLook.advanced(milliseconds: Self.pause)
+    waiting.isEmpty ? nil : lastLook.advanced(milliseconds: Self.pause)
   }
 
   /// Takes over a request that must wait for the owner, together with its buffer. Requests of the
   /// announcer's thread do not wait, because they change nothing.
   /// - Returns: whether it did; `buffer` is empty then.
-  func parks(
+  func keeps(
     _ buffer: inout fuse_buf, _ store: any MountCoordinator, _ now: Instant, announcer: Announcer
   ) -> Bool {
     guard let request = RequestHeader(buffer), request.isChange,
       !announcer.isThread(request.thread),
-      !parked.isEmpty || !store.isAnswering(within: Self.patience)
+      !waiting.isEmpty || !store.isAnswering(within: Self.patience)
     else { return false }
-    parked.append(
-      Parked(buffer: buffer, deadline: now.advanced(milliseconds: Self.longest)))
+    waiting.append(
+      Waiting(buffer: buffer, deadline: now.advanced(milliseconds: Self.longest)))
     buffer = fuse_buf()
     return true
   }
@@ -52,14 +52,14 @@ final class Parking {
   /// Carries out the held requests if the owner answers; else refuses with ETIMEDOUT those that
   /// have waited for 5 s.
   func serve(_ driver: Driver) {
-    guard !parked.isEmpty, let next = nextLook, next <= .now else { return }
+    guard !waiting.isEmpty, let next = nextLook, next <= .now else { return }
     lastLook = .now
     if driver.store.services.isAnswering(within: 1) {
-      while !parked.isEmpty { process(driver) }
+      while !waiting.isEmpty { process(driver) }
     } else {
       driver.refusal = .timedOut
       defer { driver.refusal = nil }
-      while let first = parked.first, first.deadline <= .now { process(driver) }
+      while let first = waiting.first, first.deadline <= .now { process(driver) }
     }
   }
 
@@ -67,11 +67,11 @@ final class Parking {
   func refuse(_ driver: Driver) {
     driver.refusal = .timedOut
     defer { driver.refusal = nil }
-    while !parked.isEmpty { process(driver) }
+    while !waiting.isEmpty { process(driver) }
   }
 
   private func process(_ driver: Driver) {
-    var request = parked.removeFirst()
+    var request = waiting.removeFirst()
     fuse_session_process_buf(driver.session.raw, &request.buffer)
     free(request.buffer.mem)
   }

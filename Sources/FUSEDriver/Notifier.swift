@@ -1,0 +1,151 @@
+import CFUSE
+import CLinux
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import Synchronization
+import SystemCalls
+
+/// Tells the kernel to drop pages and entries, and announces changes to watchers, on a thread of
+/// its own: there the kernel makes it wait for locks that a request of this mount may hold until it
+/// is answered. The effects that wait form a set, so that a storm of changes stays bounded. ENOENT
+/// (the kernel does not know the node or the name) is no error.
+///
+/// The thread has a descriptor table of its own, with a second device of the connection. When the
+/// process is killed, the kernel releases a thread that waits for such a lock only when the request
+/// that holds the lock ends, and ends that request only when the device that it was read from is
+/// closed; this thread must not be the one that keeps that device open. So its table holds nothing
+/// but the standard descriptors, a bell and its own device, and code on this thread must use no
+/// socket and no file of the engine or of other threads.
+///
+/// Threads: any may put. Locks: the worker's, for a look.
+final class Notifier: Sendable {
+  private enum Task {
+    case effect(Effect)
+    /// Once the tasks before this one are done, the kernel has been told of the changes up to the
+    /// version.
+    case settled(Settlement, UInt64)
+  }
+
+  private struct Tasks: Batch {
+    private(set) var all: [Task] = []
+    private var known: Set<Effect> = []
+    /// The last announcement of each name.
+    private var announced: [String: Announcement] = [:]
+
+    var isEmpty: Bool { all.isEmpty }
+
+    /// Adds the effect if it does not wait already. A name may come and go several times, so an
+    /// announcement is left out only if the last one of its name is of the same kind.
+    mutating func add(_ effect: Effect) {
+      if isNew(effect) { all.append(.effect(effect)) }
+    }
+
+    private mutating func isNew(_ effect: Effect) -> Bool {
+      guard case .announce(let announcement) = effect else {
+        return known.insert(effect).inserted
+      }
+      let name = announcement.domain + "/" + (announcement.key ?? "")
+      defer { announced[name] = announcement }
+      switch (announced[name]?.kind, announcement.kind) {
+      case (.changed, .changed), (.created, .created), (.removed, .removed): return false
+      default: return true
+      }
+    }
+
+    mutating func add(settled kind: Settlement, _ version: UInt64) {
+      var version = version
+      if case .settled(kind, let before)? = all.last {
+        version = max(version, before)
+        all.removeLast()
+      }
+      all.append(.settled(kind, version))
+    }
+  }
+
+  private let worker = BatchWorker<Tasks>()
+  private let ended: Wakeup
+  private let announcer: Announcer
+  private let settled: @Sendable (Settlement, UInt64) -> Void
+
+  /// - Parameters:
+  ///   - ended: rung when the thread ends.
+  ///   - settled: called on the thread when the kernel has been told of the changes up to a
+  ///     version.
+  init(
+    ended: Wakeup, announcer: Announcer,
+    settled: @escaping @Sendable (Settlement, UInt64) -> Void
+  ) {
+    (self.ended, self.announcer, self.settled) = (ended, announcer, settled)
+  }
+
+  /// Starts the thread, for a session that is mounted.
+  func start(_ session: SessionPointer) throws(SystemError) {
+    let device = fuse_session_fd(session.raw)
+    // Nor may a crash write a core dump: that would wait for this thread before any device is
+    // closed.
+    prefsfs_forbid_dumps()
+    try worker.start(
+      name: "prefs-notifier", prepare: { [self] in isolate(device) },
+      ended: { [ended] in ended.ring() }
+    ) { [self] tasks in
+      for task in tasks.all where !worker.isStopping {
+        switch task {
+        case .effect(let effect): perform(effect, session)
+        case .settled(let kind, let version): settled(kind, version)
+        }
+      }
+    }
+  }
+
+  /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the bell,
+  /// and a second device in the place of the session's; everything else is closed there.
+  private func isolate(_ device: CInt) {
+    guard prefsfs_unshare_descriptors() == 0 else { return }
+    // If no second device can be made, at least no lock file and no socket stays open here.
+    _ = prefsfs_clone_device(device)
+    var next = 3
+    for kept in [ended.number, device].sorted() {
+      if Int(kept) > next { prefsfs_close_range(UInt32(next), UInt32(kept) - 1) }
+      next = max(next, Int(kept) + 1)
+    }
+    prefsfs_close_range(UInt32(next), .max)
+  }
+
+  /// Hands effects to the thread, which performs them in order.
+  func put(_ effects: [Effect]) {
+    if effects.isEmpty { return }
+    worker.put { tasks in
+      for effect in effects { tasks.add(effect) }
+    }
+  }
+
+  /// Has `settled` called for the version when everything that was put before has been done.
+  func put(settled kind: Settlement, _ version: UInt64) {
+    worker.put { $0.add(settled: kind, version) }
+  }
+
+  /// Asks the thread to end after its present task. The loop must answer requests until it has
+  /// ended.
+  func beginStop() { worker.beginStop() }
+
+  var hasEnded: Bool { worker.hasEnded }
+
+  func join() { worker.join() }
+
+  private func perform(_ effect: Effect, _ session: SessionPointer) {
+    switch effect {
+    case .invalidateAttributes(let node):
+      // The loop has tried this before the kernel knew the node. The pause lets the reply arrive
+      // that introduces it.
+      Instant.sleep(microseconds: 500)
+      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
+    case .invalidateContents(let node):
+      fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
+    case .invalidateEntry(let parent, let name):
+      fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
+    case .announce(let announcement): announcer.perform(announcement)
+    case .awaitSettlement: break
+    }
+  }
+}
