@@ -51,11 +51,18 @@ final class Connection: Sendable {
   /// What the server's thread waits for: requests, unless too many are held; room, where bytes
   /// wait.
   var pollEntry: pollfd {
-    let events = state.withLock { state in
-      (state.held.isFull ? 0 : POLLIN) | (state.sent < state.outgoing.count ? POLLOUT : 0)
+    let (hasEnded, events) = state.withLock { state in
+      let isWaiting = state.sent < state.outgoing.count
+      return (
+        state.hasEnded, (state.held.isFull ? 0 : POLLIN) | (isWaiting ? POLLOUT : 0)
+      )
     }
-    return pollfd(fd: socket.value.number, events: Int16(events), revents: 0)
+    return pollfd(fd: hasEnded ? -1 : socket.value.number, events: Int16(events), revents: 0)
   }
+
+  /// Whether the client is gone and everything that it had sent has been carried out: what a client
+  /// has sent counts, even if it ends a moment later.
+  var isOver: Bool { state.withLock { $0.hasEnded && $0.held.isEmpty } }
 
   /// Whether requests wait for lists to be read.
   var holdsRequests: Bool { state.withLock { !$0.held.isEmpty } }

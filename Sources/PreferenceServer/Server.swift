@@ -120,7 +120,10 @@ public final class Server: Sendable {
       let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
       if entries[2].revents != 0 || (count == 0 && !isBusy) { door.look() }
-      if isHolding { serveHeld(connections) }
+      if isHolding {
+        serveHeld(connections)
+        removeEnded()
+      }
       guard count > 0 else { continue }
       if entries[0].revents != 0 { bell.clear() }
       if entries[1].revents != 0 { accept() }
@@ -176,9 +179,9 @@ public final class Server: Sendable {
 
   private func removeEnded() {
     let ended = state.withLock { state in
-      let ended = state.connections.filter(\.hasEnded)
+      let ended = state.connections.filter(\.isOver)
       guard !ended.isEmpty else { return ended }
-      state.connections.removeAll(where: \.hasEnded)
+      state.connections.removeAll(where: \.isOver)
       places.noteClients(state.connections.count)
       if state.connections.isEmpty {
         state.idleSince = .now

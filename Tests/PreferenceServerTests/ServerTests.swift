@@ -1,5 +1,5 @@
 import Foundation
-import PreferenceClient
+@testable import PreferenceClient
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
@@ -67,6 +67,28 @@ private let user = Location(.user, "d")
 private let author = Author(number: 5)
 
 @Suite("Owner and clients") struct ServerTests {
+  @Test("what a client has sent is carried out although it ends before the list is read")
+  func lastWords() throws {
+    try withServedStore { served in
+      let locations = (0..<50).map { Location(.user, DomainName("d\($0)")) }
+      for (index, location) in locations.enumerated() {
+        let client = try served.client()
+        let sent = client.post(
+          [.set("K", location.domain, 1, .unknown)], by: author, serial: UInt64(index + 1),
+          until: Instant.now.advanced(milliseconds: 5000)
+        ) { _ in }
+        #expect(sent == .sent)
+        client.close()
+      }
+      let end = Instant.now.advanced(milliseconds: 5000)
+      let isThere = { (location: Location) in
+        (try? served.places.find("K", at: location))?.value == 1
+      }
+      while Instant.now < end, !locations.allSatisfy(isThere) { Instant.sleep(milliseconds: 10) }
+      for location in locations { #expect(isThere(location), "\(location)") }
+    }
+  }
+
   @Test("a client and the owner give the same answers")
   func same() throws {
     try withServedStore(prepare: {
