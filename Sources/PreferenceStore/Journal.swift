@@ -20,6 +20,22 @@ final class Journal {
     /// Whether an fdatasync(2) of the file failed: the kernel may have dropped pages that it could
     /// not write, and does not report that a second time.
     var isDoubtful = false
+    /// The file that had the name when this process made or found it.
+    var file: FileNumber?
+
+    /// Whether the name still means that file.
+    var isInPlace: Bool { file != nil && file == FileNumber(path) }
+  }
+
+  /// Which file it is (st_dev and st_ino).
+  private struct FileNumber: Equatable, Sendable {
+    let device: dev_t
+    let inode: ino_t
+
+    init?(_ path: String) {
+      guard let status = try? Files.linkStatus(path) else { return nil }
+      (device, inode) = (status.st_dev, status.st_ino)
+    }
   }
 
   private let directory: String
@@ -79,30 +95,26 @@ final class Journal {
     let numbers = try Self.numbers(in: directory)
     lastSequence = entries.last?.sequence ?? 0
     let last = lastSequence
-    segments = numbers.map {
-      Segment(
-        path: "\(directory)/\(Self.prefix)\($0)", size: 0, lastSequence: last, isSynchronized: false
-      )
+    segments = numbers.map { number in
+      let path = "\(directory)/\(Self.prefix)\(number)"
+      return Segment(
+        path: path, size: 0, lastSequence: last, isSynchronized: false, file: FileNumber(path))
     }
     number = numbers.last ?? 0
   }
 
-  /// A journal in the place of one whose files are gone. Its records are numbered on from the old
-  /// one's.
+  /// A journal in the place of one whose newest file is gone. Its records are numbered on from the
+  /// old one's. Older files that are still there stay its files: they are released as before.
   init(directory: String, after lost: borrowing Journal) throws(SystemError) {
     self.directory = directory
     lastSequence = lost.lastSequence
-    segments = []
+    segments = lost.segments.filter(\.isInPlace)
     number = max(lost.number, try Self.numbers(in: directory).last ?? 0)
   }
 
-  /// Whether the file that records are appended to still has its name. Cost: two stat(2).
+  /// Whether the file that records are appended to still has its name. Cost: a stat(2).
   var isInPlace: Bool {
-    guard let active, let path = segments.last?.path else { return true }
-    guard let own = try? active.value.status(), let there = try? Files.linkStatus(path) else {
-      return false
-    }
-    return own.st_ino == there.st_ino && own.st_dev == there.st_dev
+    active == nil || segments.last?.isInPlace != false
   }
 
   /// A new file that has only its header. Making one needs no lock.
@@ -136,7 +148,8 @@ final class Journal {
   private func append(_ path: String) {
     segments.append(
       Segment(
-        path: path, size: Self.headerSize, lastSequence: lastSequence, isSynchronized: true))
+        path: path, size: Self.headerSize, lastSequence: lastSequence, isSynchronized: true,
+        file: FileNumber(path)))
   }
 
   /// Appends a record. When this returns, the record survives the end of every process. After an
@@ -223,6 +236,7 @@ final class Journal {
       }
       obsolete.append(segments[index].path)
       segments[index].path = fresh.path
+      segments[index].file = FileNumber(fresh.path)
       segments[index].isDoubtful = false
       if index == segments.count - 1 { active = fresh.descriptor }
     }

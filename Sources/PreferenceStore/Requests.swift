@@ -105,8 +105,19 @@ struct Requests: Sendable {
   }
 
   /// When the first of the unanswered requests is no longer kept; nil: there is none.
-  var endOfPatience: Instant? {
-    requests.values.filter { !$0.isAnswered }.map(\.keptUntil).min()
+  func endOfPatience(_ now: Instant) -> Instant? {
+    requests.values.filter { $0.isOpen(now) }.map(\.keptUntil).min()
+  }
+
+  /// The unanswered requests in the order of their records, without the values that they set.
+  func unanswered(_ now: Instant) -> [(Origin, Changeset)] {
+    requests.filter { $0.value.isOpen(now) }.sorted { $0.value.sequence < $1.value.sequence }
+      .map { ($0.key, $0.value.changeset.withoutValues) }
+  }
+
+  /// The record of the request is a different one now.
+  mutating func renumber(_ origin: Origin, _ sequence: UInt64) {
+    requests[origin]?.sequence = sequence
   }
 
   /// The number of the first record that the journal must keep for a request; nil: none.

@@ -265,8 +265,9 @@ extension Store.State {
   /// Releases the records that the lists have and that no client may ask about again.
   /// - Returns: the journal files that the caller must remove.
   mutating func releaseJournal() throws(SystemError) -> [String] {
-    let unanswered = requests.oldestUnanswered(.now)
-    releaseAt = unanswered == nil ? nil : requests.endOfPatience
+    let now = Instant.now
+    let unanswered = requests.oldestUnanswered(now)
+    releaseAt = requests.endOfPatience(now)
     let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
     return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
   }

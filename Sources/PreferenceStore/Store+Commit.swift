@@ -117,26 +117,46 @@ extension Store.State {
     var old: StoredValue?
   }
 
-  /// The items to record: those that change something, and every later item of a location that a
-  /// transaction touches more than once, because it may undo an earlier one. Throws
-  /// `.changedMeanwhile` for a splice that does not fit the value.
+  /// The items to record: those that change something, and those that may undo an earlier one of the
+  /// transaction. Throws `.changedMeanwhile` for a splice that does not fit the value.
   fileprivate func effective(_ items: [Changeset.Item]) throws(EngineError) -> [Step] {
-    var touched: Set<Location> = []
     var steps: [Step] = []
+    var touched = Touched()
     for item in items {
       guard let snapshot = domains[item.location]?.snapshot else { continue }
-      let isFirst = items.count == 1 || touched.insert(item.location).inserted
       let old = item.edit.key.flatMap { snapshot.entry($0) }
       if let edit = snapshot.effective(item.edit, on: old) {
         steps.append(Step(item: Changeset.Item(item.location, edit), old: old))
+        if items.count > 1 { touched.insert(item) }
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
         // Another program's list was adopted after `ChangeRules` had looked at the value.
         throw .changedMeanwhile(key, item.location.domain)
-      } else if !isFirst {
+      } else if touched.overlaps(item) {
         steps.append(Step(item: item, old: old))
       }
     }
     return steps
+  }
+
+  /// What the items of a transaction have changed so far.
+  private struct Touched {
+    private var keys: [Location: Set<Key>] = [:]
+    private var domains: Set<Location> = []
+
+    mutating func insert(_ item: Changeset.Item) {
+      if let key = item.edit.key {
+        keys[item.location, default: []].insert(key)
+      } else {
+        domains.insert(item.location)
+      }
+    }
+
+    /// Whether something that the item is about has been changed.
+    func overlaps(_ item: Changeset.Item) -> Bool {
+      if domains.contains(item.location) { return true }
+      guard let key = item.edit.key else { return keys[item.location] != nil }
+      return keys[item.location]?.contains(key) == true
+    }
   }
 
   /// The sizes of the lists with the steps in them, in bytes. Throws EFBIG where a list would be

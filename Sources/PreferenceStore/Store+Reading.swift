@@ -124,7 +124,10 @@ extension Store {
   /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has
   /// never been read.
   public func failure(at location: Location) -> EngineError? {
-    state.withLock { $0.domains[location]?.failure }
+    state.withLock { state in
+      if let known = state.domains[location] { return known.failure }
+      return state.pending[location] == nil ? nil : state.unreadable[location]?.error
+    }
   }
 
   /// The locations whose lists have been read.

@@ -5,9 +5,9 @@ import SystemCalls
 // A store whose state directory is removed while it is open.
 
 extension Store {
-  /// Makes the state directory anew where it, its lock file, or the journal file in use was
-  /// removed: the lock, and a journal with the unsaved changes of every loaded list. Does nothing
-  /// otherwise. The writer's thread calls it.
+  /// Makes anew what was removed of the state directory: the lock file, and the journal file in use,
+  /// with every change that is not in its list. Does nothing otherwise. The writer's thread calls
+  /// it.
   ///
   /// Until it returns, the journal is written to a file without a name: changes that were
   /// acknowledged after the removal are lost if every process is killed before. If another process
@@ -20,12 +20,16 @@ extension Store {
     guard isJournalGone || isLockGone else { return }
     log("\(layout.stateDirectory): it was removed; it is made anew with everything that is unsaved")
     if isLockGone { reacquireLock() }
+    if isJournalGone { restartJournal() }
+    revived.withLock { $0 }?()
+  }
+
+  private func restartJournal() {
     do throws(SystemError) {
       try state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
     } catch {
       log("the journal could not be made anew: \(error)")
     }
-    revived.withLock { $0 }?()
   }
 
   /// Sets the body that `revive` calls when it has made the state directory anew.
@@ -57,17 +61,34 @@ extension Store {
 }
 
 extension Store.State {
-  /// Begins a journal in the new directory, with the unsaved changes of every loaded list.
+  /// Begins a journal in the new directory, with what the lost file may have held: the requests
+  /// that a client may repeat, replayed changes of lists that nobody has read yet, and the unsaved
+  /// changes of every loaded list. If it fails, the lost journal stays in use, for another try.
   fileprivate mutating func restartJournal(_ layout: StoreLayout) throws(SystemError) {
     guard let lost = journal else { return }
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let fresh = try Journal(directory: layout.stateDirectory, after: lost)
-    for (location, domain) in domains where domain.unsavedSince != nil {
-      let edits = domain.snapshot.unsavedEdits
-      for edit in edits {
-        _ = try fresh.append(.change(Changeset([.init(location, edit)], time: lastTime)))
+    var renewed = self
+    for (origin, changeset) in requests.unanswered(.now) {
+      let sequence = try fresh.append(.from(origin, .change(changeset)))
+      renewed.requests.renumber(origin, sequence)
+    }
+    for (location, edits) in pending {
+      for (index, edit) in edits.enumerated() {
+        let item = Changeset.Item(location, edit.edit)
+        let sequence = try fresh.append(.change(Changeset([item], time: edit.time)))
+        renewed.pending[location]?[index].sequence = sequence
       }
     }
-    journal = fresh
+    for (location, domain) in domains where domain.unsavedSince != nil {
+      let first = fresh.lastSequence + 1
+      for edit in domain.snapshot.unsavedEdits {
+        _ = try fresh.append(.change(Changeset([.init(location, edit)], time: lastTime)))
+      }
+      renewed.domains[location]?.firstUnsaved = first
+      renewed.domains[location]?.lastEdit = fresh.lastSequence
+    }
+    renewed.journal = fresh
+    self = renewed
   }
 }

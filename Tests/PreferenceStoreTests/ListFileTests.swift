@@ -20,7 +20,7 @@ struct ListFileTests {
     Example(name: "larger than a gibibyte", make: "truncate -s 1073741825", reason: "too large"),
     Example(name: "a pipe", make: "mkfifo", reason: "not a regular file"),
     Example(name: "a directory", make: "mkdir", reason: "not a regular file"),
-    Example(name: "an array", make: "printf '[1]' >", reason: "of kind array"),
+    Example(name: "an array", make: "printf '[1]' >", reason: "of type array"),
     Example(name: "torn", make: "printf 'bplist00\\320' >", reason: "expected a header"),
   ]
 

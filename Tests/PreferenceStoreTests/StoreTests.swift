@@ -101,6 +101,38 @@ struct TestStore {
     }
   }
 
+  @Test("items without effect make no record, unless they undo an earlier one of the transaction")
+  func noChangeInTransaction() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      let set = { (key: Key, value: Value) in
+        Changeset.Item(TestStore.user, .set(key, value, .canonical))
+      }
+      _ = try test.store.commit([set("A", 1), set("B", 2)])
+      let size = test.journalSize
+      #expect(try test.store.commit([set("A", 1), set("B", 2)]).change.isEmpty)
+      #expect(test.journalSize == size)
+      let change = try test.store.commit([set("A", 1), set("B", 3), set("A", 1)]).change
+      #expect(change.items.map(\.edit.key) == ["B"])
+      _ = try test.store.commit([set("A", 9), set("A", 1)])
+      #expect(try test.get("A") == 1)
+    }
+  }
+
+  @Test("requests are kept for ten seconds, and no deadline is in the past")
+  func patience() {
+    var requests = Requests()
+    requests.note(Origin(client: 1, serial: 1), Changeset(), 1)
+    requests.note(Origin(client: 1, serial: 2), Changeset(), 2)
+    requests.answered(Origin(client: 1, serial: 1))
+    let now = Instant.now
+    #expect(requests.oldestUnanswered(now) == 2)
+    #expect(requests.endOfPatience(now).map { $0 > now } == true)
+    let later = now.advanced(milliseconds: 10_001)
+    #expect(requests.oldestUnanswered(later) == nil)
+    #expect(requests.endOfPatience(later) == nil)
+  }
+
   @Test("a change without effect makes no record in the journal")
   func noChange() throws {
     try withSandbox { sandbox in
@@ -420,6 +452,72 @@ extension Bool {
 }
 
 @Suite("Store: faults") struct StoreFaultTests {
+  @Test("a lock file that is removed alone is made anew, and the journal goes on")
+  func removedLock() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1)
+        try FileManager.default.removeItem(atPath: state + "/lock")
+        test.store.revive()
+        #expect(FileManager.default.fileExists(atPath: state + "/lock"))
+        #expect(try journals(state) == ["journal.1"])
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+    }
+  }
+
+  @Test("older journal files that stay when the newest is removed do not undo later changes")
+  func removedNewest() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("Old", 1)
+        try test.set("Elsewhere", 1, Location(.user, "e"))
+      }
+      do {
+        let test = try TestStore(sandbox)
+        // Only one of the replayed lists is read.
+        try test.set("Old", 2)
+        #expect(try journals(state).count == 2)
+        try FileManager.default.removeItem(atPath: state + "/journal.2")
+        test.store.revive()
+        try test.store.checkpoint(TestStore.user)
+        #expect(sandbox.evaluate(test.list, "d['Old']") == "2")
+      }
+      // A change of another program is not undone by what is replayed.
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(Old=3)")
+      let test = try TestStore(sandbox)
+      #expect(try test.get("Old") == 3)
+      #expect(try test.get("Elsewhere", Location(.user, "e")) == 1)
+    }
+  }
+
+  @Test("replayed changes that nobody has read survive a state directory that is removed")
+  func removedBeforeReading() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      try TestStore(sandbox).set("K", 1)
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("Other", 1, Location(.user, "e"))
+        try FileManager.default.removeItem(atPath: state)
+        test.store.revive()
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+      #expect(try test.get("Other", Location(.user, "e")) == 1)
+    }
+  }
+
+  private func journals(_ directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory)
+      .filter { $0.hasPrefix("journal.") }.sorted()
+  }
+
   @Test("a state directory that another owner took is logged once, and the journal made once")
   func revivedBesideAnother() throws {
     try withSandbox { sandbox in

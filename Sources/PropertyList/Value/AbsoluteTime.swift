@@ -4,8 +4,8 @@ public struct AbsoluteTime: Hashable, Sendable {
   /// Seconds since 2001-01-01T00:00:00Z.
   public let seconds: Double
 
-  /// Creates the point in time that is `seconds` after 2001-01-01T00:00:00Z.
-  public init(seconds: Double) { self.seconds = seconds }
+  /// Creates the point in time that is `seconds` after 2001-01-01T00:00:00Z. All NaNs are one.
+  public init(seconds: Double) { self.seconds = seconds.isNaN ? .nan : seconds }
 
   public static func == (left: AbsoluteTime, right: AbsoluteTime) -> Bool {
     left.seconds.bitPattern == right.seconds.bitPattern

@@ -134,7 +134,9 @@ struct XMLWriter {
   private mutating func add(_ time: AbsoluteTime) throws(FormatError) {
     let start = sink.count
     sink.append(dialect == .shown ? time.inWholeSeconds : time)
-    guard dialect == .shown || sink.count - start == 20 else {
+    // A time that no date says (a NaN, for instance) has a text of its own, of any length.
+    let isDate = time.seconds.isFinite && time.seconds == time.seconds.rounded(.down)
+    guard dialect == .shown || (isDate && sink.count - start == 20) else {
       throw FormatError(
         .xml, "XML dates have whole seconds and years 0000 to 9999, not \(time.text)")
     }
