@@ -40,7 +40,7 @@ public final class BatchWorker<Work: Batch & Sendable>: Sendable {
   ) throws(SystemError) {
     let thread = try WorkerThread(name: name) { [state] in
       prepare()
-      while let work = Self.next(state) { body(work) }
+      while let work = Self.removeWork(state) { body(work) }
       state.change { $0.hasEnded = true }
       ended()
     }
@@ -63,7 +63,7 @@ public final class BatchWorker<Work: Batch & Sendable>: Sendable {
   public func join() { state.withLock { $0.thread.take() }?.join() }
 
   /// Waits for work, and removes it; nil: the worker was stopped, and nothing is left.
-  private static func next(_ state: Monitor<State>) -> Work? {
+  private static func removeWork(_ state: Monitor<State>) -> Work? {
     let work = state.wait { state -> Work? in
       guard state.waiting.isEmpty, !state.isStopping else {
         defer { state.waiting = Work() }

@@ -65,12 +65,12 @@ public final class BlockingThreads: Sendable {
   }
 
   private func work() {
-    while let body = next() { body() }
+    while let body = removeNext() { body() }
   }
 
   /// Removes and returns the next body. Returns nil where none came in time: then the calling
   /// thread is no longer counted and must end.
-  private func next() -> Body? {
+  private func removeNext() -> Body? {
     state.change { $0.idle += 1 }
     let body = state.wait(until: Instant.now.advanced(milliseconds: Self.patience)) {
       state -> Body? in state.waiting.isEmpty ? nil : state.waiting.removeFirst().body

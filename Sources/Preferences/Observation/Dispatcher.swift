@@ -139,7 +139,7 @@ final class Dispatcher: Sendable {
         let (state, engine) = (state, engine)
         // The thread is not joined, because a body may release the dispatcher, on that very thread.
         try WorkerThread(name: "prefs-observer") {
-          while let events = Self.next(state) { Self.notify(events, state, engine) }
+          while let events = Self.removeEvents(state) { Self.notify(events, state, engine) }
         }.detach()
       } catch {
         Session.note("observers in this process are not told of changes: \(error)")
@@ -170,7 +170,7 @@ extension Dispatcher.State {
 extension Dispatcher {
   /// Waits for events.
   /// - Returns: all that have come; nil: the dispatcher has ended.
-  private static func next(_ state: Monitor<State>) -> [Event]? {
+  private static func removeEvents(_ state: Monitor<State>) -> [Event]? {
     let events = state.wait { state -> [Event]? in
       if state.isStopping { return [] }
       defer { state.events = [] }
