@@ -57,7 +57,7 @@ let package = Package(
     .target(
       name: "PreferenceEngine",
       dependencies: [
-        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
+        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
     // 4: the owner's side of the socket | the client's

@@ -70,8 +70,10 @@ final class OwnerGate {
     while !waiting.isEmpty { process(driver) }
   }
 
+  /// Carries out the first request, unless it must wait for a list by now.
   private func process(_ driver: Driver) {
     var request = waiting.removeFirst()
+    if driver.refusal == nil, driver.gate.keeps(&request.buffer, driver.tree, .now) { return }
     fuse_session_process_buf(driver.session.raw, &request.buffer)
     free(request.buffer.mem)
   }

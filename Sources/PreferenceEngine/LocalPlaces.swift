@@ -10,7 +10,8 @@ import SystemCalls
 /// `close` ends it when every list is saved, or cannot be.
 ///
 /// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
-/// right when it is committed. `notifying` is held while observers are called; the two are never
+/// right when it is committed; a list that the transaction needs and that nobody has read is read
+/// meanwhile, so callers that must not wait have it read before. `notifying` is held while observers are called; the two are never
 /// held together. The locks of the store, of `observers` and of the settlements are held for a
 /// look, inside one of these or alone.
 ///
@@ -205,7 +206,12 @@ extension LocalPlaces {
     }
   }
 
+  /// Whether one of the places has the key. A list that nobody has read is not read for that, under
+  /// `notifying`: nobody can have seen the key in it, because a mount reads all lists of a domain
+  /// that it shows.
   private func has(_ key: Key, _ domain: DomainName, _ places: ArraySlice<Place>) -> Bool {
-    places.contains { place in (try? store.find(key, at: Location(place, domain))) != nil }
+    places.map { Location($0, domain) }.contains { location in
+      store.isLoaded(location) && (try? store.find(key, at: location)) != nil
+    }
   }
 }

@@ -70,9 +70,6 @@ public enum SearchList {
     return list
   }
 
-  /// The places whose keys are the domain's own: a listing of the domain shows them.
-  public static let ownPlaces: [Place] = [.managed, .host, .user, .anyUser, .registered]
-
   /// The places that are kept in lists. A domain exists where one of them has it.
   public static let persistentPlaces: [Place] = [.managed, .host, .user, .anyUser]
 }

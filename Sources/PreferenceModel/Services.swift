@@ -50,7 +50,8 @@ public enum Settlement: UInt8, Sendable, CaseIterable {
 /// Coordinates the mounts of a store, so that everyone reads a change once the request that made it
 /// has returned.
 ///
-/// Threads: any. No call blocks, except `isAnswering`.
+/// Threads: any. `isAnswering` blocks as long as it says. The others do not wait for an answer; a
+/// client's calls wait up to 1 s for room in the socket to the owner.
 public protocol MountCoordinator: AnyObject, Sendable {
   /// Adds a mount that changes wait for. It reports with `settle` how far it has settled.
   func addMount(_ author: Author)
