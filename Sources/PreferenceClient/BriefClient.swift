@@ -5,11 +5,12 @@ import SystemCalls
 
 /// The persistent places of a store for a process that asks a few things and ends (`defaults`).
 ///
-/// It starts no thread and keeps no copy of the store: keys are asked for one by one. It starts an
-/// owner (`prefsd`) if there is none. When the owner is gone it finds the next one at the next
-/// request, and asks again; a change is carried out once. Its observers are never called.
+/// It starts no thread. It asks the owner for each key, and copies a location only when it is asked
+/// for all keys of it. It starts an owner (`prefsd`) if there is none. When the owner is gone, a
+/// request finds the next one and asks that; a change is carried out once. Observers are never
+/// called.
 ///
-/// Threads: any. One lock, for a look.
+/// Threads: any. One lock, under which nothing blocks.
 public final class BriefClient: PersistentPlaces, DurabilityService {
   private let search: OwnerSearch
   private let remote = Mutex<RemotePlaces?>(nil)
@@ -18,7 +19,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService {
   public var isReadOnly: Bool { false }
   public var isFresh: Bool { false }
 
-  /// Connects to the owner. Throws after 5 s what `Member.init` throws.
+  /// Connects to the owner, for which it waits 5 s at most. Throws what `Member.init` throws.
   public init(_ surroundings: Surroundings) throws(EngineError) {
     search = OwnerSearch(surroundings, isBrief: true) { () throws(SystemError) in
       try OwnerProgram.start(surroundings)
@@ -26,6 +27,8 @@ public final class BriefClient: PersistentPlaces, DurabilityService {
     _ = try connected(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
   }
 
+  /// Returns the places of an owner that is there, and connects to the next one if the last is
+  /// gone.
   private func connected(until deadline: Instant) throws(EngineError) -> RemotePlaces {
     if let known = remote.withLock({ $0 }), !known.hasEnded { return known }
     let found = try search.find(until: deadline) { () throws(EngineError) in
@@ -41,7 +44,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService {
     return found
   }
 
-  /// Asks the owner, and the next one if it is gone.
+  /// Asks the owner, and if it is gone the next one, until the deadline (nil: for 5 s).
   private func ask<Result>(
     until end: Instant? = nil, _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {

@@ -1,18 +1,19 @@
 import PreferenceModel
 import PropertyList
 
-/// What changed between two owners of a store, as far as this process knew the store.
+/// The difference between what this process knew of a store and what a new owner has.
 struct Differences {
-  /// What is different now, of locations that were read and of which domains there are. A list that
-  /// cannot be read now is invalidated, whatever it contains.
+  /// The changes of locations that this process had read, and of the domains that it knew of. A
+  /// location that cannot be read is invalidated.
   private(set) var changeset = Changeset(time: .now)
   private let known: [Location: DomainSnapshot]
 
+  /// Compares the places of the new owner with what is known.
   /// - Parameters:
   ///   - known: the locations that this process had read.
-  ///   - domains: the domains that it knew of in each place; those of the new owner take their
-  ///     place.
-  /// - Throws: `.ownerGone`; a list that cannot be read is not an error.
+  ///   - domains: the domains that this process knew of in each place; they are replaced by those
+  ///     of the new owner.
+  /// - Throws: `.ownerGone`. A list that cannot be read is not an error.
   init(
     of places: any StorePlaces, from known: [Location: DomainSnapshot],
     domains: inout [Place: Set<DomainName>]
@@ -42,7 +43,7 @@ struct Differences {
     domains[place] = found
   }
 
-  /// nil for what cannot be read; throws if the owner is gone.
+  /// Runs the body; nil if it throws anything but `.ownerGone`, which is passed on.
   private static func readable<Result>(
     _ body: () throws(EngineError) -> Result
   ) throws(EngineError) -> Result? {
@@ -67,14 +68,14 @@ struct Differences {
   private static func edit(_ key: Key, from old: StoredValue?, to new: StoredValue?) -> Edit? {
     guard let new else { return old == nil ? nil : .remove(key) }
     if new == old { return nil }
-    // Only what is kept beside the value is different.
+    // Only mode or time is different.
     if new.value == old?.value, new.text == old?.text {
       return .describe(key, Description(mode: new.metadata.mode, modified: new.modified))
     }
     return .set(key, new.value, new.text.map { .exact($0) } ?? .canonical)
   }
 
-  /// What the differences did to the keys that domains list.
+  /// The events of the keys that the differences created, changed or removed.
   var events: [KeyEvent] {
     changeset.items.compactMap { item in
       let domain = item.location.domain

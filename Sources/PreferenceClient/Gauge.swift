@@ -1,27 +1,31 @@
 import Synchronization
 import SystemCalls
 
-/// How far this process is behind the owner of a store, told without a lock or a system call.
+/// Tells whether this process knows every change of the owner of a store, without a lock or a
+/// system call.
 final class Gauge: Sendable {
   private let number: SharedNumber
   private let last: Atomic<UInt64>
 
   /// - Parameters:
-  ///   - number: the owner's last change.
-  ///   - version: the last one that is known here.
+  ///   - number: the version of the owner's last change, in shared memory.
+  ///   - version: the version of the last change that is known here.
   init(_ number: SharedNumber, version: UInt64) {
     self.number = number
     last = Atomic(version)
   }
 
-  /// The number of the owner's last change.
+  /// The version of the owner's last change.
   var present: UInt64 { number.value }
 
-  /// The number of the last change that everyone here who must know knows.
+  /// The version of the last change that was published here and that every observer here has been
+  /// notified of.
   var known: UInt64 { last.load(ordering: .acquiring) }
 
+  /// Whether no change of the owner is missing here. Cost: two loads.
   var isFresh: Bool { number.value <= known }
 
-  /// Everyone in this process who must know of the change knows.
+  /// Notes that the change was published here, and that every observer here was notified of it. One
+  /// thread at a time may call it.
   func pass(_ version: UInt64) { last.store(max(version, known), ordering: .releasing) }
 }

@@ -3,18 +3,21 @@ import PreferenceModel
 import PreferenceProtocol
 import SystemCalls
 
-/// A connection whose owner has answered hello.
+/// A new connection to an owner, which has answered hello.
 struct Greeting {
   let socket: SharedSocket
-  /// The number of the last change.
+  /// The version of the owner's last change when it answered.
   let version: UInt64
+  /// Whether the owner refuses every change.
   let isReadOnly: Bool
-  /// The same number, as it grows.
+  /// The version of the owner's last change, in shared memory.
   let number: SharedNumber
-  /// What came after the answer.
+  /// The bytes that came after the answer.
   let rest: FrameReader
 
-  /// Connects and says hello; nil where nobody listens, or answers before the deadline.
+  /// Connects and says hello. Returns nil if no process listens, or if it does not answer before
+  /// the deadline. Throws the owner's refusal, and EPERM if the process belongs to a different
+  /// user.
   init?(_ path: String, client: UInt64, until deadline: Instant) throws(EngineError) {
     let connected = try EngineError.wrapping { () throws(SystemError) in
       try Self.connect(path, client)
@@ -49,7 +52,8 @@ struct Greeting {
     do throws(ProtocolError) {
       return try reader.next().map { frame throws(ProtocolError) in try Message(frame) }
     } catch {
-      throw EngineError(.system(.invalidArgument), "who listens there owns no store: \(error)")
+      throw EngineError(
+        .system(.invalidArgument), "the process that listens there is not an owner: \(error)")
     }
   }
 
@@ -58,7 +62,8 @@ struct Greeting {
   ) throws(EngineError) -> (UInt64, Bool, SharedNumber) {
     if case .failed(let error) = message { throw error }
     guard case .welcome(let version, let isReadOnly) = message, let file else {
-      throw EngineError(.system(.invalidArgument), "\(path): who listens there owns no store")
+      throw EngineError(
+        .system(.invalidArgument), "\(path): the process that listens there is not an owner")
     }
     let number = try EngineError.wrapping { () throws(SystemError) in
       try SharedNumber(reading: file.value)

@@ -4,17 +4,20 @@ import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
-// Who takes the messages of a connection: a caller who waits for one of them, else its own thread.
+// Receives the messages of a connection: in the thread of a caller that waits for an answer, else
+// in the link's own thread.
 
 extension Link {
-  /// Takes messages until one is the answer that is waited for.
+  /// Receives messages until the answer has come, or lets the thread do so that is reading already.
+  /// - Parameter answer: returns the answer once it is in the state.
+  /// - Returns: nil at the deadline (nil: none), and at the end of the connection.
   func receive(
     until deadline: Instant?, _ answer: (inout State) -> Message?
   ) -> Message? {
     state.withLock { $0.callers += 1 }
     defer { endCall() }
     while true {
-      // Either the answer is there, or the stream is ours.
+      // Waits until the answer is there, or until no other thread is reading.
       let turn = state.wait(until: deadline) { state -> Turn? in
         if let message = answer(&state) { return .answered(message) }
         if state.hasEnded { return .over }
@@ -30,18 +33,22 @@ extension Link {
     }
   }
 
+  /// Notes that a thread no longer waits for messages.
   private func endCall() {
     called.store(Instant.now.nanoseconds, ordering: .relaxed)
     state.withLock { $0.callers -= 1 }
   }
 
+  /// What a thread that waits for an answer does next.
   private enum Turn {
     case answered(Message)
+    /// It reads the stream.
     case reading
+    /// The connection has ended.
     case over
   }
 
-  /// Takes messages until a change is known to this process.
+  /// Receives messages until the condition holds, the deadline passes, or the connection ends.
   func catchUp(until deadline: Instant, _ isReached: () -> Bool) {
     state.withLock { $0.callers += 1 }
     defer { endCall() }
@@ -56,8 +63,9 @@ extension Link {
     }
   }
 
-  /// Takes what has come, having waited for it; the stream is free afterwards.
-  /// - Returns: false when the deadline passed.
+  /// Waits for messages and receives what has come. The caller has set `isReading`, which this call
+  /// ends.
+  /// - Returns: false if the deadline passed first.
   private func read(until deadline: Instant?) -> Bool {
     var isInTime = true
     var progress = receive()
@@ -73,14 +81,16 @@ extension Link {
     return isInTime
   }
 
-  /// Microseconds that a caller asks again and again for before he sleeps: see ReceiveLoop.
+  /// Microseconds for which a caller polls the socket before it sleeps, because waking a sleeping
+  /// thread costs more than most answers take.
   private static let patience: Int64 = 60
 
+  /// Receives the messages that have come, without waiting.
   private func receive() -> Socket.Progress {
     stream.withLock { stream in
       var file: SharedDescriptor?
       let progress = socket.value.receive(into: &stream.bytes, &file)
-      // Also where nothing came: the greeting may have left something.
+      // Also where nothing came: the stream begins with what came after the greeting.
       do throws(ProtocolError) {
         if case .moved = progress {
           heard.store(Instant.now.nanoseconds, ordering: .relaxed)
@@ -93,6 +103,8 @@ extension Link {
     }
   }
 
+  /// Passes a message on: an answer to the caller or body that waits for it, a notice to
+  /// `received`.
   private func accept(_ message: Message, _ number: UInt64) {
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
@@ -103,13 +115,14 @@ extension Link {
     body?(message)
   }
 
+  /// Lets another thread read.
   private func finishReading(hasEnded: Bool) {
     state.change { $0.isReading = false }
     if hasEnded, finish() { ended() }
   }
 
-  /// Nothing comes any more: whoever waits hears of it.
-  /// - Returns: whether that is news.
+  /// Notes that the connection has ended: wakes the callers, and calls the bodies with nil.
+  /// - Returns: whether it had not ended before.
   @discardableResult
   func finish() -> Bool {
     let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
@@ -122,8 +135,10 @@ extension Link {
     return bodies != nil
   }
 
-  /// While nobody calls. After a call it stays away from the stream for a moment: in a row of calls it
-  /// would be woken for each message, and take a processor from those who talk.
+  /// The link's own thread: receives messages while no caller does.
+  ///
+  /// After a call it does not wait for the socket for a moment. During a row of calls it would be
+  /// woken for each message, and would take processor time from the two processes that communicate.
   func run() {
     var pause = Self.shortestPause
     while !hasEnded {
@@ -146,9 +161,10 @@ extension Link {
     }
   }
 
-  /// Microseconds.
+  /// Microseconds between two looks at whether callers are still active; doubled after each look,
+  /// up to `longestPause`.
   private static let shortestPause: UInt32 = 200
   private static let longestPause: UInt32 = 5000
-  /// Nanoseconds since the last call after which it is received for the last of its row.
+  /// Nanoseconds after the last call until the row of calls counts as over.
   private static let calm: Int64 = 300_000
 }

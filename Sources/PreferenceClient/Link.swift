@@ -4,46 +4,52 @@ import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
-/// One connection to an owner: requests, their answers, and notices in between.
+/// One connection to an owner: it sends requests, and receives their answers and notices.
 ///
-/// Promises: messages are received in the order in which they came, by one thread at a time; an answer is
-/// given to the caller after every message before it was received.
+/// Promises: messages are received in the order in which they came, by one thread at a time. When a
+/// caller gets its answer, every message before the answer has been received and passed on.
 ///
-/// Threads: callers', and one of the link's own that takes what comes while nobody calls. A caller
-/// takes messages himself, because a thread that wakes another costs more than the request. Locks:
-/// the monitor, under which nothing blocks; whoever `isReading` has the stream to himself, and calls
-/// `received` without a lock.
+/// Threads: any, and one of the link's own that receives messages while no caller does. A caller
+/// receives messages itself, because waking another thread costs more than the request.
+///
+/// Locks: the monitor, under which nothing blocks; and `stream`, which only the thread that has set
+/// `isReading` takes, so that no thread waits for it. `received` and the bodies of answers are
+/// called under `stream`: they may send on this link, but must not wait for a message of it.
 final class Link: Sendable {
   struct State {
+    /// The number of the last request.
     var lastNumber: UInt64 = 0
-    /// The requests that somebody waits for, with the answers that have come.
+    /// The numbers of the requests for whose answers callers wait, with the answers that have come.
     var answers: [UInt64: Message?] = [:]
-    /// A ping is under way: one is enough.
+    /// Whether the answer to a ping is outstanding. There is one ping at a time.
     var isPinging = false
+    /// Whether a thread is sending a frame. All others wait.
     var isSending = false
-    /// Bodies of answers that nobody waits for.
+    /// What to call with the answers that no caller waits for, by the number of the request.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
+    /// The number of threads that wait for messages in `receive` or `catchUp`.
     var callers = 0
+    /// Whether a thread is reading the stream. No other thread touches it.
     var isReading = false
     var hasEnded = false
   }
 
   let socket: SharedSocket
   let state = Monitor(State())
-  /// Touched by whoever `isReading`.
+  /// Splits what comes into frames. Only the thread that has set `isReading` touches it.
   let stream: Mutex<FrameReader>
   let received: @Sendable (Message) -> Void
   let ended: @Sendable () -> Void
   private let thread = Mutex<WorkerThread?>(nil)
-  /// When the last call ended.
+  /// When the last call ended, in nanoseconds of the monotonic clock.
   let called = Atomic<Int64>(0)
   /// When something came last, in nanoseconds of the monotonic clock.
   let heard = Atomic<Int64>(Instant.now.nanoseconds)
 
   /// - Parameters:
-  ///   - rest: what has come already.
-  ///   - received: gets messages that answer no request.
-  ///   - ended: called once, when the owner is gone.
+  ///   - rest: the bytes that have been received already.
+  ///   - received: is called with each message that answers no request.
+  ///   - ended: is called once, when the owner is gone.
   init(
     _ socket: SharedSocket, rest: FrameReader, received: @escaping @Sendable (Message) -> Void,
     ended: @escaping @Sendable () -> Void
@@ -52,7 +58,7 @@ final class Link: Sendable {
     stream = Mutex(rest)
   }
 
-  /// From now on notices are received without a caller.
+  /// Starts the link's own thread, so that notices are received also while there is no call.
   func start() throws(SystemError) {
     let worker = try WorkerThread(name: "prefs-client") { [self] in run() }
     thread.withLock { $0 = worker }
@@ -69,16 +75,18 @@ final class Link: Sendable {
 
   // MARK: - Requests
 
-  /// Milliseconds that one who sends waits for room, where nothing else is said.
+  /// Milliseconds that a send without a deadline waits for room in the socket.
   private static let room: Int64 = 1000
 
-  /// Sends a request that has no answer. One for which there is no room for a second is not sent: the
-  /// owner has stopped, and has no use for it.
+  /// Sends a request that has no answer. If there is no room in the socket for 1 s, the owner is
+  /// stopped, and the request is not sent.
   func send(_ request: Request) {
     _ = transmit(request.frame(0), until: Instant.now.advanced(milliseconds: Self.room))
   }
 
-  /// Sends a request; once it is sent the body gets its answer, or nil at the end of the connection.
+  /// Sends a request. If it was sent, the body is called with the answer, or with nil at the end of
+  /// the connection. Otherwise the body is not called with an answer, but may be called with nil if
+  /// the connection ends meanwhile.
   func post(
     _ request: Request, until deadline: Instant,
     then body: @escaping @Sendable (Message?) -> Void
@@ -96,14 +104,15 @@ final class Link: Sendable {
     return sent
   }
 
-  /// Sends a request; the body gets its answer, or nil where there is none.
+  /// Sends a request. The body is called with the answer, or with nil if there is none because the
+  /// request could not be sent or the connection ended.
   func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
     let deadline = Instant.now.advanced(milliseconds: Self.room)
     if post(request, until: deadline, then: body) != .sent { body(nil) }
   }
 
-  /// The answer to a request. Throws `.ownerGone`, ETIMEDOUT after the deadline (nil: none), and the
-  /// owner's refusal.
+  /// Sends a request and returns its answer. Throws `.ownerGone`, ETIMEDOUT after the deadline
+  /// (nil: none), EFBIG for a request that is too large, and the owner's refusal.
   func call(_ request: Request, until deadline: Instant?) throws(EngineError) -> Message {
     let number = state.withLock { state in
       state.lastNumber += 1
@@ -129,13 +138,14 @@ final class Link: Sendable {
     return answer
   }
 
-  /// Takes what an owner who is gone has said before, to the end: a process without a thread for that would
-  /// never hear of it.
+  /// Receives everything that an owner sent before it ended. A link that was not started has no
+  /// thread that would do so.
   func receiveRest(until deadline: Instant?) {
     _ = receive(until: deadline) { _ -> Message? in nil }
   }
 
-  /// Whether the owner answers, or did 5 ms ago; else he is asked, and the time waited for.
+  /// Whether the owner answers: true if something came from it in the last 5 ms. Otherwise sends a
+  /// ping, and waits that long for any message.
   func isAnswering(within milliseconds: Int64) -> Bool {
     let now = Instant.now
     if now.nanoseconds - heard.load(ordering: .relaxed) < Self.freshness { return !hasEnded }
@@ -151,18 +161,19 @@ final class Link: Sendable {
     return heard.load(ordering: .relaxed) != before && !hasEnded
   }
 
-  /// Nanoseconds for which one who has said something is received to go on.
+  /// Nanoseconds after a message for which the owner counts as answering.
   private static let freshness: Int64 = 5_000_000
 
   static let gone = EngineError(.ownerGone, "the owner of the store is gone")
 
   static let tooLarge = EngineError(
-    .system(.fileTooLarge), "a transaction of more than \(Request.largest >> 20) MiB; make several")
+    .system(.fileTooLarge),
+    "the request is larger than \(Request.largest >> 20) MiB; split it into several")
 
   static let late = EngineError(
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
 
-  /// Sends a whole frame.
+  /// Sends a whole frame, after any frame that another thread is sending.
   private func transmit(_ frame: [UInt8], until deadline: Instant?) -> Transmission {
     let isOurs = state.wait(until: deadline) { state -> Bool? in
       if state.hasEnded { return false }
@@ -179,7 +190,7 @@ final class Link: Sendable {
       case .moved(let count): rest = rest.dropFirst(count)
       case .ended: return .ended
       case .later:
-        // A part of a frame that stays unsent is the end of the connection.
+        // If only a part of the frame was sent, the connection is of no more use.
         guard socket.value.wait(until: deadline, sending: true) else {
           if rest.count < frame.count { socket.value.end() }
           return .late
@@ -189,15 +200,15 @@ final class Link: Sendable {
     return .sent
   }
 
-  /// What became of a request.
+  /// What became of a request that was to be sent.
   enum Transmission {
-    /// The owner has it, or it waits where he takes it from.
+    /// The whole request is in the socket, or the owner has received it.
     case sent
-    /// There was no room before the deadline.
+    /// There was no room in the socket before the deadline.
     case late
-    /// The connection has.
+    /// The connection has ended.
     case ended
-    /// No owner takes it.
+    /// The request is larger than any owner accepts.
     case tooLarge
   }
 }

@@ -3,7 +3,7 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-// Requests go to the owner of the moment.
+// Requests are passed to the process that owns the store at the moment.
 
 extension Member {
   public var isFresh: Bool {
@@ -11,7 +11,7 @@ extension Member {
     guard bits != Self.staleGauge else { return false }
     let pointer = UnsafeRawPointer(bitPattern: bits)
     guard let pointer else { return true }
-    // Gauges stay as long as this object: no reference is counted.
+    // Gauges live as long as this object, so that no reference need be counted.
     return Unmanaged<Gauge>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isFresh }
   }
 
@@ -20,13 +20,13 @@ extension Member {
     return try stored(key, at: location)
   }
 
-  /// What the owner has.
+  /// The key's value as the owner has it, without posted changes.
   private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     try succession.ask { places throws(EngineError) in try places.find(key, at: location) }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
-    // The changes first: what is answered meanwhile is among the owner's keys.
+    // First the posted changes: one that is answered meanwhile is then among the owner's keys.
     let changes = queue.changes(of: location.domain)
     let known = try succession.ask { places throws(EngineError) in try places.keys(at: location) }
     guard let changes, [.host, .user].contains(location.place) else { return known }
@@ -80,7 +80,8 @@ extension Member {
     queue.post(intents, by: author, done: done)
   }
 
-  /// What a change that is on its way makes of the key there; nil: nothing is on its way.
+  /// Returns what a posted change that is not over will make of the key in that place; nil if there
+  /// is no such change.
   private func posted(
     _ key: Key, at location: Location
   ) throws(EngineError) -> PostedChanges.Change? {
@@ -91,7 +92,8 @@ extension Member {
     return change
   }
 
-  /// The place that a change goes to: the host's list if it has the key.
+  /// Returns the place that a posted change of the key goes to: the host's list if that has the
+  /// key, else the user's.
   private func target(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     try stored(key, at: Location(.host, domain)) == nil ? .user : .host
   }
@@ -116,7 +118,7 @@ extension Member {
 
   // MARK: - Mounts
 
-  /// Cost: a load for a client, which drivers ask for each change; a lock for an owner.
+  /// Cost: one load in a client, because drivers ask this for each change; one lock in an owner.
   public var isShared: Bool {
     gauge.load(ordering: .relaxed) != 0 || succession.role.places?.isShared == true
   }

@@ -6,25 +6,27 @@ import SystemCalls
 /// The persistent places of a store over the whole life of a process, whichever process owns the
 /// store meanwhile.
 ///
-/// Promises: those of `StorePlaces`, and those of its parts: `Succession` (who the owner is) and
-/// `PostQueue` (changes that are not waited for). While there is no owner, reads go on from what is
-/// known; other reads and changes wait for the next owner, 5 s at most, then ETIMEDOUT. A change
-/// whose answer did not come is asked for again, and carried out once. Observers are notified of
-/// what changed between two owners as of other changes.
+/// Promises: those of `StorePlaces`, and those of its parts: `Succession` (which process is the
+/// owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
+/// locations that are loaded go on; other reads, and changes, wait for the next owner, 5 s at most,
+/// then they fail with ETIMEDOUT. A change whose answer did not come is sent again, and carried out
+/// once. Observers are notified of what changed between two owners as of any other change.
 ///
-/// Threads: any. Locks: `state`, for a look; those of the parts. None is held while an owner is
-/// asked or an observer is called. Observers are called in the order of the changes, from the moment
-/// when look-ups go to the owner that made them.
+/// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
+/// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
+/// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
 public final class Member: StorePlaces {
   private struct State {
+    /// The mounts of this process, which every owner is told of.
     var mounts: [Author] = []
-    /// Which domains each place has, as far as this process has heard.
+    /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
     var lastSerial: UInt64 = 0
-    /// The gauges of all owners so far. `gauge` points to one, and who reads it holds no lock.
+    /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
+    /// is read without a lock.
     var gauges: [Gauge] = []
 
-    /// Which domains there are after a change.
+    /// Brings `domains` up to date with a change.
     mutating func noteDomains(_ notice: Notice) {
       for item in notice.changeset.items {
         let (place, domain) = (item.location.place, item.location.domain)
@@ -46,11 +48,13 @@ public final class Member: StorePlaces {
   let gauge = Atomic<UInt>(0)
   public let isReadOnly: Bool
 
-  /// Stands for a gauge: nothing is fresh.
+  /// The value of `gauge` while a new owner is adopted: nothing is fresh.
   static let staleGauge: UInt = 1
 
-  /// Finds an owner, or becomes one. Throws after 5 s: `.owned` (the owner is stopped, or speaks
-  /// another version), or what was in the way.
+  /// Finds an owner, or becomes one. Throws `.owned` after 5 s without one (it may be stopped),
+  /// unless the process is a lasting one; throws other errors at once, e.g. that the owner speaks
+  /// another version of the messages.
+  /// - Parameter log: receives lines for people.
   public init(
     _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways,
     log: @escaping @Sendable (String) -> Void
@@ -72,14 +76,14 @@ public final class Member: StorePlaces {
     succession.close()
   }
 
-  /// What this process is to the store now.
+  /// The present role of this process: owner, client, or without an owner.
   public var role: Role { succession.role }
 
   // MARK: - A new role
 
-  /// Has requests go to the role, which is closed if that cannot be done. Observers are notified of
-  /// what is different from what this process knew, and then of what changes, from the moment when
-  /// look-ups go to the new owner.
+  /// Makes requests go to the role; closes the role and throws if that is not possible. Once
+  /// look-ups go to the new owner, observers are notified of the differences from what this process
+  /// knew, and then of the changes since.
   private func adopt(_ role: Role, _ known: [Location: DomainSnapshot]) throws(EngineError) {
     guard let places = role.places else { return }
     let relay = Relay()
@@ -89,8 +93,8 @@ public final class Member: StorePlaces {
     let (differences, late) = try closing(role) { () throws(EngineError) in
       var domains = state.withLock { $0.domains }
       let differences = try Differences(of: places, from: known, domains: &domains)
-      // What readers keep is good again once they have heard of the differences, which they read
-      // from the new owner.
+      // What readers have cached is not fresh until they have been notified of the differences and
+      // can read them from the new owner.
       gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
       let mounts = try queue.sendUnanswered(to: places) { epoch in
         succession.establish(role, epoch: epoch)
@@ -110,6 +114,7 @@ public final class Member: StorePlaces {
     succession.noteServing(role)
   }
 
+  /// Runs the body, and closes the role if it throws.
   private func closing<Result>(
     _ role: Role, _ body: () throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
@@ -121,6 +126,7 @@ public final class Member: StorePlaces {
     }
   }
 
+  /// Keeps the gauge of a client's role, and returns the pointer to it as a number; 0 for an owner.
   private func keepGauge(of role: Role) -> UInt {
     guard case .client(let remote) = role else { return 0 }
     state.withLock { $0.gauges.append(remote.gauge) }
@@ -135,6 +141,7 @@ public final class Member: StorePlaces {
     observers.add(except: author, observer)
   }
 
+  /// Notifies the observers of a change.
   private func notify(_ notice: Notice) {
     state.withLock { $0.noteDomains(notice) }
     observers.notify(notice)
@@ -145,7 +152,8 @@ public final class Member: StorePlaces {
     succession.role.places?.addMount(author)
   }
 
-  /// A number for a change that this process asks for.
+  /// Returns a new origin for a change that this process asks for, by which an owner tells a
+  /// repeated request.
   func nextOrigin() -> Origin {
     state.withLock { state in
       state.lastSerial += 1

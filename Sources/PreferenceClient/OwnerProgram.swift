@@ -2,15 +2,16 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// `prefsd`, which owns the store for processes that do not.
+/// Starts `prefsd`, the program that owns a store for processes that never do.
 public enum OwnerProgram {
-  /// Starts it; it can be asked when this returns, unless somebody else owns the store. PREFSFS_PREFSD
-  /// says where it is; else it is beside this program, or in PATH. Cost: a process.
+  /// Starts `prefsd`. When this returns, it answers, unless another process owns the store. The
+  /// program is the one that the environment variable PREFSFS_PREFSD names, else the one in the
+  /// directory of the running program, else the one in PATH. Cost: a process.
   public static func start(_ surroundings: Surroundings) throws(SystemError) {
     let status = try Child.runApartAgain(path, ["--store", surroundings.userDirectory])
     if status != 0 {
       let hint =
-        "it could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
+        "prefsd could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
       throw SystemError(hint, "", .inputOutput)
     }
   }
@@ -26,11 +27,11 @@ public enum OwnerProgram {
 }
 
 extension Member {
-  /// The places of a store for a process that is a client and never an owner: if there is no owner
-  /// it starts `prefsd`. Throws what `init` throws.
+  /// Creates the places of a store for a process that is always a client and never an owner. It
+  /// starts `prefsd` if there is no owner. Throws what `init` throws.
   /// - Parameters:
   ///   - isLasting: see `Ways`.
-  ///   - log: gets lines for people.
+  ///   - log: receives lines for people.
   public convenience init(
     clientOf surroundings: Surroundings, isLasting: Bool = false,
     log: @escaping @Sendable (String) -> Void

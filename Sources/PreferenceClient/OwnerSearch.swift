@@ -2,33 +2,34 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// Looks for the process that owns a store, and starts one where this process does that.
+/// Looks for the process that owns a store, and starts one if this process may.
 ///
 /// Threads: any. One lock, for the pace of starts.
 final class OwnerSearch: Sendable {
   private struct Pace {
-    /// Before then no owner is started.
+    /// When the next owner may be started.
     var next = Instant.now
+    /// Milliseconds between the last start and `next`.
     var pause: Int64 = 0
   }
 
   let surroundings: Surroundings
-  /// A random number that tells this client from others, over all its connections.
+  /// A random number that identifies this client in all its connections.
   let client = UInt64.random(in: 1 ... .max)
   private let start: (@Sendable () throws(SystemError) -> Void)?
   private let isBrief: Bool
   private let pace = Mutex(Pace())
 
-  /// Milliseconds that a process which listens may take for its first answer; it may be stopped.
+  /// Milliseconds that a listening process has for its first answer. A stopped one never answers.
   private static let greetingPatience: Int64 = 500
   /// Milliseconds between two looks.
   static let pause: Int64 = 5
-  /// Milliseconds between two starts of an owner, each of which waits until the owner answers: the
-  /// first pause, and the longest while none succeeds.
+  /// Milliseconds between two starts of an owner: the pause after the first, and the longest, which
+  /// the pauses reach by doubling while no owner is found.
   private static let startPauses: (first: Int64, longest: Int64) = (20, 5000)
 
   /// - Parameters:
-  ///   - start: starts an owner; nil: somebody else does.
+  ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
   ///   - isBrief: see `RemotePlaces`.
   init(
     _ surroundings: Surroundings, isBrief: Bool,
@@ -37,8 +38,8 @@ final class OwnerSearch: Sendable {
     (self.surroundings, self.isBrief, self.start) = (surroundings, isBrief, start)
   }
 
-  /// Connects to the owner; nil if nobody answers.
-  /// - Parameter ended: called once, when the owner is gone.
+  /// Connects to the owner; nil if none answers.
+  /// - Parameter ended: is called once, when the owner is gone.
   func connect(ended: @escaping @Sendable () -> Void) throws(EngineError) -> RemotePlaces? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     for path in surroundings.ownerSocketPaths {
@@ -49,14 +50,15 @@ final class OwnerSearch: Sendable {
     return nil
   }
 
-  /// Why nobody can be asked.
+  /// The error that says that no owner answers.
   var unanswered: EngineError {
     EngineError(
       .owned, "no owner answers for the store \(surroundings.userDirectory); is it stopped?")
   }
 
-  /// Asks the body again and again until it gives something, and starts an owner meanwhile. Throws
-  /// the body's error when it is not `isPassing`, or at the deadline.
+  /// Calls `look` again and again until it succeeds, and starts an owner meanwhile. Throws the
+  /// error of `look` if it is not `isPassing`, or at the deadline; throws if an owner cannot be
+  /// started.
   func find<Result>(
     until deadline: Instant, _ look: () throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
@@ -74,7 +76,7 @@ final class OwnerSearch: Sendable {
     [.owned, .ownerGone].contains(error.reason)
   }
 
-  /// Starts an owner, if this process does that and enough time has passed since the last try.
+  /// Starts an owner, if this process may and enough time has passed since the last try.
   /// - Returns: whether an owner may be there now.
   @discardableResult
   func startOwner() throws(EngineError) -> Bool {
@@ -89,6 +91,6 @@ final class OwnerSearch: Sendable {
     return isDue
   }
 
-  /// An owner was found: the next start need not wait for long.
+  /// Notes that an owner was found, so that the pauses between starts begin anew.
   func noteFound() { pace.withLock { $0.pause = 0 } }
 }

@@ -4,29 +4,32 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// Changes that are not waited for, on their way to the owner.
+/// Sends changes that no caller waits for to the owner, and keeps them until they are over.
 ///
-/// Promises: they are sent one after the other, carried out in that order, and before whatever is
-/// asked for afterwards. Each is sent to the owner, and again to the next one if the owner is gone
-/// before it has answered: in the same order, before anybody else asks the new owner, and it is
-/// carried out once. Until a change is over this process reads what the change will make. Serials
-/// with the `ordered` bit tell an owner what it has had.
+/// Promises: changes are sent one after the other, and carried out in that order and before
+/// whatever this process asks for later. If the owner is gone before it has answered a change, the
+/// change is sent again to the next owner: in the same order, before any other request of this
+/// process, and it is carried out once. Until a change is over, this process reads what the change
+/// will make. The serials of these changes have the bit `Origin.ordered`, by which an owner knows
+/// which of them it has carried out.
 ///
-/// Threads: any. Locks: the turn (`isSending`), which is waited for and held while something is
-/// sent; the monitor's, for a look; the succession's is taken under neither.
+/// Threads: any. Locks: the turn (`isSending`), which a thread holds while it sends, or, where this
+/// process is the owner, while it carries the change out; and the monitor, under which nothing
+/// blocks. The succession's lock may be taken under the turn, but not under the monitor.
 ///
-/// Half-broken states: no owner: what is set waits in this process for the next one, up to
-/// `mostWaiting` changes. If there has never been an owner it is refused, because a program that
-/// sets without having read would undo what is there.
+/// Half-broken states: while there is no owner, changes wait in this process for the next one, up
+/// to `mostWaiting` of them. If there has never been an owner, a change is refused, because a
+/// program that sets without having read could undo what is stored.
 final class PostQueue: Sendable {
   private struct State {
     var posted = PostedChanges()
     var lastSerial: UInt64 = 0
-    /// A thread has the turn: it sends, and nobody else does.
+    /// Whether a thread has the turn. No other thread sends meanwhile.
     var isSending = false
-    /// Epochs are counted by attempt: an owner that received only a part may not become the owner.
+    /// The epoch of the last candidate owner. Each attempt has a new one, because a candidate that
+    /// received only some of the changes may not become the owner.
     var lastEpoch = 0
-    /// The epoch of the owner whose answers count.
+    /// The epoch of the present owner, whose answers count.
     var epoch = 0
     var isClosing = false
   }
@@ -35,17 +38,17 @@ final class PostQueue: Sendable {
   private let client: UInt64
   private let log: @Sendable (String) -> Void
   private let state = Monitor(State())
-  /// Whether changes are on their way; readers look at it without a lock.
+  /// Whether there are changes that are not over; readers load it without a lock.
   private let hasPosted = Atomic<Bool>(false)
 
-  /// Changes that may wait for an owner.
+  /// The most changes that may wait for an owner.
   private static let mostWaiting = 10_000
 
   init(_ succession: Succession, client: UInt64, log: @escaping @Sendable (String) -> Void) {
     (self.succession, self.client, self.log) = (succession, client, log)
   }
 
-  /// Nobody is waited for any more.
+  /// Ends all waiting for a next owner.
   func close() { state.change { $0.isClosing = true } }
 
   /// See `PersistentPlaces.post`.
@@ -61,7 +64,7 @@ final class PostQueue: Sendable {
       hasPosted.store(true, ordering: .releasing)
       return state.lastSerial
     }
-    // A new owner is established under the turn only.
+    // The owner does not change here: a new one is established only under the turn.
     let (role, epoch) = succession.present
     let sent = role.places.map { transmit(serial, to: $0, epoch) } ?? .ended
     endTurn()
@@ -73,6 +76,7 @@ final class PostQueue: Sendable {
     }
   }
 
+  /// Waits until no other thread sends, and takes the turn.
   private func waitForTurn() {
     _ = state.wait { state -> Bool? in
       guard !state.isSending else { return nil }
@@ -85,7 +89,7 @@ final class PostQueue: Sendable {
 
   // MARK: - Sending
 
-  /// Sends a request whose turn it is.
+  /// Sends a request. The caller has the turn.
   private func transmit(
     _ serial: UInt64, to places: any StorePlaces, _ epoch: Int
   ) -> Link.Transmission {
@@ -101,7 +105,7 @@ final class PostQueue: Sendable {
     return sent
   }
 
-  /// Carries a request out where this process is the owner.
+  /// Carries out a request in this process, which is the owner.
   private func apply(
     _ request: PostedChanges.Request, to places: any StorePlaces, _ epoch: Int
   ) -> Link.Transmission {
@@ -118,8 +122,9 @@ final class PostQueue: Sendable {
     return .sent
   }
 
-  /// Sends a new owner what the last one has not answered, then lets the body establish it: nobody
-  /// posts meanwhile. Throws if the new owner does not receive it.
+  /// Sends a candidate owner the changes that the last owner has not answered, and then calls
+  /// `establish`, which makes it the owner. No thread posts meanwhile. Throws if the candidate does
+  /// not receive the changes.
   func sendUnanswered<Result>(
     to places: any StorePlaces, _ establish: (_ epoch: Int) -> Result
   ) throws(EngineError) -> Result {
@@ -148,7 +153,7 @@ final class PostQueue: Sendable {
 
   // MARK: - Answers
 
-  /// The owner's answer; nil: the owner is gone, and the next one is asked.
+  /// Receives the owner's answer; nil: the owner is gone, and the change is sent to the next one.
   private func receive(_ message: Message?, for serial: UInt64, _ epoch: Int) {
     switch message {
     case nil: break
@@ -157,8 +162,9 @@ final class PostQueue: Sendable {
     }
   }
 
-  /// The answer of a candidate owner counts only once it is the owner: until then this process reads
-  /// what it knew of the last one.
+  /// Ends a request with the outcome that the owner of the epoch gives. The answer of a candidate
+  /// owner counts only once it is the owner, because until then this process reads what it knew of
+  /// the last one.
   private func finish(_ serial: UInt64, _ outcome: PostedChanges.Outcome, _ epoch: Int) {
     let isEarly = state.withLock { state in
       guard epoch > state.epoch else { return false }
@@ -168,8 +174,8 @@ final class PostQueue: Sendable {
     if !isEarly { end(serial, outcome.error) }
   }
 
-  /// The request is over. Whoever posted it looks again: a reader may have kept what it found while
-  /// the request was on its way.
+  /// Ends a request, and calls its `done`. That happens also on success, because a reader may have
+  /// cached what it found while the request was not over.
   private func end(_ serial: UInt64, _ error: EngineError?) {
     let request = state.change { state in
       defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
@@ -178,8 +184,9 @@ final class PostQueue: Sendable {
     request?.done(error)
   }
 
-  /// Waits until the seeker has sent the request to another owner. If none comes, the request stays
-  /// for one that does, or is refused.
+  /// Waits until the seeker has sent the request to another owner. If none comes in time, the
+  /// request stays for a later one, or is refused.
+  /// - Parameter canKeep: whether it may stay.
   private func awaitNextOwner(_ serial: UInt64, canKeep: Bool) {
     let deadline = Instant.now.advanced(milliseconds: succession.patience)
     let isSent = state.wait(until: deadline) { state -> Bool? in
@@ -194,17 +201,18 @@ final class PostQueue: Sendable {
       let request = state.posted.requests[serial]
       return (state.posted.requests.count, request != nil && request?.epoch == nil)
     }
-    // The seeker may have sent it at the last moment.
+    // The seeker may have sent the request before this thread got the turn.
     guard isUnsent else { return }
     if !canKeep || count > Self.mostWaiting { return end(serial, Succession.ownerless) }
     if !wasMissing {
-      log("no owner of the store answers: what is set waits for one in this process")
+      log("no owner of the store answers; changes wait in this process until one does")
     }
   }
 
-  // MARK: - Reading what is on its way
+  // MARK: - Reading posted changes
 
-  /// What the changes that are on their way make of keys of the domain; nil: none is.
+  /// Returns what the changes that are not over will make of keys of the domain; nil if there are
+  /// none. Cost where there are none: one load.
   func changes(of domain: DomainName) -> [Key: PostedChanges.Change]? {
     guard hasPosted.load(ordering: .acquiring) else { return nil }
     return state.withLock { $0.posted.changes[domain] }

@@ -6,34 +6,36 @@ import SystemCalls
 
 /// The persistent places of a store that another process owns.
 ///
-/// Promises: those of `PersistentPlaces`. A location is loaded when it is first asked for, and kept up
-/// to date by the owner's notices. A read compares the number of the last change that this process
-/// has heard of with the owner's, in shared memory: where they are equal, it makes no system call.
-/// It waits for notices that are on their way, 200 ms at most: where the owner has stopped, reads
-/// go on from what is known. A change is answered when it is known here too.
+/// Promises: those of `PersistentPlaces`. A location is loaded when it is first read, and kept up
+/// to date by the owner's notices. A read compares the version of the last change that was
+/// published here with the owner's, in shared memory; if they are equal, it makes no system call.
+/// Otherwise it waits for the notices that are missing, 200 ms at most: if the owner is stopped,
+/// reads go on from what is known. `apply` returns when the change is published here too.
 ///
-/// When the owner is gone, reads of what is loaded go on; everything else throws `.ownerGone`, and
-/// these places never come back: connect anew.
+/// When the owner is gone, reads of locations that are loaded go on, and everything else throws
+/// `.ownerGone`. These places never find another owner: connect anew.
 ///
-/// Threads: any. Locks: the link's, the replica's, `observers`, the outcomes', one at a time.
-/// Observers are called in the order of the changes by the thread that takes them.
+/// Threads: any. Observers are called in the order of the changes, by the thread that receives the
+/// notices. They must not read these places, which would wait 200 ms for the very notice. Locks:
+/// the link's, the replica's and that of `observers`. The last two are taken under the link's
+/// `stream` when a notice is received, and no other lock is taken under them.
 public final class RemotePlaces: StorePlaces {
   private let link: Link
   private let replica = Replica()
   let gauge: Gauge
   private let inbox: Inbox
   public let isReadOnly: Bool
-  /// Keys are asked for one by one, and nothing is taken between two calls.
+  /// Whether the owner is asked for each key, and the link has no thread of its own.
   private let isBrief: Bool
-  /// A number that was waited for in vain.
+  /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
   /// Milliseconds until a change that is not answered fails with ETIMEDOUT.
   public static let patience: Int64 = 5000
-  /// Milliseconds that a read waits for notices that are on their way.
+  /// Milliseconds that a read waits for notices that are missing.
   static let readPatience: Int64 = 200
 
-  /// What comes without being asked for.
+  /// Receives the owner's notices: publishes the change and notifies the observers.
   private final class Inbox: Sendable {
     let observers = ObserverList()
     let client: UInt64
@@ -52,13 +54,13 @@ public final class RemotePlaces: StorePlaces {
     }
   }
 
-  /// Connects to the owner; nil where nobody listens, or the one who does says nothing until the
-  /// deadline. Throws what the owner refuses, e.g. another version.
+  /// Connects to the owner. Returns nil if no process listens, or if it does not answer before the
+  /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
   /// - Parameters:
-  ///   - client: the random number of this client, over all its connections.
-  ///   - isBrief: keys are asked for one by one, no copy of a location is kept, and nothing is
-  ///     received between two calls.
-  ///   - ended: called once, when the owner is gone.
+  ///   - client: the random number that identifies this client in all its connections.
+  ///   - isBrief: whether the owner is asked for each key, a location is loaded only for all of its
+  ///     keys, and nothing is received between two calls.
+  ///   - ended: is called once, when the owner is gone.
   public init?(
     connectingTo path: String, client: UInt64, isBrief: Bool,
     until deadline: Instant, ended: @escaping @Sendable () -> Void
@@ -80,7 +82,7 @@ public final class RemotePlaces: StorePlaces {
   /// Whether the owner is gone.
   public var hasEnded: Bool { link.hasEnded }
 
-  /// Every location that is loaded, as it is known here.
+  /// Every location that is loaded, as it was published here last.
   public var loaded: [Location: DomainSnapshot] { replica.loaded }
 }
 
@@ -89,8 +91,8 @@ public final class RemotePlaces: StorePlaces {
 extension RemotePlaces {
   public var isFresh: Bool { gauge.isFresh }
 
-  /// Waits until what is known here is no older than what the owner has told anybody. Cost where
-  /// nothing changed: two loads.
+  /// Waits until every change that the owner has made so far is published here, 200 ms at most.
+  /// Cost if no change is missing: two loads.
   @inline(__always)
   private func validate() {
     if !gauge.isFresh { catchUp(with: gauge.present) }
@@ -103,7 +105,7 @@ extension RemotePlaces {
     if gauge.known < version { missed.store(version, ordering: .relaxed) }
   }
 
-  /// Looks at a location, which is loaded if it must be.
+  /// Reads a location, and loads it first if necessary.
   private func read<Result>(
     _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
   ) throws(EngineError) -> Result {
@@ -116,11 +118,12 @@ extension RemotePlaces {
       .system(.timedOut), domain: location.domain, "the list changes faster than it can be read")
   }
 
-  /// What is loaded may be dropped at once, because its list became unreadable, or readable again.
+  /// How often a read loads a location that is invalidated at once, because its list becomes
+  /// unreadable, or readable again.
   private static let mostLoads = 20
 
   private static let unexpected = EngineError(
-    .system(.invalidArgument), "the owner of the store gave an answer that is none")
+    .system(.invalidArgument), "the owner of the store sent an unexpected answer")
 
   private static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
 
@@ -134,7 +137,7 @@ extension RemotePlaces {
     contents = (found, version)
   }
 
-  /// What must be asked for, to be read: of an owner who has stopped it is not waited for.
+  /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped.
   private func call(_ request: Request) throws(EngineError) -> Message {
     guard link.isAnswering(within: Self.readPatience) else {
       throw link.hasEnded ? Link.gone : Link.late
@@ -190,7 +193,7 @@ extension RemotePlaces {
     return try apply(intents, by: author, origin: origin, until: Self.deadline)
   }
 
-  /// The origin's client must be the one that connected.
+  /// See `StorePlaces.apply`. The client of the origin must be the one that connected.
   public func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
@@ -201,7 +204,11 @@ extension RemotePlaces {
     return changeset
   }
 
-  /// Sends a change that is carried out whenever the owner comes to it. The serials must grow.
+  /// Sends a change that no caller waits for; the owner carries it out however late. Each serial
+  /// must be larger than the one before.
+  /// - Parameters:
+  ///   - deadline: for sending the change.
+  ///   - answered: is called with the answer; nil: the owner is gone.
   func post(
     _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
     answered: @escaping @Sendable (Message?) -> Void
@@ -222,7 +229,8 @@ extension RemotePlaces {
     try wait(for: .await(.entries, through: version, Author(number: 0)))
   }
 
-  /// A disk may be slow: it is waited for as long as the owner answers at all.
+  /// Waits for the answer to a request that may have to wait for a slow disk: as long as the owner
+  /// answers pings.
   private func wait(for request: Request) throws(EngineError) {
     let answer = Mutex<Message??>(nil)
     let sent = link.post(request, until: Self.deadline) { message in

@@ -2,27 +2,32 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// What a client knows of the store: the locations that it has loaded, as they are after the last
-/// change that it has heard of.
+/// A client's copy of a part of the store: the locations that it has loaded, as they are after the
+/// last change of which it has received the notice.
 ///
-/// Threads: any. Nothing but look-ups happens under the lock.
+/// Threads: any. One lock, under which nothing blocks.
 final class Replica: Sendable {
+  /// A location that is being loaded.
   private struct Loading {
+    /// The number of threads that load it.
     var loaders = 0
+    /// The changes of the location since the first of them began.
     var changes: [Changeset] = []
-    /// The list became unreadable, or readable, meanwhile: what comes may be neither.
+    /// Whether the list became unreadable, or readable again, meanwhile. What was loaded may then
+    /// be outdated, and is not kept.
     var isSpoiled = false
   }
 
   private struct State {
     var locations: [Location: DomainSnapshot] = [:]
-    /// Changes since somebody asked for a location: some are in what he gets, some are not.
+    /// The locations that are being loaded. What is loaded contains some of the changes that were
+    /// made meanwhile, and lacks others.
     var loading: [Location: Loading] = [:]
   }
 
   private let state = Mutex(State())
 
-  /// Looks at a location; nil where it is not loaded.
+  /// Calls the body with a location, under the lock; nil if the location is not loaded.
   func read<Result>(
     _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
   ) -> Result? {
@@ -38,12 +43,13 @@ final class Replica: Sendable {
   /// Every location that is loaded.
   var loaded: [Location: DomainSnapshot] { state.withLock { $0.locations } }
 
-  /// The location is asked for: changes of it are kept until `endLoading`.
+  /// Begins to load a location: its changes are kept until `endLoading`.
   func beginLoading(_ location: Location) {
     state.withLock { $0.loading[location, default: Loading()].loaders += 1 }
   }
 
-  /// Takes in what was loaded, with the changes after its version; nil: it could not be loaded.
+  /// Ends what `beginLoading` began: keeps the contents, with the changes after their version.
+  /// - Parameter contents: nil: the location could not be loaded.
   func endLoading(
     _ location: Location, _ contents: (DomainSnapshot.Contents, version: UInt64)?
   ) {
@@ -61,7 +67,8 @@ final class Replica: Sendable {
     }
   }
 
-  /// Takes in a change.
+  /// Publishes a change: applies it to the locations that are loaded, and drops those that it
+  /// invalidates.
   func apply(_ changeset: Changeset) {
     state.withLock { state in
       for location in changeset.locations {
@@ -71,7 +78,7 @@ final class Replica: Sendable {
           continue
         }
         state.loading[location]?.changes.append(changeset)
-        // In place: a copy that is held would make the first change copy its node.
+        // In place: with a second reference to the snapshot, the change would copy a node of it.
         state.locations[location]?.apply(changeset, at: location)
       }
     }
@@ -79,6 +86,7 @@ final class Replica: Sendable {
 }
 
 extension DomainSnapshot {
+  /// Applies the edits of a change that are in the location.
   fileprivate mutating func apply(_ changeset: Changeset, at location: Location) {
     for item in changeset.items where item.location == location {
       apply(item.edit, time: changeset.time)

@@ -1,10 +1,12 @@
 import SystemCalls
 
-/// The thread that looks for the next owner; there is none before it is needed.
+/// A thread that looks for the next owner. It is started when it is first needed.
 final class Seeker: Sendable {
   private struct State {
+    /// What looks for an owner; nil before `start`.
     var seek: (@Sendable () -> Int64?)?
     var isStarting = false
+    /// Whether `ask` was called since the thread last looked.
     var isAsked = false
     var isStopping = false
     var thread: WorkerThread?
@@ -12,13 +14,15 @@ final class Seeker: Sendable {
 
   private let state = Monitor(State())
 
-  /// - Parameter seek: looks once; milliseconds until it is to be asked again, nil: not before `ask`.
+  /// Says how to look, and starts to look if `ask` was called before.
+  /// - Parameter seek: looks once. It returns the milliseconds until it is called again; nil: not
+  ///   before the next `ask`.
   func start(_ seek: @escaping @Sendable () -> Int64?) {
     state.withLock { $0.seek = seek }
     if state.withLock({ $0.isAsked }) { ask() }
   }
 
-  /// There is something to look for. Without memory for a thread nothing is found until the next time.
+  /// Makes the thread look at once. If the thread cannot be started, the next call tries again.
   func ask() {
     let seek = state.change { state -> (@Sendable () -> Int64?)? in
       state.isAsked = true
@@ -31,6 +35,7 @@ final class Seeker: Sendable {
     state.change { ($0.thread, $0.isStarting) = (thread, false) }
   }
 
+  /// The thread: looks whenever it is asked, until it is stopped.
   private static func run(_ state: Monitor<State>, _ seek: () -> Int64?) {
     while isAsked(state) {
       while !state.withLock({ $0.isStopping }), let pause = seek() {
@@ -43,6 +48,7 @@ final class Seeker: Sendable {
     }
   }
 
+  /// Waits for the next `ask`, and returns true; false once it is stopped.
   private static func isAsked(_ state: Monitor<State>) -> Bool {
     let isAsked = state.wait { state -> Bool? in
       if state.isStopping { return false }
@@ -53,6 +59,7 @@ final class Seeker: Sendable {
     return isAsked == true
   }
 
+  /// Stops the thread, and returns when it has ended.
   func stop() {
     state.change { $0.isStopping = true }
     let thread = state.wait { state -> WorkerThread?? in

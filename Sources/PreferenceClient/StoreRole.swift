@@ -2,24 +2,25 @@ import PreferenceModel
 import SystemCalls
 
 extension Member {
-  /// What a process is to its store.
+  /// The role that a process has for its store.
   public enum Role: Sendable {
-    /// It owns the store.
+    /// The process owns the store.
     case owner(Owned)
-    /// It asks the process that owns the store.
+    /// The process asks another one, which owns the store.
     case client(RemotePlaces)
-    /// It looks for an owner; the places that it knew until then (nil: there was no owner yet).
+    /// The process looks for an owner. It can read what it knows of the last one's places; nil:
+    /// there has been no owner yet.
     case seeking(RemotePlaces?)
   }
 
-  /// A store that this process owns, as its opener gives it.
+  /// A store that this process owns.
   public struct Owned: Sendable {
     let places: any StorePlaces
     let loaded: @Sendable () -> [Location: DomainSnapshot]
     let close: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - loaded: the locations that were read, as they are now.
+    ///   - loaded: returns the locations that were read, as they are at that moment.
     ///   - close: saves everything and gives the store up.
     public init(
       places: any StorePlaces, loaded: @escaping @Sendable () -> [Location: DomainSnapshot],
@@ -29,16 +30,17 @@ extension Member {
     }
   }
 
-  /// How a process gets an owner for its store.
+  /// The ways in which a process may get an owner for its store, besides finding one.
   public struct Ways: Sendable {
-    /// Becomes the owner; nil: this process never does. Throws `.owned` if another process is.
+    /// Makes this process the owner; nil: it never is. Throws `.owned` if another process is.
     public var own: (@Sendable () throws(EngineError) -> Owned)?
-    /// Starts an owner; nil: this process never does.
+    /// Starts a process that is the owner; nil: this process never does.
     public var start: (@Sendable () throws(SystemError) -> Void)?
-    /// Whether the process goes on looking, and is not refused, if no owner answers at first.
+    /// Whether `Member.init` succeeds although no owner answers at first. The process then goes on
+    /// looking for one.
     public var isLasting = false
 
-    /// The ways that there are.
+    /// Creates the ways of a process that is not a lasting one.
     public init(
       own: (@Sendable () throws(EngineError) -> Owned)? = nil,
       start: (@Sendable () throws(SystemError) -> Void)? = nil
@@ -49,7 +51,7 @@ extension Member {
 }
 
 extension Member.Role {
-  /// The places of an owner that is there.
+  /// The places of the present owner; nil if there is none.
   var places: (any StorePlaces)? {
     switch self {
     case .owner(let owned): owned.places
@@ -58,18 +60,19 @@ extension Member.Role {
     }
   }
 
-  /// Places to read from: those of the owner, or what was known of the last one.
+  /// The places to read from: those of the present owner, else of the last one, of which the
+  /// locations that are loaded can be read.
   var readable: (any StorePlaces)? {
     if case .seeking(let remote) = self { remote } else { places }
   }
 
-  /// Whether there is, or was, an owner.
+  /// Whether this process has, or has had, an owner.
   var hasHadOwner: Bool {
     if case .seeking(nil) = self { return false }
     return true
   }
 
-  /// Gives the role up; an owner saves everything first.
+  /// Gives the role up. An owner saves everything first.
   func close() {
     switch self {
     case .owner(let owned): owned.close()
@@ -78,7 +81,7 @@ extension Member.Role {
     }
   }
 
-  /// The locations that were read, as they were known last.
+  /// The locations that were read, as they were last known.
   var loaded: [Location: DomainSnapshot] {
     switch self {
     case .owner(let owned): owned.loaded()

@@ -1,31 +1,31 @@
 import PreferenceModel
 import SystemCalls
 
-/// Which process owns the store, over the whole life of this one: this process, another, or nobody
-/// for a moment.
+/// Knows which process owns the store over the whole life of this process: this one, another, or
+/// for a moment none. Finds the next owner when the present one is gone.
 ///
-/// Promises: when the owner is gone, however it ended, this process becomes the owner if it can,
-/// else connects to the next one, which it may start. An owner that is stopped is not replaced. Each
-/// role that is adopted has an epoch, a number larger than that of the role before.
+/// Promises: when the owner is gone, however it ended, this process connects to the next owner, or
+/// becomes the owner if it may, or starts one if it may. An owner that is stopped is not replaced.
+/// Each role that is adopted has an epoch, a number larger than that of the role before.
 ///
-/// Threads: any; the seeker's looks for the next owner. One lock, the monitor's, under which nothing
-/// blocks.
+/// Threads: any; the seeker's thread looks for the next owner. Locks: two monitors, `state` and
+/// `adopt`. Neither is taken under the other, and nothing blocks under them.
 ///
-/// Half-broken states: no owner, and this process cannot be one: every request that needs an owner
-/// fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
+/// Half-broken states: while there is no owner, and this process cannot be one, every request that
+/// needs an owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
 final class Succession: Sendable {
-  /// Makes a new role the one that requests go to, with `establish`; closes it and throws if that
-  /// cannot be done.
-  /// - Parameter known: what this process knew of the store until now.
+  /// Makes requests go to a new role, by `establish`; closes the role and throws if that is not
+  /// possible.
+  /// - Parameter known: what this process knew of the store until then.
   typealias Adopt =
     @Sendable (_ role: Member.Role, _ known: [Location: DomainSnapshot]) throws(EngineError) -> Void
 
   private struct State {
     var role = Member.Role.seeking(nil)
     var epoch = 0
-    /// Why there is no owner, as it was logged last.
+    /// The last reason for having no owner that was logged.
     var lastFailure: EngineError?
-    /// Somebody has waited for an owner in vain: the next one does not wait for long.
+    /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var isMissing = false
     var isClosing = false
   }
@@ -38,10 +38,11 @@ final class Succession: Sendable {
   private let adopt = Monitor<Adopt?>(nil)
   private let seeker = Seeker()
 
-  /// Milliseconds after a look that failed for another reason than that there is no owner.
+  /// Milliseconds until the next look after one that failed, unless it failed only because there is
+  /// no owner.
   private static let errorPause: Int64 = 500
-  /// Milliseconds between two looks of a process that only reads, for an owner whose changes it
-  /// could follow.
+  /// Milliseconds between two looks of a process that only reads for an owner whose changes it can
+  /// follow.
   private static let followPause: Int64 = 500
 
   init(
@@ -52,8 +53,8 @@ final class Succession: Sendable {
     isReadOnly = readOnly
   }
 
-  /// Gets the first owner, within 5 s unless the process is a lasting one, and looks for the next
-  /// ones from then on. Call it once.
+  /// Finds the first owner, for which it waits 5 s at most, and looks for the next ones from then
+  /// on. Without an owner it throws, unless the process is a lasting one. Call it once.
   func begin(_ adopt: @escaping Adopt) throws(EngineError) {
     self.adopt.change { $0 = adopt }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
@@ -69,20 +70,21 @@ final class Succession: Sendable {
   /// Gives the store up: an owner saves everything first.
   func close() {
     state.change { $0.isClosing = true }
-    // The seeker may be about to adopt a role.
+    // First, because the seeker may be adopting a role.
     seeker.stop()
     role.close()
   }
 
   // MARK: - The present
 
-  /// What this process is to the store now.
+  /// The present role of this process.
   var role: Member.Role { state.withLock { $0.role } }
 
-  /// The role and its epoch, of one moment.
+  /// The present role and its epoch, read together.
   var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
 
-  /// Milliseconds that a request waits for the next owner: few after others have waited in vain.
+  /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
+  /// in vain.
   var patience: Int64 {
     state.withLock { $0.isMissing } ? RemotePlaces.readPatience : RemotePlaces.patience
   }
@@ -91,7 +93,8 @@ final class Succession: Sendable {
   static let ownerless = EngineError(
     .system(.timedOut), "the owner of the store is gone, and no other process has taken over")
 
-  /// Asks the present places, and the next ones if these have lost their owner.
+  /// Calls the body with the present places, and again with those of the next owner if they have
+  /// lost theirs. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`).
   func ask<Result>(
     until deadline: Instant? = nil,
     _ body: (any StorePlaces) throws(EngineError) -> Result
@@ -112,13 +115,13 @@ final class Succession: Sendable {
     }
   }
 
-  /// The places of an owner, waited for until the deadline.
+  /// Waits for an owner, and returns its places; nil if there is none before the deadline.
   func places(until deadline: Instant) -> (any StorePlaces)? {
     state.wait(until: deadline) { $0.role.places }
   }
 
-  /// Notes whether somebody has waited for an owner in vain.
-  /// - Returns: whether that was known already.
+  /// Notes whether a request has waited for an owner in vain.
+  /// - Returns: what was noted before.
   @discardableResult
   func noteMissing(_ isMissing: Bool) -> Bool {
     state.withLock { state in
@@ -129,7 +132,7 @@ final class Succession: Sendable {
 
   // MARK: - Roles change
 
-  /// Requests go to the role from now on.
+  /// Makes requests go to the role.
   func establish(_ role: Member.Role, epoch: Int) {
     state.change { state in
       (state.role, state.epoch) = (role, epoch)
@@ -138,14 +141,15 @@ final class Succession: Sendable {
     search.noteFound()
   }
 
-  /// The role that was established last serves now. It may have lost its owner meanwhile; a process
-  /// that only reads looks for an owner whose changes it can follow.
+  /// Ends the adoption of the role that was established last. Looks for the next owner if the role
+  /// has lost its owner meanwhile, or if this process only reads and can follow another's changes.
   func noteServing(_ role: Member.Role) {
     if case .client(let remote) = role, remote.hasEnded { ownerIsGone() }
     if case .owner = role, isReadOnly { seeker.ask() }
   }
 
-  /// Connects to the owner, or becomes it. Throws `.owned` if neither is possible now.
+  /// Connects to the owner, or becomes the owner. Throws `.owned` if neither is possible at the
+  /// moment.
   private func look() throws(EngineError) -> Member.Role {
     if let remote = try connect() { return .client(remote) }
     if let own = ways.own { return .owner(try own()) }
@@ -156,6 +160,7 @@ final class Succession: Sendable {
     try search.connect { [weak self] in self?.ownerIsGone() }
   }
 
+  /// Has the seeker look for the next owner, if the present one is gone.
   private func ownerIsGone() {
     let isNews = state.change { state in
       guard case .client(let remote) = state.role, remote.hasEnded else { return false }
@@ -165,7 +170,7 @@ final class Succession: Sendable {
     if isNews { seeker.ask() }
   }
 
-  /// One look for the next owner.
+  /// Looks for the next owner once.
   /// - Returns: milliseconds until the next look; nil: none is needed.
   private func seek() -> Int64? {
     let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
@@ -186,6 +191,7 @@ final class Succession: Sendable {
     }
   }
 
+  /// Starts an owner if there is none, and returns the milliseconds until the next look.
   private func pause(after error: EngineError) -> Int64 {
     var error = error
     if OwnerSearch.isPassing(error) {
@@ -200,7 +206,7 @@ final class Succession: Sendable {
     return Self.errorPause
   }
 
-  /// Logs why there is no owner, once for each reason.
+  /// Logs why there is no owner, unless that was the last reason that was logged.
   private func logFailure(_ error: EngineError) {
     let isNews = state.withLock { state in
       defer { state.lastFailure = error }

@@ -1,15 +1,19 @@
 import PreferenceModel
 import PropertyList
 
-/// The names that were answered as missing, or from another domain's list, and in which domains:
-/// the kernel may remember those answers, so they are taken back when a value comes or goes.
-/// Bounded: past the bound answers are given without a promise.
+/// The cached look-ups whose answer a change outside the domain can make wrong: names that were
+/// missing, and names whose value can be shadowed by the global domain, or comes from it.
+///
+/// The kernel caches such an answer only if it is noted here, so that the tree can invalidate it
+/// when a value comes or goes. The number of notes is bounded; past the bound the tree answers
+/// without permission to cache.
 struct AnsweredNames {
   private var domains: [Key: Set<DomainName>] = [:]
   private var count = 0
   private let largest = 65536
 
-  /// Remembers the answer; false where there is no room.
+  /// Notes that the name was answered.
+  /// - Returns: whether the kernel may cache the answer; false if there is no room for the note.
   mutating func note(_ path: KeyPath) -> Bool {
     if domains[path.key]?.contains(path.domain) == true { return true }
     guard count < largest else { return false }
@@ -18,17 +22,18 @@ struct AnsweredNames {
     return true
   }
 
-  /// The domains in which the key was answered.
+  /// The domains in which the key was answered and not forgotten since.
   subscript(key: Key) -> Set<DomainName> { domains[key] ?? [] }
 
-  /// The domain is gone; the keys that were answered in it.
+  /// Forgets every answer in the domain.
+  /// - Returns: their keys.
   mutating func forget(_ domain: DomainName) -> [Key] {
     let keys = domains.filter { $0.value.contains(domain) }.map(\.key)
     for key in keys { forget(KeyPath(domain: domain, key: key)) }
     return keys
   }
 
-  /// The answer was taken back.
+  /// Forgets an answer that the kernel no longer caches.
   mutating func forget(_ path: KeyPath) {
     guard domains[path.key]?.remove(path.domain) != nil else { return }
     count -= 1

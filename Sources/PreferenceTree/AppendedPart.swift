@@ -1,26 +1,29 @@
-/// A part of a write(2) with O_APPEND that the kernel may go on with.
+/// A part of a write(2) with O_APPEND, which another part may follow.
 ///
-/// The kernel sends one write(2) in parts where it crosses the end of a page that is not in the cache
-/// (fs/fuse/file.c, fuse_fill_write_pages). On one mount it lets nobody else write in between; another mount
-/// of the store may. The next part then goes behind this one, not to the end, so that what was written with
-/// one call stays in one piece.
+/// The kernel splits a write(2) into several requests where it crosses the end of a page that is
+/// not in the page cache (fs/fuse/file.c, fuse_fill_write_pages). On one mount the kernel lets no
+/// other write come between the parts, but another mount of the store may append meanwhile. The
+/// next part then goes directly behind this one and not to the end of the text, so that the bytes
+/// of one write(2) stay in one piece.
 struct AppendedPart {
-  /// The thread that wrote.
+  /// The id of the thread that wrote the part.
   var writer: Int32
-  /// Where the kernel believes that the part ended.
+  /// The offset at which the part ended in the kernel's view of the file.
   var kernelEnd: Int
-  /// Where it ends.
+  /// The offset at which the part ended in the text when it was written.
   var end: Int
-  /// Its last bytes.
+  /// The last bytes of the part, by which it is found again.
   var tail: [UInt8]
 
-  /// Where the kernel splits.
+  /// Bytes of a page: the kernel splits a write(2) at multiples of it.
   private static let pageSize = 4096
+  /// Bytes that are kept in `tail` at most.
   private static let longestTail = 256
-  /// How far others may have moved the part.
+  /// Bytes by which other writers may have moved the part towards the end of the text.
   private static let farthest = 1 << 16
 
-  /// nil where no other part can follow.
+  /// Returns nil if no other part can follow: the write did not end at a page's end, or its thread
+  /// is not known.
   init?(_ bytes: [UInt8], writer: Int32, kernelOffset: Int, end: Int) {
     kernelEnd = kernelOffset + bytes.count
     guard kernelEnd % Self.pageSize == 0, writer != 0, !bytes.isEmpty else { return nil }
@@ -28,13 +31,14 @@ struct AppendedPart {
     tail = Array(bytes.suffix(Self.longestTail))
   }
 
-  /// Whether a write can be the next part: the same thread's, where the kernel believes the part to end.
+  /// Whether a write can be the next part: the same thread makes it, at the kernel's end of this
+  /// part.
   func goesOn(_ writer: Int32, at offset: Int) -> Bool {
     writer == self.writer && offset == kernelEnd
   }
 
-  /// Where the part ends in the text as it is now; nil where it is not to be found: then the rest goes to the
-  /// end.
+  /// Finds the end of the part in the present text; nil if it is not found, so that the next part
+  /// must go to the end of the text.
   func end(in text: [UInt8]) -> Int? {
     let last = min(text.count, end + Self.farthest)
     guard end <= last else { return nil }

@@ -2,12 +2,12 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Names that left their directory within the last second: keys that were removed, and keys that
-/// were moved away to a scratch file.
+/// Names that left their directory within the last second: of keys that were removed or renamed,
+/// and of keys that were moved away to a scratch file.
 ///
-/// A departed name is not there for a second, even if another place holds the key, so that
-/// "unlink, then create exclusively" works. What was known of the key (`Former`) goes to a key
-/// that is made again under the name.
+/// A departed name is hidden for a second, even if another place has the key, so that "unlink, then
+/// create exclusively" works. A key that is made again under the name gets what was known of the
+/// departed one (`Former`).
 ///
 /// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
 /// move at once, and the engine still has the key. If the key is made again within the second, the
@@ -20,15 +20,15 @@ struct Departures {
   struct Former: Equatable {
     /// Its type.
     var kind: Kind
-    /// Its permission bits; nil if nobody set them.
+    /// Its permission bits; nil if they were never set, or the scratch file has them.
     var mode: UInt32?
   }
 
   /// What the tree must do when a departure ends.
   enum Ending: Equatable {
-    /// The name shows again what places hold, if anything.
+    /// Show the value again that places have for the key, if any.
     case show(KeyPath)
-    /// The move was meant: the key gets the name of the scratch file `holder`.
+    /// Complete the move: the key gets the name of the scratch file `holder`.
     case completeMove(KeyPath, holder: NodeID)
   }
 
@@ -42,18 +42,18 @@ struct Departures {
   private var departures: [KeyPath: Departure] = [:]
   private var sources: [NodeID: KeyPath] = [:]
 
-  /// Milliseconds for which a departed name is not there.
+  /// Milliseconds for which a departed name is hidden.
   static let duration: Int64 = 1000
 
   // MARK: - What is known
 
-  /// When `endDue` has something to do; nil: not before the next departure.
+  /// When `endNextDue` has something to return; nil: not before the next departure.
   var deadline: Instant? { departures.values.map(\.until).min() }
 
   /// Whether the name departed and nothing has ended that yet.
   func contains(_ path: KeyPath) -> Bool { departures[path] != nil }
 
-  /// Whether a look-up must not find the name, whatever places hold.
+  /// Whether a look-up must not find the name, whatever places have.
   func hides(_ path: KeyPath, at now: Instant) -> Bool {
     guard let departure = departures[path] else { return false }
     return departure.holder != nil || now < departure.until
@@ -70,12 +70,12 @@ struct Departures {
 
   // MARK: - Departures begin
 
-  /// The key was removed.
+  /// Notes that the key was removed, or renamed.
   mutating func remove(_ path: KeyPath, _ former: Former, at now: Instant) {
     begin(path, former, holder: nil, now)
   }
 
-  /// The key was moved away to the scratch file.
+  /// Notes that the key was moved away to the scratch file.
   mutating func moveAway(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
     begin(path, former, holder: holder, now)
     sources[holder] = path
@@ -91,8 +91,8 @@ struct Departures {
 
   // MARK: - Departures end
 
-  /// Forgets the departure: the key is there again, by whatever road, or the tree has dealt with
-  /// it. A scratch file that held the key is an ordinary one from now on.
+  /// Forgets the departure, because the key is there again, or the tree has dealt with it. A
+  /// scratch file that the key was moved away to is an ordinary one from then on.
   mutating func forget(_ path: KeyPath) {
     guard let departure = departures.removeValue(forKey: path) else { return }
     if let holder = departure.holder { sources[holder] = nil }
@@ -106,13 +106,13 @@ struct Departures {
     return paths.map(\.key)
   }
 
-  /// Ends the oldest departure that is due; nil if none is. Endings are given one at a time,
-  /// because carrying one out may end another.
+  /// Ends the oldest departure that is due; nil if none is. Endings are returned one at a time,
+  /// because carrying one out may end another departure.
   mutating func endNextDue(at now: Instant) -> Ending? {
     endOldest { _, departure in departure.until <= now }
   }
 
-  /// Ends the oldest move from the domain, or of all; nil if there is none left.
+  /// Ends the oldest move from the domain (nil: from any); nil if there is none left.
   mutating func endNextMove(from domain: DomainName? = nil) -> Ending? {
     endOldest { path, departure in
       departure.holder != nil && (domain == nil || path.domain == domain)

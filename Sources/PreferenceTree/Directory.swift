@@ -4,9 +4,10 @@ import SystemCalls
 
 /// One kind of directory: what its names mean, and what may be made, renamed and removed in it.
 ///
-/// The tree passes each request about a name to the request's directory and knows nothing else of
-/// it. A new kind of directory is a new type; the tree does not change. What a kind leaves out is
-/// refused, with the errno that users of such a directory expect.
+/// The tree passes look-ups, listings, mkdir, rmdir, unlink and rename to the directory of the
+/// request. Files and links are made in the same way in all directories of files, so the tree does
+/// that itself. A directory refuses what its kind does not have, with the errno that users of such
+/// a directory expect.
 ///
 /// Threads: the tree's alone.
 protocol Directory: AnyObject {
@@ -16,8 +17,8 @@ protocol Directory: AnyObject {
   var mode: UInt32 { get set }
   /// The entries in the order of their cookies; nil: to be made by `entries`.
   var listing: [ListingItem]? { get set }
-  /// The domain whose lists a request about the name needs; without a name, one about the
-  /// directory itself.
+  /// The domain whose lists a request about the name needs (nil as name: a request about the
+  /// directory itself); nil if it needs none.
   func domain(of name: String?, _ tree: Tree) -> DomainName?
 
   /// The names that a listing shows, in no order.
@@ -45,7 +46,7 @@ extension Directory {
 
 /// A directory that keys or scratch files lie in.
 protocol FileDirectory: Directory {
-  /// The directory, as the place of scratch files.
+  /// The directory, as part of the paths of the scratch files in it.
   var filesParent: ScratchPath.Parent { get }
   /// The key that the name means; nil if it means none. It need not exist.
   func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath?
@@ -80,7 +81,7 @@ extension FileDirectory {
   ) throws(TreeError) {
     guard let directory = directory as? any FileDirectory else {
       throw tree.refused(
-        .refused("\(subject) \(name): a key stays in a domain, and cannot become a directory"))
+        .refused("\(subject) \(name): a file cannot be moved to the root, which has only domains"))
     }
     switch try tree.find(name, in: self, now: now) {
     case .nothing: throw .missing
@@ -112,7 +113,7 @@ extension Tree {
     return table[path].map { .scratch($0) } ?? .nothing
   }
 
-  /// A scratch file, link or directory as an entry; nil if there is none.
+  /// Finds a scratch file, link or directory, and counts the look-up; nil if there is none.
   func lookupScratch(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
     try table[path].map { node throws(TreeError) in .found(try entry(node)) }
   }

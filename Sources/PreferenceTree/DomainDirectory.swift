@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// A domain: a file for each key that the domain has, and tools' temporary files.
+/// The directory of a domain: it has a file for each key of the domain, and scratch files.
 final class DomainDirectory: FileDirectory {
   let domain: DomainName
   var listing: [ListingItem]?

@@ -1,31 +1,37 @@
 import PropertyList
 
-/// What judges a text while it is being written.
+/// Judges a text while it is being written: by the type of the key, or, for a new key, by finding
+/// the type that the text has.
 struct Judge {
   private enum Rule {
-    /// A value of the key's type.
+    /// The text must be that of a value of the key's type.
     case kind(Recogniser)
-    /// A new key: its type follows from its text; of a name removed a moment ago, the type it
-    /// had, if the text allows it.
+    /// The key is new, and its type follows from its text. `preferred` recognises the type that a
+    /// key of this name had a moment ago: the new key gets it if the text is a value of that type.
     case inferred(Inference, preferred: Recogniser?)
   }
 
   private var rule: Rule
 
-  /// For a key that has a value; `template` where its text is lossy JSON, `shown` the value whose text the
-  /// file showed.
+  /// Creates a judge for a key that has a value, or a wanted type.
+  /// - Parameters:
+  ///   - template: the value that the file shows as JSON with dates and data as strings, if it
+  ///     does.
+  ///   - shown: the value whose text the file showed; nil for strings and data. See `Recogniser`.
   init(kind: Kind, template: Value? = nil, shown: Value? = nil) {
     rule = .kind(Recogniser(kind: kind, template: template, shown: shown))
   }
 
-  /// For a new key.
+  /// Creates a judge for a new key.
+  /// - Parameter preferred: the type that a key of this name had a moment ago, if there was one.
   init(preferred: Kind?) {
     rule = .inferred(Inference(), preferred: preferred.map { Recogniser(kind: $0) })
   }
 
-  /// Takes the next bytes.
+  /// Judges the next bytes. Cost: O(bytes).
   mutating func feed(_ bytes: ArraySlice<UInt8>) {
-    // Each case lets go of the rule before it feeds its copy, so that nothing is copied.
+    // Each case replaces `rule` before it feeds its copy. The copy is then the only reference to
+    // its storage, which is changed in place.
     switch rule {
     case .kind(var recogniser):
       rule = .kind(Recogniser(kind: .data))
@@ -39,7 +45,8 @@ struct Judge {
     }
   }
 
-  /// What the text is; it must be all that was fed.
+  /// Returns the judgement of the text. A text whose type is inferred is always complete.
+  /// - Parameter text: all bytes that were fed.
   func judgement(of text: [UInt8]) -> Judgement {
     switch rule {
     case .kind(let recogniser): recogniser.judgement(of: text)
@@ -47,19 +54,21 @@ struct Judge {
     }
   }
 
-  /// What a long text is without reading it as a whole: see `Inference.plain`. Cost: O(1).
+  /// Classifies the text without reading it as a whole: see `Inference.plain`, which has the same
+  /// cost.
   func plain(_ text: [UInt8]) -> Inference.Plain {
     switch rule {
     case .kind(let recogniser): return recogniser.plainKind.map { .value($0) } ?? .other
     case .inferred(let inference, let preferred):
       guard let preferred else { return inference.plain(text) }
       if let kind = preferred.plainKind { return .value(kind) }
-      // Text of another type that is long enough to be spliced is that of a collection.
+      // Of the other types only collections have texts that are long enough to be spliced.
       return [.array, .dictionary].contains(preferred.kind) ? .other : inference.plain(text)
     }
   }
 
-  /// The text's value, when it is complete.
+  /// Returns the value of the text; nil if the text is not complete.
+  /// - Parameter text: all bytes that were fed.
   func value(of text: [UInt8]) -> Value? {
     switch rule {
     case .kind(let recogniser): recogniser.value(of: text)
@@ -68,11 +77,11 @@ struct Judge {
     }
   }
 
-  /// The value of an empty text; nil where the type has none, so that a truncation alone cannot
-  /// change the key.
+  /// The value of an empty text; nil if the type has none, so that a truncation alone does not
+  /// change the key. Ask it of a judge that was fed nothing.
   var emptyValue: Value? { value(of: []) }
 
-  /// Whether the type follows from the text, so that a truncation takes effect at once.
+  /// Whether the type follows from the text. A truncation then takes effect at once.
   var isInferred: Bool {
     if case .inferred = rule { return true }
     return false

@@ -2,11 +2,12 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The file of one key, as the kernel knows it: the text that is being written, and what was shown.
+/// The file of one key: the text that is being written to it, and what it has shown.
 ///
 /// Threads: the tree's alone.
 final class KeyFile {
-  /// The value that an editor began with, or last committed.
+  /// Identifies the value that an editor began with or committed last, by where it is stored and
+  /// when it changed.
   struct Origin {
     var location: Location
     var modified: Timestamp
@@ -26,13 +27,14 @@ final class KeyFile {
     var text: [UInt8]
   }
 
-  /// The node whose kind this is.
+  /// The node of the file.
   let id: NodeID
   var path: KeyPath
-  /// Text that is being written, or was until a moment ago.
+  /// The text that is being written, or was until a moment ago; nil: the file shows its value.
   var editor: TextEditor?
-  /// What outlives the editor.
+  /// What the next editor must know of the last one.
   var editorMemory = TextEditor.Memory()
+  /// nil once the creator has closed the file, and for keys that existed before.
   var creation: Creation?
   /// Whether the value that the editor began with was the domain's own, not inherited.
   var editsOwnValue = false
@@ -47,12 +49,12 @@ final class KeyFile {
   /// The value that the kernel was last told of. A file whose key is removed elsewhere goes on
   /// showing it.
   var lastShown: StoredValue?
-  /// The type that a tool has asked for before it wrote any text: the first text is of that type.
+  /// The type that a tool has set before it wrote any text: the first text must be of that type.
   var wantedKind: Kind?
   var cachedText: CachedText?
 
   init(id: NodeID, _ path: KeyPath) { (self.id, self.path) = (id, path) }
 
-  /// Throws away text that is being written, and what would go on from it.
+  /// Discards the text that is being written, and ends the creation: the file shows its value.
   func endEditing() { (editor, creation) = (nil, nil) }
 }

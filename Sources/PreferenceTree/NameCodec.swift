@@ -1,23 +1,23 @@
 import PropertyList
 
-/// File names of keys and domains. Pure.
+/// Encodes keys and domains as file names, and decodes them. Pure functions.
 enum NameCodec {
-  /// Bytes of the longest name.
+  /// The most bytes that a file name may have (NAME_MAX).
   static let longest = 255
 
-  /// What a name stands for.
+  /// What a file name stands for.
   enum Meaning: Equatable {
-    /// This key, which has just this name.
+    /// The key that `encode` gives this name.
     case key(Key)
-    /// A key whose name is too long: the one of which `encode` gives this name.
+    /// A key whose full name is too long. It can only be found by encoding the keys that exist.
     case shortened
-    /// No key: not the canonical form of any.
+    /// No key: the name is not what `encode` gives for any.
     case none
-    /// No key, but the pattern of a tool's temporary or backup file.
+    /// No key: the name matches the pattern of a tool's temporary or backup file.
     case scratch
   }
 
-  /// The name of a key.
+  /// Returns the file name of a key. Cost: O(key).
   static func encode(_ key: Key) -> String {
     let text = key.string
     if text.isEmpty { return "%" }
@@ -34,14 +34,14 @@ enum NameCodec {
     return name.utf8.count <= longest ? name : shorten(name, of: key)
   }
 
-  /// What the name stands for. Cost: O(name).
+  /// Returns what the file name stands for. Cost: O(name).
   static func decode(_ name: String) -> Meaning {
     guard let key = unescape(name) else { return isShortened(name) ? .shortened : .none }
     if encode(key).utf8.elementsEqual(name.utf8) { return .key(key) }
     return isScratchPattern(name) ? .scratch : .none
   }
 
-  /// Names that tools give to temporary and backup files, whatever stands beside them.
+  /// Whether tools give such a name to temporary and backup files, whatever other files there are.
   static func isScratchPattern(_ name: String) -> Bool {
     ["4913", "5036", "5159", "5282", "DEADJOE"].contains(name)
       || name.hasPrefix("tmp.") || name.hasPrefix(".") || name.hasPrefix("#")
@@ -57,8 +57,8 @@ enum NameCodec {
     return "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
   }
 
-  /// The key whose name this may be; nil for a `%` without two upper-case digits, or bytes that
-  /// are not UTF-8.
+  /// Replaces the escapes by the bytes that they stand for; nil for a `%` without two upper-case
+  /// hexadecimal digits, and for bytes that are not UTF-8.
   private static func unescape(_ name: String) -> Key? {
     if name == "%" { return "" }
     var bytes: [UInt8] = []
@@ -84,7 +84,8 @@ enum NameCodec {
     }
   }
 
-  /// The beginning of the name, `%~`, and 16 digits of a hash of the key.
+  /// Returns the beginning of the name, `%~`, and 16 hexadecimal digits of a hash of the key. No
+  /// escape or UTF-8 character is cut in two.
   private static func shorten(_ name: String, of key: Key) -> String {
     var head = ""
     for character in name.unicodeScalars {
@@ -97,6 +98,7 @@ enum NameCodec {
     return head + "%~" + StableHash.text(of: key.string.utf8)
   }
 
+  /// Whether the name has the form that `shorten` makes.
   private static func isShortened(_ name: String) -> Bool {
     let tail = Array(name.utf8.suffix(18))
     return tail.count == 18 && tail[0] == UInt8(ascii: "%") && tail[1] == UInt8(ascii: "~")

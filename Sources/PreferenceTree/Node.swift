@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// A key of a domain: what a file of the tree is named by.
+/// Names a key of a domain, and so the key's file.
 struct KeyPath: Hashable {
   var domain: DomainName
   var key: Key
@@ -13,13 +13,15 @@ extension KeyPath: CustomStringConvertible {
   var description: String { "\(domain) \(key)" }
 }
 
-/// One node: what the kernel knows by a number (an inode of the mount). It lives from its first
-/// look-up to the last `forget`, and may change its kind: a scratch file that is renamed over a key
-/// becomes the key's file, and a key's file whose name goes keeps a private copy of its text.
+/// One node: a file or directory that the kernel knows by a number (an inode of the mount).
+///
+/// It lives from its first look-up to the last `forget`, or longer if it `mustStay`. It may change
+/// its kind: a scratch file that is renamed over a key becomes the key's file, and a key's file
+/// that loses its name keeps a private copy of its text.
 ///
 /// Threads: the tree's alone.
 final class Node {
-  /// What a node is; each kind has the state that it needs and no other.
+  /// What a node is, with the state of that kind.
   enum Kind {
     /// The root, a domain, or a tool's directory.
     case directory(any Directory)
@@ -59,7 +61,7 @@ extension Node {
     if case .directory(let directory) = kind { directory } else { nil }
   }
 
-  /// What `st_mode` says of the kind.
+  /// The file type that `st_mode` has.
   var type: FileType {
     switch kind {
     case .directory: .directory
@@ -68,8 +70,8 @@ extension Node {
     }
   }
 
-  /// Whether the node must stay although the kernel has forgotten it: it holds text that the engine
-  /// does not have yet, or a scratch file or directory whose name is still there.
+  /// Whether the node must stay although the kernel has forgotten it: it has text that waits for a
+  /// decision, or is a scratch file or directory whose name is still there.
   var mustStay: Bool {
     switch kind {
     case .key(let file): file.editor?.deadline != nil

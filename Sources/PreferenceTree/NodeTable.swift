@@ -2,20 +2,20 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The nodes by number and by what they show, their inode numbers, and the memory that scratch
-/// files take.
+/// Finds nodes by their number and by what they show, gives them inode numbers, and counts the
+/// memory of scratch files.
 struct NodeTable {
   private(set) var nodes: [NodeID: Node] = [:]
   private var byDomain: [DomainName: Node] = [:]
   private var byKey: [KeyPath: Node] = [:]
   private var byScratch: [ScratchPath: Node] = [:]
-  /// Bytes that all scratch files count for.
+  /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
   private var lastNumber = NodeID.root.rawValue
   private var inodes = InodeNumbers()
   let root: Node
 
-  /// A table with a root.
+  /// Creates a table that has only the root.
   init(now: Moment) {
     root = Node(
       id: .root, inode: NodeID.root.rawValue, .directory(RootDirectory()), modified: now.time)
@@ -39,7 +39,7 @@ struct NodeTable {
   /// `st_ino` of a key: it follows from the name, except for names that were renamed or made anew.
   func inode(of path: KeyPath) -> UInt64 { inodes[path] }
 
-  /// The next file of this name is a different file.
+  /// Gives the name a new inode number, because its next file is a different one.
   mutating func renewInode(of path: KeyPath) { inodes.renew(path) }
 
   private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Kind) -> Node {
@@ -50,7 +50,7 @@ struct NodeTable {
     return node
   }
 
-  /// The node of a domain, made if there is none.
+  /// Returns the node of a domain, and makes it if there is none.
   mutating func node(of domain: DomainName) -> Node {
     if let node = byDomain[domain] { return node }
     let node = add(inode: inodes[domain]) { _ in .directory(DomainDirectory(domain)) }
@@ -58,7 +58,7 @@ struct NodeTable {
     return node
   }
 
-  /// The file of a key, made if there is none.
+  /// Returns the node and file of a key, and makes them if there are none.
   mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
     if let node = byKey[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
@@ -71,7 +71,7 @@ struct NodeTable {
     return (node, file ?? KeyFile(id: node.id, path))
   }
 
-  /// A node without a name, for an entry that is unlinked once.
+  /// Makes a node without a name, for an entry that the driver unlinks once: see `Tree.ghost`.
   mutating func addGhost(isDirectory: Bool, now: Moment) -> Node {
     let node = add(inode: inodes.next()) { _ in
       isDirectory ? .directory(DomainDirectory("")) : .detached([])
@@ -84,13 +84,13 @@ struct NodeTable {
 // MARK: - Nodes change their names and kinds
 
 extension NodeTable {
-  /// The node's name is free; the node keeps a private copy of the text.
+  /// Takes the node's name away; the node keeps a private copy of the text.
   mutating func detach(_ node: Node, text: [UInt8]) {
     unname(node)
     node.kind = .detached(text)
   }
 
-  /// The name of a key or scratch file means the node no longer.
+  /// Removes the name of a key, scratch file or scratch directory from the table.
   private mutating func unname(_ node: Node) {
     switch node.kind {
     case .key(let file): byKey[file.path] = nil
@@ -104,7 +104,7 @@ extension NodeTable {
     }
   }
 
-  /// The file of a key gets a new name and takes its inode number along.
+  /// Gives the file of a key a new name. It keeps its inode number.
   mutating func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
     byKey[file.path] = nil
     inodes.renew(file.path)
@@ -113,7 +113,7 @@ extension NodeTable {
     inodes[path] = node.inode
   }
 
-  /// The files of two keys exchange their names.
+  /// Exchanges the names of two keys' files. Each file keeps its inode number.
   mutating func exchange(_ first: Node, _ second: Node) {
     guard let one = first.keyFile, let other = second.keyFile else { return }
     (one.path, other.path) = (other.path, one.path)
@@ -121,7 +121,7 @@ extension NodeTable {
     (inodes[one.path], inodes[other.path]) = (first.inode, second.inode)
   }
 
-  /// A domain's node, and those of its keys and scratch files, belong to the domain's new name.
+  /// Moves a domain's node, and those of its keys and scratch files, to the domain's new name.
   mutating func rename(_ old: DomainName, to new: DomainName) {
     inodes.rename(old, to: new)
     if let node = byDomain.removeValue(forKey: old) {
@@ -137,11 +137,12 @@ extension NodeTable {
     }
   }
 
-  /// The domain is gone.
+  /// Removes a domain that is gone: if it comes back, it gets a new node.
   mutating func remove(_ domain: DomainName) { byDomain[domain] = nil }
 
-  /// The kernel forgets so many look-ups; the node goes with the last one.
-  /// - Returns: the node, if it is gone.
+  /// Subtracts look-ups that the kernel has forgotten, and removes the node after the last one,
+  /// unless it must stay.
+  /// - Returns: the node, if it was removed.
   mutating func forget(_ id: NodeID, _ count: UInt64) -> Node? {
     guard let node = nodes[id], id != .root else { return nil }
     node.lookups = node.lookups > count ? node.lookups - count : 0
@@ -160,7 +161,7 @@ extension NodeTable {
 // MARK: - Scratch files
 
 extension NodeTable {
-  /// The scratch files and directories that lie in the directory.
+  /// The scratch files, links and directories that lie in the directory.
   func scratchNodes(in parent: ScratchPath.Parent) -> [(name: String, node: Node)] {
     byScratch.filter { $0.key.parent == parent }.map { ($0.key.name, $0.value) }
   }
@@ -168,7 +169,7 @@ extension NodeTable {
   /// All scratch files, links and directories.
   var scratchNodes: [Node] { Array(byScratch.values) }
 
-  /// A new scratch file or link.
+  /// Adds a scratch file or link.
   mutating func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) -> Node {
@@ -176,7 +177,7 @@ extension NodeTable {
     return add(path, .scratch(file), bytes: file.count, now)
   }
 
-  /// A new scratch directory.
+  /// Adds a scratch directory.
   mutating func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
     add(path, nil, bytes: 0, now)
   }
@@ -192,14 +193,14 @@ extension NodeTable {
     return node
   }
 
-  /// Changes the text of a scratch file.
+  /// Changes the text of a scratch file in place, and counts its bytes again.
   mutating func edit(_ file: ScratchFile, _ body: (inout [UInt8]) -> Void) {
     let before = file.count
     file.edit(body)
     scratchBytes += file.count - before
   }
 
-  /// A scratch file or directory gets a new name.
+  /// Gives a scratch file, link or directory a new name.
   mutating func rename(_ node: Node, to path: ScratchPath) {
     switch node.kind {
     case .scratch(let file):
@@ -213,8 +214,7 @@ extension NodeTable {
     byScratch[path] = node
   }
 
-  /// The file of a key becomes a scratch file with the text; the next file of the key is a
-  /// different one.
+  /// Makes the file of a key a scratch file with the text. The key's next file is a different one.
   mutating func makeScratch(
     _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
   ) {
@@ -226,7 +226,7 @@ extension NodeTable {
     scratchBytes += scratch.count + ScratchSpace.overhead
   }
 
-  /// The scratch file becomes the key's file and keeps its inode number.
+  /// Makes the scratch file the key's file. It keeps its inode number.
   @discardableResult
   mutating func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
     unname(node)
@@ -238,14 +238,14 @@ extension NodeTable {
   }
 }
 
-/// `st_ino` of domains and keys. It follows from the name, so that it is the same in every mount,
-/// except for names that were renamed or made anew in this one.
+/// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
+/// the same in every mount, except for names that were renamed or made anew in this one.
 private struct InodeNumbers {
   private var keys: [KeyPath: UInt64] = [:]
   private var domains: [DomainName: UInt64] = [:]
   private var last: UInt64 = 0
 
-  /// A number that nothing has had.
+  /// Returns a number that no file of this mount has had.
   mutating func next() -> UInt64 {
     last += 1
     return 1 << 32 + last

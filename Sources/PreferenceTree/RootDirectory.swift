@@ -2,7 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The root: a directory for each domain, and tools' temporary directories (`mktemp -d`, rsync).
+/// The root: it has a directory for each domain, and tools' temporary directories (`mktemp -d`,
+/// rsync).
 final class RootDirectory: Directory {
   var listing: [ListingItem]?
   var subject: String { "the root" }
@@ -34,7 +35,7 @@ final class RootDirectory: Directory {
       ?? .missing(isCacheable: true)
   }
 
-  /// An empty domain, which is kept, or a tool's temporary directory.
+  /// Makes an empty domain, which is stored, or a tool's temporary directory.
   func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {
     if ScratchName.isRootDirectory(name) {
       let path = ScratchPath(parent: .root, name: name)
@@ -49,7 +50,7 @@ final class RootDirectory: Directory {
     return try tree.entry(node)
   }
 
-  /// Removes a domain without keys.
+  /// Removes a domain that has no keys and no scratch files, or a tool's temporary directory.
   func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
     if let node = tree.table[ScratchPath(parent: .root, name: name)] {
       return try tree.removeScratchDirectory(node, now: now)
@@ -71,7 +72,8 @@ final class RootDirectory: Directory {
     _ tree: Tree, _ now: Moment
   ) throws(TreeError) {
     guard directory is RootDirectory else {
-      throw tree.refused(.refused("\(name): a domain is a directory at the root and stays there"))
+      throw tree.refused(
+        .refused("\(name): a directory at the root cannot be moved into another directory"))
     }
     guard let node = tree.table[ScratchPath(parent: .root, name: name)] else {
       return try tree.renameDomain(name, to: newName, mode, now: now)
@@ -79,7 +81,7 @@ final class RootDirectory: Directory {
     let path = ScratchPath(parent: .root, name: newName)
     guard ScratchName.isRootDirectory(newName), tree.table[path] == nil else {
       throw tree.refused(
-        .refused("\(newName): a tool's temporary directory does not become a domain"))
+        .refused("\(newName): a tool's temporary directory cannot become or replace another one"))
     }
     tree.table.rename(node, to: path)
     tree.rootChanged(at: now.time)

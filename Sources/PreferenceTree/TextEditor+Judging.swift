@@ -2,14 +2,17 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// What becomes of a text after a step: judged up to `fed`, and what stands behind it.
+// Decides what becomes of the text after a step. The judge has been fed the text up to `fed`; what
+// is behind that is an old tail.
 
 extension TextEditor {
-  /// Shorter values are committed whole.
+  /// Bytes of the shortest text that is committed in parts, as splices.
   private static let shortestSpliced = 4096
-  /// Of longer collections the old tail is looked at when its time is over, not with every write.
+  /// Bytes of the longest text that is judged together with its old tail at every write. The tail
+  /// of a longer text is judged once, after `patience`.
   private static let longestTail = 1 << 16
 
+  /// Judges the text after a step, and enters the phase that follows from the judgement.
   mutating func judged(now: Instant) -> Action {
     guard fed == text.count else { return judgedWithTail(now: now) }
     switch judge.plain(text) {
@@ -26,7 +29,9 @@ extension TextEditor {
     switch judge.judgement(of: text) {
     case .impossible(let reason): return .refuse(reason)
     case .complete:
-      guard let value = judge.value(of: text) else { return .refuse("the text is no value") }
+      guard let value = judge.value(of: text) else {
+        return .refuse("the text is not a value of the key's type")
+      }
       return complete(value)
     case .incomplete:
       phase = .held(until: now.advanced(milliseconds: Self.holding))
@@ -64,8 +69,9 @@ extension TextEditor {
     return action
   }
 
-  /// A string's or data's text before an old tail that is sound: the whole is sound too, if both parts end
-  /// between characters.
+  /// Commits a part of a string or data that is written before an old tail, without judging the
+  /// tail again. The whole text, which was sound before, stays sound if the new part ends between
+  /// two characters. Returns nil if the text is not such a case.
   private mutating func splicedBeforeTail(until: Instant) -> Action? {
     switch phase {
     case .complete: break
@@ -79,8 +85,9 @@ extension TextEditor {
     return .splice(splice)
   }
 
-  /// The splice that makes the engine's string or data the one of the text; nil where the engine's value is of
-  /// another kind, and where the value is short: it is then set as a whole.
+  /// Returns the splice that turns the engine's string or data into that of the text, and notes it
+  /// as committed. Returns nil if the engine's value is of a different kind, or the text is short:
+  /// the value is then set as a whole.
   private mutating func splice(_ kind: Kind) -> Splice? {
     guard let old = committed, old.kind == kind, let dirty, text.count >= Self.shortestSpliced
     else {

@@ -2,36 +2,45 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The text of one key while it is being written: held text, truncation, old tail.
+/// Edits the text of one key while it is being written: decides when the text becomes a value, when
+/// it is held, and when it is refused.
 ///
-/// A pure state machine. Its methods return what is to be done; whoever performs it may fail, and then
-/// throws the editor away, so that the file shows the value again.
+/// It is a pure state machine: it asks no engine and no clock. Its methods return what the tree
+/// must do. If the tree fails to do it, the tree throws the editor away, and the file shows the
+/// value again.
 ///
-/// States: `complete` (the text denotes the value), `truncated` (cut to nothing a moment ago: the
-/// engine has the old value until `until`), `held` (the beginning of a value's text: the engine
-/// has the last valid value), `overlaid` (new text stands before an old tail: the engine has the
-/// whole if that is a value's text, else the new part if that is one, else the last valid value).
+/// Phases:
+/// - `complete`: the text is that of the engine's value.
+/// - `truncated`: the text was cut to nothing a moment ago. The engine has the old value.
+/// - `held`: the text is the beginning of a value's text. The engine has the last valid value.
+/// - `overlaid`: new text is before the tail of an old, longer text. The engine has the value of
+///   the whole text if that is one, else the value of the new text if that is one, else the last
+///   valid value.
 ///
-/// Writing n bytes in any number of pieces costs O(n): the judge goes on where it was, and of a long
-/// string or data the engine gets what was written, as a splice.
+/// Cost: writing n bytes in any number of pieces is O(n). The judge goes on where it ended, and of
+/// a long string or data the engine gets only what was written, as a splice.
 struct TextEditor {
-  /// What to do after a step.
+  /// What the tree must do after a step.
   enum Action: Equatable {
     case nothing
-    /// The engine gets the value, with these bytes as its text.
+    /// Set the value in the engine, with these bytes as its text.
     case commit(Value, [UInt8])
-    /// The engine gets a part of its string or data.
+    /// Change a part of the engine's string or data.
     case splice(Splice)
-    /// The text is thrown away and the file shows the value again, for the reason.
+    /// Throw the text away, so that the file shows the value again. The string is the reason, if it
+    /// is to be logged.
     case revert(String?)
-    /// No continuation makes it a value's text: as `revert`, and the caller is told.
+    /// Refuse the request for this reason and throw the text away: no continuation makes it the
+    /// text of a value.
     case refuse(String)
-    /// Larger than a value may be; nothing was changed.
+    /// Refuse the request: the text would be longer than a value's may be. The step has changed
+    /// nothing.
     case tooLarge
-    /// The text that is shown became shorter by itself; the value stays.
+    /// Invalidate the file: its text became shorter without a write. The value stays.
     case cut
   }
 
+  /// What is known of the text; `until` is when the phase ends by itself. See `TextEditor`.
   enum Phase: Equatable {
     case complete
     case truncated(until: Instant)
@@ -39,60 +48,70 @@ struct TextEditor {
     case overlaid(Overlay)
   }
 
+  /// New text before an old tail.
   struct Overlay: Equatable {
-    /// Where the new text ends.
+    /// The offset at which the new text ends and the old tail begins.
     var end: Int
     var until: Instant
-    /// Whether the new text with the old tail is a value's; nil: that is found out when the time is over.
+    /// Whether the new text with the old tail is the text of a value; nil: not judged yet, because
+    /// the text is long.
     var tailCounts: Bool?
-    /// Whether the new text alone is.
+    /// Whether the new text alone is the text of a value.
     var headCounts: Bool
   }
 
-  /// What outlives an editor that was thrown away.
+  /// What the next editor of the file must know of an editor that was thrown away.
   struct Memory: Equatable {
-    /// The next write at offset 0 starts from empty text.
+    /// Whether the next write at offset 0 starts from empty text, because the file was truncated.
     var startsEmpty = false
-    /// Where text that was dropped ended: writing on to it is refused.
+    /// The offset at which a write would continue text that was dropped or refused; such a write is
+    /// refused.
     var droppedEnd: Int?
   }
 
-  /// What the engine has of the text, where it is a string or data.
+  /// The string or data that the engine has.
   struct Committed: Equatable {
     var kind: Kind
     /// Bytes of the value.
     var count: Int
   }
 
-  /// Bytes that a value's text may have.
+  /// The most bytes that a value's text may have.
   static let largest = 16 << 20
+  /// Milliseconds for which a truncation, or an old tail, waits for the next write.
   private static let patience: Int64 = 50
 
-  /// Where so many bytes that are written at the offset end; nil past the largest text.
+  /// The offset at which `count` bytes end that are written at the offset; nil if the text would be
+  /// longer than `largest`.
   static func end(of count: Int, at offset: Int) -> Int? {
     let (end, overflow) = offset.addingReportingOverflow(count)
     return offset >= 0 && !overflow && end <= largest ? end : nil
   }
 
+  /// Milliseconds for which incomplete text is held.
   static let holding: Int64 = 5000
 
+  /// What the file shows.
   private(set) var text: [UInt8]
   private(set) var memory: Memory
+  /// A judge that was fed nothing.
   let fresh: Judge
   var judge: Judge
-  /// How much of the text the judge has been fed.
+  /// The offset up to which the text is judged. What is behind it is an old tail.
   private(set) var fed = 0
   var phase = Phase.complete
-  /// What the engine has; nil where it is no string or data, or was not made from this text.
+  /// The string or data that the engine has of this text; nil if the value is of a different type,
+  /// or is not the value of this text.
   var committed: Committed?
-  /// Which bytes of the text the engine does not have yet.
+  /// The bytes of the text that were written since the last commit; nil if there are none.
   private(set) var dirty: Range<Int>?
-  /// Whether what was committed last has bytes that were not written since the engine had a text: it holds
-  /// for that text alone.
+  /// Whether the last commit has bytes that were in the text before it was written to. Such a
+  /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
 
-  /// Begins with the text that the file shows.
-  /// - Parameter committed: the value's kind and length, where it is a string or data.
+  /// Creates an editor that begins with the text that the file shows.
+  /// - Parameter committed: the kind and length of the engine's value, if it is a string or data
+  ///   and may be spliced.
   init(text: [UInt8], judge: Judge, memory: Memory = Memory(), committed: Committed? = nil) {
     self.text = text
     self.memory = memory
@@ -110,10 +129,11 @@ struct TextEditor {
     }
   }
 
-  /// Whether the type follows from the text, as for a new key.
+  /// Whether the type follows from the text, as it does for the creator of a new key.
   var isInferred: Bool { fresh.isInferred }
 
-  /// Whether the text is not a value's yet.
+  /// Whether text is held: neither the whole text nor the new part of it is known to be the text of
+  /// a value.
   var isHeld: Bool {
     switch phase {
     case .held: true
@@ -122,14 +142,15 @@ struct TextEditor {
     }
   }
 
-  /// Whether `expire` may find that held text is a value's.
+  /// Whether `expire` may find that held text is the text of a value.
   var isUndecided: Bool {
     if case .overlaid(let overlay) = phase { return overlay.tailCounts == nil }
     if case .held = phase { return isInferred }
     return false
   }
 
-  /// write(2). With `appending` the offset is the caller's belief; our own end counts.
+  /// Carries out write(2). With `appending` the offset is ignored, and the bytes go to the end of
+  /// the text.
   mutating func write(
     _ bytes: [UInt8], at offset: Int, appending: Bool, now: Instant
   ) -> Action {
@@ -137,7 +158,7 @@ struct TextEditor {
     let position = appending ? text.count : offset
     guard let end = Self.end(of: bytes.count, at: position) else { return .tooLarge }
     if position == memory.droppedEnd, position > 0, !appending {
-      return .refuse("it goes on from text that was dropped; write the whole text again")
+      return .refuse("the write continues text that was dropped; write the whole text again")
     }
     if startsEmpty { replaceText(with: []) }
     note(dirty: min(position, text.count)..<end)
@@ -154,7 +175,7 @@ struct TextEditor {
     return action
   }
 
-  /// The bytes stand between those before and behind the position from now on.
+  /// Inserts the bytes at the position; appends them if the position is not in the text.
   mutating func insert(_ bytes: [UInt8], at position: Int, now: Instant) -> Action {
     guard text.indices.contains(position), let end = Self.end(of: bytes.count, at: text.count)
     else {
@@ -169,7 +190,7 @@ struct TextEditor {
     return judged(now: now)
   }
 
-  /// ftruncate(2).
+  /// Carries out ftruncate(2).
   mutating func truncate(to size: Int, now: Instant) -> Action {
     guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
@@ -192,7 +213,8 @@ struct TextEditor {
     return judged(now: now)
   }
 
-  /// The time of `deadline` has come, or fsync(2) asks to decide at once.
+  /// Ends a phase: called when its `deadline` has come, or earlier by a request that needs a
+  /// decision at once (fsync(2), rename(2), a change of type).
   mutating func expire(now: Instant) -> Action {
     switch phase {
     case .complete: return .nothing
@@ -234,6 +256,7 @@ struct TextEditor {
     (committed, dirty) = (nil, nil)
   }
 
+  /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
   private mutating func feedAgain(to position: Int) {
     if position > text.count { text += repeatElement(0, count: position - text.count) }
     judge = fresh
@@ -241,8 +264,9 @@ struct TextEditor {
     fed = position
   }
 
-  /// Whether the judge may begin at the position: all before it is sound text of a string or data, and
-  /// ends between two characters.
+  /// Starts a new judge at the position, if what is before it need not be judged: it is sound text
+  /// of a string or data, and ends between two characters.
+  /// - Returns: whether it did.
   private mutating func goesOn(at position: Int) -> Bool {
     guard isSound, let committed, !isInferred, position <= text.count else { return false }
     if committed.kind == .string, position < text.count, text[position] & 0xC0 == 0x80 {
@@ -252,7 +276,7 @@ struct TextEditor {
     return true
   }
 
-  /// Whether the engine has the whole text, apart from what is dirty.
+  /// Whether the text, apart from what the present step writes, is that of the engine's value.
   private var isSound: Bool {
     switch phase {
     case .complete: true
@@ -261,11 +285,13 @@ struct TextEditor {
     }
   }
 
+  /// Adds the range to the bytes that the engine does not have.
   private mutating func note(dirty range: Range<Int>) {
     guard let before = dirty else { return dirty = range }
     dirty = min(before.lowerBound, range.lowerBound)..<max(before.upperBound, range.upperBound)
   }
 
+  /// Commits the value of the whole text.
   mutating func complete(_ value: Value) -> Action {
     let isPlain = value.kind == .string || value.kind == .data
     phase = .complete
@@ -274,13 +300,14 @@ struct TextEditor {
     return .commit(value, text)
   }
 
-  /// The engine gets so many bytes of the text.
+  /// Notes that the engine gets the first `count` bytes of the text.
   mutating func noteCommitted(_ count: Int) {
     isComputed = count > 0 && dirty.map { $0.lowerBound > 0 || $0.upperBound < count } != false
     dirty = nil
   }
 
-  /// Bytes of the value that the text denotes, if it is one of the kind.
+  /// The number of bytes of the string or data whose text this is: one newline at the end of a
+  /// string is not part of it.
   func plainCount(_ kind: Kind) -> Int {
     kind == .string && text.last == UInt8(ascii: "\n") ? text.count - 1 : text.count
   }

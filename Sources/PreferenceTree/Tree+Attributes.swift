@@ -2,10 +2,10 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// What stat(2) shows, and what chmod(2) and its kin may change.
+// Requests about attributes: stat(2), and chmod(2) and the like.
 
 extension Tree {
-  /// What stat(2) shows.
+  /// Returns what stat(2) shows of the node.
   public func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
     try attributes(try node(id))
   }
@@ -45,14 +45,15 @@ extension Tree {
     return attributes
   }
 
-  /// What a key's file shows as its permission bits: never the owner's right to write where a
-  /// write would be refused.
+  /// The permission bits of a key's file. They never allow its user to write if a write would be
+  /// refused.
   private func mode(_ resolution: Resolution) -> UInt32 {
     let mode = resolution.mode ?? 0o600
     return resolution.isReadOnly ? mode & 0o444 : mode
   }
 
-  /// chmod(2), chown(2), truncate(2), utimensat(2). Times and modes are kept with the key.
+  /// Carries out chmod(2), chown(2), truncate(2) and utimensat(2): see `AttributeChange`. The
+  /// engine stores the mode and time of a key with its value.
   public func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID = .none, now: Moment
   ) throws(TreeError) -> Attributes {
@@ -67,9 +68,9 @@ extension Tree {
     return try attributes(node)
   }
 
-  /// Mode and time are kept with the key, also over a remount. Those of a key that comes from
-  /// elsewhere cannot be changed, and the call succeeds; so does a chmod(2) of a domain. The time of
-  /// a directory is kept until its entries change, or the mount ends.
+  /// Sets mode and time. Those of a key are stored with the key and survive a remount. The mode and
+  /// time of an inherited or read-only key, and the mode of a domain, are not changed, but the call
+  /// succeeds. The time of a directory is kept until its entries change, or the mount ends.
   private func describe(_ node: Node, _ change: AttributeChange) throws(TreeError) {
     let description = Description(mode: change.mode, modified: change.modified)
     if description.isEmpty { return }
@@ -89,7 +90,8 @@ extension Tree {
     guard let found = try resolve(path), !found.isReadOnly, isOwn(found, path) else { return }
     try transact(
       [.describe(path.key, path.domain, description)], touching: [path], changesNames: false)
-    // The value has a different time now: what is computed from its text next begins with it.
+    // The value has a different time now. The next editor must begin with that, or what it computes
+    // from the text would be refused as outdated.
     if file.editor?.deadline == nil { file.editor = nil }
   }
 }

@@ -2,11 +2,11 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Changes that others made: another mount, a program, an edited list.
+// Changes that were not made through this tree, but by another mount, by a program, or in a list.
 
 extension Tree {
-  /// Has the kernel drop everything that shows the change, and watchers get events. Notices of the
-  /// tree's own changes are ignored: it knows of them.
+  /// Invalidates everything in the kernel that shows the change, and announces it to watchers. A
+  /// notice of the tree's own change is ignored: `transact` has done all that.
   public func changed(_ notice: Notice, now: Moment) {
     guard notice.author != author else { return }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
@@ -20,7 +20,8 @@ extension Tree {
     announce(notice, now)
   }
 
-  /// Ends the departure of a key that is there again, and brings the root up to date.
+  /// Ends the departure of a key that is there again, or was removed by someone else after it was
+  /// moved away. Invalidates the root's entry of a domain that may have come or gone.
   private func noteNames(_ item: Changeset.Item, at time: Timestamp) {
     let domain = item.location.domain
     switch item.edit {
@@ -38,8 +39,8 @@ extension Tree {
     invalidateEntry(.root, domain.key)
   }
 
-  /// A list of the domain became unreadable, or readable again. So did its keys, those that were
-  /// answered as missing among them, and what other domains inherit from them.
+  /// Invalidates everything of a domain whose list became unreadable, or readable again: its keys,
+  /// names that were missing, and for the global domain what other domains inherit.
   private func invalidate(_ domain: DomainName, at time: Timestamp) {
     for domain in domain == .global ? table.domains : [domain] {
       entriesChanged(domain, at: time)
@@ -49,7 +50,7 @@ extension Tree {
     }
   }
 
-  /// The node of a domain that is gone ends, and those of its files: if the domain comes back, its
+  /// Ends the nodes of a domain that is gone, and of its files. If the domain comes back, its
   /// directory is a different one.
   private func domainRemoved(_ domain: DomainName) {
     guard domain != .global, (try? engine.hasDomain(domain)) == false,
@@ -59,8 +60,9 @@ extension Tree {
     table.remove(domain)
   }
 
-  /// Watchers hear of keys and domains that came, changed or went, after the kernel has dropped
-  /// what it knew of them. A created key is also written, as `echo` does it.
+  /// Announces the domains and keys that came, changed or went. These effects follow those that
+  /// invalidate the kernel's caches. A created key is announced as created and then written, as
+  /// after `echo`.
   private func announce(_ notice: Notice, _ now: Moment) {
     for item in notice.changeset.items {
       let name = NameCodec.encode(item.location.domain.key)

@@ -2,11 +2,12 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Steps of a file's `TextEditor`, and what they change in the engine.
+// Carries out the actions of a file's `TextEditor`: changes the engine, or throws the text away.
 
 extension Tree {
-  /// Takes the file's editor out of it, so that the editor changes in place; a new one begins with
-  /// the text that the file shows. `perform` puts it back.
+  /// Removes the file's editor and returns it, so that the caller changes its text in place,
+  /// without a copy. Returns a new editor of the text that the file shows if there is none.
+  /// `perform` puts the editor back.
   func removeEditor(_ file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
     let resolution = try requireValue(file.path)
     try requireWritable(resolution, file.path)
@@ -24,8 +25,8 @@ extension Tree {
       memory: file.editorMemory, committed: file.editsOwnValue ? committed : nil)
   }
 
-  /// What judges text that is written to the file: the type of its value, or for the creator of a
-  /// new key the text itself.
+  /// Returns the judge of text that is written to the file: it requires the type of the file's
+  /// value, or, for the creator of a new key, infers the type from the text.
   private func judge(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge {
     if let creation = file.creation, handle == creation.handle, !options.createsStrings {
       return Judge(preferred: creation.preferred)
@@ -37,8 +38,8 @@ extension Tree {
       shown: isPlain ? nil : resolution.value)
   }
 
-  /// Puts the editor back and carries out what its step asks for. Where the engine refuses, the
-  /// text is thrown away and the file shows its value again.
+  /// Puts the editor back and carries out the action of its step. If the engine or the editor
+  /// refuses the text, the text is thrown away and the file shows its value again.
   func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment
   ) throws(TreeError) {
@@ -82,13 +83,15 @@ extension Tree {
     }
   }
 
-  /// Throws away text that is being written: the file shows its value again.
+  /// Throws away the text that is being written: the file shows its value again.
   func revert(_ file: KeyFile) {
     file.editor = nil
     invalidateFile(file.id)
   }
 
-  /// - Parameter isComputed: whether the change is right only for the text it was computed from.
+  /// Has the engine make a change of the file's key, and notes what the engine has now.
+  /// - Parameter isComputed: whether the change was computed from the text that the file showed.
+  ///   The engine then refuses it if the value has changed since.
   private func commit(_ intent: Intent, isComputed: Bool, _ file: KeyFile) throws(TreeError) {
     let changeset = try transact(
       (isComputed ? expectations(file) : []) + [intent], touching: [file.path],
@@ -100,7 +103,8 @@ extension Tree {
     file.lastShown = try resolve(file.path)?.stored
   }
 
-  /// What must still be so for a change that was computed from the file's text.
+  /// Returns the intents by which the engine refuses a change that was computed from the file's
+  /// text, if the value of that text has changed since, or another place now has precedence.
   private func expectations(_ file: KeyFile) -> [Intent] {
     guard let origin = file.origin else { return [] }
     let path = file.path
@@ -114,12 +118,13 @@ extension Tree {
     return expected
   }
 
-  /// Texts of more bytes are kept for only a moment after the last write.
+  /// Bytes above which the editor of a complete text is kept for 200 ms after the last write, not
+  /// for 5 s.
   private static let largeText = 1 << 20
-  /// Bytes that all held texts may have.
+  /// The most bytes that all held texts may have together.
   private static let mostHeldBytes = 64 << 20
 
-  /// Throws ENOSPC where held texts take too much memory; the file then shows its value again.
+  /// Throws ENOSPC if held texts take too much memory; the file then shows its value again.
   private func checkHeldText(_ file: KeyFile) throws(TreeError) {
     let held = edited.keys.compactMap { table[$0]?.keyFile?.editor }.filter(\.isHeld)
     guard held.reduce(0, { $0 + $1.text.count }) > Self.mostHeldBytes else { return }
@@ -128,13 +133,14 @@ extension Tree {
       .system(.noSpace, "\(file.path): incomplete texts may take 64 MiB in all"))
   }
 
-  /// How the engine keeps a text that denotes the value.
+  /// Returns how the engine stores the text of a value: not at all, if it is the canonical one.
   func written(_ text: [UInt8], _ value: Value) -> WrittenText {
     text == ValueText.canonical(value) ? .canonical : .exact(text)
   }
 }
 
 extension TextEditor.Action {
+  /// Whether the action changes the engine.
   fileprivate var commits: Bool {
     switch self {
     case .commit, .splice: true

@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// `user.prefs.*`.
+// Extended attributes: `user.prefs.*`.
 
 extension Tree {
   private static let prefix = "user.prefs."
@@ -11,7 +11,8 @@ extension Tree {
     case type, source, forced, key, domain
   }
 
-  /// listxattr(2): the names, each with its NUL.
+  /// Carries out listxattr(2).
+  /// - Returns: the names, each with a NUL behind it.
   public func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
     let names: [Name] =
       switch try node(id).kind {
@@ -24,8 +25,8 @@ extension Tree {
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
 
-  /// getxattr(2). What is not ours is not supported, so that programs that ask every file for
-  /// its access list or label get a quick answer.
+  /// Carries out getxattr(2). Names outside `user.` are EOPNOTSUPP, so that programs that ask for
+  /// the access control list or security label of every file get a quick answer.
   public func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8] {
     guard name.hasPrefix("user.") else { throw .unsupported }
     guard let attribute = attributeName(name) else { throw .noAttribute }
@@ -57,8 +58,9 @@ extension Tree {
     }
   }
 
-  /// setxattr(2): `user.prefs.type` converts the value, or is EINVAL; the others succeed and
-  /// change nothing, because `cp -a` copies them.
+  /// Carries out setxattr(2). Setting `user.prefs.type` converts the value, or is EINVAL. Setting
+  /// the others of `user.prefs.` on a key succeeds and changes nothing, because `cp -a` copies
+  /// them.
   public func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
   ) throws(TreeError) {
@@ -67,7 +69,7 @@ extension Tree {
     let node = try node(id)
     try requireWritable()
     let word = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self)
-    // cp -a of a temporary file.
+    // `cp -a` of a scratch file sets this.
     if attribute == .type, word == Self.scratchType { return }
     switch node.kind {
     case .directory, .detached: return
@@ -81,13 +83,15 @@ extension Tree {
 
   private func kind(_ word: String, _ node: Node) throws(TreeError) -> Kind {
     guard let kind = Kind(rawValue: word) else {
-      throw refused(.invalid("\(node.subject): there is no type \(word)"))
+      throw refused(.invalid("\(node.subject): user.prefs.type: \"\(word)\" is not a type"))
     }
     return kind
   }
 
-  /// A temporary file on which a tool sets its key's attributes is a key that is put back from a backup
-  /// (cp -a, borg, restic), where its name can be a key's; else the type goes with the rename (rsync -X).
+  /// Carries out setxattr(2) of `user.prefs.type` or `user.prefs.key` on a scratch file. A tool
+  /// that does this puts a key back from a backup (`cp -a`, borg, restic), so the file becomes a
+  /// key at once if its name can be a key's. Otherwise the type is for the key that a later rename
+  /// makes (`rsync -X`).
   private func describe(
     _ node: Node, _ scratch: ScratchFile, _ attribute: Name, _ word: String, now: Moment
   ) throws(TreeError) {
@@ -100,6 +104,7 @@ extension Tree {
     try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
   }
 
+  /// Converts the value of a key to another type; throws EINVAL if it has no meaning in that type.
   private func convert(
     _ node: Node, _ file: KeyFile, to kind: Kind, now: Moment
   ) throws(TreeError) {
@@ -107,7 +112,7 @@ extension Tree {
     let path = file.path
     let found = try requireValue(path)
     if found.kind == kind {
-      // What its creator writes next is of this type.
+      // From here on the type is fixed, also for the creator of the key.
       (file.creation, file.wantedKind) = (nil, nil)
       return
     }
@@ -123,7 +128,7 @@ extension Tree {
     }
     let keepsText = Recogniser.value(of: text, kind: kind) == value
     let written = keepsText ? self.written(text, value) : .canonical
-    // Like every setxattr(2) it leaves the modification time: cp -a and restic have set it before.
+    // setxattr(2) must not change the modification time: `cp -a` and restic have set it before.
     let kept = Description(modified: found.modified)
     let intents: [Intent] = [
       .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
@@ -135,8 +140,8 @@ extension Tree {
     }
   }
 
-  /// removexattr(2): of ours it succeeds and changes nothing, because `rsync -X` removes what the other file has
-  /// not.
+  /// Carries out removexattr(2). For `user.prefs.*` it succeeds and changes nothing, because
+  /// `rsync -X` removes the attributes that the source file does not have.
   public func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
     try requireWritable()
     guard name.hasPrefix("user.") else { throw .unsupported }

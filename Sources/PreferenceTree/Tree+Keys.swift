@@ -2,13 +2,14 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Keys are made and removed.
+// Makes and removes the files of keys.
 
 extension Tree {
-  /// open(2) with O_CREAT of a name that is not there. It makes a scratch file if the name is a
-  /// tool's. A key that was moved away a moment ago is opened as if it had been truncated. Else it
-  /// makes a key with an empty string, whose type follows from what its creator writes until the
-  /// creator closes it.
+  /// Carries out open(2) with O_CREAT of a name that the kernel did not find. Makes a scratch file
+  /// if the name is a tool's. A key that was moved away a moment ago is opened as if it had been
+  /// truncated. Otherwise makes a key whose value is the empty string; its type follows from what
+  /// its creator writes, until the creator closes it.
+  /// - Returns: the handle is `.none` unless a new key was made.
   public func create(
     _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
@@ -36,8 +37,8 @@ extension Tree {
     return try createKey(try newPath(name, in: directory), mode: mode)
   }
 
-  /// Opens a file that was made between the kernel's look-up and now; no truncation follows a
-  /// CREATE.
+  /// Opens a file that was made after the kernel's look-up. Truncates it if open(2) asks for that,
+  /// because the kernel sends no SETATTR after a CREATE.
   private func reopen(
     _ node: Node, _ flags: CreationFlags, _ now: Moment
   ) throws(TreeError) -> Entry {
@@ -45,6 +46,7 @@ extension Tree {
     return try entry(node)
   }
 
+  /// Makes a key whose value is the empty string.
   private func createKey(
     _ path: KeyPath, mode: UInt32?
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
@@ -65,10 +67,12 @@ extension Tree {
     return (try entry(table.file(of: path).node), handle)
   }
 
-  /// close(2) by the creator of a key: the key keeps the type that it has now.
+  /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
+  /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
-    // Bytes that might have gone on as text are data now. A refusal has been logged.
+    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more. A
+    // refusal has been logged.
     if let editor = file.editor, editor.isInferred, editor.isHeld {
       do { try expire(file, now: now) } catch {}
     }
@@ -76,7 +80,7 @@ extension Tree {
     if file.editor?.isInferred == true { file.editor = nil }
   }
 
-  /// unlink(2) of a key.
+  /// Carries out unlink(2) of a key.
   func unlink(_ path: KeyPath, _ resolution: Resolution, now: Moment) throws(TreeError) {
     let displaced = try displaced(path)
     let former = Departures.Former(kind: resolution.kind, mode: resolution.mode)
@@ -86,19 +90,20 @@ extension Tree {
     }
   }
 
-  /// The name of a key is gone for a second.
+  /// Hides the name of a key that was removed or renamed, for a second: see `Departures`.
   func depart(_ path: KeyPath, _ former: Departures.Former, now: Moment) {
     departures.remove(path, former, at: now.instant)
     wake(at: departures.deadline ?? now.instant)
     table.renewInode(of: path)
   }
 
-  /// The file of a key that is about to lose its name, and the text that it shows.
+  /// Returns the file of a key that is about to lose its name, with the text that it shows; nil if
+  /// the kernel does not know the file.
   func displaced(_ path: KeyPath) throws(TreeError) -> (node: Node, text: [UInt8])? {
     try table[path].map { node throws(TreeError) in (node, try shownText(node)) }
   }
 
-  /// Whoever has the displaced file open keeps the text that it showed.
+  /// Detaches a displaced file: a process that has it open keeps reading the text that it showed.
   func detach(_ displaced: (node: Node, text: [UInt8])?, at time: Timestamp) {
     guard let (node, text) = displaced else { return }
     node.modified = time
@@ -106,8 +111,8 @@ extension Tree {
     table.detach(node, text: text)
   }
 
-  /// An entry for a name that is gone, which the driver's announcer unlinks once so that watchers
-  /// hear of the removal.
+  /// Makes an entry for a name that is gone. The driver's announcer unlinks it once, so that
+  /// watchers get an event for the removal.
   public func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry {
     let node = table.addGhost(isDirectory: isDirectory, now: now)
     var entry = try entry(node)

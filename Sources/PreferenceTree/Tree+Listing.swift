@@ -2,18 +2,18 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Listings: see `ListingItem` for their cookies.
+// Listings of directories. `ListingItem` explains their cookies.
 
 extension Tree {
-  /// Whether the kernel may keep the listing and give it to others: only if the entries have been
-  /// the same for two seconds. The kernel looks for the place where a listing goes on by the last
-  /// name that was read; if that name is gone from a listing that was kept meanwhile, the kernel
-  /// leaves out the rest.
+  /// Whether the kernel may cache the listing and give it to other processes: only if the entries
+  /// have not changed for 2 s. The kernel finds the place at which a process continues to read a
+  /// listing by the last name that the process has read. If a listing that was cached meanwhile
+  /// does not have that name, the kernel leaves out the rest.
   public func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool {
     now.time.nanoseconds(after: try node(id).modified) > 2_000_000_000
   }
 
-  /// The entries of a directory behind the cookie (0: from the start), without `.` and `..`.
+  /// Returns the entries of a directory that follow the cookie (0: all), without `.` and `..`.
   public func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem>
   {
     let directory = try directory(id)
@@ -32,24 +32,25 @@ extension Tree {
     return items[low...]
   }
 
-  /// The scratch files and directories that lie in the directory.
+  /// Returns the scratch files, links and directories in the directory, as items of its listing.
   func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {
     table.scratchNodes(in: parent).map { name, node in
       ListingItem(name, inode: node.inode, node.type)
     }
   }
 
-  // MARK: - Entries come and go
+  // MARK: - Changes of entries
 
-  /// The entries of a domain's directory changed.
+  /// Notes that the entries of a domain's directory changed: makes its listing anew when it is next
+  /// asked for, and invalidates its attributes.
   func entriesChanged(_ domain: DomainName, at time: Timestamp) {
     if let node = table[domain] { entriesChanged(node, at: time) }
   }
 
-  /// The domains at the root changed.
+  /// Notes that the entries of the root changed.
   func rootChanged(at time: Timestamp) { entriesChanged(table.root, at: time) }
 
-  /// The entries of a directory that scratch files lie in changed.
+  /// Notes that the entries of a directory in which scratch files lie changed.
   func entriesChanged(_ parent: ScratchPath.Parent, at time: Timestamp) {
     switch parent {
     case .root: rootChanged(at: time)

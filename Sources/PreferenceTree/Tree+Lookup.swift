@@ -2,23 +2,23 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Names become entries, and keys their values.
+// Finds the nodes of names, and the values of keys.
 
 extension Tree {
-  /// The node of a domain that exists.
+  /// Returns the node of a domain that exists, and makes it if there is none.
   func directoryNode(of domain: DomainName, now: Moment) throws(TreeError) -> Node {
     if let node = table[domain] { return node }
     let node = table.node(of: domain)
     let time = try asTreeError { () throws(EngineError) in try engine.modified(domain) }
     node.modified = time ?? table.root.modified
-    // A watcher of the directory must hear of its keys although nobody has read one: what somebody
-    // else changes in a list is noticed only if the list was read. A list that cannot be read is an
-    // error of the requests that need it.
+    // A watcher of the directory must get events although no key was read. Changes that are made
+    // directly in a list are noticed only if the list was read, so read it here. If it cannot be
+    // read, that is an error of the requests that need it, not of this one.
     _ = try? engine.keys(of: domain)
     return node
   }
 
-  /// Finds a key, and counts the look-up.
+  /// Finds the file of a key, and counts the look-up.
   func lookup(_ path: KeyPath, now: Moment) throws(TreeError) -> LookupResult {
     guard let resolution = try resolve(path, now: now) else {
       return .missing(isCacheable: answered.note(path))
@@ -31,28 +31,31 @@ extension Tree {
     return .found(entry)
   }
 
-  /// Whether nothing that happens in the global domain can change the answer.
+  /// Whether the place of the value precedes every place of the global domain that can change, so
+  /// that no change of the global domain can change the answer.
   private func standsBeforeGlobal(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     resolution.location.domain == path.domain
       && [.managed, .host, .user].contains(resolution.location.place)
   }
 
-  /// Whether the value is the domain's own, not inherited: what listings show.
+  /// Whether the value is the domain's own and not inherited. Listings show only keys with such
+  /// values.
   func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     resolution.location.domain == path.domain && resolution.location.place != .arguments
   }
 
-  /// The key's value; nil if no place holds the key, or its name departed a moment ago.
+  /// Returns the key's value; nil if no place has the key, or its name departed a moment ago.
   func resolve(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
     departures.hides(path, at: now.instant) ? nil : try resolve(path)
   }
 
-  /// The value that a rename to the name replaces. A key that was moved away still has its value.
+  /// Returns the value that a rename to the name replaces. A key that was moved away still has its
+  /// value.
   func target(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
     departures.isMovedAway(path) ? try resolve(path) : try resolve(path, now: now)
   }
 
-  /// The key's value, whether or not its name departed.
+  /// Returns the key's value, whether or not its name departed; nil if no place has the key.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
     do {
       return try engine.resolve(path.key, in: path.domain)
@@ -61,21 +64,21 @@ extension Tree {
     }
   }
 
-  /// The value of a key that must be there; throws ENOENT.
+  /// Returns the key's value; throws ENOENT if no place has the key.
   func requireValue(_ path: KeyPath) throws(TreeError) -> Resolution {
     guard let resolution = try resolve(path) else { throw .missing }
     return resolution
   }
 
-  /// Throws EPERM for a value from a place that writes do not reach.
+  /// Throws EPERM for a value that a write cannot replace: a forced one, or an argument.
   func requireWritable(_ resolution: Resolution, _ path: KeyPath) throws(TreeError) {
     guard resolution.isReadOnly else { return }
     let why =
-      resolution.isForced ? "the administrator has set it" : "an argument of the mount sets it"
+      resolution.isForced ? "the administrator has set it" : "an argument of the mount has set it"
     throw refused(.refused("\(path): \(why)"))
   }
 
-  /// The node as an entry, with its look-up counted.
+  /// Returns the node as an entry, and counts the look-up.
   func entry(_ node: Node) throws(TreeError) -> Entry {
     let attributes = try attributes(node)
     node.lookups += 1

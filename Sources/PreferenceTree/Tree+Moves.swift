@@ -2,23 +2,25 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Keys become scratch files, and scratch files become keys: see `Departures`.
+// Turns keys into scratch files, and scratch files into keys: see `Departures`.
 
 extension Tree {
-  /// rename(2) of a key to a scratch name: the mount shows the move, the engine keeps the key until
-  /// it is clear what was meant.
+  /// Carries out rename(2) of a key to a scratch name. The mount shows the move at once; the engine
+  /// keeps the key until it is clear whether the tool makes the key again.
   func moveAway(
     _ old: KeyPath, to new: ScratchPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
     guard case .domain = new.parent, mode != .exchange else {
-      throw refused(.refused("\(old): a key stays in a domain, and is exchanged with keys only"))
+      throw refused(
+        .refused("\(old): a key can be moved only to a domain, and exchanged only with a key"))
     }
     guard let source = try decided(old, now: now) else { throw .missing }
     guard !source.isReadOnly, source.location.domain == old.domain,
       [.user, .host].contains(source.location.place)
     else {
       let place = source.location.source(seenFrom: old.domain)
-      throw refused(.refused("\(old): it comes from \(place), which a rename does not reach"))
+      throw refused(
+        .refused("\(old): its value comes from the place \(place), which a rename cannot change"))
     }
     if table[new] != nil, mode == .keep { throw .exists }
     let (node, file) = table.file(of: old)
@@ -35,9 +37,9 @@ extension Tree {
     entriesChanged(new.parent, at: now.time)
   }
 
-  /// The second is over and nobody made the key again: the scratch file becomes a key under its
-  /// own name. If the engine refuses that, the key shows again under its old name, and the scratch
-  /// file stays.
+  /// Completes the move of a key that was not made again within the second: the scratch file
+  /// becomes a key under its own name. If that is refused, the key is there again under its old
+  /// name, and the scratch file stays.
   func completeMove(_ old: KeyPath, _ holder: NodeID, now: Moment) {
     guard let node = table[holder], let scratch = node.scratch, let text = scratch.text,
       case .domain(let domain) = scratch.path.parent, let source = try? resolve(old)
@@ -51,7 +53,7 @@ extension Tree {
     }
     do throws(TreeError) {
       if named != nil, try resolve(new) != nil {
-        throw refused(.refused("\(new): somebody else made it meanwhile"))
+        throw refused(.refused("\(new): the key was made meanwhile, so \(old) is not moved to it"))
       }
       let intents = try renaming(old, to: new, scratch, text, source, node)
       try transact(intents, touching: named == nil ? [old] : [old, new]) { _ in
@@ -70,7 +72,8 @@ extension Tree {
     show(old, now: now)
   }
 
-  /// The intents that rename a key that was moved away, with what was written and changed since.
+  /// Returns the intents that rename a key that was moved away, with the text, mode and time that
+  /// the scratch file has now.
   private func renaming(
     _ old: KeyPath, to new: KeyPath, _ scratch: ScratchFile, _ text: [UInt8],
     _ source: Resolution, _ node: Node
@@ -88,7 +91,8 @@ extension Tree {
     return [set, .describe(new.key, new.domain, kept), .remove(old.key, old.domain)]
   }
 
-  /// open(2) with O_CREAT of a key that was moved away: the key as if it had been truncated.
+  /// Makes a key again that was moved away: open(2) with O_CREAT. The key is as if it had been
+  /// truncated.
   func remake(_ path: KeyPath, now: Moment) throws(TreeError) -> Entry {
     departures.forget(path)
     let node = table.file(of: path).node
@@ -97,7 +101,7 @@ extension Tree {
     return try entry(node)
   }
 
-  /// rename(2) of a scratch file or directory.
+  /// Carries out rename(2) of a scratch file, link or directory.
   func renameScratch(
     _ node: Node, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
     now: Moment
@@ -126,8 +130,8 @@ extension Tree {
     entriesChanged(directory.filesParent, at: now.time)
   }
 
-  /// Whether a scratch file becomes a key under the new name. A type that a tool has set on it says
-  /// that it does, whatever the name looks like.
+  /// Whether a scratch file becomes a key under the new name: the name is not a scratch name, or a
+  /// tool has set a type on the file and the name is not a scratch name by its pattern alone.
   private func becomesKey(
     _ node: Node, _ name: String, _ directory: any FileDirectory
   ) -> Bool {
@@ -137,7 +141,8 @@ extension Tree {
     return !isScratchName(name, in: directory, making)
   }
 
-  /// rename(2) of a scratch file over a key, or to a new key's name: sets the key, in one step.
+  /// Sets a key to the text of a scratch file, in one transaction, and makes the file the key's
+  /// file: rename(2) over a key or to a new key's name, and setxattr(2) on the file.
   func setKey(_ path: KeyPath, from node: Node, now: Moment) throws(TreeError) {
     guard let scratch = node.scratch, let text = scratch.text else {
       throw refused(.refused("\(path): only a file can become a key"))
@@ -170,19 +175,20 @@ extension Tree {
     invalidateFile(node.id)
   }
 
-  /// Whether an empty file that replaces a key waits for its text: it may be written after the
-  /// rename, by the descriptor that made the file.
+  /// Whether an empty file that replaces a key leaves the value as it is, because its text may be
+  /// written after the rename, through the descriptor that made the file.
   private func mayComeLater(_ text: [UInt8], _ existing: Resolution?) -> Bool {
     guard let existing, text.isEmpty, !existing.isReadOnly else { return false }
     return ![.string, .data].contains(existing.kind)
   }
 
-  /// The intent that sets a key to a text. The value gets the type that the key has, or had a
-  /// moment ago; the type of a new key follows from the text. Throws EPERM, never EINVAL, where the
-  /// text is not a value of the type.
+  /// Returns the intent that sets a key to a text. The value gets the type that the key has, or had
+  /// a moment ago if the text is a value of that; otherwise the type of a new key follows from the
+  /// text. Throws EPERM, never EINVAL, if the text is not a value of an existing key's type.
   /// - Parameters:
-  ///   - moved: the key that the file was a moment ago; its type goes along to a new name.
-  ///   - wanted: the type that a tool has asked for; it counts if the text is a value of it.
+  ///   - existing: the key's value; nil: the key is new.
+  ///   - moved: the key that the file was a moment ago; a new key gets its type.
+  ///   - wanted: the type that a tool has set on the file; it counts if the text is a value of it.
   func setting(
     _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil,
     wanted: Kind? = nil
@@ -204,12 +210,13 @@ extension Tree {
     return .set(path.key, path.domain, value, written(text, value))
   }
 
-  /// EPERM for a file that is renamed over a key of another type.
+  /// Returns, and logs, EPERM for a file that is renamed over a key whose type its text does not
+  /// have.
   func wrongType(_ path: KeyPath, _ kind: Kind) -> TreeError {
     refused(.refused("\(path): the renamed file's text is not of the key's type, \(kind.rawValue)"))
   }
 
-  /// The value that a new key's text denotes.
+  /// Returns the value of a new key's text.
   private func newValue(of text: [UInt8]) -> Value {
     guard options.createsStrings else { return Inference.value(of: text) }
     return Recogniser.value(of: text, kind: .string) ?? .data(text)

@@ -2,10 +2,10 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// rename(2) and renameat2(2) of keys and domains: one transaction of the engine each.
+// rename(2) and renameat2(2) of keys and domains. Each is one transaction of the engine.
 
 extension Tree {
-  /// Renames a key in its directory, or to another.
+  /// Renames a key, in its directory or to another directory.
   func renameKey(
     _ old: KeyPath, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
     now: Moment
@@ -21,6 +21,7 @@ extension Tree {
     }
   }
 
+  /// Whether a rename of a key to the name moves the key away: the name is a scratch file's.
   private func isMoveAway(
     _ name: String, in directory: any FileDirectory, _ target: Found
   ) -> Bool {
@@ -38,6 +39,7 @@ extension Tree {
     }
   }
 
+  /// Renames a key to a new name, or over another key, which keeps its type.
   private func rename(
     _ old: KeyPath, to new: KeyPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
@@ -70,24 +72,28 @@ extension Tree {
     if let node { invalidateFile(node.id) }
   }
 
-  /// The key's value once text that waits for a decision got it; nil if no place holds the key.
+  /// Ends the phase of text that is being written to the key, and returns the key's value; nil if
+  /// no place has the key. Throws EPERM if the text is incomplete.
   func decided(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
     do {
       if let file = table[path]?.keyFile { try decide(file, now: now) }
     } catch {
-      // Never EINVAL: programs then move the key aside, try again, and delete both.
+      // Never EINVAL, after which programs move the key aside, try again, and delete both.
       if case .notAValue(let sentence) = error { throw .refused(sentence) }
       throw error
     }
     return try resolve(path, now: now)
   }
 
+  /// Returns the text that a key takes along when it is renamed.
   func sourceText(_ source: Resolution) -> [UInt8] { source.text ?? canonicalText(source.value) }
 
+  /// Returns the value that a key has after a rename: the source's, read as the type of the new
+  /// name.
   private func value(
     _ source: Resolution, _ text: [UInt8], as kind: Kind?, over old: Value?, _ new: KeyPath
   ) throws(TreeError) -> Value {
-    // As JSON with dates and data as strings, the target tells what was a date.
+    // In `-o format=json` dates and data are strings. The replaced value tells which they are.
     let template = options.style == .json ? old : nil
     guard let kind, kind != source.kind || template != nil else { return source.value }
     if let value = Recogniser.value(of: text, kind: kind, template: template, shown: old) {
@@ -97,6 +103,7 @@ extension Tree {
     throw wrongType(new, kind)
   }
 
+  /// Exchanges the values of two keys. Their types go along.
   private func exchange(_ one: KeyPath, _ other: KeyPath, now: Moment) throws(TreeError) {
     guard let first = try decided(one, now: now), let second = try decided(other, now: now) else {
       throw .missing
@@ -116,7 +123,7 @@ extension Tree {
     }
   }
 
-  /// rename(2) of a domain.
+  /// Carries out rename(2) of a domain: its keys and scratch files go along.
   func renameDomain(
     _ oldName: String, to newName: String, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {

@@ -2,15 +2,16 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Scratch files: made, written, linked and removed in memory; they never remain as preferences.
+// Makes, writes, links and removes scratch files. They are in memory only and never remain as
+// preferences.
 
 extension Tree {
-  /// Whether a new name in the directory is one of a tool's temporary files.
+  /// Whether a file that is about to be made under a new name in the directory is a scratch file.
   func isScratchName(
     _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
   ) -> Bool {
     guard case .domain(let domain) = directory.filesParent else { return true }
-    // A key that departed a moment ago is made again under its own name.
+    // The name of a key that departed a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
       departures.contains(KeyPath(domain: domain, key: key)),
       making != .file(exclusively: true, readsToo: true)
@@ -46,14 +47,15 @@ extension Tree {
     return try entry(node)
   }
 
-  /// Throws ENOSPC where scratch files would take too much memory.
+  /// Throws ENOSPC if scratch files would take too much memory with `bytes` more.
   func checkRoom(for bytes: Int, _ subject: String) throws(TreeError) {
     guard bytes <= ScratchSpace.total - table.scratchBytes else {
       throw refused(.system(.noSpace, "\(subject): temporary files may take 64 MiB in all"))
     }
   }
 
-  /// Removes the name of a scratch file or directory; whoever has the file open keeps it.
+  /// Removes the name of a scratch file, link or directory. A process that has the file open keeps
+  /// a private copy of its text.
   func removeScratch(_ node: Node, now: Moment) {
     guard let path = node.scratchPath else { return }
     table.detach(node, text: node.scratch?.text ?? [])
@@ -61,7 +63,7 @@ extension Tree {
     forget(node.id, 0)
   }
 
-  /// unlink(2) of a scratch file; a key that was moved away to it goes too.
+  /// Carries out unlink(2) of a scratch file. Also removes the key that was moved away to it.
   func unlinkScratch(_ node: Node, now: Moment) throws(TreeError) {
     if node.type == .directory { throw .isDirectory }
     if let source = departures.source(of: node.id), let former = departures.former(source) {
@@ -72,7 +74,8 @@ extension Tree {
     removeScratch(node, now: now)
   }
 
-  /// Removes what a rename replaces, and a key that was moved away to it.
+  /// Removes a scratch file or an empty scratch directory that a rename replaces, and the key that
+  /// was moved away to it.
   func replaceScratch(_ existing: Node?, now: Moment) throws(TreeError) {
     guard let existing else { return }
     guard existing.type == .directory else { return try unlinkScratch(existing, now: now) }
@@ -116,8 +119,8 @@ extension Tree {
 
   // MARK: - Links and directories
 
-  /// link(2). To a scratch name it makes a copy; of a scratch file to a key's name it sets the key.
-  /// Two keys cannot be one file (EPERM).
+  /// Carries out link(2). To a scratch name it makes a copy. A scratch file that is linked to a
+  /// key's name sets the key. A key cannot be linked to another key's name (EPERM).
   public func link(
     _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
@@ -144,8 +147,8 @@ extension Tree {
     return try entry(table.file(of: path).node)
   }
 
-  /// symlink(2): scratch names only (emacs' locks). EOPNOTSUPP for other names, never EPERM,
-  /// because emacs then writes a file instead.
+  /// Carries out symlink(2), for scratch names only (emacs' locks). Other names are EOPNOTSUPP and
+  /// never EPERM, after which emacs makes a file instead.
   public func makeLink(
     _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
@@ -158,7 +161,7 @@ extension Tree {
     return try entry(try addScratch(path, .link(target: target), mode: 0o777, now: now))
   }
 
-  /// readlink(2).
+  /// Carries out readlink(2).
   public func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] {
     guard case .link(let target)? = try node(id).scratch?.content else {
       throw .invalid("not a symbolic link")
@@ -166,7 +169,8 @@ extension Tree {
     return target
   }
 
-  /// mkdir(2) in a directory of files, for tools that lock or collect files so.
+  /// Carries out mkdir(2) in a directory of files, for tools that use a directory as a lock or for
+  /// their temporary files.
   func makeScratchDirectory(
     in directory: any FileDirectory, _ name: String, now: Moment
   ) throws(TreeError) -> Entry {
@@ -178,7 +182,7 @@ extension Tree {
       ScratchPath(parent: directory.filesParent, name: name), now: now)
   }
 
-  /// rmdir(2) of a scratch directory.
+  /// Carries out rmdir(2) of a scratch directory.
   func removeScratchDirectory(_ node: Node, now: Moment) throws(TreeError) {
     guard node.type == .directory else { throw .notDirectory }
     guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
@@ -187,10 +191,10 @@ extension Tree {
     removeScratch(node, now: now)
   }
 
-  // MARK: - What people should know of them
+  // MARK: - Log lines
 
-  /// Has the log name a scratch file that a person may take for a key, if it is still there after
-  /// two seconds.
+  /// Notes a scratch file whose name could be a key's: if the file still exists after 2 s, a log
+  /// line says that it is not a preference.
   func watchScratch(_ node: Node, _ name: String, now: Moment) {
     guard case .key = NameCodec.decode(name) else { return }
     let end = now.instant.advanced(milliseconds: 2000)
@@ -198,6 +202,7 @@ extension Tree {
     wake(at: end)
   }
 
+  /// Logs the noted scratch files whose 2 s are over.
   func reportScratch(now: Moment) {
     for (id, end) in doubtfulScratch where end <= now.instant {
       doubtfulScratch[id] = nil
@@ -205,12 +210,12 @@ extension Tree {
         continue
       }
       log(
-        "\(node.subject): a temporary file by its name, not a preference; it is lost with the "
-          + "mount, unless it is renamed or user.prefs.type is set on it")
+        "\(node.subject): by its name this is a temporary file, not a preference; it is lost with "
+          + "the mount, unless it is renamed or user.prefs.type is set on it")
     }
   }
 
-  /// The mount ends, and scratch files with it; the log says which.
+  /// Logs which scratch files of domains are lost at the end of the mount.
   func logLostScratch() {
     for node in table.scratchNodes {
       guard let file = node.scratch, case .domain = file.path.parent, !file.isLink else { continue }
@@ -220,7 +225,7 @@ extension Tree {
 }
 
 extension Node {
-  /// Where a scratch file, link or directory lies; nil for other kinds.
+  /// The path of a scratch file, link or directory; nil for other kinds.
   var scratchPath: ScratchPath? {
     switch kind {
     case .scratch(let file): file.path

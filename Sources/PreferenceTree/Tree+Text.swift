@@ -5,7 +5,8 @@ import SystemCalls
 // read(2), write(2), ftruncate(2) and fsync(2).
 
 extension Tree {
-  /// read(2): at most `count` bytes from the offset.
+  /// Carries out read(2).
+  /// - Returns: at most `count` bytes from the offset; none past the end.
   public func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8>
   {
     let text = try shownText(try node(id))
@@ -13,7 +14,7 @@ extension Tree {
     return text[offset...].prefix(max(count, 0))
   }
 
-  /// The bytes that the file has now.
+  /// Returns the whole text that the file shows now.
   func shownText(_ node: Node) throws(TreeError) -> [UInt8] {
     switch node.kind {
     case .directory: throw .isDirectory
@@ -27,7 +28,7 @@ extension Tree {
     }
   }
 
-  /// The text of a value; cached where making it costs something.
+  /// Returns the text of a value. A text of more than 512 bytes that had to be made is cached.
   func text(_ resolution: Resolution, of file: KeyFile) -> [UInt8] {
     let isWhole = resolution.stored.wholeValue != nil
     if isWhole, let text = resolution.text { return text }
@@ -42,9 +43,10 @@ extension Tree {
     return text
   }
 
-  /// The canonical text of a value, in the mount's style.
+  /// Returns the canonical text of a value, in the mount's style.
   func canonicalText(_ value: Value) -> [UInt8] { ValueText.canonical(value, style: options.style) }
 
+  /// Caches the text in the file. All cached texts are dropped once they have more than 32 MiB.
   private func cache(_ text: [UInt8], _ resolution: Resolution, in file: KeyFile) {
     if cachedBytes + text.count > 32 << 20 {
       for other in table.nodes.values { other.keyFile?.cachedText = nil }
@@ -60,14 +62,16 @@ extension Tree {
     file.cachedText = nil
   }
 
-  /// write(2), judged at once. Returns when the engine has the value, or the text is held.
+  /// Carries out write(2), and judges the text at once. Returns when the engine has the value, or
+  /// the text is held or waits for a decision.
   ///
-  /// What is computed from the text that the file shows (an append, a write in the middle) is
-  /// committed against that text; if another mount was first, it is computed again.
+  /// A text that is computed from the text that the file shows (an append, a write in the middle)
+  /// is committed only if the value has not changed meanwhile. If another mount or program was
+  /// first, it is computed again, 1,000 times at most; then the write is EBUSY.
   /// - Parameters:
-  ///   - appending: the file was opened with O_APPEND.
-  ///   - handle: the creator's, for a key that it has not closed yet.
-  ///   - writer: the thread that writes; 0: not known.
+  ///   - appending: whether the file was opened with O_APPEND.
+  ///   - handle: the handle of the creator, for a key that it has not closed yet.
+  ///   - writer: the id of the thread that writes; 0 if it is not known.
   public func write(
     _ id: NodeID, _ bytes: [UInt8], at offset: Int, appending: Bool = false,
     handle: HandleID = .none, writer: Int32 = 0, now: Moment
@@ -89,14 +93,14 @@ extension Tree {
   /// A write(2) to a key's file.
   private struct Write {
     var bytes: [UInt8]
-    /// Where the kernel believes that the bytes go.
+    /// The offset that the kernel gives. With O_APPEND it may not be the end of the text.
     var offset: Int
     var writer: Int32
     var handle: HandleID
     var now: Moment
   }
 
-  /// How often a write is computed again while others keep changing the key.
+  /// How often a write is computed while other processes keep changing the key.
   private static let mostAttempts = 1000
 
   private func write(_ write: Write, to file: KeyFile, appending: Bool) throws(TreeError) {
@@ -112,6 +116,7 @@ extension Tree {
     }
   }
 
+  /// Appends to the text as it is now, or directly behind an earlier part of the same write(2).
   private func append(_ write: Write, to file: KeyFile) throws(TreeError) {
     let part = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
     let (bytes, now) = (write.bytes, write.now)
@@ -128,6 +133,7 @@ extension Tree {
       bytes, writer: write.writer, kernelOffset: write.offset, end: position + bytes.count)
   }
 
+  /// Has the file's editor make a step, and carries out its action.
   private func step(
     _ file: KeyFile, _ handle: HandleID, _ now: Moment,
     _ body: (inout TextEditor) -> TextEditor.Action
@@ -138,7 +144,7 @@ extension Tree {
     if editor.isHeld { effects.append(.invalidateContents(file.id)) }
   }
 
-  /// ftruncate(2).
+  /// Carries out truncate(2) and ftruncate(2).
   func truncate(
     _ node: Node, to size: Int, handle: HandleID, now: Moment
   ) throws(TreeError) {
@@ -169,18 +175,19 @@ extension Tree {
     node.modified = now.time
   }
 
-  /// EFBIG for a text that is longer than a value's may be.
+  /// Returns, and logs, EFBIG for a text that would be longer than a value's may be.
   func tooLarge(_ subject: String) -> TreeError {
     refused(.tooLarge("\(subject): a value's text is at most 16 MiB"))
   }
 
-  /// fsync(2), before the engine makes the journal durable: text that waits for a decision gets
-  /// it; incomplete text is EINVAL.
+  /// Carries out the tree's part of fsync(2), before the engine makes the journal durable: decides
+  /// text that waits for a decision, and throws EINVAL for incomplete text.
   public func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError) {
     if let file = try node(id).keyFile { try decide(file, now: now) }
   }
 
-  /// Has text that waits for a decision get it; throws EINVAL for incomplete text.
+  /// Decides text that waits for a decision: ends the phase of its editor. Throws EINVAL for
+  /// incomplete text.
   func decide(_ file: KeyFile, now: Moment) throws(TreeError) {
     guard let editor = file.editor, editor.deadline != nil else { return }
     if editor.isHeld, !editor.isUndecided {

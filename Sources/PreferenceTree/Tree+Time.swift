@@ -2,13 +2,13 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// What becomes due by itself: truncations, old tails, held texts, departed names.
+// Does what is due at a time: ends truncations, old tails, held texts and departures.
 
 extension Tree {
-  /// Makes sure that `tick` is called at the moment.
+  /// Sees to it that `tick` is called at the moment, or earlier.
   func wake(at moment: Instant) { nextDeadline = min(nextDeadline ?? moment, moment) }
 
-  /// Carries out what has become due.
+  /// Does everything that has become due.
   public func tick(now: Moment) {
     for (id, end) in edited { tick(id, end, now) }
     while let ending = departures.endNextDue(at: now.instant) { carryOut(ending, now: now) }
@@ -25,7 +25,7 @@ extension Tree {
       return
     }
     if let deadline = editor.deadline, deadline <= now.instant {
-      // A refusal has been logged, and the file shows its value again: there is nobody to tell.
+      // A refusal has been logged, and the file shows its value again. No request waits for it.
       do { try expire(file, now: now) } catch {}
     } else if editor.deadline == nil, end <= now.instant {
       file.editor = nil
@@ -33,7 +33,7 @@ extension Tree {
     if node.lookups == 0, file.editor?.deadline == nil { forget(id, 0) }
   }
 
-  /// Text that waited for its decision gets it.
+  /// Ends the phase of the text that is being written to the file.
   func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
     guard var editor = file.editor else { return }
     let action = editor.expire(now: now.instant)
@@ -48,12 +48,12 @@ extension Tree {
     }
   }
 
-  /// Keys of the domain that were moved away get their new names now.
+  /// Completes the moves of keys of the domain that were moved away.
   func completeMoves(from domain: DomainName, now: Moment) {
     while let ending = departures.endNextMove(from: domain) { carryOut(ending, now: now) }
   }
 
-  /// A name that departed shows again what places hold.
+  /// Shows the value again that places have for a name that departed, if any.
   func show(_ path: KeyPath, now: Moment) {
     guard let parent = table[path.domain] else { return }
     guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
@@ -61,14 +61,14 @@ extension Tree {
     entriesChanged(path.domain, at: now.time)
   }
 
-  /// The mount ends. Text that waits for a decision gets it, and keys that were moved away get
-  /// their new names. Held text and scratch files are lost, and logged.
+  /// Ends the tree with the mount. Decides text that waits for a decision, and completes the moves
+  /// of keys that were moved away. Held text and scratch files are lost, and logged.
   public func finish(now: Moment) {
     while let ending = departures.endNextMove() { carryOut(ending, now: now) }
     logLostScratch()
     for id in edited.keys {
       guard let file = table[id]?.keyFile, file.editor?.deadline != nil else { continue }
-      // A refusal has been logged, and there is nobody left to tell.
+      // A refusal has been logged. No request waits for it.
       do { try expire(file, now: now) } catch {}
     }
   }

@@ -2,16 +2,19 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// The one way to the engine, and how a change reaches the nodes and names that show it.
+// The only way in which the tree changes the engine, and what is invalidated after a change.
 
 extension Tree {
-  /// Carries out the intents as one transaction, then has the kernel drop what it knows of their
-  /// keys, and the reply wait until other mounts have done so too.
+  /// Carries out the intents as one transaction, invalidates what the kernel has cached of their
+  /// keys, and delays the reply until the other mounts have settled.
   /// - Parameters:
-  ///   - touched: the keys through whose own files the change is made: the kernel knows of it.
+  ///   - touched: the keys that the kernel changes itself, through their files or names. Their own
+  ///     caches are not invalidated.
   ///   - changesNames: whether keys may come or go in their directories.
-  ///   - update: brings the tree's own nodes up to date, before what else shows the keys.
-  /// - Throws: what the engine refuses, logged; then nothing was changed and `update` not called.
+  ///   - update: brings the tree's nodes up to date with the change. It is called before anything
+  ///     is invalidated.
+  /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
+  ///   was not called.
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
@@ -23,7 +26,8 @@ extension Tree {
     return changeset
   }
 
-  /// Has the engine carry out the intents; refusals are logged. `transact` is for changes of keys.
+  /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
+  /// for changes of keys.
   func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
     do {
       let changeset = try engine.apply(intents, by: author)
@@ -36,7 +40,7 @@ extension Tree {
     }
   }
 
-  /// Has the kernel drop what it knows of the keys of a change.
+  /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
   func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
     for item in changeset.items {
       guard let key = item.edit.key else { continue }
@@ -60,20 +64,20 @@ extension Tree {
     for domain in table.domains { entriesChanged(domain, at: time) }
   }
 
-  /// The domains that were answered with the global domain's value of the key, or told that there
-  /// is none.
+  /// Invalidates the key in the domains that may inherit it from the global domain.
   private func invalidateHeirs(of key: Key, at time: Timestamp) {
     for domain in answered[key] where domain != .global {
       let path = KeyPath(domain: domain, key: key)
       invalidate(path)
-      // Somebody may watch the file although the domain does not list it.
+      // A watcher may watch the file although the domain does not list it.
       guard table[path] != nil else { continue }
       announce(path, .changed(time))
     }
   }
 
-  /// Has the kernel look up whatever it knows of the name again.
-  /// - Parameter version: the change's. The file keeps its text if it made a later change itself.
+  /// Invalidates everything that the kernel has cached of a key: its file, or that it is missing.
+  /// - Parameter version: the version of the change. The file's editor stays if a later change was
+  ///   made through the file itself.
   func invalidate(_ path: KeyPath, _ version: UInt64 = .max) {
     guard let parent = table[path.domain] else { return }
     if let node = table[path], let file = node.keyFile {
@@ -87,8 +91,8 @@ extension Tree {
         if !answered.note(path) { invalidateEntry(parent.id, path.key) }
         return
       }
-      // The key is gone. Whoever has the file open keeps what it showed, which may be in the
-      // kernel's pages alone; a new key of the name gets a new node.
+      // The key is gone. A process that has the file open keeps a copy of what the file showed,
+      // because only the kernel's pages may still have it. A new key of the name gets a new node.
       table.detach(node, text: text)
       effects.append(.invalidateAttributes(node.id))
       table.renewInode(of: path)
@@ -97,7 +101,7 @@ extension Tree {
     invalidateEntry(parent.id, path.key)
   }
 
-  /// What the file showed last.
+  /// The text that the file showed last.
   private func lastText(_ file: KeyFile) -> [UInt8] {
     if let text = file.editor?.text ?? file.cachedText?.text { return text }
     guard let stored = file.lastShown else { return [] }
@@ -108,7 +112,7 @@ extension Tree {
     effects.append(.invalidateEntry(parent: parent, name: NameCodec.encode(key)))
   }
 
-  /// The attributes and pages of a file, whose text is different now.
+  /// Invalidates the attributes and pages of a file whose text is different now.
   func invalidateFile(_ id: NodeID) {
     effects += [.invalidateAttributes(id), .invalidateContents(id)]
   }

@@ -2,20 +2,22 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Preferences as a file system, without the file system: nodes, names, attributes and bytes.
+/// The file system of preferences, without FUSE: nodes, names, attributes and texts over an engine.
 ///
 /// Promises: requests are Swift values; errors are `TreeError`s, each with its errno. What the
-/// kernel must be told because of a call is in `removeEffects()` after it, in order. A refused
-/// request changes nothing, is logged with domain, key and reason, and the file shows the value as
-/// it was. Text that was accepted is in the engine when the call returns, except for held text.
+/// driver must do because of a call is in `removeEffects()` after it, in order. A request that is
+/// refused changes nothing, and the file shows its value; a refusal that needs an explanation is
+/// logged with domain, key and reason. Text that was accepted is in the engine when the call
+/// returns, unless it is held or waits for a decision (`TextEditor`).
 ///
-/// Threads: one, the caller's; there is no lock. Another thread's `Notice`s must be handed over to
-/// it (`changed`). Time is a parameter, so that tests need not wait: the caller passes the present
-/// moment, and calls `tick` when `nextDeadline` has come.
+/// Threads: all calls must be made by one thread at a time; there is no lock. `Notice`s of other
+/// threads must be handed over to that thread (`changed`). Time is a parameter, so that tests need
+/// not wait: the caller passes the present moment, and calls `tick` when `nextDeadline` has come.
 ///
-/// Parts: `NodeTable` (what the kernel knows by number), `Directory` (what names mean),
-/// `TextEditor` (text that is being written), `Departures` (names that left a moment ago),
-/// `AnsweredNames` (which answers the kernel may remember). `transact` is the one way to the engine.
+/// Parts: `NodeTable` (nodes by number and name), `Directory` (what names mean), `TextEditor` (text
+/// that is being written), `Departures` (names that left a moment ago), `AnsweredNames` (look-ups
+/// that the kernel caches and that other domains' changes can make wrong). Every change of the
+/// engine goes through `apply`, in most cases by `transact`.
 public final class Tree {
   let engine: any Engine
   let options: TreeOptions
@@ -26,19 +28,19 @@ public final class Tree {
   var departures = Departures()
   var answered = AnsweredNames()
   var lastHandle: UInt64 = 0
-  /// Files with an editor, and when one whose text is complete may be thrown away.
+  /// The nodes of files with an editor, and when an editor whose text is complete is thrown away.
   var edited: [NodeID: Instant] = [:]
-  /// Scratch files that a person may take for keys, and when the log says that they are not.
+  /// Scratch files that a person may take for keys, and when a log line says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]
-  /// When `tick` must be called next, at the latest; nil: not before the next request.
+  /// When `tick` must be called next; nil: not before another call sets it.
   public internal(set) var nextDeadline: Instant?
-  /// Bytes of all cached texts.
+  /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   var cachedBytes = 0
 
-  /// Makes a tree over an engine.
+  /// Creates a tree over an engine.
   /// - Parameters:
-  ///   - author: tells the tree's own changes from those of others.
-  ///   - log: gets a line for each refusal.
+  ///   - author: the author of the tree's own changes, whose notices it ignores.
+  ///   - log: receives log lines, e.g. one for each refusal that needs an explanation.
   public init(
     engine: any Engine, options: TreeOptions = TreeOptions(), author: Author, now: Moment,
     log: @escaping (String) -> Void
@@ -50,38 +52,39 @@ public final class Tree {
     table = NodeTable(now: now)
   }
 
-  /// Removes and returns what the kernel must be told because of the calls since the last time.
+  /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] {
     defer { effects.removeAll(keepingCapacity: true) }
     return effects
   }
 
-  /// The node of a number; throws ENOENT.
+  /// Returns the node of a number; throws ENOENT if there is none.
   func node(_ id: NodeID) throws(TreeError) -> Node {
     guard let node = table[id] else { throw .missing }
     return node
   }
 
-  /// The directory of a number; throws ENOTDIR.
+  /// Returns the directory of a number; throws ENOTDIR for other nodes.
   func directory(_ id: NodeID) throws(TreeError) -> any Directory {
     guard let directory = try node(id).directory else { throw .notDirectory }
     return directory
   }
 
-  /// The same for a directory that files may lie in.
+  /// Returns the directory of a number; throws EPERM for the root, in which no files may lie.
   func fileDirectory(_ id: NodeID) throws(TreeError) -> any FileDirectory {
     guard let directory = try directory(id) as? any FileDirectory else {
-      throw refused(.refused("files at the root: keys lie in the directory of their domain"))
+      throw refused(
+        .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
     }
     return directory
   }
 
-  /// Throws EROFS where nothing may be changed.
+  /// Throws EROFS if every change is refused.
   func requireWritable() throws(TreeError) {
     if engine.isReadOnly { throw .readOnly }
   }
 
-  /// Logs a refusal and returns it, to be thrown.
+  /// Logs a refusal, if it has a sentence, and returns it for the caller to throw.
   func refused(_ error: TreeError) -> TreeError {
     if let sentence = error.sentence { log(sentence) }
     return error

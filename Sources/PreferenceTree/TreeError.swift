@@ -1,7 +1,8 @@
 import PreferenceModel
 import SystemCalls
 
-/// Why a file operation is refused. Each case has one errno.
+/// Why a file operation is refused. Each case has one errno. A string explains the refusal to
+/// people.
 public enum TreeError: Error, Equatable, Sendable {
   /// ENOENT.
   case missing
@@ -15,11 +16,11 @@ public enum TreeError: Error, Equatable, Sendable {
   case notEmpty(String)
   /// EPERM: the rules of the search list, or of the tree, refuse it.
   case refused(String)
-  /// EINVAL: the text is no value of the key's type.
+  /// EINVAL: the text is not a value of the key's type.
   case notAValue(String)
-  /// EINVAL: a request that means nothing.
+  /// EINVAL: the request has no meaning.
   case invalid(String)
-  /// EIO: a list cannot be read.
+  /// EIO: a property list cannot be read.
   case unreadable(String)
   /// EROFS.
   case readOnly
@@ -27,18 +28,18 @@ public enum TreeError: Error, Equatable, Sendable {
   case tooLarge(String)
   /// ENAMETOOLONG.
   case nameTooLong
-  /// EILSEQ: a name that is not UTF-8.
+  /// EILSEQ: the name is not UTF-8.
   case notUTF8
   /// EOPNOTSUPP.
   case unsupported
   /// ENODATA.
   case noAttribute
-  /// EBUSY: others kept changing what the request was computed from.
+  /// EBUSY: other processes kept changing the value that the request was computed from.
   case changedMeanwhile
-  /// Any errno of the system, e.g. ENOSPC, EACCES, ETIMEDOUT.
+  /// Another errno, e.g. ENOSPC, EACCES or ETIMEDOUT.
   case system(Errno, String)
 
-  /// An engine's refusal.
+  /// Translates a refusal of the engine.
   init(_ error: EngineError) {
     switch error.reason {
     case .changedMeanwhile: self = .changedMeanwhile
@@ -54,7 +55,7 @@ public enum TreeError: Error, Equatable, Sendable {
     }
   }
 
-  /// The number for the kernel.
+  /// The errno that the kernel gets.
   public var errno: Errno {
     switch self {
     case .missing: .noSuchFile
@@ -76,7 +77,8 @@ public enum TreeError: Error, Equatable, Sendable {
     }
   }
 
-  /// What to log: the domain, the key and the reason, never a value; nil for everyday answers.
+  /// What to log: the domain, the key and the reason, never a value; nil for everyday answers such
+  /// as ENOENT.
   public var sentence: String? {
     switch self {
     case .notEmpty(let text), .refused(let text), .notAValue(let text), .invalid(let text),
@@ -87,7 +89,7 @@ public enum TreeError: Error, Equatable, Sendable {
   }
 }
 
-/// Runs calls of the engine; their errors become the tree's.
+/// Runs calls of the engine, and translates their errors.
 func asTreeError<Result>(
   _ body: () throws(EngineError) -> Result
 ) throws(TreeError) -> Result {

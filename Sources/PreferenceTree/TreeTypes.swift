@@ -1,38 +1,38 @@
 import PropertyList
 import SystemCalls
 
-/// The number of a node: C: fuse_ino_t. Never used twice in a mount.
+/// The number by which the kernel knows a node (C: fuse_ino_t). A mount never uses a number twice.
 public struct NodeID: RawRepresentable, Hashable, Sendable {
   /// The number.
   public let rawValue: UInt64
 
-  /// A node by its number.
+  /// Creates the identifier with this number.
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// The root of the mount (FUSE_ROOT_ID).
   public static let root = NodeID(rawValue: 1)
 }
 
-/// The number of a handle of a file that its creator has open: C: fuse_file_info.fh. Other opens
-/// have none (0).
+/// The number of a file handle (C: fuse_file_info.fh). Only the creator of a new key has a handle;
+/// all other opens have `none`.
 public struct HandleID: RawRepresentable, Hashable, Sendable {
   /// The number.
   public let rawValue: UInt64
 
-  /// A handle by its number.
+  /// Creates the identifier with this number.
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// No handle.
   public static let none = HandleID(rawValue: 0)
 }
 
-/// What a node is (C: st_mode & S_IFMT).
+/// The file type of a node (C: st_mode & S_IFMT).
 public enum FileType: Sendable {
   /// A preference, or a scratch file.
   case file
-  /// A domain, the root, or a scratch directory.
+  /// The root, a domain, or a scratch directory.
   case directory
-  /// A scratch link.
+  /// A scratch file that is a symbolic link.
   case link
 }
 
@@ -40,46 +40,47 @@ public enum FileType: Sendable {
 public struct Attributes: Equatable, Sendable {
   /// `st_ino`.
   public var inode: UInt64
-  /// What it is.
+  /// The file type.
   public var type: FileType
   /// Permission bits.
   public var mode: UInt32
-  /// Bytes; 0 for directories.
+  /// Bytes of the text; 0 for directories.
   public var size: Int
-  /// When the value, or the directory's entries, last changed.
+  /// When the value or its text, or the directory's entries, last changed (`st_mtim`).
   public var modified: Timestamp
-  /// When anything that stat(2) shows, or the contents, last changed: `st_ctim`. It never goes back with
-  /// utimensat(2).
+  /// When the contents, or anything that stat(2) shows, last changed (`st_ctim`). utimensat(2) does
+  /// not set it back.
   public var changed: Timestamp
   /// Whether a write would be refused.
   public var isReadOnly = false
   /// `st_nlink`: 0 for a file whose name is gone.
   public var links: UInt32 = 1
-  /// Whether the attributes stay until the tree says otherwise.
+  /// Whether the kernel may cache the attributes until the tree invalidates them.
   public var isCacheable = true
 
-  /// Attributes of a node with a name, which changed last when its contents did.
+  /// Creates the attributes of a node that has a name and that last changed when its contents did.
   public init(inode: UInt64, type: FileType, mode: UInt32, size: Int, modified: Timestamp) {
     (self.inode, self.type, self.mode, self.size) = (inode, type, mode, size)
     (self.modified, changed) = (modified, modified)
   }
 }
 
-/// A node as a look-up gives it; the look-up counts until `forget`.
+/// The node that a look-up found. The look-up counts until `Tree.forget`.
 public struct Entry: Equatable, Sendable {
   /// The node.
   public var node: NodeID
   /// Its attributes.
   public var attributes: Attributes
-  /// Whether the name stays until the tree says otherwise.
+  /// Whether the kernel may cache the name until the tree invalidates the entry.
   public var isCacheable = true
 }
 
 /// The answer to a look-up.
 public enum LookupResult: Equatable, Sendable {
-  /// There is one.
+  /// The name exists.
   case found(Entry)
-  /// There is none; `isCacheable`: until the tree says otherwise.
+  /// The name does not exist. `isCacheable`: whether the kernel may cache that until the tree
+  /// invalidates the entry.
   case missing(isCacheable: Bool)
 }
 
@@ -89,20 +90,21 @@ public struct ListingItem: Equatable, Sendable {
   public var name: String
   /// `st_ino`.
   public var inode: UInt64
-  /// What it is.
+  /// The file type.
   public var type: FileType
-  /// Where a listing goes on after this item (C: d_off).
+  /// The offset from which a listing continues after this item (C: d_off).
   public var cookie: UInt64
 
-  /// An entry of a directory. Its cookie follows from the name alone, so that a listing goes on at
-  /// the right place although entries come and go meanwhile: nothing that stays is shown twice or
-  /// left out. 1 and 2 are the cookies of "." and ".."; the kernel's offsets are signed.
+  /// Creates an entry of a directory. Its cookie follows from the name alone, so that a listing
+  /// continues at the right entry although entries come and go meanwhile: no entry that stays is
+  /// listed twice or left out. 1 and 2 are the cookies of "." and ".."; the kernel's offsets are
+  /// signed.
   init(_ name: String, inode: UInt64, _ type: FileType) {
     self.init(
       name: name, inode: inode, type: type, cookie: max(3, StableHash.of(name.utf8) >> 1))
   }
 
-  /// A name and where it stands.
+  /// Creates an item with the given cookie.
   public init(name: String, inode: UInt64, type: FileType, cookie: UInt64) {
     self.name = name
     self.inode = inode
@@ -111,90 +113,91 @@ public struct ListingItem: Equatable, Sendable {
   }
 }
 
-/// What the kernel must be told. The driver performs effects in their order: those on attributes
-/// before the reply to the request that caused them, the others after it.
+/// What the driver must do outside the tree because of a call. It performs effects in their order:
+/// `invalidateAttributes` before the reply to the request that caused them, the others after it.
 public enum Effect: Hashable, Sendable {
-  /// The kernel must drop the cached attributes of the node.
+  /// Invalidates the kernel's cached attributes of the node.
   case invalidateAttributes(NodeID)
-  /// The kernel must drop the cached pages of the node.
+  /// Invalidates the kernel's cached pages of the node.
   case invalidateContents(NodeID)
-  /// The kernel must look the name up again.
+  /// Invalidates the kernel's cached look-up of the name.
   case invalidateEntry(parent: NodeID, name: String)
-  /// The reply must wait until the other mounts of the store have settled the change of this
-  /// version, so that everyone reads the new value once the request has returned.
+  /// Delays the reply until the other mounts of the store have settled for this version, so that
+  /// every process reads the new value once the request has returned.
   case awaitSettlement(version: UInt64)
-  /// Watchers must get an event for a change that did not come through the mount.
+  /// Makes an inotify event for a change that did not come through the mount.
   case announce(Announcement)
 }
 
-/// What watchers are told, by names: `domain` is the directory's, `key` the file's in it; without
-/// a key the domain itself came or went.
+/// An inotify event that the driver makes on the mount. It names the file of a key, or, without a
+/// key, the directory of a domain that came or went.
 public struct Announcement: Hashable, Sendable {
   /// What happened.
   public enum Kind: Hashable, Sendable {
     /// IN_CREATE.
     case created
-    /// IN_MODIFY and IN_CLOSE_WRITE; with the new modification time.
+    /// IN_MODIFY and IN_CLOSE_WRITE. The value is the new modification time.
     case changed(Timestamp)
     /// IN_DELETE.
     case removed
   }
 
-  /// The file name of the domain.
+  /// The name of the domain's directory.
   public let domain: String
-  /// The file name of the key.
+  /// The name of the key's file in it; nil: the event is about the domain.
   public let key: String?
   /// What happened.
   public let kind: Kind
 
-  /// An announcement.
+  /// Creates an announcement.
   public init(domain: String, key: String?, _ kind: Kind) {
     (self.domain, self.key, self.kind) = (domain, key, kind)
   }
 }
 
-/// What chmod, chown, truncate and utimensat ask for.
+/// A change of attributes: what chmod(2), chown(2), truncate(2) and utimensat(2) ask for. nil
+/// leaves an attribute as it is.
 public struct AttributeChange: Sendable {
-  /// truncate(2).
+  /// truncate(2): the new size in bytes.
   public var size: Int?
-  /// Whether owner or group would become another than they are.
+  /// chown(2): whether the user or group of the file would change.
   public var changesOwner = false
-  /// chmod(2): permission bits.
+  /// chmod(2): the new permission bits.
   public var mode: UInt32?
-  /// utimensat(2): the modification time; that of access is shown as the same.
+  /// utimensat(2): the new modification time. stat(2) shows it as the access time too.
   public var modified: Timestamp?
 
-  /// Nothing.
+  /// Creates a change that changes nothing.
   public init() {}
 }
 
-/// How a file is made: what open(2) was asked for.
+/// The flags of an open(2) that makes a file.
 public struct CreationFlags: Sendable {
   /// O_EXCL.
   public var exclusively = false
   /// O_TRUNC.
   public var truncating = false
-  /// O_RDWR: with O_EXCL the file is a scratch file, whatever its name.
+  /// O_RDWR. Together with O_EXCL it makes a scratch file, whatever the name is.
   public var readsToo = false
-  /// The permission bits that were asked for. They are kept where they forbid the owner to write (tar makes
-  /// files so); the usual ones are those of every key.
+  /// The permission bits that open(2) asks for. A key gets them only if they forbid its user to
+  /// write (tar makes files so); otherwise it gets the usual ones, 0600.
   public var mode: UInt32 = 0o600
 
-  /// O_CREAT alone.
+  /// Creates the flags of O_CREAT alone.
   public init() {}
 }
 
-/// What renameat2(2) adds to a rename.
+/// What a rename does if the new name exists.
 public enum RenameMode: Sendable {
-  /// A target is replaced.
+  /// rename(2): it replaces the file of the new name.
   case replace
-  /// RENAME_NOREPLACE: a target is EEXIST.
+  /// RENAME_NOREPLACE: it is refused with EEXIST.
   case keep
-  /// RENAME_EXCHANGE: both change places.
+  /// RENAME_EXCHANGE: the two files exchange their names.
   case exchange
 }
 
-/// How a mount shows and takes preferences.
+/// The mount options that decide how preferences are shown and made.
 public struct TreeOptions: Sendable {
   /// `-o format=`: how arrays and dictionaries are shown.
   public var style = ValueText.Style.automatic
@@ -203,6 +206,6 @@ public struct TreeOptions: Sendable {
   /// `-o list=all`: listings show inherited keys too.
   public var listsInherited = false
 
-  /// The defaults.
+  /// Creates the default options.
   public init() {}
 }

@@ -1,7 +1,7 @@
 import PreferenceModel
 import SystemCalls
 
-/// A directory that a tool makes for its temporary files: whatever is made in it is a scratch file.
+/// A directory that a tool has made for its temporary files. Everything in it is scratch.
 final class ScratchDirectory: FileDirectory {
   var path: ScratchPath
   private let id: NodeID

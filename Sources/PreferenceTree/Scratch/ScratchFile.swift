@@ -1,9 +1,11 @@
 import PreferenceModel
 import PropertyList
 
-/// A tool's temporary or backup file, or a link (emacs' locks). It lives in memory, is listed while
-/// it is there, never reaches the engine, and ends with the mount. It becomes a key by rename(2),
-/// by link(2), or when a tool sets a key's extended attributes on it.
+/// A tool's temporary or backup file, or a symbolic link (emacs' locks).
+///
+/// It lives in memory, is listed while it exists, is never given to the engine, and ends with the
+/// mount. rename(2) makes it a key, and so does setting a key's extended attributes on it. link(2)
+/// makes a key of its text.
 ///
 /// Threads: the tree's alone.
 final class ScratchFile {
@@ -16,10 +18,10 @@ final class ScratchFile {
   fileprivate(set) var content: Content
   /// Permission bits; nil until somebody sets them.
   var mode: UInt32?
-  /// Whether utimensat(2) set the modification time since the last write.
+  /// Whether utimensat(2) has set the modification time since the last write.
   var hasOwnTime = false
-  /// The type that a tool has asked for: the key that the file becomes gets it if its text allows
-  /// that.
+  /// The type that a tool has set on the file. The key that the file becomes gets this type, if its
+  /// text is a value of it.
   var wantedKind: Kind?
 
   init(_ path: ScratchPath, _ content: Content, mode: UInt32?) {
@@ -38,7 +40,7 @@ final class ScratchFile {
     }
   }
 
-  /// Changes the text in place.
+  /// Changes the text of a file in place; does nothing for a link.
   func edit(_ body: (inout [UInt8]) -> Void) {
     guard case .file(var text) = content else { return }
     content = .file([])
@@ -49,17 +51,17 @@ final class ScratchFile {
 
 /// How much memory scratch files may take.
 enum ScratchSpace {
-  /// Bytes of all scratch files together; more are ENOSPC.
+  /// The most bytes that all scratch files may count for; a request that needs more is ENOSPC.
   static let total = 64 << 20
-  /// Bytes that a file, link or directory counts for beside its text.
+  /// Bytes that each file, link or directory counts for in addition to its text.
   static let overhead = 256
 }
 
-/// Where a scratch file or directory lies, and its name there.
+/// The path of a scratch file, link or directory: the directory that it lies in, and its name.
 struct ScratchPath: Hashable {
   /// A directory that scratch files may lie in.
   enum Parent: Hashable {
-    /// Only directories lie here, under names that tools give to their temporary ones.
+    /// The root, which only scratch directories lie in.
     case root
     case domain(DomainName)
     /// A scratch directory.

@@ -1,32 +1,32 @@
-/// Which new names are those of tools' temporary and backup files. Pure.
+/// Tells which new names are those of tools' temporary and backup files. Pure functions.
 ///
-/// A key that exists is never asked about: it wins over every pattern.
+/// The names of keys that exist must not be asked about: a key wins over every pattern.
 enum ScratchName {
   /// How the name is about to be made.
   enum Making: Equatable {
-    /// open(2) with O_CREAT; `readsToo`: O_RDWR.
+    /// By open(2) with O_CREAT; `exclusively`: O_EXCL; `readsToo`: O_RDWR.
     case file(exclusively: Bool, readsToo: Bool)
-    /// rename(2) of a key to the name.
+    /// By rename(2) of a key to the name.
     case rename
-    /// link(2) or symlink(2) with the name as the new one.
+    /// By link(2) or symlink(2), as the new name.
     case link
-    /// mkdir(2) in a domain.
+    /// By mkdir(2), in a domain.
     case directory
   }
 
-  /// Whether the file will be a scratch file.
-  /// - Parameter isKey: whether there is a key of a name, or was one a second ago. Asked only
-  ///   where the end of the name looks like a tool's.
+  /// Whether the file or directory that is about to be made is a scratch one.
+  /// - Parameter isKey: whether a key has that file name, or had it within the last second. It is
+  ///   called only if the end of `name` looks like one that a tool adds.
   static func isScratch(
     _ name: String, _ making: Making, isKey: (String) -> Bool
   ) -> Bool {
-    // Whoever escapes the first character means a key.
+    // A name whose first character is escaped is meant for a key.
     if name.hasPrefix("%"), case .key = NameCodec.decode(name) { return false }
     if case .directory = making { return name.hasSuffix(".lock") || name == ".~tmp~" }
     if NameCodec.isScratchPattern(name) { return true }
     switch making {
     case .directory: return false
-    // Of 478 traced edits 117 made a file so, all of them temporary; no tool made a key so.
+    // Of 478 traced edits by tools, 117 made a file in this way. All those files were temporary.
     case .file(exclusively: true, readsToo: true): return true
     case .link where isLinkName(name): return true
     case .file, .rename, .link: break
@@ -38,8 +38,8 @@ enum ScratchName {
     return stems(of: name).contains(where: isKey)
   }
 
-  /// Whether a directory that is made at the root is a tool's, not a domain: `mktemp -d`'s, rsync's,
-  /// rdiff-backup's.
+  /// Whether a directory that is made at the root is a tool's temporary one (`mktemp -d`, rsync,
+  /// rdiff-backup) and not a domain.
   static func isRootDirectory(_ name: String) -> Bool {
     if name == ".~tmp~" || name.hasPrefix("tmp.") { return true }
     guard let mark = name.ranges(of: ".tmp.").last else { return false }
@@ -52,12 +52,12 @@ enum ScratchName {
     ".part",
   ]
 
-  /// `Cu??????`, where ln(1) puts its link before it renames it.
+  /// Whether the name has the form `Cu??????`, under which ln(1) makes a link before it renames it.
   private static func isLinkName(_ name: String) -> Bool {
     name.utf8.count == 8 && name.hasPrefix("Cu") && name.utf8.allSatisfy(\.isRandomCharacter)
   }
 
-  /// What stands before a tail that a tool puts behind a key's name.
+  /// The beginnings of the name behind which the rest looks like a tail that a tool adds.
   private static func stems(of name: String) -> [String] {
     let bytes = Array(name.utf8)
     return (1..<max(bytes.count, 1)).compactMap { end in
@@ -78,12 +78,12 @@ enum ScratchName {
     return isNumbered(text) || isPuppets(text)
   }
 
-  /// What stands between a key and so many random characters.
+  /// What tools put between a key's name and random characters, and how many of those follow.
   private static let marks: [(String, Int)] = [
     (".gawk.", 6), (".augnew.", 6), (".o", 6), (".r", 6), (".", 6), ("", 6), (".", 8), ("", 8),
   ]
 
-  /// `.4711` and `4711.tmp`: a process number, or a rotated copy.
+  /// Whether the tail is like `.4711` or `4711.tmp`: a process number, or that of a rotated copy.
   private static func isNumbered(_ text: String) -> Bool {
     let body =
       text.hasPrefix(".") ? text.dropFirst() : text.dropLast(text.hasSuffix(".tmp") ? 4 : 0)
@@ -91,7 +91,7 @@ enum ScratchName {
     return body.utf8.allSatisfy { $0 &- 0x30 < 10 }
   }
 
-  /// `20261121-4711-1abcde`: date, process, random.
+  /// Whether the tail is like Puppet's `20261121-4711-1abcde`: date, process number, random.
   private static func isPuppets(_ text: String) -> Bool {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
     return parts.count == 3 && parts[0].utf8.count == 8
@@ -101,7 +101,7 @@ enum ScratchName {
 }
 
 extension UInt8 {
-  /// What mkstemp(3) and its kin choose from.
+  /// Whether mkstemp(3) and similar functions choose the character for random names.
   fileprivate var isRandomCharacter: Bool { isDigitOrUnderscore || isLetter }
   fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
   fileprivate var isDigitOrUnderscore: Bool {
@@ -111,8 +111,8 @@ extension UInt8 {
 }
 
 extension ArraySlice<UInt8> {
-  /// Whether random characters made it, not a person: letters with digits between them, or
-  /// capitals more than once behind small letters. `Password` and `Size10` are words.
+  /// Whether the characters look random: a digit or `_` is before a letter, or more than one
+  /// capital is behind a small letter. `Password` and `Size10` look like words.
   fileprivate var isMixed: Bool {
     guard allSatisfy(\.isRandomCharacter), contains(where: \.isLetter) else { return false }
     let changes = zip(self, dropFirst())
