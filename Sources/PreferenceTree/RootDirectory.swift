@@ -58,7 +58,7 @@ final class RootDirectory: Directory {
     guard let domain = try tree.domain(named: name) else { throw .missing }
     tree.completeMoves(from: domain, now: now)
     guard tree.table.scratchNodes(in: .domain(domain)).isEmpty else {
-      throw .notEmpty("\(domain): it has temporary files")
+      throw tree.refused(.notEmpty("\(domain): it has temporary files"))
     }
     let changeset = try tree.apply([.removeDomain(domain)])
     tree.table.remove(domain)

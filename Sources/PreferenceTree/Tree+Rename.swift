@@ -138,7 +138,7 @@ extension Tree {
     completeMoves(from: old, now: now)
     completeMoves(from: new, now: now)
     guard table.scratchNodes(in: .domain(new)).isEmpty else {
-      throw .notEmpty("\(new): it has temporary files")
+      throw refused(.notEmpty("\(new): it has temporary files"))
     }
     let changeset = try apply([.renameDomain(old, to: new)])
     _ = departures.forgetAll(in: new)

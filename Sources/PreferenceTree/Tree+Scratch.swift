@@ -80,7 +80,7 @@ extension Tree {
     guard let existing else { return }
     guard existing.type == .directory else { return try unlinkScratch(existing, now: now) }
     guard table.scratchNodes(in: .directory(existing.id)).isEmpty else {
-      throw .notEmpty(existing.subject)
+      throw refused(.notEmpty("\(existing.subject): it has files"))
     }
     removeScratch(existing, now: now)
   }
@@ -95,7 +95,7 @@ extension Tree {
     let count = file.count
     let position = appending ? count : offset
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
-    guard !overflow, position >= 0 else { throw .tooLarge(node.subject) }
+    guard !overflow, position >= 0 else { throw tooLarge(node.subject) }
     try checkRoom(for: max(0, end - count), node.subject)
     table.edit(file) { text in
       if position > text.count { text += repeatElement(0, count: position - text.count) }
@@ -186,7 +186,7 @@ extension Tree {
   func removeScratchDirectory(_ node: Node, now: Moment) throws(TreeError) {
     guard node.type == .directory else { throw .notDirectory }
     guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
-      throw .notEmpty("\(node.subject): it has files")
+      throw refused(.notEmpty("\(node.subject): it has files"))
     }
     removeScratch(node, now: now)
   }

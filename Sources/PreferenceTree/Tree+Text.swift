@@ -177,7 +177,7 @@ extension Tree {
 
   /// Returns, and logs, EFBIG for a text that would be longer than a value's may be.
   func tooLarge(_ subject: String) -> TreeError {
-    refused(.tooLarge("\(subject): a value's text is at most 16 MiB"))
+    refused(.tooLarge("\(subject): its text may have 16 MiB at most"))
   }
 
   /// Carries out the tree's part of fsync(2), before the engine makes the journal durable: decides

@@ -3,7 +3,7 @@ import Support
 import Testing
 
 /// The promises of the file system that it takes a kernel, a crash or another program to test.
-@Suite("Promises of a mount") struct LawTests {
+@Suite("Promises of a mount") struct PromiseTests {
   @Test("a key reads through the search list, with arguments and managed lists")
   func searchList() throws {
     try withMount(["--", "-Argument", "(a, b)", "-Integer", "5"], prepare: Fixture.make) {
