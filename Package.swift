@@ -168,7 +168,7 @@ let package = Package(
       name: "PreferenceEngineTests",
       dependencies: [
         "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "PreferenceModel",
-        "PropertyList", "Support",
+        "PropertyList", "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceProtocolTests",

@@ -97,7 +97,9 @@ public final class ListReader: Sendable {
         findings[place] = Finding(error: error)
       }
     }
-    for place in SearchList.persistentPlaces where !findings.isEmpty {
+    // The global domain is there without a list, and is asked for each key.
+    let isThere = domain == .global || !findings.isEmpty
+    for place in SearchList.persistentPlaces where isThere {
       do throws(EngineError) {
         _ = try places.keys(at: Location(place, domain))
       } catch {
