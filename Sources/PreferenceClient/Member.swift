@@ -111,7 +111,7 @@ public final class Member: StorePlaces {
     }
     relay.open { [weak self] notice in self?.notify(notice) }
     gauge.store(keepGauge(of: role), ordering: .releasing)
-    succession.noteServing(role)
+    succession.finishAdoption(role)
   }
 
   /// Runs the body, and closes the role if it throws.

@@ -4,7 +4,8 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// Sends changes that no caller waits for to the owner, and keeps them until they are over.
+/// Sends changes to the owner whose answer no caller waits for, and keeps them until they are over:
+/// answered or refused. A caller waits only for its turn, and while there is no owner, 5 s at most.
 ///
 /// Promises: changes are sent one after the other, and carried out in that order and before
 /// whatever this process asks for later. If the owner is gone before it has answered a change, the
@@ -17,9 +18,9 @@ import SystemCalls
 /// process is the owner, while it carries the change out; and the monitor, under which nothing
 /// blocks. The succession's lock may be taken under the turn, but not under the monitor.
 ///
-/// Half-broken states: while there is no owner, changes wait in this process for the next one, up
-/// to `mostWaiting` of them. If there has never been an owner, a change is refused, because a
-/// program that sets without having read could undo what is stored.
+/// Without an owner: changes wait in this process for the next one, up to `mostWaiting` of them. If
+/// there has never been an owner, a change is refused, because nobody knows then whether it is
+/// allowed (a forced key), or whether the key has that value already.
 final class PostQueue: Sendable {
   private struct State {
     var posted = PostedChanges()
@@ -203,7 +204,7 @@ final class PostQueue: Sendable {
     }
     // The seeker may have sent the request before this thread got the turn.
     guard isUnsent else { return }
-    if !canKeep || count > Self.mostWaiting { return end(serial, Succession.ownerless) }
+    if !canKeep || count > Self.mostWaiting { return end(serial, Succession.noOwnerError) }
     if !wasMissing {
       log("no owner of the store answers; changes wait in this process until one does")
     }

@@ -6,7 +6,7 @@ final class Seeker: Sendable {
     /// What looks for an owner; nil before `start`.
     var seek: (@Sendable () -> Int64?)?
     var isStarting = false
-    /// Whether `ask` was called since the thread last looked.
+    /// Whether `wake` was called since the thread last looked.
     var isAsked = false
     var isStopping = false
     var thread: WorkerThread?
@@ -14,16 +14,16 @@ final class Seeker: Sendable {
 
   private let state = Monitor(State())
 
-  /// Says how to look, and starts to look if `ask` was called before.
+  /// Says how to look, and starts to look if `wake` was called before.
   /// - Parameter seek: looks once. It returns the milliseconds until it is called again; nil: not
-  ///   before the next `ask`.
+  ///   before the next `wake`.
   func start(_ seek: @escaping @Sendable () -> Int64?) {
     state.withLock { $0.seek = seek }
-    if state.withLock({ $0.isAsked }) { ask() }
+    if state.withLock({ $0.isAsked }) { wake() }
   }
 
   /// Makes the thread look at once. If the thread cannot be started, the next call tries again.
-  func ask() {
+  func wake() {
     let seek = state.change { state -> (@Sendable () -> Int64?)? in
       state.isAsked = true
       guard state.thread == nil, !state.isStarting, !state.isStopping else { return nil }
@@ -48,7 +48,7 @@ final class Seeker: Sendable {
     }
   }
 
-  /// Waits for the next `ask`, and returns true; false once it is stopped.
+  /// Waits for the next `wake`, and returns true; false once it is stopped.
   private static func isAsked(_ state: Monitor<State>) -> Bool {
     let isAsked = state.wait { state -> Bool? in
       if state.isStopping { return false }

@@ -5,7 +5,8 @@ import SystemCalls
 /// for a moment none. Finds the next owner when the present one is gone.
 ///
 /// Promises: when the owner is gone, however it ended, this process connects to the next owner, or
-/// becomes the owner if it may, or starts one if it may. An owner that is stopped is not replaced.
+/// becomes the owner if it may, or starts one if it may. An owner that is stopped (SIGSTOP) is not
+/// replaced.
 /// Each role that is adopted has an epoch, a number larger than that of the role before.
 ///
 /// Threads: any; the seeker's thread looks for the next owner. Locks: two monitors, `state` and
@@ -16,7 +17,7 @@ import SystemCalls
 final class Succession: Sendable {
   /// Makes requests go to a new role, by `establish`; closes the role and throws if that is not
   /// possible.
-  /// - Parameter known: what this process knew of the store until then.
+  /// - Parameter known: the lists that this process had read, as it knew them last.
   typealias Adopt =
     @Sendable (_ role: Member.Role, _ known: [Location: DomainSnapshot]) throws(EngineError) -> Void
 
@@ -26,7 +27,7 @@ final class Succession: Sendable {
     /// The last reason for having no owner that was logged.
     var lastFailure: EngineError?
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
-    var isMissing = false
+    var hasWaitedInVain = false
     var isClosing = false
   }
 
@@ -41,8 +42,8 @@ final class Succession: Sendable {
   /// Milliseconds until the next look after one that failed, unless it failed only because there is
   /// no owner.
   private static let errorPause: Int64 = 500
-  /// Milliseconds between two looks of a process that only reads for an owner whose changes it can
-  /// follow.
+  /// Milliseconds between two looks of a process that only reads: for an owner that writes, whose
+  /// changes it can follow.
   private static let followPause: Int64 = 500
 
   init(
@@ -61,8 +62,8 @@ final class Succession: Sendable {
     do throws(EngineError) {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
     } catch  where ways.isLasting && OwnerSearch.isPassing(error) {
-      state.withLock { $0.isMissing = true }
-      seeker.ask()
+      state.withLock { $0.hasWaitedInVain = true }
+      seeker.wake()
     }
     seeker.start { [weak self] in self?.seek() }
   }
@@ -70,7 +71,7 @@ final class Succession: Sendable {
   /// Gives the store up: an owner saves everything first.
   func close() {
     state.change { $0.isClosing = true }
-    // First, because the seeker may be adopting a role.
+    // Before the role is closed, because the seeker may be adopting another one.
     seeker.stop()
     role.close()
   }
@@ -86,11 +87,11 @@ final class Succession: Sendable {
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
   /// in vain.
   var patience: Int64 {
-    state.withLock { $0.isMissing } ? RemotePlaces.readPatience : RemotePlaces.patience
+    state.withLock { $0.hasWaitedInVain } ? RemotePlaces.readPatience : RemotePlaces.patience
   }
 
   /// ETIMEDOUT: there is no owner.
-  static let ownerless = EngineError(
+  static let noOwnerError = EngineError(
     .system(.timedOut), "the owner of the store is gone, and no other process has taken over")
 
   /// Calls the body with the present places, and again with those of the next owner if they have
@@ -109,8 +110,8 @@ final class Succession: Sendable {
       deadline = end
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
-        state.withLock { $0.isMissing = $0.role.places == nil }
-        throw Self.ownerless
+        state.withLock { $0.hasWaitedInVain = $0.role.places == nil }
+        throw Self.noOwnerError
       }
     }
   }
@@ -123,10 +124,10 @@ final class Succession: Sendable {
   /// Notes whether a request has waited for an owner in vain.
   /// - Returns: what was noted before.
   @discardableResult
-  func noteMissing(_ isMissing: Bool) -> Bool {
+  func noteMissing(_ hasWaitedInVain: Bool) -> Bool {
     state.withLock { state in
-      defer { state.isMissing = isMissing }
-      return state.isMissing
+      defer { state.hasWaitedInVain = hasWaitedInVain }
+      return state.hasWaitedInVain
     }
   }
 
@@ -136,16 +137,16 @@ final class Succession: Sendable {
   func establish(_ role: Member.Role, epoch: Int) {
     state.change { state in
       (state.role, state.epoch) = (role, epoch)
-      (state.lastFailure, state.isMissing) = (nil, false)
+      (state.lastFailure, state.hasWaitedInVain) = (nil, false)
     }
     search.noteFound()
   }
 
   /// Ends the adoption of the role that was established last. Looks for the next owner if the role
   /// has lost its owner meanwhile, or if this process only reads and can follow another's changes.
-  func noteServing(_ role: Member.Role) {
-    if case .client(let remote) = role, remote.hasEnded { ownerIsGone() }
-    if case .owner = role, isReadOnly { seeker.ask() }
+  func finishAdoption(_ role: Member.Role) {
+    if case .client(let remote) = role, remote.hasEnded { handleLostOwner() }
+    if case .owner = role, isReadOnly { seeker.wake() }
   }
 
   /// Connects to the owner, or becomes the owner. Throws `.owned` if neither is possible at the
@@ -157,17 +158,17 @@ final class Succession: Sendable {
   }
 
   private func connect() throws(EngineError) -> RemotePlaces? {
-    try search.connect { [weak self] in self?.ownerIsGone() }
+    try search.connect { [weak self] in self?.handleLostOwner() }
   }
 
   /// Has the seeker look for the next owner, if the present one is gone.
-  private func ownerIsGone() {
+  private func handleLostOwner() {
     let isNews = state.change { state in
       guard case .client(let remote) = state.role, remote.hasEnded else { return false }
       state.role = .seeking(remote)
       return true
     }
-    if isNews { seeker.ask() }
+    if isNews { seeker.wake() }
   }
 
   /// Looks for the next owner once.
@@ -187,12 +188,12 @@ final class Succession: Sendable {
       role.close()
       return isReadOnly ? Self.followPause : nil
     } catch {
-      return pause(after: error)
+      return startOwnerAndPause(after: error)
     }
   }
 
   /// Starts an owner if there is none, and returns the milliseconds until the next look.
-  private func pause(after error: EngineError) -> Int64 {
+  private func startOwnerAndPause(after error: EngineError) -> Int64 {
     var error = error
     if OwnerSearch.isPassing(error) {
       do throws(EngineError) {

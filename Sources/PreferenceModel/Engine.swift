@@ -20,7 +20,7 @@ public struct Resolution: Equatable, Sendable {
   public var kind: Kind { stored.kind }
   /// The bytes last written for the value, where they are not its canonical text.
   public var text: [UInt8]? { stored.text }
-  /// When the value last changed.
+  /// When the value, or its text, last changed; or the time that utimensat(2) set.
   public var modified: Timestamp { stored.metadata.modified }
   /// The permission bits that chmod(2) gave the key; nil for the usual ones.
   public var mode: UInt32? { stored.metadata.mode }

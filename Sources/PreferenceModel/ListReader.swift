@@ -1,3 +1,4 @@
+import Synchronization
 import SystemCalls
 
 /// Reads lists on other threads, for a thread that must not wait for one: a list may lie on a file
@@ -34,6 +35,8 @@ public final class ListReader: Sendable {
   private let places: any PersistentPlaces
   private let threads = BlockingThreads(name: "prefs-list", most: 32)
   private let state = Monitor(State())
+  /// Whether there are looks: most of the time there is none, and `finding` need not take the lock.
+  private let hasLooks = Atomic<Bool>(false)
 
   /// Milliseconds after which a list that is still being read counts as hung.
   public static let patience: Int64 = 5000
@@ -79,6 +82,7 @@ public final class ListReader: Sendable {
       let isNew = state.withLock { state in
         if state.looks[domain] != nil { return false }
         state.looks[domain] = .reading(since: .now)
+        hasLooks.store(true, ordering: .releasing)
         return true
       }
       guard isNew, !threads.run({ [self] in look(domain) }) else { continue }
@@ -123,6 +127,7 @@ public final class ListReader: Sendable {
     state.withLock { state in
       guard !state.looks.isEmpty else { return }
       state.looks = state.looks.filter { if case .reading = $0.value { true } else { false } }
+      hasLooks.store(!state.looks.isEmpty, ordering: .releasing)
     }
   }
 
@@ -131,6 +136,7 @@ public final class ListReader: Sendable {
   /// What is known of a list that could not be read, or does not exist; nil where the places can be
   /// asked. Cost: a lock and a hash look-up; where lists are being read, a look at the place too.
   public func finding(_ location: Location) -> Finding? {
+    guard hasLooks.load(ordering: .acquiring) else { return nil }
     let finding = state.withLock { state -> Finding? in
       switch state.looks[location.domain] {
       case .reading(let since):

@@ -101,7 +101,7 @@ public struct StoredValue: Sendable {
     if case .whole(let value) = content { value } else { nil }
   }
 
-  /// When the value last changed.
+  /// When the value, or its text, last changed; or the time that utimensat(2) set.
   public var modified: Timestamp { metadata.modified }
 }
 

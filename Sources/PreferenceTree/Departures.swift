@@ -11,22 +11,24 @@ import SystemCalls
 ///
 /// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
 /// move at once, and the engine still has the key. If the key is made again within the second, the
-/// scratch file stays what it is. If it is not, the rename was meant as a rename.
+/// scratch file is only a backup. Otherwise, when the second ends, the key is renamed to the scratch
+/// file's name.
 ///
-/// A pure state machine: it asks no engine and no clock. Methods that end departures return what
-/// the tree must do, oldest first, and have already forgotten what they return.
+/// A pure state machine: it asks no engine and no clock. `endNextDue` and `endNextMove` remove the
+/// oldest departure that is over and return what the tree must do.
 struct Departures {
   /// What a key was when its name departed.
   struct Former: Equatable {
     /// Its type.
     var kind: Kind
-    /// Its permission bits; nil if they were never set, or the scratch file has them.
+    /// Its permission bits; nil if they were never set, or if the key was moved away: then the
+    /// scratch file keeps them.
     var mode: UInt32?
   }
 
   /// What the tree must do when a departure ends.
   enum Ending: Equatable {
-    /// Show the value again that places have for the key, if any.
+    /// Invalidate the hidden name, so that the value of another place shows again, if there is one.
     case show(KeyPath)
     /// Complete the move: the key gets the name of the scratch file `holder`.
     case completeMove(KeyPath, holder: NodeID)
@@ -40,6 +42,7 @@ struct Departures {
   }
 
   private var departures: [KeyPath: Departure] = [:]
+  /// The key that was moved away to each scratch file.
   private var sources: [NodeID: KeyPath] = [:]
 
   /// Milliseconds for which a departed name is hidden.
@@ -47,10 +50,11 @@ struct Departures {
 
   // MARK: - What is known
 
-  /// When `endNextDue` has something to return; nil: not before the next departure.
+  /// When the next departure is due; nil if there is none.
   var deadline: Instant? { departures.values.map(\.until).min() }
 
-  /// Whether the name departed and nothing has ended that yet.
+  /// Whether the name departed and that has not been ended yet. It may no longer be hidden: a
+  /// departure that is due ends at the next tick.
   func contains(_ path: KeyPath) -> Bool { departures[path] != nil }
 
   /// Whether a look-up must not find the name, whatever places have.
@@ -71,12 +75,12 @@ struct Departures {
   // MARK: - Departures begin
 
   /// Notes that the key was removed, or renamed.
-  mutating func remove(_ path: KeyPath, _ former: Former, at now: Instant) {
+  mutating func noteRemoval(_ path: KeyPath, _ former: Former, at now: Instant) {
     begin(path, former, holder: nil, now)
   }
 
   /// Notes that the key was moved away to the scratch file.
-  mutating func moveAway(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
+  mutating func noteMove(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
     begin(path, former, holder: holder, now)
     sources[holder] = path
   }

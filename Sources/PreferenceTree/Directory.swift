@@ -15,11 +15,11 @@ protocol Directory: AnyObject {
   var subject: String { get }
   /// Permission bits.
   var mode: UInt32 { get set }
-  /// The entries in the order of their cookies; nil: to be made by `entries`.
+  /// The cached result of `entries`, sorted by cookie; nil after a change.
   var listing: [ListingItem]? { get set }
-  /// The domain whose lists a request about the name needs (nil as name: a request about the
-  /// directory itself); nil if it needs none.
-  func domain(of name: String?, _ tree: Tree) -> DomainName?
+  /// The domain whose lists must be in memory before a request about the name (without a name:
+  /// about the directory itself). Returns nil if none must.
+  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName?
 
   /// The names that a listing shows, in no order.
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem]
@@ -39,7 +39,7 @@ protocol Directory: AnyObject {
 }
 
 extension Directory {
-  func domain(of name: String?, _ tree: Tree) -> DomainName? { nil }
+  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? { nil }
 }
 
 // MARK: - Directories of files

@@ -16,7 +16,7 @@ final class DomainDirectory: FileDirectory {
     set {}
   }
 
-  func domain(of name: String?, _ tree: Tree) -> DomainName? { domain }
+  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? { domain }
 
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
     try keys(tree).map { key in

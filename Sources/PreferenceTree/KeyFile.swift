@@ -8,19 +8,19 @@ import SystemCalls
 final class KeyFile {
   /// Identifies the value that an editor began with or committed last, by where it is stored and
   /// when it changed.
-  struct Origin {
+  struct EditedVersion {
     var location: Location
     var modified: Timestamp
   }
 
-  /// A new key whose creator has not closed it yet.
+  /// What is known while the creator of a new key has its file open.
   struct Creation {
     var handle: HandleID
-    /// The type of the key that had this name a moment ago.
-    var preferred: Kind?
+    /// The type of the key that had this name a moment ago: it is tried before others.
+    var preferredKind: Kind?
   }
 
-  /// A value's text and the value that it was made from.
+  /// A value's text, and which value it was made from.
   struct CachedText {
     var modified: Timestamp
     var location: Location
@@ -39,22 +39,21 @@ final class KeyFile {
   /// Whether the value that the editor began with was the domain's own, not inherited.
   var editsOwnValue = false
   /// What the editor's text was computed from; nil before the first editor.
-  var origin: Origin?
-  /// Where the last append ended, if the kernel may send another part of it.
+  var origin: EditedVersion?
+  /// Where the last append ended, if the kernel may send another request of the same write(2).
   var appended: AppendedPart?
   /// The version of the last change that was made through the file.
   var committedVersion: UInt64 = 0
-  /// When text was written that the engine does not have; nil: the engine has what the file shows.
-  var textChanged: Timestamp?
+  /// When the text that waits for a decision was last changed; nil: the engine has what the file
+  /// shows.
+  var uncommittedSince: Timestamp?
   /// The value that the kernel was last told of. A file whose key is removed elsewhere goes on
   /// showing it.
   var lastShown: StoredValue?
   /// The type that a tool has set before it wrote any text: the first text must be of that type.
   var wantedKind: Kind?
+  /// The text that was made last, if making it again would cost something.
   var cachedText: CachedText?
 
   init(id: NodeID, _ path: KeyPath) { (self.id, self.path) = (id, path) }
-
-  /// Discards the text that is being written, and ends the creation: the file shows its value.
-  func endEditing() { (editor, creation) = (nil, nil) }
 }

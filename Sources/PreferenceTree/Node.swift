@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Names a key of a domain, and so the key's file.
+/// A domain and a key in it, which name a file.
 struct KeyPath: Hashable {
   var domain: DomainName
   var key: Key
@@ -22,7 +22,7 @@ extension KeyPath: CustomStringConvertible {
 /// Threads: the tree's alone.
 final class Node {
   /// What a node is, with the state of that kind.
-  enum Kind {
+  enum Content {
     /// The root, a domain, or a tool's directory.
     case directory(any Directory)
     /// The file of a key.
@@ -36,34 +36,37 @@ final class Node {
   let id: NodeID
   /// `st_ino`.
   let inode: UInt64
-  var kind: Kind
+  var content: Content
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
   var lookups: UInt64 = 0
   /// The modification time of a directory, scratch file or detached file. A key has its own.
   var modified: Timestamp
-  /// When chmod(2), chown(2), utimensat(2) or rename(2) last touched the node; nil: never.
+  /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
+  /// node; nil: never.
   var changed: Timestamp?
 
-  init(id: NodeID, inode: UInt64, _ kind: Kind, modified: Timestamp = Timestamp(nanoseconds: 0)) {
-    (self.id, self.inode, self.kind, self.modified) = (id, inode, kind, modified)
+  init(
+    id: NodeID, inode: UInt64, _ content: Content, modified: Timestamp = Timestamp(nanoseconds: 0)
+  ) {
+    (self.id, self.inode, self.content, self.modified) = (id, inode, content, modified)
   }
 }
 
 extension Node {
   /// The key's file; nil for other kinds.
-  var keyFile: KeyFile? { if case .key(let file) = kind { file } else { nil } }
+  var keyFile: KeyFile? { if case .key(let file) = content { file } else { nil } }
 
   /// The scratch file or link; nil for other kinds, scratch directories among them.
-  var scratch: ScratchFile? { if case .scratch(let file) = kind { file } else { nil } }
+  var scratch: ScratchFile? { if case .scratch(let file) = content { file } else { nil } }
 
   /// The directory; nil for other kinds.
   var directory: (any Directory)? {
-    if case .directory(let directory) = kind { directory } else { nil }
+    if case .directory(let directory) = content { directory } else { nil }
   }
 
   /// The file type that `st_mode` has.
   var type: FileType {
-    switch kind {
+    switch content {
     case .directory: .directory
     case .key, .detached: .file
     case .scratch(let file): file.isLink ? .link : .file
@@ -73,7 +76,7 @@ extension Node {
   /// Whether the node must stay although the kernel has forgotten it: it has text that waits for a
   /// decision, or is a scratch file or directory whose name is still there.
   var mustStay: Bool {
-    switch kind {
+    switch content {
     case .key(let file): file.editor?.deadline != nil
     case .scratch: true
     case .directory(let directory): directory is ScratchDirectory
@@ -83,7 +86,7 @@ extension Node {
 
   /// What log lines call the node.
   var subject: String {
-    switch kind {
+    switch content {
     case .directory(let directory): directory.subject
     case .key(let file): "\(file.path)"
     case .detached: "a removed file"

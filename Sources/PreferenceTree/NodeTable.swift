@@ -42,7 +42,7 @@ struct NodeTable {
   /// Gives the name a new inode number, because its next file is a different one.
   mutating func renewInode(of path: KeyPath) { inodes.renew(path) }
 
-  private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Kind) -> Node {
+  private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
     lastNumber += 1
     let id = NodeID(rawValue: lastNumber)
     let node = Node(id: id, inode: inode, kind(id))
@@ -87,12 +87,12 @@ extension NodeTable {
   /// Takes the node's name away; the node keeps a private copy of the text.
   mutating func detach(_ node: Node, text: [UInt8]) {
     unname(node)
-    node.kind = .detached(text)
+    node.content = .detached(text)
   }
 
   /// Removes the name of a key, scratch file or scratch directory from the table.
   private mutating func unname(_ node: Node) {
-    switch node.kind {
+    switch node.content {
     case .key(let file): byKey[file.path] = nil
     case .scratch(let file):
       byScratch[file.path] = nil
@@ -125,7 +125,7 @@ extension NodeTable {
   mutating func rename(_ old: DomainName, to new: DomainName) {
     inodes.rename(old, to: new)
     if let node = byDomain.removeValue(forKey: old) {
-      node.kind = .directory(DomainDirectory(new))
+      node.content = .directory(DomainDirectory(new))
       byDomain[new] = node
     }
     for (path, node) in byKey where path.domain == old {
@@ -148,7 +148,7 @@ extension NodeTable {
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0, !node.mustStay else { return nil }
     nodes[id] = nil
-    switch node.kind {
+    switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
     case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
@@ -184,9 +184,9 @@ extension NodeTable {
 
   /// - Parameter kind: nil for a directory, which needs its node's number.
   private mutating func add(
-    _ path: ScratchPath, _ kind: Node.Kind?, bytes: Int, _ now: Moment
+    _ path: ScratchPath, _ content: Node.Content?, bytes: Int, _ now: Moment
   ) -> Node {
-    let node = add(inode: inodes.next()) { id in kind ?? .directory(ScratchDirectory(path, id)) }
+    let node = add(inode: inodes.next()) { id in content ?? .directory(ScratchDirectory(path, id)) }
     node.modified = now.time
     byScratch[path] = node
     scratchBytes += bytes + ScratchSpace.overhead
@@ -202,7 +202,7 @@ extension NodeTable {
 
   /// Gives a scratch file, link or directory a new name.
   mutating func rename(_ node: Node, to path: ScratchPath) {
-    switch node.kind {
+    switch node.content {
     case .scratch(let file):
       byScratch[file.path] = nil
       file.path = path
@@ -221,7 +221,7 @@ extension NodeTable {
     byKey[file.path] = nil
     inodes.renew(file.path)
     let scratch = ScratchFile(path, .file(text), mode: mode)
-    node.kind = .scratch(scratch)
+    node.content = .scratch(scratch)
     byScratch[path] = node
     scratchBytes += scratch.count + ScratchSpace.overhead
   }
@@ -231,7 +231,7 @@ extension NodeTable {
   mutating func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
     unname(node)
     let file = KeyFile(id: node.id, path)
-    node.kind = .key(file)
+    node.content = .key(file)
     byKey[path] = node
     inodes[path] = node.inode
     return file

@@ -12,7 +12,7 @@ final class RootDirectory: Directory {
     set {}
   }
 
-  func domain(of name: String?, _ tree: Tree) -> DomainName? {
+  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? {
     guard let name else { return nil }
     return (try? tree.domain(named: name)) ?? nil
   }

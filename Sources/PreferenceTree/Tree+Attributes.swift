@@ -19,7 +19,7 @@ extension Tree {
   /// The attributes without the time of the last chmod(2), chown(2) or rename(2).
   private func ownAttributes(_ node: Node) throws(TreeError) -> Attributes {
     let (mode, size): (UInt32, Int)
-    switch node.kind {
+    switch node.content {
     case .key(let file): return try attributes(node, file)
     case .directory(let directory): (mode, size) = (directory.mode, 0)
     case .scratch(let file): (mode, size) = (file.mode ?? 0o600, file.count)
@@ -27,7 +27,7 @@ extension Tree {
     }
     var attributes = Attributes(
       inode: node.inode, type: node.type, mode: mode, size: size, modified: node.modified)
-    if case .detached = node.kind { attributes.links = 0 }
+    if case .detached = node.content { attributes.links = 0 }
     return attributes
   }
 
@@ -37,7 +37,7 @@ extension Tree {
     let size =
       file.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: file).count
     // Text that the engine does not have yet is a change too.
-    let written = file.editor == nil ? nil : file.textChanged
+    let written = file.editor == nil ? nil : file.uncommittedSince
     var attributes = Attributes(
       inode: node.inode, type: .file, mode: mode(resolution), size: size,
       modified: max(resolution.modified, written ?? resolution.modified))
@@ -74,7 +74,7 @@ extension Tree {
   private func describe(_ node: Node, _ change: AttributeChange) throws(TreeError) {
     let description = Description(mode: change.mode, modified: change.modified)
     if description.isEmpty { return }
-    switch node.kind {
+    switch node.content {
     case .key(let file): return try describe(file, description)
     case .scratch(let file):
       if let mode = change.mode { file.mode = mode }

@@ -16,7 +16,8 @@ extension Tree {
       file.editor = nil
       return editor
     }
-    file.origin = KeyFile.Origin(location: resolution.location, modified: resolution.modified)
+    file.origin = KeyFile.EditedVersion(
+      location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {
       TextEditor.Committed(kind: resolution.kind, count: $0)
     }
@@ -29,7 +30,7 @@ extension Tree {
   /// value, or, for the creator of a new key, infers the type from the text.
   private func judge(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge {
     if let creation = file.creation, handle == creation.handle, !options.createsStrings {
-      return Judge(preferred: creation.preferred)
+      return Judge(preferred: creation.preferredKind)
     }
     let isPlain = [.string, .data].contains(resolution.kind)
     return Judge(
@@ -51,7 +52,7 @@ extension Tree {
     edited[file.id] = end
     if editor.isHeld { try checkHeldText(file) }
     wake(at: editor.deadline ?? end)
-    file.textChanged = editor.deadline == nil ? nil : now.time
+    file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
       try carryOut(action, editor, file)
     } catch {
@@ -98,7 +99,7 @@ extension Tree {
       changesNames: !file.editsOwnValue)
     file.editsOwnValue = true
     guard let item = changeset.items.last else { return }
-    file.origin = KeyFile.Origin(location: item.location, modified: changeset.time)
+    file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
     file.lastShown = try resolve(file.path)?.stored
   }

@@ -15,7 +15,7 @@ extension Tree {
   /// - Returns: the names, each with a NUL behind it.
   public func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
     let names: [Name] =
-      switch try node(id).kind {
+      switch try node(id).content {
       case .directory(let directory):
         directory is DomainDirectory ? [.domain] : directory is ScratchDirectory ? [.type] : []
       case .detached: []
@@ -31,7 +31,7 @@ extension Tree {
     guard name.hasPrefix("user.") else { throw .unsupported }
     guard let attribute = attributeName(name) else { throw .noAttribute }
     let node = try node(id)
-    switch node.kind {
+    switch node.content {
     case .directory(let directory as DomainDirectory) where attribute == .domain:
       return Array(directory.domain.string.utf8)
     case .directory(is ScratchDirectory) where attribute == .type: fallthrough
@@ -71,7 +71,7 @@ extension Tree {
     let word = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self)
     // `cp -a` of a scratch file sets this.
     if attribute == .type, word == Self.scratchType { return }
-    switch node.kind {
+    switch node.content {
     case .directory, .detached: return
     case .key(let file):
       if attribute == .type { try convert(node, file, to: try kind(word, node), now: now) }

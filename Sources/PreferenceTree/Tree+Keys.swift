@@ -62,7 +62,7 @@ extension Tree {
       departures.forget(path)
       table.renewInode(of: path)
       table.file(of: path).file.creation = KeyFile.Creation(
-        handle: handle, preferred: former?.kind)
+        handle: handle, preferredKind: former?.kind)
     }
     return (try entry(table.file(of: path).node), handle)
   }
@@ -92,7 +92,7 @@ extension Tree {
 
   /// Hides the name of a key that was removed or renamed, for a second: see `Departures`.
   func depart(_ path: KeyPath, _ former: Departures.Former, now: Moment) {
-    departures.remove(path, former, at: now.instant)
+    departures.noteRemoval(path, former, at: now.instant)
     wake(at: departures.deadline ?? now.instant)
     table.renewInode(of: path)
   }

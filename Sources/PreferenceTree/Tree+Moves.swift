@@ -30,7 +30,7 @@ extension Tree {
     dropCachedText(file)
     (node.modified, node.changed) = (source.modified, now.time)
     table.makeScratch(node, file, new, text: text, mode: source.mode)
-    departures.moveAway(
+    departures.noteMove(
       old, Departures.Former(kind: source.kind), to: node.id, at: now.instant)
     wake(at: departures.deadline ?? now.instant)
     entriesChanged(old.domain, at: now.time)

@@ -63,11 +63,15 @@ extension Tree {
   /// if it needs none. The driver asks this before the request, because reading a list may take
   /// long.
   public func domain(at id: NodeID, _ name: [UInt8]? = nil) -> DomainName? {
-    guard let node = table[id] else { return nil }
-    if let file = node.keyFile { return file.path.domain }
-    if name == nil { return node.directory?.domain(of: nil, self) }
-    guard let text = name.flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
-    return node.directory?.domain(of: text, self)
+    switch table[id]?.content {
+    case .key(let file): return file.path.domain
+    case .directory(let directory as DomainDirectory): return directory.domain
+    case .directory(let directory):
+      let text = name.map { String(validating: $0, as: UTF8.self) }
+      if case .some(nil) = text { return nil }
+      return directory.listsNeeded(for: text ?? nil, self)
+    case .scratch, .detached, nil: return nil
+    }
   }
 
   // MARK: - What names mean

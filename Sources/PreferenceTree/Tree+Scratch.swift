@@ -227,7 +227,7 @@ extension Tree {
 extension Node {
   /// The path of a scratch file, link or directory; nil for other kinds.
   var scratchPath: ScratchPath? {
-    switch kind {
+    switch content {
     case .scratch(let file): file.path
     case .directory(let directory): (directory as? ScratchDirectory)?.path
     case .key, .detached: nil

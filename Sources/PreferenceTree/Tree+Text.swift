@@ -16,7 +16,7 @@ extension Tree {
 
   /// Returns the whole text that the file shows now.
   func shownText(_ node: Node) throws(TreeError) -> [UInt8] {
-    switch node.kind {
+    switch node.content {
     case .directory: throw .isDirectory
     case .detached(let text): return text
     case .scratch(let file):
@@ -78,7 +78,7 @@ extension Tree {
   ) throws(TreeError) {
     let node = try node(id)
     try requireWritable()
-    switch node.kind {
+    switch node.content {
     case .directory: throw .isDirectory
     case .detached(let text):
       try writeDetached(node, text, bytes, at: appending ? text.count : offset, now)
@@ -148,11 +148,11 @@ extension Tree {
   func truncate(
     _ node: Node, to size: Int, handle: HandleID, now: Moment
   ) throws(TreeError) {
-    switch node.kind {
+    switch node.content {
     case .directory: throw .isDirectory
     case .detached(let text):
       guard (0...TextEditor.largest).contains(size) else { throw tooLarge(node.subject) }
-      node.kind = .detached(
+      node.content = .detached(
         Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
     case .scratch(let file): try truncateScratch(node, file, to: size, now: now)
     case .key(let file):
@@ -171,7 +171,7 @@ extension Tree {
     var text = text
     if offset > text.count { text += repeatElement(0, count: offset - text.count) }
     text.replaceSubrange(offset..<min(end, text.count), with: bytes)
-    node.kind = .detached(text)
+    node.content = .detached(text)
     node.modified = now.time
   }
 

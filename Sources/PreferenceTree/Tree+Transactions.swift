@@ -6,10 +6,9 @@ import SystemCalls
 
 extension Tree {
   /// Carries out the intents as one transaction, invalidates what the kernel has cached of their
-  /// keys, and delays the reply until the other mounts have settled.
+  /// keys, and asks the driver to delay the reply until the other mounts have settled.
   /// - Parameters:
-  ///   - touched: the keys that the kernel changes itself, through their files or names. Their own
-  ///     caches are not invalidated.
+  ///   - touched: the keys of the request: what the kernel has cached of them is right already.
   ///   - changesNames: whether keys may come or go in their directories.
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.

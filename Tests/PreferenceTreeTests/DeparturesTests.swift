@@ -16,7 +16,7 @@ import Testing
   @Test("a removed name is hidden for a second, and remembered until it was ended")
   func removed() {
     var departures = Departures()
-    departures.remove(path, .init(kind: .integer, mode: 0o400), at: at(0))
+    departures.noteRemoval(path, .init(kind: .integer, mode: 0o400), at: at(0))
     #expect(departures.hides(path, at: at(999)))
     #expect(!departures.hides(path, at: at(1000)))
     #expect(departures.former(path) == .init(kind: .integer, mode: 0o400))
@@ -31,7 +31,7 @@ import Testing
   @Test("a key that was moved away is hidden until the move is completed")
   func movedAway() {
     var departures = Departures()
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     #expect(departures.isMovedAway(path))
     #expect(departures.source(of: holder) == path)
     #expect(departures.hides(path, at: at(5000)))
@@ -43,7 +43,7 @@ import Testing
   @Test("a key that is made again leaves an ordinary scratch file behind")
   func madeAgain() {
     var departures = Departures()
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.forget(path)
     #expect(departures.source(of: holder) == nil)
     #expect(departures.endNextDue(at: at(9000)) == nil)
@@ -52,8 +52,8 @@ import Testing
   @Test("a second departure of the same name takes the place of the first")
   func again() {
     var departures = Departures()
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
-    departures.remove(path, .init(kind: .data), at: at(500))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteRemoval(path, .init(kind: .data), at: at(500))
     #expect(departures.source(of: holder) == nil)
     #expect(departures.endNextDue(at: at(1400)) == nil)
     #expect(departures.endNextDue(at: at(1500)) == .show(path))
@@ -62,8 +62,8 @@ import Testing
   @Test("endings come oldest first, and each once")
   func order() {
     var departures = Departures()
-    departures.remove(other, .init(kind: .string), at: at(10))
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteRemoval(other, .init(kind: .string), at: at(10))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     #expect(departures.endNextDue(at: at(2000)) == .completeMove(path, holder: holder))
     #expect(departures.endNextDue(at: at(2000)) == .show(other))
     #expect(departures.endNextDue(at: at(2000)) == nil)
@@ -73,9 +73,9 @@ import Testing
   func movesOfDomain() {
     var departures = Departures()
     let elsewhere = KeyPath(domain: "e", key: "K")
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
-    departures.moveAway(elsewhere, .init(kind: .string), to: NodeID(rawValue: 8), at: at(0))
-    departures.remove(other, .init(kind: .string), at: at(0))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteMove(elsewhere, .init(kind: .string), to: NodeID(rawValue: 8), at: at(0))
+    departures.noteRemoval(other, .init(kind: .string), at: at(0))
     #expect(departures.endNextMove(from: "d") == .completeMove(path, holder: holder))
     #expect(departures.endNextMove(from: "d") == nil)
     #expect(departures.contains(other))
@@ -85,9 +85,9 @@ import Testing
   @Test("all of a domain are forgotten at once")
   func forgetAll() {
     var departures = Departures()
-    departures.moveAway(path, .init(kind: .string), to: holder, at: at(0))
-    departures.remove(other, .init(kind: .string), at: at(0))
-    departures.remove(KeyPath(domain: "e", key: "K"), .init(kind: .string), at: at(0))
+    departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
+    departures.noteRemoval(other, .init(kind: .string), at: at(0))
+    departures.noteRemoval(KeyPath(domain: "e", key: "K"), .init(kind: .string), at: at(0))
     #expect(Set(departures.forgetAll(in: "d")) == ["K", "L"])
     #expect(departures.source(of: holder) == nil)
     #expect(departures.contains(KeyPath(domain: "e", key: "K")))
@@ -96,7 +96,7 @@ import Testing
   @Test("the last moment of the clock does not trap")
   func lastMoment() {
     var departures = Departures()
-    departures.remove(path, .init(kind: .string), at: Instant(nanoseconds: .max))
+    departures.noteRemoval(path, .init(kind: .string), at: Instant(nanoseconds: .max))
     #expect(departures.endNextDue(at: Instant(nanoseconds: .max)) == .show(path))
   }
 }
