@@ -28,6 +28,11 @@ struct NodeTable {
   /// The keys of a domain that have a node.
   func paths(in domain: DomainName) -> [KeyPath] { byKey.keys.filter { $0.domain == domain } }
 
+  /// The domains in which the key has a node. Cost: O(nodes of keys).
+  func domains(with key: Key) -> [DomainName] {
+    byKey.keys.filter { $0.key == key }.map(\.domain)
+  }
+
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
   subscript(path: KeyPath) -> Node? { byKey[path] }

@@ -53,7 +53,8 @@ extension Tree {
       if !touched.contains(path) { invalidate(path, changeset.version) }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
       if let file = table[path]?.keyFile { dropCachedText(file) }
-      if path.domain == .global { invalidateHeirs(of: key, at: changeset.time) }
+      guard path.domain == .global else { continue }
+      invalidateHeirs(of: key, isForced: item.location.place == .managed, at: changeset.time)
     }
   }
 
@@ -64,8 +65,11 @@ extension Tree {
   }
 
   /// Invalidates the key in the domains that may inherit it from the global domain.
-  private func invalidateHeirs(of key: Key, at time: Timestamp) {
-    for domain in answered[key] where domain != .global {
+  /// - Parameter isForced: whether the global domain's value stands before those of the domains, so
+  ///   that it reaches files of domains that have the key themselves.
+  private func invalidateHeirs(of key: Key, isForced: Bool, at time: Timestamp) {
+    let heirs = isForced ? answered[key].union(table.domains(with: key)) : answered[key]
+    for domain in heirs where domain != .global {
       let path = KeyPath(domain: domain, key: key)
       invalidate(path)
       // A watcher may watch the file although the domain does not list it.

@@ -129,6 +129,20 @@ import Testing
     #expect(!effects.contains(.invalidateContents(own)))
   }
 
+  @Test("a key that is forced for all domains reaches files whose domains have the key themselves")
+  func forcedForAll() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    let notice = try bench.engine.apply(
+      [.edit(Location(.managed, .global), .set("K", .integer(9), .unknown))],
+      by: Author(number: 2))
+    let effects = try bench.effects { tree, _ in
+      tree.changed(Notice(changeset: notice, author: Author(number: 2)), now: bench.now)
+    }
+    #expect(effects.isSuperset(of: [.invalidateAttributes(key), .invalidateContents(key)]))
+    #expect(try bench.tree.read(key, at: 0, count: 10).elementsEqual("9\n".utf8))
+  }
+
   @Test("a removal elsewhere detaches the file: its pages stay, its name goes")
   func outsideRemoval() throws {
     let bench = try Bench()
