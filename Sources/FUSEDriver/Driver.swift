@@ -43,6 +43,8 @@ public final class Driver {
   let heldReplies: HeldReplies
   var ownerGate = OwnerGate()
   let gate: ListGate
+  /// The mount ends: a request that would have to wait is refused.
+  private(set) var isEnding = false
   private let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
@@ -132,6 +134,7 @@ public final class Driver {
       // a lock that an unanswered request holds.
       ownerGate.refuse(self)
       gate.refuse(self)
+      isEnding = true
       beginStop()
       try loop.run {
         self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
@@ -191,6 +194,7 @@ public final class Driver {
   /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;
   /// the synchroniser's thread then waits for the disk.
   func synchronize(_ reply: consuming Reply, _ body: () throws(TreeError) -> Void) {
+    if let refusal { return reply.send(.error(refusal), ownership: ownership) }
     var refusal: TreeError?
     do { try body() } catch { refusal = error }
     notifier.put(dropAttributes().rest)

@@ -62,7 +62,7 @@ final class ListGate {
 
   /// Carries out the held requests whose lists have been read, or that have waited long enough.
   func serve(_ driver: Driver, _ now: Instant) {
-    guard !waiting.isEmpty else { return }
+    guard !waiting.isEmpty else { return lists.forget() }
     let all = waiting
     waiting = []
     for var request in all {
@@ -93,6 +93,11 @@ extension Driver {
   /// Carries out a request, or takes it over with its buffer if it must wait.
   func admit(_ buffer: inout fuse_buf, _ now: Instant) {
     if !gate.keeps(&buffer, tree, now) { carryOut(&buffer, now) }
+    // Nothing waits any more: the kernel holds the notifier in locks of requests.
+    if isEnding {
+      ownerGate.refuse(self)
+      gate.refuse(self)
+    }
   }
 
   /// Carries out a request whose lists are in memory, or takes it over if it must wait for the

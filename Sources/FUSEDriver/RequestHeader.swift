@@ -34,16 +34,20 @@ struct RequestHeader {
   var subjects: [(node: NodeID, name: [UInt8]?)] {
     if let offset = Self.names[opcode] {
       guard let first = name(at: offset) else { return [] }
-      guard Self.renaming.contains(opcode) else { return [(node, first)] }
-      let target = NodeID(
+      guard Self.naming.contains(opcode) else { return [(node, first)] }
+      let other = NodeID(
         rawValue: message.loadUnaligned(fromByteOffset: Self.size, as: UInt64.self))
-      return [(node, first), (target, name(at: offset + first.count + 1))]
+      // LINK needs the text of the node; RENAME the second name, in that directory.
+      let second = opcode == Self.link ? nil : name(at: offset + first.count + 1)
+      return [(node, first), (other, second)]
     }
     return Self.ofNodes.contains(opcode) ? [(node, nil)] : []
   }
 
   private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
-  private static let renaming: Set<UInt32> = [12, 45]
+  private static let link: UInt32 = 13
+  /// The operations whose own part begins with a second node: RENAME, LINK, RENAME2.
+  private static let naming: Set<UInt32> = [12, 13, 45]
   /// The operations on a node: GETATTR, SETATTR, READ, WRITE, FSYNC, SETXATTR, GETXATTR, LISTXATTR,
   /// REMOVEXATTR, OPENDIR, READDIR, READDIRPLUS.
   private static let ofNodes: Set<UInt32> = [3, 4, 15, 16, 20, 21, 22, 23, 24, 27, 28, 44]

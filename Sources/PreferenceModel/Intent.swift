@@ -54,4 +54,24 @@ extension Intent {
       [location.domain]
     }
   }
+
+  /// The location that the intent names; nil where the rules choose it.
+  var location: Location? {
+    switch self {
+    case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
+      .expectUnchanged(_, let location, _):
+      location
+    case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
+      .renameDomain:
+      nil
+    }
+  }
+
+  /// Whether the rules may ask every place of the search list (`ChangeRules`).
+  var asksEveryPlace: Bool {
+    switch self {
+    case .remove, .removeOwn, .createDomain, .removeDomain, .renameDomain: true
+    case .set, .describe, .splice, .setOwn, .edit, .replace, .expect, .expectUnchanged: false
+    }
+  }
 }

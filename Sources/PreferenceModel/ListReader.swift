@@ -93,24 +93,31 @@ public final class ListReader: Sendable {
   /// Reads the lists of a domain, if any place has it. Called by a thread that may wait.
   private func look(_ domain: DomainName) {
     var findings: [Place: Finding] = [:]
+    // The global domain is there without a list, and is asked for each key. Each place is read before
+    // the next is looked at, so that a list that hangs makes only those behind it wait.
+    var isThere = domain == .global
+    var absent: [Place] = []
     for place in SearchList.persistentPlaces {
       do throws(EngineError) {
-        guard let time = try places.modified(Location(place, domain)) else { continue }
-        findings[place] = Finding(modified: time)
+        let time = try places.modified(Location(place, domain))
+        isThere = isThere || time != nil
+        if let time { findings[place] = Finding(modified: time) }
       } catch {
+        isThere = true
         findings[place] = Finding(error: error)
       }
+      if isThere { read(place, domain, &findings) } else { absent.append(place) }
     }
-    // The global domain is there without a list, and is asked for each key.
-    let isThere = domain == .global || !findings.isEmpty
-    for place in SearchList.persistentPlaces where isThere {
-      do throws(EngineError) {
-        _ = try places.keys(at: Location(place, domain))
-      } catch {
-        findings[place, default: Finding()].error = error
-      }
-    }
+    for place in absent where isThere { read(place, domain, &findings) }
     end(domain, .done(findings))
+  }
+
+  private func read(_ place: Place, _ domain: DomainName, _ findings: inout [Place: Finding]) {
+    do throws(EngineError) {
+      _ = try places.keys(at: Location(place, domain))
+    } catch {
+      findings[place, default: Finding()].error = error
+    }
   }
 
   private func end(_ domain: DomainName, _ look: Look) {
@@ -124,8 +131,8 @@ public final class ListReader: Sendable {
   /// Forgets what was found. Call it when the callers that waited have asked again: what is not in
   /// memory is then read anew for the next one. What is still being read is kept.
   public func forget() {
+    guard hasLooks.load(ordering: .acquiring) else { return }
     state.withLock { state in
-      guard !state.looks.isEmpty else { return }
       state.looks = state.looks.filter { if case .reading = $0.value { true } else { false } }
       hasLooks.store(!state.looks.isEmpty, ordering: .releasing)
     }
@@ -154,25 +161,33 @@ public final class ListReader: Sendable {
     return finding
   }
 
+  /// Not `.unreadable`: a damaged list of the global domain is passed over by the other domains, but
+  /// what one that only hangs would have answered must not be taken for known.
   private static func hung(_ location: Location, _ circumstances: String) -> EngineError {
     EngineError(
-      .unreadable, domain: location.domain,
-      "a list of the domain \(circumstances)")
+      .system(.inputOutput), domain: location.domain, "a list of the domain \(circumstances)")
   }
 
-  /// Throws where a list that the intents need could not be read: the managed, host's and user's
-  /// lists of their domains, and the location of an `.edit`. Changes do not look at the lists of
-  /// the any-user place otherwise.
+  /// Throws where a list that the intents need could not be read. A damaged list stops only intents
+  /// that name its location, and changes where it forces keys or where they go; one that hangs stops
+  /// all whose rules may look at it.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
-    var locations: Set<Location> = [Location(.managed, .global)]
+    var needed: Set<Location> = [Location(.managed, .global)]
+    var asked: Set<Location> = []
     for intent in intents {
       for domain in intent.domains {
-        for place in [Place.managed, .host, .user] { locations.insert(Location(place, domain)) }
+        for place in [Place.managed, .host, .user] { needed.insert(Location(place, domain)) }
       }
-      if case .edit(let location, _) = intent { locations.insert(location) }
+      if let location = intent.location { needed.insert(location) }
+      for domain in intent.domains + [.global] where intent.asksEveryPlace {
+        for place in SearchList.persistentPlaces { asked.insert(Location(place, domain)) }
+      }
     }
-    for location in locations {
+    for location in needed {
       if let error = finding(location)?.error { throw error }
+    }
+    for location in asked {
+      if let error = finding(location)?.error, error.reason != .unreadable { throw error }
     }
   }
 }

@@ -197,17 +197,19 @@ final class Connection: Sendable {
       answer(frame.number, .failed(EngineError(.system(.invalidArgument), "\(error)")))
       return
     }
-    try serve(request, frame.number)
+    try serve(request, frame.number, bytes: frame.payload.count)
   }
 
-  private func serve(_ request: Request, _ number: UInt64) throws(ProtocolError) {
+  private func serve(
+    _ request: Request, _ number: UInt64, bytes: Int
+  ) throws(ProtocolError) {
     if case .hello(let version, let client) = request {
       return try welcome(version, client, number)
     }
     guard state.withLock({ $0.client }) != nil else {
       throw ProtocolError("a request before hello")
     }
-    if state.withLock({ $0.held.keep(request, number, server.lists) }) { return }
+    if state.withLock({ $0.held.keep(request, number, bytes: bytes, server.lists) }) { return }
     carryOut(request, number)
   }
 
@@ -251,7 +253,8 @@ final class Connection: Sendable {
     guard !isTaken else { return }
     answer(
       number,
-      .failed(EngineError(.unreadable, "every thread that reads lists is waiting for a disk")))
+      .failed(
+        EngineError(.system(.timedOut), "too many reads wait for threads that wait for a disk")))
   }
 
   private func synchronize(mounts: Bool, _ number: UInt64) {

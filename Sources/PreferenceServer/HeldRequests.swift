@@ -14,6 +14,8 @@ struct HeldRequests {
   struct Held {
     let request: Request
     let number: UInt64
+    /// The size of its message.
+    let bytes: Int
   }
 
   private var waiting: [Held] = []
@@ -22,14 +24,18 @@ struct HeldRequests {
   var isEmpty: Bool { waiting.isEmpty }
 
   /// Whether so many requests wait that no more should be received from the client.
-  var isFull: Bool { waiting.count >= 1000 }
+  var isFull: Bool {
+    waiting.count >= 1000 || waiting.reduce(0) { $0 + $1.bytes } >= 64 << 20
+  }
 
   /// Keeps the request if it must wait.
   /// - Returns: whether it must.
-  mutating func keep(_ request: Request, _ number: UInt64, _ lists: ListReader) -> Bool {
+  mutating func keep(
+    _ request: Request, _ number: UInt64, bytes: Int, _ lists: ListReader
+  ) -> Bool {
     let isBehind = request.isOrdered && waiting.contains { $0.request.isOrdered }
     if request.isOpen(lists), !isBehind { return false }
-    waiting.append(Held(request: request, number: number))
+    waiting.append(Held(request: request, number: number, bytes: bytes))
     return true
   }
 

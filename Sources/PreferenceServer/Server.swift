@@ -120,12 +120,15 @@ public final class Server: Sendable {
       let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
       if entries[2].revents != 0 || (count == 0 && !isBusy) { door.look() }
+      // Before the look at what was read, or a list that comes meanwhile would not be noticed.
+      if entries[0].revents != 0 { bell.clear() }
       if isHolding {
         serveHeld(connections)
         removeEnded()
+      } else {
+        lists.forget()
       }
       guard count > 0 else { continue }
-      if entries[0].revents != 0 { bell.clear() }
       if entries[1].revents != 0 { accept() }
       for (connection, entry) in zip(connections, entries.dropFirst(3)) where entry.revents != 0 {
         connection.flush()

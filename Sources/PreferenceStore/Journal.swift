@@ -112,6 +112,15 @@ final class Journal {
     number = max(lost.number, try Self.numbers(in: directory).last ?? 0)
   }
 
+  /// Removes the files that this journal has made, because it takes nobody's place: another one would
+  /// use the same numbers for its records.
+  func discard(since lost: borrowing Journal) {
+    let kept = Set(lost.segments.map(\.path))
+    for segment in segments where !kept.contains(segment.path) {
+      do { try Files.remove(segment.path) } catch {}
+    }
+  }
+
   /// Whether the file that records are appended to still has its name. Cost: a stat(2).
   var isInPlace: Bool {
     active == nil || segments.last?.isInPlace != false

@@ -47,7 +47,10 @@ extension Store {
   /// Publishes that a domain whose list is not loaded may be new, or gone.
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
-    let exists = (try? exists(location)) ?? true
+    // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
+    let exists = layout.paths(location).contains { path in
+      ((try? Files.linkStatus(path)) ?? nil) != nil
+    }
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }

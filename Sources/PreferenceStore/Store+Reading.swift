@@ -94,6 +94,7 @@ extension Store {
 
   /// When the location last changed; nil where it does not exist. Cost: as `exists`.
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    guard StoreLayout.isValid(location.domain) else { return nil }
     if state.withLock({ $0.pending[location] != nil }) {
       return try read(location) { $0.exists ? $0.lastModified : nil }
     }

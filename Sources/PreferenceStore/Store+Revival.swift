@@ -28,8 +28,10 @@ extension Store {
     do throws(SystemError) {
       try state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
     } catch {
-      log("the journal could not be made anew: \(error)")
+      return log("the journal could not be made anew: \(error)")
     }
+    // Older files that are still there may hold records of lists that are saved.
+    releaseReplayed()
   }
 
   /// Sets the body that `revive` calls when it has made the state directory anew.
@@ -68,6 +70,15 @@ extension Store.State {
     guard let lost = journal else { return }
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let fresh = try Journal(directory: layout.stateDirectory, after: lost)
+    do throws(SystemError) {
+      try restart(fresh)
+    } catch {
+      fresh.discard(since: lost)
+      throw error
+    }
+  }
+
+  private mutating func restart(_ fresh: Journal) throws(SystemError) {
     var renewed = self
     for (origin, changeset) in requests.unanswered(.now) {
       let sequence = try fresh.append(.from(origin, .change(changeset)))

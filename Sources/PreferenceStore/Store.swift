@@ -135,7 +135,7 @@ public final class Store: Sendable {
 
   /// Removes the journal files that nobody needs any more: after a start that found nothing to
   /// replay, those are the files of earlier owners.
-  private func releaseReplayed() {
+  func releaseReplayed() {
     remove(
       state.withLock { state in
         do { return try state.releaseJournal() } catch { return [] }

@@ -74,14 +74,13 @@ extension Tree {
     }
     for event in notice.events {
       let path = KeyPath(domain: event.domain, key: event.key)
+      if event.kind == .removed {
+        announce(path, .removed)
+        continue
+      }
       let time = (try? engine.resolve(event.key, in: event.domain))?.modified ?? now.time
-      let kinds: [Announcement.Kind] =
-        switch event.kind {
-        case .created: [.created, .changed(time)]
-        case .changed: [.changed(time)]
-        case .removed: [.removed]
-        }
-      for kind in kinds { announce(path, kind) }
+      if event.kind == .created { announce(path, .created) }
+      announce(path, .changed(time))
     }
   }
 }

@@ -1,9 +1,10 @@
 /// Threads for work that may block for a long time, or for ever: reading a file of a hung file
 /// system, for instance.
 ///
-/// Promises: `run` never waits. Each body has a thread to itself while it runs; a thread that has
-/// finished waits 2 s for another body and then ends. Bodies start in the order in which they were
-/// given and may overtake each other after that. The end of the process does not wait for them.
+/// Promises: `run` never waits. Each body has a thread to itself while it runs; where every thread
+/// is busy and there may be no more of them, bodies wait in a queue. A thread that has finished waits
+/// 2 s for another body and then ends. Bodies start in the order in which they were given and may
+/// overtake each other after that. The end of the process does not wait for them.
 ///
 /// Threads: any. One lock, held briefly; no body is called under it.
 public final class BlockingThreads: Sendable {
@@ -15,10 +16,19 @@ public final class BlockingThreads: Sendable {
     var lastNumber: UInt64 = 0
     var idle = 0
     var count = 0
+
+    /// Removes the next body, for a thread that is idle until then; nil: there is none. Both in one
+    /// step: a body that comes in between must not count on a thread that has one already.
+    mutating func removeNext() -> Body? {
+      guard !waiting.isEmpty else { return nil }
+      idle -= 1
+      return waiting.removeFirst().body
+    }
   }
 
   private let name: String
   private let most: Int
+  private let mostWaiting: Int
   private let state = Monitor(State())
 
   /// Milliseconds that an idle thread waits for its next body.
@@ -27,17 +37,21 @@ public final class BlockingThreads: Sendable {
   /// - Parameters:
   ///   - name: the name of the threads; the kernel keeps at most 15 bytes.
   ///   - most: how many threads there may be at once.
-  public init(name: String, most: Int) {
-    (self.name, self.most) = (name, most)
+  ///   - mostWaiting: how many bodies may wait for one of them.
+  public init(name: String, most: Int, mostWaiting: Int = 10_000) {
+    (self.name, self.most, self.mostWaiting) = (name, most, mostWaiting)
   }
 
   /// Carries out the body on a thread of its own, and releases it afterwards.
-  /// - Returns: whether the body will be carried out; false where every thread is busy and there
-  ///   may be no more of them, or where no thread can be started.
+  /// - Returns: whether the body will be carried out; false where too many wait, or where no thread
+  ///   can be started.
   public func run(_ body: @escaping Body) -> Bool {
     let (number, needsThread) = state.change { state -> (UInt64?, Bool) in
-      let needsThread = state.idle <= state.waiting.count
-      if needsThread, state.count >= most { return (nil, false) }
+      let isShort = state.idle <= state.waiting.count
+      let needsThread = isShort && state.count < most
+      if isShort, !needsThread, state.waiting.count - state.idle >= mostWaiting {
+        return (nil, false)
+      }
       if needsThread { state.count += 1 }
       state.lastNumber &+= 1
       state.waiting.append((state.lastNumber, body))
@@ -73,13 +87,13 @@ public final class BlockingThreads: Sendable {
   private func removeNext() -> Body? {
     state.change { $0.idle += 1 }
     let body = state.wait(until: Instant.now.advanced(milliseconds: Self.patience)) {
-      state -> Body? in state.waiting.isEmpty ? nil : state.waiting.removeFirst().body
+      state -> Body? in state.removeNext()
     }
+    if let body { return body }
     return state.withLock { state in
-      state.idle -= 1
-      if body != nil { return body }
       // A body that was added since then relies on this thread.
-      if !state.waiting.isEmpty { return state.waiting.removeFirst().body }
+      if let body = state.removeNext() { return body }
+      state.idle -= 1
       state.count -= 1
       return nil
     }

@@ -7,7 +7,7 @@ import Testing
 struct BlockingThreadsTests {
   @Test("bodies that hang delay no other, until they take all threads")
   func hanging() {
-    let threads = BlockingThreads(name: "test", most: 3)
+    let threads = BlockingThreads(name: "test", most: 3, mostWaiting: 1)
     let gate = Monitor(false)
     let done = Monitor(0)
     for _ in 0..<2 {
@@ -22,8 +22,11 @@ struct BlockingThreadsTests {
       waitUntilIdle(threads)
     }
     #expect(threads.run { _ = gate.wait { $0 ? true : nil } })
+    #expect(threads.run { done.change { $0 = 100 } })
     #expect(!threads.run {})
     gate.change { $0 = true }
+    // The one that had to wait runs as soon as there is a thread.
+    #expect(done.wait(until: .now.advanced(milliseconds: 5000)) { $0 == 100 ? true : nil } == true)
   }
 
   @Test("each body that many threads give is run once")
