@@ -1,6 +1,5 @@
 import PreferenceEngine
 import PreferenceModel
-import PreferenceStore
 import Support
 import SystemCalls
 import Testing
@@ -11,13 +10,7 @@ import Testing
   private func withReader(
     prepare: (Sandbox) -> Void = { _ in }, _ body: (ListReader, LocalPlaces, Wakeup) throws -> Void
   ) throws {
-    try withSandbox { sandbox in
-      prepare(sandbox)
-      let layout = StoreLayout(
-        userDirectory: sandbox.config, systemDirectory: sandbox.system,
-        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
-      let places = try LocalPlaces(store: Store(layout) { _ in }, writeback: 3600) { _ in }
-      defer { places.close() }
+    try withPlaces(prepare: prepare) { (_, places: LocalPlaces) throws -> Void in
       let (reader, bell) = (ListReader(places), try Wakeup())
       reader.whenRead { bell.ring() }
       try body(reader, places, bell)

@@ -8,10 +8,10 @@ import Support
 import Synchronization
 import Testing
 
-/// Runs the body with an engine over the lists of a sandbox, and closes it afterwards.
-func withEngine(
-  arguments: ValueDictionary = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
-  _ body: (Sandbox, SearchEngine) throws -> Void
+/// Runs the body with the places of a store in a sandbox, and closes them afterwards.
+func withPlaces(
+  writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
+  _ body: (Sandbox, LocalPlaces) throws -> Void
 ) throws {
   try withSandbox { sandbox in
     prepare(sandbox)
@@ -20,6 +20,16 @@ func withEngine(
       stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
     let places = try LocalPlaces(store: try Store(layout) { _ in }, writeback: writeback) { _ in }
     defer { places.close() }
+    try body(sandbox, places)
+  }
+}
+
+/// The same with an engine over the places.
+func withEngine(
+  arguments: ValueDictionary = [:], writeback: Double = 3600, prepare: (Sandbox) -> Void = { _ in },
+  _ body: (Sandbox, SearchEngine) throws -> Void
+) throws {
+  try withPlaces(writeback: writeback, prepare: prepare) { sandbox, places in
     try body(sandbox, SearchEngine(places: places, arguments: arguments))
   }
 }
