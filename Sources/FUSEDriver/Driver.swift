@@ -23,7 +23,7 @@ import SystemCalls
 /// directories, and in a client for the owner's answer, 5 s at most (`OwnerGate`). The
 /// notifier's thread invalidates pages and entries, because that waits for locks that a request of
 /// this mount may hold, and performs operations on the mount for watchers (`Announcer`). The
-/// synchroniser's thread waits in fsync(2). No lock of the driver's is held while libfuse is called.
+/// synchroniser's thread waits in fsync(2). No lock of the driver is held while libfuse is called.
 /// Notices of the engine come on any thread, and are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and

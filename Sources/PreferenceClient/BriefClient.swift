@@ -54,6 +54,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService {
       do {
         return try body(places)
       } catch  where error.reason == .ownerGone && Instant.now < deadline {
+        places.close()
         remote.withLock { if $0 === places { $0 = nil } }
       }
     }

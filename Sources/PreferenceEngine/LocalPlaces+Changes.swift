@@ -30,10 +30,27 @@ extension LocalPlaces {
     try commit(intents, by: author, origin: origin, until: deadline)
   }
 
+  /// Carries the intents out, and returns when observers were notified. A refusal because the value
+  /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
+  /// value.
   private func commit(
     _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil
   ) throws(EngineError) -> Changeset {
-    let (changeset, isFirstUnsaved) = try applying.withLock { _ throws(EngineError) in
+    do throws(EngineError) {
+      let (changeset, isFirstUnsaved) = try transact(intents, by: author, origin, deadline)
+      if isFirstUnsaved { writer.wake() }
+      notifyObservers()
+      return changeset
+    } catch  where error.reason == .changedMeanwhile {
+      notifyObservers()
+      throw error
+    }
+  }
+
+  private func transact(
+    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?
+  ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
+    try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
       defer { if let origin { store.noteProgress(origin) } }
       var items: [Changeset.Item] = []
@@ -45,9 +62,6 @@ extension LocalPlaces {
       }
       return try store.commit(items, by: author, origin: origin)
     }
-    if isFirstUnsaved { writer.wake() }
-    notifyObservers()
-    return changeset
   }
 
   /// Notes that the client has its answer.

@@ -11,8 +11,8 @@ import SystemCalls
 ///
 /// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
 /// right when it is committed; a list that the transaction needs and that nobody has read is read
-/// meanwhile, so callers that must not wait have it read before. `notifying` is held while observers are called; the two are never
-/// held together. The locks of the store, of `observers` and of the settlements are held for a
+/// meanwhile, so callers that must not wait have it read before. `notifying` is held while observers
+/// are called; the two are never held together. The locks of the store, of `observers` and of the settlements are held for a
 /// look, inside one of these or alone.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes

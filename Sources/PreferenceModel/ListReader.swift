@@ -93,8 +93,8 @@ public final class ListReader: Sendable {
   /// Reads the lists of a domain, if any place has it. Called by a thread that may wait.
   private func look(_ domain: DomainName) {
     var findings: [Place: Finding] = [:]
-    // The global domain is there without a list, and is asked for each key. Each place is read before
-    // the next is looked at, so that a list that hangs makes only those behind it wait.
+    // The global domain is there without a list, and is asked for each key. Each place is read
+    // before the next is looked at, so that a list that hangs makes only those behind it wait.
     var isThere = domain == .global
     var absent: [Place] = []
     for place in SearchList.persistentPlaces {
@@ -141,7 +141,8 @@ public final class ListReader: Sendable {
   // MARK: - What was found
 
   /// What is known of a list that could not be read, or does not exist; nil where the places can be
-  /// asked. Cost: a lock and a hash look-up; where lists are being read, a look at the place too.
+  /// asked. Cost: a load where nothing was found or is being read; else a lock and a hash look-up,
+  /// and a look at the place.
   public func finding(_ location: Location) -> Finding? {
     guard hasLooks.load(ordering: .acquiring) else { return nil }
     let finding = state.withLock { state -> Finding? in
@@ -161,17 +162,18 @@ public final class ListReader: Sendable {
     return finding
   }
 
-  /// Not `.unreadable`: a damaged list of the global domain is passed over by the other domains, but
-  /// what one that only hangs would have answered must not be taken for known.
+  /// The error of a list that was not read. It is not `.unreadable`: other domains pass over a
+  /// damaged list of the global domain, but must not take a list that hangs for an empty one.
   private static func hung(_ location: Location, _ circumstances: String) -> EngineError {
     EngineError(
       .system(.inputOutput), domain: location.domain, "a list of the domain \(circumstances)")
   }
 
-  /// Throws where a list that the intents need could not be read. A damaged list stops only intents
-  /// that name its location, and changes where it forces keys or where they go; one that hangs stops
-  /// all whose rules may look at it.
+  /// Throws where a list that the intents need could not be read. A damaged list stops intents that
+  /// name its location, and changes that go to it or that it may force. A list that hangs stops
+  /// every intent whose rules may look at it. Cost: a load where nothing was found.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
+    guard hasLooks.load(ordering: .acquiring) else { return }
     var needed: Set<Location> = [Location(.managed, .global)]
     var asked: Set<Location> = []
     for intent in intents {

@@ -112,8 +112,8 @@ final class Journal {
     number = max(lost.number, try Self.numbers(in: directory).last ?? 0)
   }
 
-  /// Removes the files that this journal has made, because it takes nobody's place: another one would
-  /// use the same numbers for its records.
+  /// Removes the files that this journal has made, where it does not take the place of the lost
+  /// journal after all: the next one would use the same numbers for its records.
   func discard(since lost: borrowing Journal) {
     let kept = Set(lost.segments.map(\.path))
     for segment in segments where !kept.contains(segment.path) {

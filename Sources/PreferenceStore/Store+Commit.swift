@@ -117,8 +117,8 @@ extension Store.State {
     var old: StoredValue?
   }
 
-  /// The items to record: those that change something, and those that may undo an earlier one of the
-  /// transaction. Throws `.changedMeanwhile` for a splice that does not fit the value.
+  /// The items to record: those that change something, and those that may undo an earlier one of
+  /// the transaction. Throws `.changedMeanwhile` for a splice that does not fit the value.
   fileprivate func effective(_ items: [Changeset.Item]) throws(EngineError) -> [Step] {
     var steps: [Step] = []
     var touched = Touched()

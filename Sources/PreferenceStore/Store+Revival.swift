@@ -5,9 +5,9 @@ import SystemCalls
 // A store whose state directory is removed while it is open.
 
 extension Store {
-  /// Makes anew what was removed of the state directory: the lock file, and the journal file in use,
-  /// with every change that is not in its list. Does nothing otherwise. The writer's thread calls
-  /// it.
+  /// Makes anew what was removed of the state directory: the lock file, and the journal file in
+  /// use, with every change that is not in its list. Does nothing otherwise. The writer's thread
+  /// calls it.
   ///
   /// Until it returns, the journal is written to a file without a name: changes that were
   /// acknowledged after the removal are lost if every process is killed before. If another process

@@ -11,8 +11,8 @@ import SystemCalls
 ///
 /// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
 /// move at once, and the engine still has the key. If the key is made again within the second, the
-/// scratch file is only a backup. Otherwise, when the second ends, the key is renamed to the scratch
-/// file's name.
+/// scratch file is only a backup. Otherwise, when the second ends, the key is renamed to the
+/// scratch file's name.
 ///
 /// A pure state machine: it asks no engine and no clock. `endNextDue` and `endNextMove` remove the
 /// oldest departure that is over and return what the tree must do.

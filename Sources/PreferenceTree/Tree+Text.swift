@@ -102,8 +102,6 @@ extension Tree {
 
   /// How often a write is computed while other processes keep changing the key.
   private static let mostAttempts = 1000
-  /// How many of them follow each other at once.
-  private static let quickAttempts = 100
 
   private func write(_ write: Write, to file: KeyFile, appending: Bool) throws(TreeError) {
     for attempt in 1...Self.mostAttempts {
@@ -114,8 +112,6 @@ extension Tree {
         }
       } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
         file.editor = nil
-        // The notice of the change that was first may be on its way, in a process that gets no time.
-        if attempt > Self.quickAttempts { Instant.sleep(microseconds: 200) }
       }
     }
   }

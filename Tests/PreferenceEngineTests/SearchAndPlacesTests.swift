@@ -6,6 +6,7 @@ import PreferenceStore
 import PropertyList
 import Support
 import Synchronization
+import SystemCalls
 import Testing
 
 /// Runs the body with the places of a store in a sandbox, and closes them afterwards.
@@ -37,6 +38,28 @@ func withEngine(
 private let author = Author(number: 1)
 
 @Suite("Engine") struct LocalEngineTests {
+  @Test("a change that came too late is refused when observers have heard of the first one")
+  func refusedAfterNotice() throws {
+    try withPlaces { (_, places: LocalPlaces) throws -> Void in
+      let (isBegun, hasHeard) = (Monitor(false), Monitor(false))
+      places.observe(except: author) { _ in
+        isBegun.change { $0 = true }
+        Instant.sleep(milliseconds: 100)
+        hasHeard.withLock { $0 = true }
+      }
+      let first = try WorkerThread(name: "first") {
+        _ = try? places.apply([.set("K", "d", 1, .unknown)], by: Author(number: 2))
+      }
+      defer { first.join() }
+      #expect(isBegun.wait(until: .now.advanced(milliseconds: 5000)) { $0 ? true : nil } == true)
+      #expect(throws: EngineError.self) {
+        try places.apply(
+          [.expect("K", Location(.user, "d"), nil), .set("K", "d", 2, .unknown)], by: author)
+      }
+      #expect(hasHeard.withLock { $0 })
+    }
+  }
+
   /// The sources in search order, first hit first, and the list file of each.
   static let places: [(source: String, file: String)] = [
     ("managed", "system/managed/d"), ("managed", "system/managed/.GlobalPreferences"),

@@ -1,0 +1,198 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import Synchronization
+import Testing
+
+@testable import PreferenceStore
+@testable import SystemCalls
+
+@Suite("Store: faults") struct StoreFaultTests {
+  @Test("a lock file that is removed alone is made anew, and the journal goes on")
+  func removedLock() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1)
+        try FileManager.default.removeItem(atPath: state + "/lock")
+        test.store.revive()
+        #expect(FileManager.default.fileExists(atPath: state + "/lock"))
+        #expect(try journals(state) == ["journal.1"])
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+    }
+  }
+
+  @Test("older journal files that stay when the newest is removed do not undo later changes")
+  func removedNewest() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("Old", 1)
+        try test.set("Elsewhere", 1, Location(.user, "e"))
+      }
+      do {
+        let test = try TestStore(sandbox)
+        // Only one of the replayed lists is read.
+        try test.set("Old", 2)
+        #expect(try journals(state).count == 2)
+        try FileManager.default.removeItem(atPath: state + "/journal.2")
+        test.store.revive()
+        try test.store.checkpoint(TestStore.user)
+        #expect(sandbox.evaluate(test.list, "d['Old']") == "2")
+      }
+      // A change of another program is not undone by what is replayed.
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(Old=3)")
+      let test = try TestStore(sandbox)
+      #expect(try test.get("Old") == 3)
+      #expect(try test.get("Elsewhere", Location(.user, "e")) == 1)
+    }
+  }
+
+  @Test("replayed changes that nobody has read survive a state directory that is removed")
+  func removedBeforeReading() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      try TestStore(sandbox).set("K", 1)
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("Other", 1, Location(.user, "e"))
+        try FileManager.default.removeItem(atPath: state)
+        test.store.revive()
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+      #expect(try test.get("Other", Location(.user, "e")) == 1)
+    }
+  }
+
+  private func journals(_ directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory)
+      .filter { $0.hasPrefix("journal.") }.sorted()
+  }
+
+  @Test("a state directory that another owner took is logged once, and the journal made once")
+  func revivedBesideAnother() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      try test.set("K", 1)
+      try FileManager.default.removeItem(atPath: sandbox.state + "/s")
+      let other = try TestStore(sandbox)
+      try other.set("Other", 1)
+      for _ in 0..<3 { test.store.revive() }
+      #expect(test.lines.all.count { $0.contains("may own the store too") } == 1)
+      #expect(test.lines.all.count { $0.contains("made anew") } == 1)
+      let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.state + "/s")
+      #expect(names.count { $0.hasPrefix("journal.") } == 2)
+      #expect(try test.get("K") == 1)
+    }
+  }
+
+  @Test("a second owner is told which process has the store")
+  func lock() throws {
+    try withSandbox { sandbox in
+      let first = try TestStore(sandbox)
+      #expect { try TestStore(sandbox) } throws: { error in
+        (error as? EngineError)?.reason == .owned && "\(error)".contains("\(getpid())")
+      }
+      _ = first
+    }
+  }
+
+  @Test(
+    "a list that is no regular file is left alone, and never waited for",
+    arguments: ["mkfifo", "mkdir", "ln -s /dev/null"])
+  func noRegularFile(_ command: String) throws {
+    try withSandbox { sandbox in
+      sandbox.shell("\(command) \(sandbox.config)/d.plist")
+      let test = try TestStore(sandbox)
+      #expect(throws: EngineError.self) { try test.get("K") }
+      #expect(throws: EngineError.self) { try test.set("K", 1) }
+      #expect(sandbox.shell("test -c /dev/null").status == 0)
+    }
+  }
+
+  @Test("every value that is accepted can be read back from its list, however deep it is")
+  func depth() throws {
+    for depth in [499, 500, 501, 512] {
+      let text = Array(
+        (String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
+      guard let value = Recogniser.value(of: text, kind: .array) else { continue }
+      #expect(
+        try Document.read(Document.binary(.dictionary(["K": value]))).value
+          == .dictionary(["K": value]))
+      #expect(depth <= 500)
+    }
+  }
+
+  /// Runs the body with a tmpfs of 256 KiB, which takes root.
+  private func withSmallDisk(_ body: (Sandbox, String) throws -> Void) throws {
+    try withSandbox { sandbox in
+      let disk = sandbox.root + "/disk"
+      let made = sandbox.shell("mkdir \(disk) && mount -t tmpfs -o size=256k none \(disk)")
+      try #require(made.status == 0, "\(made.errors)")
+      defer { sandbox.shell("umount -l \(disk)") }
+      try body(sandbox, disk)
+    }
+  }
+
+  @Test("with a full disk a change is ENOSPC, changes nothing, and works when there is room")
+  func diskFull() throws {
+    try withSmallDisk { sandbox, disk in
+      for (user, state) in [(disk + "/c", sandbox.state + "/1"), (sandbox.config, disk + "/s")] {
+        sandbox.shell("mkdir -p \(user) \(state)")
+        let layout = StoreLayout(
+          userDirectory: user, systemDirectory: sandbox.system, stateDirectory: state,
+          hostIdentifier: "H", userName: "")
+        let store = try Store(layout) { _ in }
+        let location = Location(.user, "d")
+        _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
+        try store.checkpoint(location)
+        sandbox.shell("dd if=/dev/zero of=\(disk)/fill bs=4k 2>/dev/null")
+        let big = Value.string(String(repeating: "x", count: 100_000))
+        #expect {
+          try store.commit([Changeset.Item(location, .set("K", big, .canonical))])
+        } throws: { error in
+          (error as? EngineError)?.reason == .system(.noSpace)
+        }
+        #expect(try store.find("K", at: location)?.value == "old")
+        sandbox.shell("rm \(disk)/fill")
+        _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
+        try store.checkpoint(location)
+        #expect(sandbox.evaluate(user + "/d.plist", "d['K']") == "new")
+      }
+    }
+  }
+
+  @Test("a rewrite that fails for lack of room keeps list and journal")
+  func rewriteFails() throws {
+    try withSmallDisk { sandbox, disk in
+      let layout = StoreLayout(
+        userDirectory: disk, systemDirectory: sandbox.system, stateDirectory: sandbox.state + "/s",
+        hostIdentifier: "H", userName: "")
+      let location = Location(.user, "d")
+      do {
+        let store = try Store(layout) { _ in }
+        _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
+        try store.checkpoint(location)
+        _ = try store.commit([
+          Changeset.Item(
+            location, .set("K", .string(String(repeating: "x", count: 300_000)), .canonical))
+        ])
+        #expect(throws: EngineError.self) { try store.checkpoint(location) }
+        #expect(sandbox.evaluate(disk + "/d.plist", "d['K']") == "old")
+        #expect(sandbox.shell("ls -A \(disk)").output == "d.plist\n")
+      }
+      let store = try Store(layout) { _ in }
+      #expect(
+        try store.find("K", at: location)?.value == .string(String(repeating: "x", count: 300_000)))
+      sandbox.shell("mount -o remount,size=4m \(disk)")
+      for (location, _) in store.unsaved() { try store.checkpoint(location) }
+      #expect(sandbox.evaluate(disk + "/d.plist", "len(d['K'])") == "300000")
+    }
+  }
+}

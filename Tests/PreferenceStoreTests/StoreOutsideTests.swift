@@ -1,0 +1,105 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import Synchronization
+import Testing
+
+@testable import PreferenceStore
+@testable import SystemCalls
+
+@Suite("Store: outside edits") struct StoreOutsideTests {
+  private func edit(_ test: TestStore, _ python: String) {
+    test.sandbox.makeList(test.list, python)
+  }
+
+  @Test("chmod of a key does not win over another program's value")
+  func described() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      let test = try TestStore(sandbox)
+      _ = try test.get("K")
+      let describe = Edit.describe("K", Description(mode: 0o640))
+      _ = try test.store.commit([Changeset.Item(TestStore.user, describe)])
+      edit(test, "dict(K=2)")
+      test.store.refresh(TestStore.user)
+      #expect(test.publications.last?.changeset.items.count == 1)
+      #expect(try test.get("K") == 2)
+      try test.store.checkpoint(TestStore.user)
+      #expect(try test.get("K") == 2)
+      #expect(sandbox.evaluate(test.list, "d['K']") == "2")
+      #expect(try test.store.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+      let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
+      #expect(try fresh.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+    }
+  }
+
+  @Test("an edit that undoes our change is undone, published, and stays so after a crash")
+  func stale() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 2)
+        try test.store.checkpoint(TestStore.user)
+        edit(test, "dict(K=1, Other=5)")
+        test.store.refresh(TestStore.user)
+        #expect(test.publications.last?.changeset.items.count == 2)
+        #expect(try test.get("K") == 2)
+        #expect(try test.get("Other") == 5)
+        // Our value is unsaved again, so that it wins over any edit.
+        edit(test, "dict(K=7, Other=5)")
+        test.store.refresh(TestStore.user)
+        try test.store.checkpoint(TestStore.user)
+        #expect(sandbox.evaluate(test.list, "d['K']") == "2")
+      }
+      #expect(try TestStore(sandbox).get("K") == 2)
+    }
+  }
+
+  @Test("another program's edit just before our rename is merged")
+  func race() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1, Other=1)")
+      let test = try TestStore(sandbox)
+      try test.set("K", 2)
+      let edits = Mutex(0)
+      let list = test.list
+      try Interposition.with({ call in
+        // The new list is synchronised just before it is renamed.
+        if call.name == "fsync", call.path.hasPrefix(sandbox.config),
+          edits.withLock({
+            $0 += 1; return $0
+          }) == 1
+        {
+          sandbox.makeList(list, "dict(K=1, Other=9)")
+        }
+        return .proceed
+      }) { try test.store.checkpoint(TestStore.user) }
+      #expect(sandbox.evaluate(test.list, "d['K'], d['Other']") == "2 9")
+      #expect(try test.get("Other") == 9)
+    }
+  }
+
+  @Test("what is read of a damaged journal is at once in a journal again")
+  func damage() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        for number in 0..<4 {
+          try test.set(Key("K\(number)"), .integer(WideInteger(Int64(number))))
+        }
+      }
+      let state = sandbox.state + "/s"
+      let path = state + "/journal.1"
+      var bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+      bytes[bytes.count - 100] ^= 0xFF
+      try Data(bytes).write(to: URL(fileURLWithPath: path))
+      for _ in 0..<2 {
+        let test = try TestStore(sandbox)
+        #expect(try test.get("K0") == 0)
+        #expect(FileManager.default.fileExists(atPath: state + "/damaged.1"))
+      }
+    }
+  }
+}
