@@ -180,7 +180,7 @@ final class Writer: Sendable {
   private func deadline(
     _ location: Location, _ since: Instant, _ schedule: Schedule?
   ) -> Instant {
-    let isShared = location.place == .anyUser || location.place == .managed
+    let isShared = location.place.isMachineWide
     let interval = isShared ? min(interval, 0.5) : interval
     let due = since.advanced(seconds: max(interval, 10 * (schedule?.lastRewrite ?? 0)))
     return max(due, schedule?.notBefore ?? due)

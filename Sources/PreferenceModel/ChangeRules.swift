@@ -70,7 +70,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Only the managed lists and the host's list are asked, so that a damaged list elsewhere stops
   /// no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    for location in [Location(.managed, domain), Location(.managed, .global)]
+    for location in SearchList.forced(domain)
     where try places.find(key, at: location) != nil {
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
@@ -103,7 +103,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     guard domain != .global else {
       throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
     }
-    for place in [Place.managed, .anyUser] where try places.exists(Location(place, domain)) {
+    for place in Place.forced + [.anyUser] where try places.exists(Location(place, domain)) {
       throw EngineError(
         .heldElsewhere, domain: domain,
         "the place \(place.rawValue) has the domain too, which this change does not reach")

@@ -26,7 +26,7 @@ public struct Resolution: Equatable, Sendable {
   public var mode: UInt32? { stored.metadata.mode }
 
   /// Whether only the administrator can change the value ("forced").
-  public var isForced: Bool { location.place == .managed }
+  public var isForced: Bool { location.place.isForced }
 
   /// Whether a write of the key would be refused.
   public var isReadOnly: Bool { isForced || location.place == .arguments }

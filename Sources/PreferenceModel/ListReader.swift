@@ -174,11 +174,11 @@ public final class ListReader: Sendable {
   /// every intent whose rules may look at it. Cost: a load where nothing was found.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
     guard hasLooks.load(ordering: .acquiring) else { return }
-    var needed: Set<Location> = [Location(.managed, .global)]
+    var needed = Set(SearchList.forced(.global))
     var asked: Set<Location> = []
     for intent in intents {
       for domain in intent.domains {
-        for place in [Place.managed, .host, .user] { needed.insert(Location(place, domain)) }
+        for place in Place.forced + [.host, .user] { needed.insert(Location(place, domain)) }
       }
       if let location = intent.location { needed.insert(location) }
       for domain in intent.domains + [.global] where intent.asksEveryPlace {

@@ -1,7 +1,13 @@
 /// A place where values of a domain are kept: a row of the search list, without the domain.
-public enum Place: String, Sendable, CaseIterable {
-  /// The administrator's lists. The keys that they hold are forced.
+public enum Place: Hashable, Sendable {
+  /// The administrator's settings for the user of the store. The keys that they have are forced.
+  case ownManaged
+  /// The administrator's settings for every user of the machine. The keys that they have are
+  /// forced.
   case managed
+  /// The administrator's settings for another user, by that user's name. They are no part of this
+  /// store's search list.
+  case managedFor(String)
   /// The `-key value` arguments of this process; they belong to no domain.
   case arguments
   /// Current user, current host.
@@ -9,12 +15,71 @@ public enum Place: String, Sendable, CaseIterable {
   /// Current user, any host. Writes go here, except for keys that the host place holds.
   case user
   /// Any user, current host.
-  case anyUser = "any-user"
+  case anyUser
   /// The registered defaults of this process.
   case registered
 
-  /// Whether the place's lists are the machine's, which every user reads.
-  public var isEverybodys: Bool { self == .managed || self == .anyUser }
+  /// Whether the place's lists are the machine's, and not in a directory of the user's.
+  public var isMachineWide: Bool {
+    switch self {
+    case .ownManaged, .managed, .managedFor, .anyUser: true
+    case .arguments, .host, .user, .registered: false
+    }
+  }
+
+  /// Whether the keys of the place are forced in this store.
+  public var isForced: Bool { Self.forced.contains(self) }
+
+  /// Whether configuration profiles add settings to the place.
+  public var hasProfiles: Bool {
+    switch self {
+    case .ownManaged, .managed, .managedFor: true
+    case .arguments, .host, .user, .anyUser, .registered: false
+    }
+  }
+
+  /// The places whose keys are forced, the one that wins first.
+  public static let forced: [Place] = [.ownManaged, .managed]
+}
+
+extension Place: RawRepresentable {
+  private static let others = "managed-for:"
+
+  /// The name of the place in the journal, in messages and in texts.
+  public var rawValue: String {
+    switch self {
+    case .ownManaged: "own-managed"
+    case .managed: "managed"
+    case .managedFor(let user): Self.others + user
+    case .arguments: "arguments"
+    case .host: "host"
+    case .user: "user"
+    case .anyUser: "any-user"
+    case .registered: "registered"
+    }
+  }
+
+  /// The place with that name; nil if there is none.
+  public init?(rawValue name: String) {
+    let plain: [Place] = [
+      .ownManaged, .managed, .arguments, .host, .user, .anyUser, .registered,
+    ]
+    if let place = plain.first(where: { $0.rawValue == name }) {
+      self = place
+    } else if name.hasPrefix(Self.others) {
+      let user = String(name.dropFirst(Self.others.count))
+      guard Self.isUserName(user) else { return nil }
+      self = .managedFor(user)
+    } else {
+      return nil
+    }
+  }
+
+  /// Whether the text can be a user's name, and thus the name of a directory of managed lists.
+  public static func isUserName(_ text: String) -> Bool {
+    !text.isEmpty && text != "." && text != ".." && text.utf8.count <= 255
+      && !text.utf8.contains(0x2F) && !text.utf8.contains(0)
+  }
 }
 
 /// A domain in one place: the contents of one property list, or of one volatile table.
@@ -34,10 +99,11 @@ public struct Location: Hashable, Sendable {
   /// global form where the key is inherited from the global domain, or the suite that it is
   /// inherited from.
   public func source(seenFrom domain: DomainName) -> String {
+    if place == .ownManaged { return Place.managed.rawValue }
     guard self.domain != domain else { return place.rawValue }
     guard self.domain == .global else { return "suite:\(self.domain)" }
     switch place {
-    case .managed, .arguments, .registered: return place.rawValue
+    case .ownManaged, .managed, .managedFor, .arguments, .registered: return place.rawValue
     case .host: return "global-host"
     case .user: return "global"
     case .anyUser: return "any-user-global"
@@ -58,8 +124,7 @@ public enum SearchList {
     for domain: DomainName, suites: [DomainName] = []
   ) -> [Location] {
     let isGlobal = domain == .global
-    var list = [Location(.managed, domain)]
-    if !isGlobal { list.append(Location(.managed, .global)) }
+    var list = forced(domain)
     list += [Location(.arguments, .global), Location(.host, domain), Location(.user, domain)]
     for suite in suites.reversed() { list += [Location(.host, suite), Location(.user, suite)] }
     if !isGlobal { list += [Location(.host, .global), Location(.user, .global)] }
@@ -70,6 +135,13 @@ public enum SearchList {
     return list
   }
 
+  /// The locations that can force a key of the domain, the one that wins first.
+  public static func forced(_ domain: DomainName) -> [Location] {
+    (domain == .global ? [domain] : [domain, .global]).flatMap { domain in
+      Place.forced.map { Location($0, domain) }
+    }
+  }
+
   /// The places that are kept in lists. A domain exists where one of them has it.
-  public static let persistentPlaces: [Place] = [.managed, .host, .user, .anyUser]
+  public static let persistentPlaces: [Place] = Place.forced + [.host, .user, .anyUser]
 }

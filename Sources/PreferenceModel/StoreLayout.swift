@@ -33,14 +33,27 @@ public struct StoreLayout: Sendable {
   private static let globalName = ".GlobalPreferences"
   private static let suffix = ".plist"
 
-  /// The directory of a place's lists. The managed lists of one user are in a directory in it.
+  /// The directory of a place's lists. The managed lists of one user are in a directory in that of
+  /// the machine's.
   public func directory(_ place: Place) -> String {
     switch place {
     case .host: userDirectory + "/ByHost"
     case .anyUser: systemDirectory
-    case .managed: systemDirectory + "/managed"
+    case .managed: managedDirectory
+    case .ownManaged: "\(managedDirectory)/\(userName)"
+    case .managedFor(let user): "\(managedDirectory)/\(user)"
     case .user, .arguments, .registered: userDirectory
     }
+  }
+
+  private var managedDirectory: String { systemDirectory + "/managed" }
+
+  /// Whether the place can have lists. It cannot where the system does not know the user's name.
+  package func hasLists(_ place: Place) -> Bool { place != .ownManaged || !userName.isEmpty }
+
+  /// The place of the managed lists of a user.
+  public func managedPlace(of user: String) -> Place {
+    user == userName ? .ownManaged : .managedFor(user)
   }
 
   private func fileName(_ location: Location) -> String {
@@ -52,22 +65,12 @@ public struct StoreLayout: Sendable {
 
   /// Whether every user reads the lists of the place. They do for the machine's lists, also where
   /// the directory of those is used as a store of its own.
-  package func isEverybodys(_ place: Place) -> Bool {
-    place.isEverybodys || (userDirectory + "/").hasPrefix(systemDirectory + "/")
+  package func isMachineWide(_ place: Place) -> Bool {
+    place.isMachineWide || (userDirectory + "/").hasPrefix(systemDirectory + "/")
   }
 
-  /// The paths of a location's lists, the one that wins first. Only a managed location has two: the
-  /// user's and the machine's.
-  public func paths(_ location: Location) -> [String] {
-    let name = fileName(location)
-    guard location.place == .managed else { return [directory(location.place) + "/" + name] }
-    let machine = directory(.managed)
-    return userName.isEmpty
-      ? ["\(machine)/\(name)"] : ["\(machine)/\(userName)/\(name)", "\(machine)/\(name)"]
-  }
-
-  /// The path of the list that changes of the location are written to.
-  package func path(_ location: Location) -> String {
+  /// The path of the location's list.
+  public func path(_ location: Location) -> String {
     directory(location.place) + "/" + fileName(location)
   }
 
@@ -75,7 +78,7 @@ public struct StoreLayout: Sendable {
   /// lies beside them, because processes of several users rewrite them; else it is in the state
   /// directory.
   package func lockPath(_ location: Location) -> String {
-    isEverybodys(location.place)
+    isMachineWide(location.place)
       ? directory(location.place) + "/.lock" : stateDirectory + "/lists.lock"
   }
 
@@ -94,9 +97,7 @@ public struct StoreLayout: Sendable {
 
   /// The directories that hold lists, each with its place.
   public var listDirectories: [(place: Place, path: String)] {
-    let managed = directory(.managed)
-    let own = userName.isEmpty ? [] : [(place: Place.managed, path: "\(managed)/\(userName)")]
-    return [Place.user, .host, .anyUser, .managed].map { ($0, directory($0)) } + own
+    SearchList.persistentPlaces.filter(hasLists).map { ($0, directory($0)) }
   }
 
   /// The location of the list with that file name in a place's directory; nil where the file is not

@@ -174,7 +174,7 @@ extension SearchEngine {
     switch location.place {
     case .arguments: return arguments.find(key, in: .global)
     case .registered: return registered.find(key, in: location.domain)
-    case .managed, .host, .user, .anyUser: break
+    case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: break
     }
     do throws(EngineError) {
       if let finding = lists?.finding(location) {
@@ -184,7 +184,7 @@ extension SearchEngine {
       return try places.find(key, at: location)
     } catch
       where error.reason == .unreadable && location.domain != domain
-      && location.place != .managed
+      && !location.place.isForced
     {
       return nil
     }
@@ -326,7 +326,7 @@ extension SearchEngine {
       .remove(let key, let domain), .splice(let key, let domain, _),
       .setOwn(let key, let domain, _, _), .removeOwn(let key, let domain):
       guard refusesShadowed, arguments.find(key, in: .global) != nil else { return }
-      for location in [Location(.managed, domain), Location(.managed, .global)]
+      for location in SearchList.forced(domain)
       where try places.find(key, at: location) != nil { return }
       throw EngineError(
         .argument, domain: domain, key: key, "an argument (-\(key)) sets it")

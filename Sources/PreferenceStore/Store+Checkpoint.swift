@@ -123,7 +123,7 @@ extension Store {
   private func write(_ domain: Domain, _ location: Location) throws(SystemError) -> Written {
     let file = ListFile(path: layout.path(location))
     let directory = Files.parent(of: file.path)
-    try Files.makeDirectories(directory, mode: layout.isEverybodys(location.place) ? 0o755 : 0o700)
+    try Files.makeDirectories(directory, mode: layout.isMachineWide(location.place) ? 0o755 : 0o700)
     let lock = try ListLock(layout.lockPath(location), directory: directory)
     defer { lock.unlock() }
     tidy([directory, Files.parent(of: layout.metadataPath(location))])
@@ -169,7 +169,7 @@ extension Store {
   ) throws(SystemError) {
     let (bytes, format) = encode(written, location)
     let base = written.base
-    let mode: mode_t = layout.isEverybodys(location.place) ? 0o644 : 0o600
+    let mode: mode_t = layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
     var lacksMetadata = false
     written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in

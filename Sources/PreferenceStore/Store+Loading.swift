@@ -13,8 +13,8 @@ extension Store {
         .invalidDomain, domain: location.domain,
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
     }
-    let identities = identities(location)
-    if let known = state.withLock({ $0.unreadable[location] }), known.identity == identities {
+    let identity = identity(location)
+    if let known = state.withLock({ $0.unreadable[location] }), known.identity == identity {
       throw known.error
     }
     do {
@@ -32,7 +32,7 @@ extension Store {
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
       if error.reason == .unreadable {
-        state.withLock { $0.unreadable[location] = (identities, error) }
+        state.withLock { $0.unreadable[location] = (identity, error) }
       }
       log("\(error)")
       throw error
@@ -52,29 +52,14 @@ extension Store {
     state.withLock { $0.pending[location] = pending }
   }
 
-  private func identities(_ location: Location) -> [FileIdentity?] {
-    layout.paths(location).map { path in
-      do { return try ListFile(path: path).identity() } catch { return nil }
-    }
-  }
-
-  /// The location's list; for managed preferences, the user's list merged over the machine's. nil
-  /// where there is no list.
-  func contents(ofLists location: Location) throws(EngineError) -> ListFile.Contents? {
-    var contents: ListFile.Contents?
-    for path in layout.paths(location).reversed() {
-      guard let list = try read(path, location) else { continue }
-      var merged = list
-      if let below = contents { merged.values = below.values.merging(list.values) }
-      contents = merged
-    }
-    return contents
+  private func identity(_ location: Location) -> FileIdentity? {
+    do { return try ListFile(path: layout.path(location)).identity() } catch { return nil }
   }
 
   private func contents(_ location: Location) throws(EngineError) -> Domain {
     var domain = Domain()
     var base = DomainSnapshot.Base()
-    if let list = try contents(ofLists: location) {
+    if let list = try list(location) {
       base.values = list.values
       base.modified = list.identity.modified
       domain.snapshot.exists = true
@@ -82,9 +67,7 @@ extension Store {
       domain.identity = list.identity
       domain.size = Int(list.identity.size)
     }
-    if location.place != .managed,
-      let kept = MetadataFile(path: layout.metadataPath(location)).read()
-    {
+    if let kept = MetadataFile(path: layout.metadataPath(location)).read() {
       base.restore(
         kept,
         isSameList: domain.identity.map { $0.matches(kept.identity) } ?? (kept.identity == nil))
@@ -93,10 +76,12 @@ extension Store {
     return domain
   }
 
-  /// Reads one list; a list that cannot be parsed is `.unreadable`.
-  func read(_ path: String, _ location: Location) throws(EngineError) -> ListFile.Contents? {
+  /// Reads the location's list; nil if there is none. A list that cannot be parsed is
+  /// `.unreadable`.
+  func list(_ location: Location) throws(EngineError) -> ListFile.Contents? {
+    guard layout.hasLists(location.place) else { return nil }
     do throws(ListFile.ReadError) {
-      return try ListFile(path: path).read()
+      return try ListFile(path: layout.path(location)).read()
     } catch {
       switch error {
       case .system(let error): throw EngineError(error, domain: location.domain)

@@ -14,15 +14,15 @@ extension Store {
   /// adopted as it is. A list that cannot be parsed makes every read and change of its location
   /// fail until it can.
   ///
-  /// Cost: one stat(2) where nothing changed, else O(keys). Managed lists, lists that could not be
-  /// parsed the last time, and every list of a read-only store are read each time.
+  /// Cost: one stat(2) where nothing changed, else O(keys). Lists that could not be parsed the last
+  /// time, and every list of a read-only store are read each time.
   public func refresh(_ location: Location) {
     guard let known = state.withLock({ $0.domains[location] }) else { return appeared(location) }
     if isReadOnly { return reread(known, location) }
     let list: ListFile.Contents?
     do {
       guard try isChanged(location, since: known) else { return }
-      list = try contents(ofLists: location)
+      list = try self.list(location)
     } catch {
       if known.failure == error { return }
       log("\(error)")
@@ -38,7 +38,7 @@ extension Store {
   private func isChanged(
     _ location: Location, since known: Domain
   ) throws(EngineError) -> Bool {
-    if location.place == .managed || known.failure?.reason == .unreadable { return true }
+    if known.failure?.reason == .unreadable { return true }
     return try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: layout.path(location)).identity() != known.identity
     }
@@ -48,9 +48,7 @@ extension Store {
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
-    let exists = layout.paths(location).contains { path in
-      ((try? Files.linkStatus(path)) ?? nil) != nil
-    }
+    let exists = ((try? Files.linkStatus(layout.path(location))) ?? nil) != nil
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now), hadKey: [false])) }
   }

@@ -78,8 +78,8 @@ extension Store {
     }
   }
 
-  /// Whether the location's domain exists. Cost: one stat(2) for each of its lists where they are
-  /// not loaded (managed locations have two). Reads the list where it has replayed changes.
+  /// Whether the location's domain exists. Cost: one stat(2) where the list is not loaded.
+  /// Reads the list where it has replayed changes.
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     let known = state.withLock { state in
       state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
@@ -107,13 +107,9 @@ extension Store {
 
   private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      var latest: Timestamp?
-      for path in layout.paths(location) {
-        // A directory or a pipe of that name counts: it is a list that cannot be read.
-        guard let status = try Files.status(path) else { continue }
-        latest = max(latest ?? Timestamp(status.st_mtim), Timestamp(status.st_mtim))
-      }
-      return latest
+      // A directory or a pipe of that name counts: it is a list that cannot be read.
+      guard layout.hasLists(location.place) else { return nil }
+      return try Files.status(layout.path(location)).map { Timestamp($0.st_mtim) }
     }
   }
 
@@ -134,7 +130,7 @@ extension Store {
   /// The locations whose lists have been read.
   public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
 
-  /// The domains that exist in a persistent place. Cost: a listing of its directory (managed: two).
+  /// The domains that exist in a persistent place. Cost: a listing of its directory.
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)

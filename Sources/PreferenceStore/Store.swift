@@ -66,9 +66,9 @@ public final class Store: Sendable {
     var domains: [Location: Domain] = [:]
     /// Replayed edits, in order, of locations that are not loaded yet.
     var pending: [Location: [Pending]] = [:]
-    /// Locations whose lists could not be parsed, the state of the lists then, and the error. They
+    /// Locations whose lists could not be parsed, the state of each list then, and the error. They
     /// are not parsed again while they are in that state.
-    var unreadable: [Location: (identity: [FileIdentity?], error: EngineError)] = [:]
+    var unreadable: [Location: (identity: FileIdentity?, error: EngineError)] = [:]
     /// Counts changes that other programs made in lists that are not loaded. A thread that is
     /// reading a list for the first time reads it again when the count has changed.
     var appearances = 0

@@ -5,11 +5,8 @@ extension StoreLayout {
   /// The domains that have a list in the place.
   func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
     // A directory that has the name of a list counts: it is a list that cannot be read.
-    var names = try Files.names(in: directory(place), withDirectories: true) ?? []
-    if place == .managed, !userName.isEmpty {
-      let own = "\(directory(place))/\(userName)"
-      names += try Files.names(in: own, withDirectories: true) ?? []
-    }
+    guard hasLists(place) else { return [] }
+    let names = try Files.names(in: directory(place), withDirectories: true) ?? []
     return Set(names.compactMap { domain(ofFile: $0, in: place) })
   }
 }

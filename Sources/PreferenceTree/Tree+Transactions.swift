@@ -54,7 +54,7 @@ extension Tree {
       if changesNames { namesChanged(path.domain, at: changeset.time) }
       if let file = table[path]?.keyFile { dropCachedText(file) }
       guard path.domain == .global else { continue }
-      invalidateHeirs(of: key, isForced: item.location.place == .managed, at: changeset.time)
+      invalidateHeirs(of: key, isForced: item.location.place.isForced, at: changeset.time)
     }
   }
 

@@ -76,7 +76,7 @@ struct TestStore {
       for (place, domain, value) in [
         (Place.host, DomainName("d"), Value.string("host")), (.user, "d", "user"),
         (.user, .global, "global"),
-        (.anyUser, "d", "machine"), (.managed, "d", "ada"),
+        (.anyUser, "d", "machine"), (.managed, "d", "managed"), (.ownManaged, "d", "ada"),
       ] {
         #expect(try test.get("K", Location(place, domain)) == value)
       }

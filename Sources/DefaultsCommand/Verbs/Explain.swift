@@ -27,8 +27,6 @@ enum Explain {
   /// Returns the path of the list that holds the location.
   private static func file(_ location: Location, _ layout: StoreLayout) -> String {
     guard SearchList.persistentPlaces.contains(location.place) else { return "(this process)" }
-    let paths = layout.paths(location)
-    let isThere = { (path: String) in ((try? Files.status(path)) ?? nil) != nil }
-    return paths.first(where: isThere) ?? paths[paths.count - 1]
+    return layout.path(location)
   }
 }
