@@ -7,7 +7,7 @@ import SystemCalls
 /// The connection of this command to a store.
 struct StoreView {
   let engine: SearchEngine
-  let places: any PersistentPlaces & DurabilityService
+  let places: any PersistentPlaces & DurabilityService & ReportService
   let author = Author.unique()
 
   /// Connects to the store, and starts its owner if there is none. Throws if the directory does not

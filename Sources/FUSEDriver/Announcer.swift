@@ -54,16 +54,14 @@ final class Announcer: Sendable {
   /// Performs the operations that give watchers the event. Blocks until the loop has answered them.
   /// Does nothing if the mount or the domain is gone.
   func perform(_ announcement: Announcement) {
-    let (mountPoint, device) = state.withLock { state in
-      (state.current, state.thread) = (announcement, prefsfs_thread_id())
-      return (state.mountPoint, state.device)
-    }
-    defer { state.withLock { $0.current = nil } }
-    let directory =
-      announcement.key == nil ? mountPoint : mountPoint + "/" + announcement.domain
+    let (mountPoint, device) = state.withLock { ($0.mountPoint, $0.device) }
     do throws(SystemError) {
-      let place = try Descriptor(opening: directory, prefsfs_o_path | O_DIRECTORY)
+      // The look-ups on the way to the directory are not yet a part of the announcement.
+      let place = try Descriptor(
+        opening: mountPoint + "/" + announcement.directory, prefsfs_o_path | O_DIRECTORY)
       guard try place.status().st_dev == device else { return }
+      state.withLock { ($0.current, $0.thread) = (announcement, prefsfs_thread_id()) }
+      defer { state.withLock { $0.current = nil } }
       announce(announcement, in: place.number)
     } catch {
       // The mount or the domain is gone, and its watchers with it.
@@ -71,10 +69,10 @@ final class Announcer: Sendable {
   }
 
   private func announce(_ announcement: Announcement, in place: CInt) {
-    let name = announcement.key ?? announcement.domain
-    switch (announcement.kind, announcement.key) {
-    case (.created, nil): mkdirat(place, name, 0o700)
-    case (.removed, nil): unlinkat(place, name, AT_REMOVEDIR)
+    let name = announcement.name
+    switch (announcement.kind, announcement.isDomain) {
+    case (.created, true): mkdirat(place, name, 0o700)
+    case (.removed, true): unlinkat(place, name, AT_REMOVEDIR)
     case (.created, _): close(openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
     case (.removed, _): unlinkat(place, name, 0)
     case (.changed(let time), _):
@@ -92,11 +90,10 @@ extension Driver {
   /// Returns the announcement in progress if the request belongs to it and is for the announced
   /// name; else nil.
   private func announcement(
-    _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
+    _ request: fuse_req_t?, _ name: [UInt8]
   ) -> Announcement? {
     guard let purpose = announcer.purpose(of: request) else { return nil }
-    let isHere = (parent == .root) == (purpose.key == nil)
-    return isHere && (purpose.key ?? purpose.domain).utf8.elementsEqual(name) ? purpose : nil
+    return purpose.name.utf8.elementsEqual(name) ? purpose : nil
   }
 
   /// Looks a name up. For the announcer, a name that it is about to create is missing, and a name
@@ -104,12 +101,15 @@ extension Driver {
   func lookup(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Answer {
-    switch announcement(request, parent, name)?.kind {
+    let announcement = announcement(request, name)
+    switch announcement?.kind {
     case .created: return .missing(isCacheable: false)
-    case .removed: return .entry(try tree.ghost(isDirectory: parent == .root, now: .now))
+    case .removed:
+      let isDomain = announcement?.isDomain == true
+      return .entry(try forest[parent].ghost(isDirectory: isDomain, now: .now))
     case .changed, nil: break
     }
-    switch try tree.lookup(parent, name, now: .now) {
+    switch try forest.lookup(parent, name, now: .now) {
     case .found(let entry): return .entry(entry)
     case .missing(let isCacheable): return .missing(isCacheable: isCacheable)
     }
@@ -120,8 +120,8 @@ extension Driver {
   func createdEntry(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Entry? {
-    guard announcement(request, parent, name)?.kind == .created else { return nil }
-    guard case .found(let entry) = try tree.lookup(parent, name, now: .now) else {
+    guard announcement(request, name)?.kind == .created else { return nil }
+    guard case .found(let entry) = try forest.lookup(parent, name, now: .now) else {
       throw .missing
     }
     return entry
@@ -133,9 +133,9 @@ extension Driver {
   func isGhost(
     _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Bool {
-    guard announcement(request, parent, name)?.kind == .removed else { return false }
-    if case .found(let entry)? = try? tree.lookup(parent, name, now: .now) {
-      tree.forget(entry.node, 1)
+    guard announcement(request, name)?.kind == .removed else { return false }
+    if case .found(let entry)? = try? forest.lookup(parent, name, now: .now) {
+      forest[entry.node].forget(entry.node, 1)
       throw .exists
     }
     return true

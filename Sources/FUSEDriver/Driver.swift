@@ -6,7 +6,7 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// Connects libfuse to the tree: requests become calls of the tree, and its effects become
+/// Connects libfuse to the trees: requests become calls of trees, and their effects become
 /// notifications to the kernel.
 ///
 /// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
@@ -18,7 +18,7 @@ import SystemCalls
 /// too, so that a program which reads the key there after the write has returned gets the new
 /// value; the loop goes on meanwhile.
 ///
-/// Threads: the loop's thread runs the tree. It waits for no list (`ListGate`), but for the journal
+/// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the journal
 /// (a write(2), and for a new file an fsync(2) of its directory), for listings of the places'
 /// directories, and in a client for the owner's answer, 5 s at most (`OwnerGate`). The
 /// notifier's thread invalidates pages and entries, because that waits for locks that a request of
@@ -31,7 +31,7 @@ import SystemCalls
 /// close to wait for, a write is judged at write(2). OPENDIR is answered, because whether the
 /// kernel may keep a listing depends on how long ago the directory changed.
 public final class Driver {
-  let tree: Tree
+  let forest: Forest
   let store: MountedStore
   private let author = Author.unique()
   let ownership: FileOwnership
@@ -55,17 +55,20 @@ public final class Driver {
 
   /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
-  ///   - owner: the user, group and permission mask that files are shown with.
+  ///   - root: what the mount point shows.
+  ///   - ownership: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.
   public init(
-    _ store: MountedStore, options: TreeOptions, ownership: FileOwnership, arguments: [String],
-    log: @escaping @Sendable (String) -> Void
+    _ store: MountedStore, _ root: Forest.Root, options: TreeOptions, ownership: FileOwnership,
+    arguments: [String], log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
     self.store = store
     self.ownership = ownership
     self.log = log
     gate = ListGate(store.lists)
-    tree = Tree(engine: store.engine, options: options, author: author, now: .now, log: log)
+    forest = Forest(
+      root, engine: store.engine, service: store.control, options: options, author: author,
+      log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
@@ -146,7 +149,7 @@ public final class Driver {
     fuse_session_unmount(session.raw)
     unmountWhereItIs()
     post?.dismiss()
-    tree.finish(now: .now)
+    forest.finish(now: .now)
     notifier.join()
     synchroniser.join()
     // A reply that is still held needs the session, which then stays until the process ends.
@@ -210,7 +213,7 @@ public final class Driver {
   ///   the reply is sent; nil: none.
   private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
-    let rest = tree.removeEffects().filter { effect in
+    let rest = forest.removeEffects().filter { effect in
       switch effect {
       case .invalidateAttributes(let node):
         // The kernel does not know the node. A reply that introduces it may be on its way, so the
@@ -232,7 +235,7 @@ public final class Driver {
     for notice in notices { handle(notice) }
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
-    if let deadline = tree.nextDeadline, deadline <= now { tree.tick(now: .now) }
+    if let deadline = forest.nextDeadline, deadline <= now { forest.tick(now: .now) }
     notifier.put(dropAttributes().rest)
   }
 
@@ -246,7 +249,7 @@ public final class Driver {
   /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
   /// locked until that reply, and that reply waits for the other mounts.
   private func handle(_ notice: Notice) {
-    tree.changed(notice, now: .now)
+    forest.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
     let contents = rest.filter(\.isOfContents)
     notifier.put(contents)

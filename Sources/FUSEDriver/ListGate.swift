@@ -33,8 +33,8 @@ final class ListGate {
   /// Takes over a request that needs a list which is not in memory, together with its buffer, and
   /// has the list read.
   /// - Returns: whether it did; `buffer` is empty then.
-  func keeps(_ buffer: inout fuse_buf, _ tree: Tree, _ now: Instant) -> Bool {
-    guard let request = RequestHeader(buffer), !isOpen(request, tree) else { return false }
+  func keeps(_ buffer: inout fuse_buf, _ forest: Forest, _ now: Instant) -> Bool {
+    guard let request = RequestHeader(buffer), !isOpen(request, forest) else { return false }
     // 100 ms more than the reader's patience, so that the reader calls the lists late by then.
     let deadline = now.advanced(milliseconds: ListReader.patience + 100)
     waiting.append(Waiting(buffer: buffer, deadline: deadline))
@@ -44,20 +44,20 @@ final class ListGate {
 
   /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
   /// the others read.
-  private func isOpen(_ request: RequestHeader, _ tree: Tree) -> Bool {
+  private func isOpen(_ request: RequestHeader, _ forest: Forest) -> Bool {
     var isOpen = true
     for (node, name) in request.subjects {
-      guard let domain = tree.domain(at: node, name), !lists.isAtHand(domain) else { continue }
-      lists.read(domain)
-      isOpen = false
+      for domain in forest[node].domainsNeeded(at: node, name) where !lists.isAtHand(domain) {
+        lists.read(domain)
+        isOpen = false
+      }
     }
     return isOpen
   }
 
   /// Returns whether a look-up of the name in the directory needs to wait for no list.
-  func isAtHand(_ parent: NodeID, _ name: [UInt8], _ tree: Tree) -> Bool {
-    guard let domain = tree.domain(at: parent, name) else { return true }
-    return lists.isAtHand(domain)
+  func isAtHand(_ parent: NodeID, _ name: [UInt8], _ forest: Forest) -> Bool {
+    forest[parent].domainsNeeded(at: parent, name).allSatisfy(lists.isAtHand)
   }
 
   /// Carries out the held requests whose lists have been read, or that have waited long enough.
@@ -67,7 +67,7 @@ final class ListGate {
     waiting = []
     for var request in all {
       let isLate = request.deadline <= now
-      if let header = RequestHeader(request.buffer), isLate || isOpen(header, driver.tree) {
+      if let header = RequestHeader(request.buffer), isLate || isOpen(header, driver.forest) {
         driver.carryOut(&request.buffer, now)
         free(request.buffer.mem)
       } else {
@@ -92,7 +92,7 @@ final class ListGate {
 extension Driver {
   /// Carries out a request, or takes it over with its buffer if it must wait.
   func admit(_ buffer: inout fuse_buf, _ now: Instant) {
-    if !gate.keeps(&buffer, tree, now) { carryOut(&buffer, now) }
+    if !gate.keeps(&buffer, forest, now) { carryOut(&buffer, now) }
     // Nothing waits any more: the kernel holds the notifier in locks of requests.
     if isEnding {
       ownerGate.refuse(self)

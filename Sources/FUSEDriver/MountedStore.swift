@@ -6,6 +6,8 @@ import SystemCalls
 public struct MountedStore: Sendable {
   /// The search list over the store's places.
   let engine: any Engine
+  /// What the control directory shows.
+  let control: any ControlService
   /// Waits for the disk and for other mounts.
   let services: any DurabilityService & MountCoordinator
   /// Reads lists on other threads, so that the loop need not wait for one.
@@ -15,10 +17,10 @@ public struct MountedStore: Sendable {
 
   /// - Parameter volume: the directory of the user's lists.
   public init(
-    engine: any Engine, services: any DurabilityService & MountCoordinator, lists: ListReader,
-    volume: String
+    engine: any Engine, control: any ControlService,
+    services: any DurabilityService & MountCoordinator, lists: ListReader, volume: String
   ) {
-    (self.engine, self.services) = (engine, services)
+    (self.engine, self.control, self.services) = (engine, control, services)
     (self.lists, self.volume) = (lists, volume)
   }
 

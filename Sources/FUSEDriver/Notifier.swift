@@ -45,7 +45,7 @@ final class Notifier: Sendable {
       guard case .announce(let announcement) = effect else {
         return known.insert(effect).inserted
       }
-      let name = announcement.domain + "/" + (announcement.key ?? "")
+      let name = announcement.directory + "/" + announcement.name
       defer { announced[name] = announcement }
       switch (announced[name]?.kind, announcement.kind) {
       case (.changed, .changed), (.created, .created), (.removed, .removed): return false

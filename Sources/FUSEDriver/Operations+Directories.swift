@@ -9,24 +9,24 @@ extension Operations {
       answerWithDriver(request) { driver throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if let entry = try driver.createdEntry(request, parent, name) { return .made(entry) }
-        return .made(try driver.tree.makeDirectory(parent, name, now: .now))
+        return .made(try driver.forest[parent].makeDirectory(parent, name, now: .now))
       }
     }
     table.rmdir = { request, parent, name in
       answerWithDriver(request) { driver throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if try !driver.isGhost(request, parent, name) {
-          try driver.tree.removeDirectory(parent, name, now: .now)
+          try driver.forest[parent].removeDirectory(parent, name, now: .now)
         }
         return .done
       }
     }
     table.opendir = { request, node, _ in
-      answer(request) { tree throws(TreeError) in
-        .directory(keepsListing: try tree.mayKeepListing(NodeID(rawValue: node), now: .now))
+      answer(request, node) { tree, node throws(TreeError) in
+        .directory(keepsListing: try tree.mayKeepListing(node, now: .now))
       }
     }
-    table.releasedir = { request, _, _ in answer(request) { _ in .done } }
+    table.releasedir = { request, node, _ in answer(request, node) { _, _ in .done } }
     table.readdir = { request, node, room, offset, _ in
       list(request, node, room, offset) { buffer, _, item in
         buffer.add(item)
@@ -49,8 +49,9 @@ private func list(
   add: (inout ListingBuffer, Driver, ListingItem) -> Bool
 ) {
   answerWithDriver(request) { driver throws(TreeError) in
-    let items = try driver.tree.list(
-      NodeID(rawValue: node), after: UInt64(bitPattern: Int64(offset)))
+    let directory = NodeID(rawValue: node)
+    let items = try driver.forest[directory].list(
+      directory, after: UInt64(bitPattern: Int64(offset)))
     var buffer = ListingBuffer(request: request, room: room)
     let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
       ListingItem(name: name, inode: node, type: .directory, cookie: cookie)
@@ -98,8 +99,8 @@ struct ListingBuffer {
     var parameters = fuse_entry_param()
     let isDot = item.name == "." || item.name == ".."
     let name = Array(item.name.utf8)
-    if !isDot, driver.gate.isAtHand(parent, name, driver.tree),
-      case .found(let entry)? = try? driver.tree.lookup(parent, name, now: .now)
+    if !isDot, driver.gate.isAtHand(parent, name, driver.forest),
+      case .found(let entry)? = try? driver.forest.lookup(parent, name, now: .now)
     {
       parameters = driver.ownership.parameters(entry)
     } else {

@@ -6,26 +6,26 @@ import SystemCalls
 extension Operations {
   static func addExtendedAttributes(_ table: inout fuse_lowlevel_ops) {
     table.getxattr = { request, node, name, room in
-      answer(request) { tree throws(TreeError) in
-        let value = try tree.extendedAttribute(NodeID(rawValue: node), text(name))
+      answer(request, node) { tree, node throws(TreeError) in
+        let value = try tree.extendedAttribute(node, text(name))
         return .attribute(value, room: room)
       }
     }
     table.listxattr = { request, node, room in
-      answer(request) { tree throws(TreeError) in
-        .attribute(try tree.extendedAttributeNames(NodeID(rawValue: node)), room: room)
+      answer(request, node) { tree, node throws(TreeError) in
+        .attribute(try tree.extendedAttributeNames(node), room: room)
       }
     }
     table.setxattr = { request, node, name, value, count, _ in
-      answer(request) { tree throws(TreeError) in
+      answer(request, node) { tree, node throws(TreeError) in
         let bytes = Array(UnsafeRawBufferPointer(start: value, count: count))
-        try tree.setExtendedAttribute(NodeID(rawValue: node), text(name), bytes, now: .now)
+        try tree.setExtendedAttribute(node, text(name), bytes, now: .now)
         return .done
       }
     }
     table.removexattr = { request, node, name in
-      answer(request) { tree throws(TreeError) in
-        try tree.removeExtendedAttribute(NodeID(rawValue: node), text(name))
+      answer(request, node) { tree, node throws(TreeError) in
+        try tree.removeExtendedAttribute(node, text(name))
         return .done
       }
     }

@@ -6,20 +6,21 @@ import SystemCalls
 extension Operations {
   static func addAttributes(_ table: inout fuse_lowlevel_ops) {
     table.getattr = { request, node, _ in
-      answer(request) { tree throws(TreeError) in
-        .attributes(try tree.attributes(NodeID(rawValue: node)))
+      answer(request, node) { tree, node throws(TreeError) in
+        .attributes(try tree.attributes(node))
       }
     }
     table.setattr = { request, node, status, which, info in
       answerWithDriver(request) { driver throws(TreeError) in
         let node = NodeID(rawValue: node)
+        let tree = driver.forest[node]
         if driver.announcer.purpose(of: request) != nil {
-          return .attributes(try driver.tree.attributes(node))
+          return .attributes(try tree.attributes(node))
         }
         let change = change(which, status, ownership: driver.ownership)
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         return .changed(
-          try driver.tree.setAttributes(node, change, handle: handle, now: .now))
+          try tree.setAttributes(node, change, handle: handle, now: .now))
       }
     }
     table.statfs = { request, _ in
@@ -29,11 +30,12 @@ extension Operations {
 
   /// Adds the requests around opening and closing; see "No open" in `Driver`.
   static func addHandles(_ table: inout fuse_lowlevel_ops) {
-    table.open = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
-    table.flush = { request, _, _ in answer(request) { _ in .error(.noFunction) } }
+    table.open = { request, node, _ in answer(request, node) { _, _ in .error(.noFunction) } }
+    table.flush = { request, node, _ in answer(request, node) { _, _ in .error(.noFunction) } }
     table.create = { request, parent, name, mode, info in
       answerWithDriver(request) { driver throws(TreeError) in
-        if let entry = try driver.createdEntry(request, NodeID(rawValue: parent), bytes(name)) {
+        let parent = NodeID(rawValue: parent)
+        if let entry = try driver.createdEntry(request, parent, bytes(name)) {
           return .created(entry, .none)
         }
         let flags = info?.pointee.flags ?? 0
@@ -42,14 +44,14 @@ extension Operations {
         how.truncating = flags & O_TRUNC != 0
         how.readsToo = flags & O_ACCMODE == O_RDWR
         how.mode = mode
-        let (entry, handle) = try driver.tree.create(
-          NodeID(rawValue: parent), bytes(name), how, now: .now)
+        let (entry, handle) = try driver.forest[parent].create(
+          parent, bytes(name), how, now: .now)
         return .created(entry, handle)
       }
     }
     table.release = { request, node, info in
-      answer(request) { tree in
-        tree.release(NodeID(rawValue: node), HandleID(rawValue: info?.pointee.fh ?? 0), now: .now)
+      answer(request, node) { tree, node in
+        tree.release(node, HandleID(rawValue: info?.pointee.fh ?? 0), now: .now)
         return .done
       }
     }
@@ -57,25 +59,26 @@ extension Operations {
 
   static func addContents(_ table: inout fuse_lowlevel_ops) {
     table.read = { request, node, count, offset, _ in
-      answer(request) { tree throws(TreeError) in
-        .bytes(try tree.read(NodeID(rawValue: node), at: Int(offset), count: count))
+      answer(request, node) { tree, node throws(TreeError) in
+        .bytes(try tree.read(node, at: Int(offset), count: count))
       }
     }
     table.write = { request, node, data, count, offset, info in
-      answer(request) { tree throws(TreeError) in
-        let bytes = Array(UnsafeRawBufferPointer(start: data, count: count))
-        let isAppend = (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
-        try tree.write(
-          NodeID(rawValue: node), bytes, at: Int(offset), appending: isAppend,
-          handle: HandleID(rawValue: info?.pointee.fh ?? 0),
-          writer: fuse_req_ctx(request)?.pointee.pid ?? 0, now: .now)
+      answer(request, node) { tree, node throws(TreeError) in
+        var write = WriteRequest(
+          Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
+        write.appending = (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
+        write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
+        write.writer = fuse_req_ctx(request)?.pointee.pid ?? 0
+        try tree.write(node, write, now: .now)
         return .written(count)
       }
     }
     table.fsync = { request, node, _, _ in
       serve(request) { driver, reply in
         driver.synchronize(reply) { () throws(TreeError) in
-          try driver.tree.prepareSynchronize(NodeID(rawValue: node), now: .now)
+          let node = NodeID(rawValue: node)
+          try driver.forest[node].prepareSynchronize(node, now: .now)
         }
       }
     }

@@ -22,15 +22,16 @@ extension Operations {
       }
     }
     table.forget = { request, node, count in
-      answer(request) { tree in
-        tree.forget(NodeID(rawValue: node), count)
+      answer(request, node) { tree, node in
+        tree.forget(node, count)
         return .none
       }
     }
     table.forget_multi = { request, count, items in
-      answer(request) { tree in
+      answerWithDriver(request) { driver in
         for item in UnsafeBufferPointer(start: items, count: count) {
-          tree.forget(NodeID(rawValue: item.ino), item.nlookup)
+          let node = NodeID(rawValue: item.ino)
+          driver.forest[node].forget(node, item.nlookup)
         }
         return .none
       }
@@ -44,52 +45,49 @@ extension Operations {
       answerWithDriver(request) { driver throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if try !driver.isGhost(request, parent, name) {
-          try driver.tree.unlink(parent, name, now: .now)
+          try driver.forest[parent].unlink(parent, name, now: .now)
         }
         return .done
       }
     }
     table.rename = { request, oldParent, oldName, newParent, newName, flags in
-      answer(request) { tree throws(TreeError) in
+      answerWithDriver(request) { driver throws(TreeError) in
         guard flags & ~(prefsfs_rename_noreplace | prefsfs_rename_exchange) == 0 else {
           throw .invalid("rename with unknown flags")
         }
         let mode: RenameMode =
           flags & prefsfs_rename_exchange != 0
           ? .exchange : flags & prefsfs_rename_noreplace != 0 ? .keep : .replace
-        try tree.rename(
+        try driver.forest.rename(
           NodeID(rawValue: oldParent), bytes(oldName), to: NodeID(rawValue: newParent),
           bytes(newName), mode, now: .now)
         return .done
       }
     }
     table.link = { request, node, parent, name in
-      answer(request) { tree throws(TreeError) in
+      answerWithDriver(request) { driver throws(TreeError) in
         .made(
-          try tree.link(
+          try driver.forest.link(
             NodeID(rawValue: node), NodeID(rawValue: parent), bytes(name), now: .now))
       }
     }
     table.symlink = { request, target, parent, name in
-      answer(request) { tree throws(TreeError) in
-        .made(
-          try tree.makeLink(
-            NodeID(rawValue: parent), bytes(name), to: bytes(target), now: .now))
+      answer(request, parent) { tree, parent throws(TreeError) in
+        .made(try tree.makeLink(parent, bytes(name), to: bytes(target), now: .now))
       }
     }
     table.readlink = { request, node in
-      answer(request) { tree throws(TreeError) in
-        .link(try tree.readLink(NodeID(rawValue: node)))
+      answer(request, node) { tree, node throws(TreeError) in
+        .link(try tree.readLink(node))
       }
     }
     table.mknod = { request, parent, name, mode, _ in
-      answer(request) { tree throws(TreeError) in
+      answer(request, parent) { tree, parent throws(TreeError) in
         guard mode & S_IFMT == S_IFREG else { return .error(.notPermitted) }
         var how = CreationFlags()
         how.exclusively = true
         how.mode = mode
-        let (entry, handle) = try tree.create(
-          NodeID(rawValue: parent), bytes(name), how, now: .now)
+        let (entry, handle) = try tree.create(parent, bytes(name), how, now: .now)
         tree.release(entry.node, handle, now: .now)
         return .made(entry)
       }

@@ -32,14 +32,18 @@ func serve(
   body(Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue(), Reply(request))
 }
 
-/// Answers a request with the result of `body`, which asks the tree.
+/// Answers a request about a node with the result of `body`, which asks the node's tree.
 func answer(
-  _ request: fuse_req_t?, _ body: (Tree) throws(TreeError) -> Answer
+  _ request: fuse_req_t?, _ node: fuse_ino_t,
+  _ body: (any Branch, NodeID) throws(TreeError) -> Answer
 ) {
-  answerWithDriver(request) { driver throws(TreeError) in try body(driver.tree) }
+  answerWithDriver(request) { driver throws(TreeError) in
+    let node = NodeID(rawValue: UInt64(node))
+    return try body(driver.forest[node], node)
+  }
 }
 
-/// Answers a request with the result of `body`, which needs more of the driver than the tree.
+/// Answers a request with the result of `body`, which needs more of the driver than one tree.
 func answerWithDriver(
   _ request: fuse_req_t?, _ body: (Driver) throws(TreeError) -> Answer
 ) {

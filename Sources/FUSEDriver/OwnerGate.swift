@@ -73,7 +73,7 @@ final class OwnerGate {
   /// Carries out the first request, unless it must wait for a list by now.
   private func process(_ driver: Driver) {
     var request = waiting.removeFirst()
-    if driver.refusal == nil, driver.gate.keeps(&request.buffer, driver.tree, .now) { return }
+    if driver.refusal == nil, driver.gate.keeps(&request.buffer, driver.forest, .now) { return }
     fuse_session_process_buf(driver.session.raw, &request.buffer)
     free(request.buffer.mem)
   }

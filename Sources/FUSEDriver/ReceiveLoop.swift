@@ -76,7 +76,7 @@ struct ReceiveLoop: ~Copyable {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     let deadlines = [
-      driver.tree.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
+      driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
       driver.gate.deadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()

@@ -11,7 +11,7 @@ import SystemCalls
 /// called.
 ///
 /// Threads: any. One lock, under which nothing blocks.
-public final class BriefClient: PersistentPlaces, DurabilityService {
+public final class BriefClient: PersistentPlaces, DurabilityService, ReportService {
   private let search: OwnerSearch
   private let remote = Mutex<RemotePlaces?>(nil)
   private let lastSerial = Atomic<UInt64>(0)
@@ -78,6 +78,10 @@ public final class BriefClient: PersistentPlaces, DurabilityService {
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     try ask { places throws(EngineError) in try places.snapshots(of: locations) }
+  }
+
+  public func report(_ report: OwnerReport) throws(EngineError) -> Value {
+    try ask { places throws(EngineError) in try places.report(report) }
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {

@@ -6,7 +6,6 @@ struct Differences {
   /// The changes of locations that this process had read, and of the domains that it knew of. A
   /// location that cannot be read is invalidated.
   private(set) var changeset = Changeset(time: .now)
-  private let known: [Location: DomainSnapshot]
 
   /// Compares the places of the new owner with what is known.
   /// - Parameters:
@@ -18,13 +17,15 @@ struct Differences {
     of places: any StorePlaces, from known: [Location: DomainSnapshot],
     domains: inout [Place: Set<DomainName>]
   ) throws(EngineError) {
-    self.known = known
     for place in SearchList.persistentPlaces { try compareDomains(in: place, places, &domains) }
     for (location, snapshot) in known {
       if let edits = try Self.readable({ () throws(EngineError) in
         try Self.edits(of: location, from: snapshot, places)
       }) {
-        changeset.items += edits.map { Changeset.Item(location, $0) }
+        changeset.items += edits.map { edit in
+          let hadKey = edit.key.map { snapshot[$0] != nil } ?? false
+          return Changeset.Item(location, edit, hadKey: hadKey)
+        }
       } else {
         changeset.invalidated.insert(location)
       }
@@ -76,16 +77,5 @@ struct Differences {
   }
 
   /// The events of the keys that the differences created, changed or removed.
-  var events: [KeyEvent] {
-    changeset.items.compactMap { item in
-      let domain = item.location.domain
-      switch item.edit {
-      case .remove(let key): return KeyEvent(domain, key, .removed)
-      case .set(let key, _, _):
-        let hadKey = known[item.location]?[key] != nil
-        return KeyEvent(domain, key, hadKey ? .changed : .created)
-      case .describe, .splice, .createDomain, .removeDomain: return nil
-      }
-    }
-  }
+  var events: [KeyEvent] { changeset.items.compactMap(\.event) }
 }

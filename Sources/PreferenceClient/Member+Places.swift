@@ -57,6 +57,10 @@ extension Member {
     try succession.ask { places throws(EngineError) in try places.domains(in: place) }
   }
 
+  public func report(_ report: OwnerReport) throws(EngineError) -> Value {
+    try succession.ask { places throws(EngineError) in try places.report(report) }
+  }
+
   // MARK: - Changes
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {

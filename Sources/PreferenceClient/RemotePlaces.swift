@@ -181,8 +181,12 @@ extension RemotePlaces {
     return names
   }
 
-  public var isShared: Bool { true }
+  public func report(_ report: OwnerReport) throws(EngineError) -> Value {
+    guard case .report(let value) = try call(.report(report)) else { throw Self.unexpected }
+    return value
+  }
 
+  public var isShared: Bool { true }
 }
 
 // MARK: - Changes

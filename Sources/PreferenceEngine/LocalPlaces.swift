@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PreferenceStore
 import PropertyList
@@ -134,6 +135,21 @@ extension LocalPlaces {
   }
 }
 
+// MARK: - Reports
+
+extension LocalPlaces {
+  public func report(_ report: OwnerReport) throws(EngineError) -> Value {
+    switch report {
+    case .status:
+      var status = store.status
+      status["clients"] = .integer(WideInteger(UInt64(clients.load(ordering: .relaxed))))
+      status["owner"] = .integer(WideInteger(UInt64(getpid())))
+      return .dictionary(status)
+    case .profiles, .check: return .array([])
+    }
+  }
+}
+
 // MARK: - Observers
 
 extension LocalPlaces {
@@ -157,7 +173,7 @@ extension LocalPlaces {
     guard !observers.isEmpty(for: author) else { return }
     settlements.expect(publication.changeset.version, except: author)
     let notice = Notice(
-      changeset: publication.changeset, events: events(of: publication), author: author,
+      changeset: publication.changeset, events: publication.changeset.events(has), author: author,
       origin: publication.origin)
     observers.notify(notice)
   }
@@ -184,34 +200,10 @@ extension LocalPlaces {
 // MARK: - What became of keys
 
 extension LocalPlaces {
-  /// What the change did to the keys that domains list. A key that an earlier place of the search
-  /// list holds too has no event. A key that only a later place holds too changes, and is neither
-  /// created nor removed.
-  private func events(of publication: Publication) -> [KeyEvent] {
-    zip(publication.changeset.items, publication.hadKey).compactMap { item, hadKey in
-      let (key, isThere): (Key, Bool)
-      switch item.edit {
-      case .set(let name, _, _), .splice(let name, _): (key, isThere) = (name, true)
-      case .remove(let name): (key, isThere) = (name, false)
-      case .describe, .createDomain, .removeDomain: return nil
-      }
-      let places = SearchList.persistentPlaces
-      let domain = item.location.domain
-      guard let index = places.firstIndex(of: item.location.place),
-        !has(key, domain, places[..<index])
-      else { return nil }
-      if hadKey == isThere { return isThere ? KeyEvent(domain, key, .changed) : nil }
-      if has(key, domain, places[(index + 1)...]) { return KeyEvent(domain, key, .changed) }
-      return KeyEvent(domain, key, isThere ? .created : .removed)
-    }
-  }
-
-  /// Whether one of the places has the key. A list that nobody has read is not read for that, under
+  /// Whether the location has the key. A list that nobody has read is not read for that, under
   /// `notifying`: nobody can have seen the key in it, because a mount reads all lists of a domain
   /// that it shows.
-  private func has(_ key: Key, _ domain: DomainName, _ places: ArraySlice<Place>) -> Bool {
-    places.map { Location($0, domain) }.contains { location in
-      store.isLoaded(location) && (try? store.find(key, at: location)) != nil
-    }
+  private func has(_ key: Key, at location: Location) -> Bool {
+    store.isLoaded(location) && (try? store.find(key, at: location)) != nil
   }
 }

@@ -3,7 +3,7 @@ import PropertyList
 /// Turns intents into edits by the write and removal rules of the search list, over any places. The
 /// places must not change while the rules are asked.
 public struct ChangeRules<Places: StoredPlaces> {
-  private let places: Places
+  let places: Places
 
   /// Creates the rules over these places.
   public init(_ places: Places) { self.places = places }
@@ -45,6 +45,7 @@ public struct ChangeRules<Places: StoredPlaces> {
       }
       return try ownItems(of: domain).map { Changeset.Item($0, .removeDomain) }
     case .renameDomain(let old, let new): return try rename(old, to: new)
+    case .at(let place, let intent): return try items(for: intent, in: place)
     case .edit(let location, .removeDomain):
       let keys = try places.keys(at: location)
       return keys.map { Changeset.Item(location, .remove($0)) }
@@ -129,19 +130,25 @@ public struct ChangeRules<Places: StoredPlaces> {
     }
     var items: [Changeset.Item] = []
     for location in try ownItems(of: old) {
-      let target = Location(location.place, new)
-      items.append(Changeset.Item(target, .createDomain))
-      for key in try places.keys(at: location) {
-        guard let entry = try places.find(key, at: location) else { continue }
-        let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
-        items.append(Changeset.Item(target, .set(key, entry.value, text)))
-        if let mode = entry.metadata.mode {
-          items.append(Changeset.Item(target, .describe(key, Description(mode: mode))))
-        }
-      }
-      items.append(Changeset.Item(location, .removeDomain))
+      items += try moves(from: location, to: Location(location.place, new))
     }
     return items
+  }
+
+  /// The edits that move every key from one location to another.
+  func moves(
+    from location: Location, to target: Location
+  ) throws(EngineError) -> [Changeset.Item] {
+    var items = [Changeset.Item(target, .createDomain)]
+    for key in try places.keys(at: location) {
+      guard let entry = try places.find(key, at: location) else { continue }
+      let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
+      items.append(Changeset.Item(target, .set(key, entry.value, text)))
+      if let mode = entry.metadata.mode {
+        items.append(Changeset.Item(target, .describe(key, Description(mode: mode))))
+      }
+    }
+    return items + [Changeset.Item(location, .removeDomain)]
   }
 
   private func replace(

@@ -49,11 +49,15 @@ public struct Changeset: Equatable, Sendable {
     public let location: Location
     /// The change of the location.
     public let edit: Edit
+    /// Whether the location had the edit's key before. Only a change that has taken effect says so;
+    /// the journal does not record it.
+    public var hadKey: Bool
 
     /// Creates an edit of a location.
-    public init(_ location: Location, _ edit: Edit) {
+    public init(_ location: Location, _ edit: Edit, hadKey: Bool = false) {
       self.location = location
       self.edit = edit
+      self.hadKey = hadKey
     }
   }
 

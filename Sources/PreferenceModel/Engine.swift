@@ -7,11 +7,15 @@ public struct Resolution: Equatable, Sendable {
   public let stored: StoredValue
   /// The list, or the volatile table, that holds the value.
   public let location: Location
+  /// Whether a write of the key would be refused.
+  public let isReadOnly: Bool
 
   /// Creates a resolution from a value and where it was found.
-  public init(_ stored: StoredValue, location: Location) {
+  /// - Parameter isReadOnly: nil: forced values and arguments are.
+  public init(_ stored: StoredValue, location: Location, isReadOnly: Bool? = nil) {
     self.stored = stored
     self.location = location
+    self.isReadOnly = isReadOnly ?? (location.place.isForced || location.place == .arguments)
   }
 
   /// The value.
@@ -27,13 +31,14 @@ public struct Resolution: Equatable, Sendable {
 
   /// Whether only the administrator can change the value ("forced").
   public var isForced: Bool { location.place.isForced }
-
-  /// Whether a write of the key would be refused.
-  public var isReadOnly: Bool { isForced || location.place == .arguments }
 }
 
-/// The preference engine as all modules above it see it: the search list over all places. A caller
-/// cannot tell whether this process owns the store or another one does.
+/// Preferences as the modules above see them: domains, keys, and for each key the value that counts.
+/// `SearchEngine` is the search list over all places; other engines show a part of a store in the
+/// same form, so that one tree serves them all. A caller cannot tell whether this process owns the
+/// store or another one does.
+///
+/// `apply` returns the change in the terms of the store, as do notices; `notice` translates it.
 public protocol Engine: ChangeService {
   /// Every domain that a persistent place has, and the global domain. Cost: a listing of the
   /// places' directories.
@@ -54,8 +59,15 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// Registers defaults for a domain: keys that no other place holds are read from them, until the
-  /// process ends. A key that is registered again gets the new value (NSUserDefaults
-  /// registerDefaults:).
-  func register(_ defaults: ValueDictionary, for domain: DomainName)
+  /// Whether keys of the other domain are found in the domain too, unless it has them itself.
+  func inherits(_ domain: DomainName, from other: DomainName) -> Bool
+
+  /// Whether a removal of a key of the domain removes a value that was found at the location.
+  func reaches(_ location: Location, of domain: DomainName) -> Bool
+
+  /// What a change of the store means for the domains and keys of this engine.
+  func notice(of changeset: Changeset) -> Notice
+
+  /// The domains whose lists must be in memory before a look-up of the key, or of the domain (nil).
+  func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
 }

@@ -26,6 +26,9 @@ public enum Intent: Equatable, Sendable {
   case removeDomain(DomainName)
   /// Moves every key of a domain, in the user's and the host's place, to a new name.
   case renameDomain(DomainName, to: DomainName)
+  /// Carries out the intent in that place, whatever the other places hold. An expectation about a
+  /// different place is met.
+  indirect case at(Place, Intent)
   /// Carries out an edit of one location, whatever the other places hold.
   case edit(Location, Edit)
   /// Makes these the only keys of the domain in that place.
@@ -49,6 +52,7 @@ extension Intent {
       .createDomain(let domain), .removeDomain(let domain):
       [domain]
     case .renameDomain(let old, to: let new): [old, new]
+    case .at(_, let intent): intent.domains
     case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
       .expectUnchanged(_, let location, _):
       [location.domain]
@@ -61,6 +65,7 @@ extension Intent {
     case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
       .expectUnchanged(_, let location, _):
       location
+    case .at(let place, let intent): intent.domains.first.map { Location(place, $0) }
     case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
       .renameDomain:
       nil
@@ -71,7 +76,7 @@ extension Intent {
   var asksEveryPlace: Bool {
     switch self {
     case .remove, .removeOwn, .createDomain, .removeDomain, .renameDomain: true
-    case .set, .describe, .splice, .setOwn, .edit, .replace, .expect, .expectUnchanged: false
+    case .set, .describe, .splice, .setOwn, .at, .edit, .replace, .expect, .expectUnchanged: false
     }
   }
 }

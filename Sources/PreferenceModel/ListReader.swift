@@ -29,6 +29,8 @@ public final class ListReader: Sendable {
 
   private struct State {
     var looks: [DomainName: Look] = [:]
+    /// The places whose lists are read: those of the search list, and others that are looked at.
+    var places = SearchList.persistentPlaces
     var told: (@Sendable () -> Void)?
   }
 
@@ -50,6 +52,11 @@ public final class ListReader: Sendable {
     state.withLock { $0.told = body }
   }
 
+  /// Has the lists of that place read too, with those of the search list.
+  public func include(_ place: Place) {
+    state.withLock { if !$0.places.contains(place) { $0.places.append(place) } }
+  }
+
   // MARK: - Reading
 
   /// Whether a look-up in the domain waits for no list, neither of its own nor of the global
@@ -60,9 +67,8 @@ public final class ListReader: Sendable {
   }
 
   private func isKnown(_ domain: DomainName) -> Bool {
-    if SearchList.persistentPlaces.allSatisfy({ places.isLoaded(Location($0, domain)) }) {
-      return true
-    }
+    let all = state.withLock { $0.places }
+    if all.allSatisfy({ places.isLoaded(Location($0, domain)) }) { return true }
     return state.withLock { state in
       switch state.looks[domain] {
       case .reading(let since): Self.isLate(since)
@@ -97,7 +103,7 @@ public final class ListReader: Sendable {
     // before the next is looked at, so that a list that hangs makes only those behind it wait.
     var isThere = domain == .global
     var absent: [Place] = []
-    for place in SearchList.persistentPlaces {
+    for place in state.withLock({ $0.places }) {
       do throws(EngineError) {
         let time = try places.modified(Location(place, domain))
         isThere = isThere || time != nil

@@ -38,6 +38,43 @@ public struct KeyEvent: Hashable, Sendable {
   }
 }
 
+extension Changeset {
+  /// What the change did to the keys that domains list, over all of a domain's own places. A key
+  /// that an earlier place of the search list holds too has no event. A key that only a later place
+  /// holds too changes, and is neither created nor removed.
+  /// - Parameter has: whether the location has the key now.
+  public func events(_ has: (Key, Location) -> Bool) -> [KeyEvent] {
+    items.compactMap { item in
+      let places = SearchList.persistentPlaces
+      let domain = item.location.domain
+      guard let event = item.event, let index = places.firstIndex(of: item.location.place) else {
+        return nil
+      }
+      if places[..<index].contains(where: { has(event.key, Location($0, domain)) }) { return nil }
+      if event.kind != .changed,
+        places[(index + 1)...].contains(where: { has(event.key, Location($0, domain)) })
+      {
+        return KeyEvent(domain, event.key, .changed)
+      }
+      return event
+    }
+  }
+}
+
+extension Changeset.Item {
+  /// What the edit did to its key in its location alone; nil for edits without effect on the value.
+  public var event: KeyEvent? {
+    let (key, isThere): (Key, Bool)
+    switch edit {
+    case .set(let name, _, _), .splice(let name, _): (key, isThere) = (name, true)
+    case .remove(let name): (key, isThere) = (name, false)
+    case .describe, .createDomain, .removeDomain: return nil
+    }
+    if isThere { return KeyEvent(location.domain, key, hadKey ? .changed : .created) }
+    return hadKey ? KeyEvent(location.domain, key, .removed) : nil
+  }
+}
+
 /// What observers are notified of: a change that has taken effect, and its author.
 public struct Notice: Equatable, Sendable {
   /// The edits that changed something.

@@ -27,6 +27,14 @@ public enum Place: Hashable, Sendable {
     }
   }
 
+  /// Whether the place is kept in lists.
+  public var isPersistent: Bool {
+    switch self {
+    case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: true
+    case .arguments, .registered: false
+    }
+  }
+
   /// Whether the keys of the place are forced in this store.
   public var isForced: Bool { Self.forced.contains(self) }
 

@@ -10,12 +10,18 @@ public struct Metadata: Equatable, Sendable {
   /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
   /// value changes.
   public var mode: UInt32?
+  /// The identifier of the configuration profile that sets the value; nil where a list has it. Such
+  /// a value cannot be changed.
+  public var profile: String?
 
   /// Creates the metadata of a key.
-  public init(text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil) {
+  public init(
+    text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, profile: String? = nil
+  ) {
     self.text = text
     self.modified = modified
     self.mode = mode
+    self.profile = profile
   }
 }
 

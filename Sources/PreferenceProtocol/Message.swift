@@ -20,6 +20,8 @@ public enum Message: Equatable, Sendable {
   case time(Timestamp?)
   /// The edits of the transaction that changed something; no items where it changed nothing.
   case applied(Changeset)
+  /// A report about the store as a whole.
+  case report(Value)
   /// The request has been carried out.
   case done
   /// The request was refused.
@@ -64,10 +66,10 @@ extension Message {
       }
     case .applied(let changeset):
       Frame.bytes(5, number) {
-        $0.append(changeset.version)
-        $0.append(changeset)
-        $0.append(changeset.invalidated)
+        $0.append(numbered: changeset)
       }
+    case .report(let value):
+      Frame.bytes(11, number) { $0.append(counted: Document.binary(value)) }
     case .done: Frame.bytes(6, number) { _ in }
     case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
     case .notice(let notice): Frame.bytes(8, number) { $0.append(notice) }
@@ -102,6 +104,7 @@ extension ByteWriter {
   fileprivate mutating func append(_ stored: StoredValue) {
     append(stored.text.map { .exact($0) } ?? WrittenText.canonical)
     append(Description(mode: stored.metadata.mode, modified: stored.modified))
+    append(stored.metadata.profile ?? "")
     append(counted: Document.binary(stored.value))
   }
 
@@ -110,13 +113,19 @@ extension ByteWriter {
     for location in locations { append(location) }
   }
 
+  /// Appends a change that has taken effect: with its number, and with what it says of each key.
+  fileprivate mutating func append(numbered changeset: Changeset) {
+    append(changeset.version)
+    append(changeset)
+    for item in changeset.items { append(item.hadKey ? 1 : 0 as UInt8) }
+    append(changeset.invalidated)
+  }
+
   fileprivate mutating func append(_ notice: Notice) {
-    append(notice.changeset.version)
     append(notice.author?.number ?? 0)
     append(notice.origin?.client ?? 0)
     append(notice.origin?.serial ?? 0)
-    append(notice.changeset)
-    append(notice.changeset.invalidated)
+    append(numbered: notice.changeset)
     append(UInt32(notice.events.count))
     for event in notice.events {
       append(event.domain.string)
@@ -154,6 +163,7 @@ extension ByteReader {
       return .time(isThere ? time : nil)
     case 5: return .applied(try numberedChangeset())
     case 6: return .done
+    case 11: return .report(try value())
     case 7: return .failed(try error())
     case 8: return .notice(try notice())
     case 10:
@@ -170,6 +180,9 @@ extension ByteReader {
     let version = try number(UInt64.self)
     var changeset = try changeset()
     changeset.version = version
+    for index in changeset.items.indices {
+      changeset.items[index].hadKey = try number(UInt8.self) == 1
+    }
     changeset.invalidated = Set(try locations())
     return changeset
   }
@@ -195,18 +208,18 @@ extension ByteReader {
 
   /// - Parameter modified: the modification time of a value that comes without one.
   private mutating func stored(_ modified: Timestamp) throws -> StoredValue {
-    let (text, kept) = (try writtenText(), try description())
-    var metadata = Metadata(text: nil, modified: kept.modified ?? modified, mode: kept.mode)
+    let (text, kept, profile) = (try writtenText(), try description(), try string())
+    var metadata = Metadata(
+      text: nil, modified: kept.modified ?? modified, mode: kept.mode,
+      profile: profile.isEmpty ? nil : profile)
     if case .exact(let bytes) = text { metadata.text = bytes }
     return StoredValue(try value(), metadata)
   }
 
   private mutating func notice() throws -> Notice {
-    let (version, author) = (try number(UInt64.self), try number(UInt64.self))
+    let author = try number(UInt64.self)
     let origin = Origin(client: try number(), serial: try number())
-    var changeset = try changeset()
-    changeset.version = version
-    changeset.invalidated = Set(try locations())
+    let changeset = try numberedChangeset()
     let count = try number(UInt32.self)
     var events: [KeyEvent] = []
     for _ in 0..<count {

@@ -36,11 +36,13 @@ public enum Request: Equatable, Sendable {
   case await(Settlement, through: UInt64, Author)
   /// Waits until the location's list contains every earlier change. Answer: `done`.
   case save(Location)
+  /// Asks for a report about the store as a whole. Answer: `report`.
+  case report(OwnerReport)
   /// Asks whether the owner answers. Answer: `done`, at once.
   case ping
 
   /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 3
+  public static let version: UInt32 = 4
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -77,6 +79,7 @@ extension Request {
     case .await(let settlement, let version, let author):
       Frame.bytes(9, number) { $0.append(settlement, version, author) }
     case .ping: Frame.bytes(10, number) { _ in }
+    case .report(let report): Frame.bytes(14, number) { $0.append(report) }
     case .save(let location): Frame.bytes(12, number) { $0.append(location) }
     case .find(let key, let location):
       Frame.bytes(11, number) {
@@ -107,6 +110,16 @@ extension ByteWriter {
     append(author.number)
   }
 
+  fileprivate mutating func append(_ report: OwnerReport) {
+    switch report {
+    case .status: append(1 as UInt8)
+    case .profiles: append(2 as UInt8)
+    case .check(let bytes):
+      append(3 as UInt8)
+      append(counted: bytes)
+    }
+  }
+
   fileprivate mutating func append(_ intent: Intent) {
     switch intent {
     case .set(let key, let domain, let value, let text):
@@ -134,6 +147,10 @@ extension ByteWriter {
       append(6 as UInt8)
       append(old.string)
       append(new.string)
+    case .at(let place, let intent):
+      append(14 as UInt8)
+      append(place.rawValue)
+      append(intent)
     case .edit(let location, let edit):
       append(7 as UInt8)
       append(location)
@@ -193,6 +210,16 @@ extension ByteReader {
     case 11: return .find(try key(), try location())
     case 12: return .save(try location())
     case 13: return .loadAll(try locations())
+    case 14: return .report(try report())
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func report() throws -> OwnerReport {
+    switch try number(UInt8.self) {
+    case 1: return .status
+    case 2: return .profiles
+    case 3: return .check(Array(try counted()))
     default: throw Unknown()
     }
   }
@@ -211,7 +238,8 @@ extension ByteReader {
 
   /// Decodes an intent. A value that becomes a part of a list may not be nested so deep that the
   /// list could not be read again.
-  private mutating func intent() throws -> Intent {
+  /// - Parameter isInPlace: whether it is a part of an intent that names the place (`Intent.at`).
+  private mutating func intent(isInPlace: Bool = false) throws -> Intent {
     switch try number(UInt8.self) {
     case 1:
       let (key, domain, text) = (try key(), try domain(), try writtenText())
@@ -233,6 +261,7 @@ extension ByteReader {
       let (key, domain, text) = (try key(), try domain(), try writtenText())
       return .setOwn(key, domain, try value(limits: .list), text)
     case 13: return .removeOwn(try key(), try domain())
+    case 14 where !isInPlace: return .at(try place(), try intent(isInPlace: true))
     case 10: return .splice(try key(), try domain(), try splice())
     case 11: return .expectUnchanged(try key(), try location(), since: try description().modified)
     default: throw Unknown()

@@ -13,17 +13,17 @@ import SystemCalls
 /// persistent places are asked or an observer is called.
 public final class SearchEngine: Engine {
   let places: any PersistentPlaces
-  private let arguments = VolatilePlace(.arguments)
+  let arguments = VolatilePlace(.arguments)
   /// Whether a change of a key that an argument sets is refused. Otherwise it is stored, and is
   /// read when the argument is not given.
   private let refusesShadowed: Bool
   /// Reads lists for the caller, which must not wait for one that hangs; nil: the caller waits.
-  private let lists: ListReader?
-  private let registered = VolatilePlace(.registered)
-  private let suites = Mutex<[DomainName: [DomainName]]>([:])
+  let lists: ListReader?
+  let registered = VolatilePlace(.registered)
+  private let suites = Mutex(SuiteTable())
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
-  private let observers = ObserverList()
+  let observers = ObserverList()
   /// The readers in use. A reader keeps the engine alive, not the engine its readers.
   private let readers = Mutex<[DomainName: WeakReader]>([:])
 
@@ -47,11 +47,22 @@ public final class SearchEngine: Engine {
     _ = self.arguments.set(arguments, for: .global)
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
+
+  /// The suites of domains.
+  private struct SuiteTable {
+    /// Those that this process added.
+    var added: [DomainName: [DomainName]] = [:]
+    /// Those that are kept as preferences, of the domains that were asked for.
+    var kept: [DomainName: [DomainName]] = [:]
+  }
 }
 
 // MARK: - Volatile places and suites
 
 extension SearchEngine {
+  /// Registers defaults for a domain: keys that no other place holds are read from them, until the
+  /// process ends. A key that is registered again gets the new value (NSUserDefaults
+  /// registerDefaults:).
   public func register(_ defaults: ValueDictionary, for domain: DomainName) {
     notify(registered.set(defaults, for: domain))
   }
@@ -73,26 +84,44 @@ extension SearchEngine {
     notify(registered.set(defaults, for: domain, replacing: true))
   }
 
-  private func notify(_ changeset: Changeset) {
+  func notify(_ changeset: Changeset, by author: Author? = nil) {
     guard !changeset.isEmpty else { return }
     forget(changeset)
-    let notice = Notice(changeset: changeset, author: nil)
-    observers.notify(notice)
+    observers.notify(Notice(changeset: changeset, author: author))
   }
 
-  /// The suites of a domain, first added first.
-  public func suites(of domain: DomainName) -> [DomainName] { suites.withLock { $0[domain] ?? [] } }
+  /// The suites of a domain, first added first: those that are kept for it, and those that this
+  /// process added.
+  public func suites(of domain: DomainName) -> [DomainName] {
+    if domain == .global { return [] }
+    let (kept, added) = suites.withLock { ($0.kept[domain], $0.added[domain] ?? []) }
+    let all = (places.isFresh ? kept : nil) ?? lookUpSuites(of: domain)
+    return added.isEmpty ? all : all.filter { !added.contains($0) } + added
+  }
 
-  /// Changes the suites of a domain. A key that neither the domain's own lists nor the places
-  /// before them hold is looked for in the suites, the last one first, before the global domain.
-  /// `change` runs under a lock and must not call the engine.
+  /// Whether the kept suites of the domain are known, so that asking for them reads no list.
+  func knowsSuites(of domain: DomainName) -> Bool {
+    suites.withLock { $0.kept[domain] != nil }
+  }
+
+  private func lookUpSuites(of domain: DomainName) -> [DomainName] {
+    let found = KeptSuites.find(of: domain) { key, location in
+      ((try? find(key, at: location, for: domain)) ?? nil)?.value
+    }
+    suites.withLock { $0.kept[domain] = found }
+    return found
+  }
+
+  /// Changes the suites of a domain that this process added. A key that neither the domain's own
+  /// lists nor the places before them hold is looked for in the suites, the last one first, before
+  /// the global domain. `change` runs under a lock and must not call the engine.
   public func changeSuites(
     of domain: DomainName, _ change: @Sendable (inout [DomainName]) -> Void
   ) {
     suites.withLock { suites in
-      var names = suites[domain] ?? []
+      var names = suites.added[domain] ?? []
       change(&names)
-      suites[domain] = names.isEmpty ? nil : names
+      suites.added[domain] = names.isEmpty ? nil : names
     }
     readers.withLock { $0[domain]?.reader?.forget() }
   }
@@ -118,24 +147,26 @@ extension SearchEngine {
 
   /// Has the readers look up again what the changeset changed.
   private func forget(_ changeset: Changeset) {
-    let suites = suites.withLock { $0 }
+    let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
+    let isWhole = changeset.invalidated.contains { $0.domain == KeptSuites.domain }
+    let suites = suites.withLock { suites in
+      for domain in changed { suites.kept[domain] = nil }
+      if isWhole { suites.kept = [:] }
+      return suites
+    }
     readers.withLock { readers in
-      guard !readers.isEmpty else { return }
-      for item in changeset.items {
-        let domain = item.location.domain
-        for (name, weak) in readers {
-          guard let reader = weak.reader,
-            name == domain || domain == .global
-              || suites[name]?.contains(domain) == true
-          else { continue }
+      for domain in changed { readers[domain]?.reader?.forget() }
+      for (name, weak) in readers {
+        guard let reader = weak.reader else { continue }
+        if isWhole { reader.forget() }
+        let needs = { (domain: DomainName) in
+          name == domain || domain == .global || suites.kept[name]?.contains(domain) == true
+            || suites.added[name]?.contains(domain) == true
+        }
+        for item in changeset.items where needs(item.location.domain) {
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
-      }
-      for location in changeset.invalidated {
-        for (name, weak) in readers
-        where name == location.domain || location.domain == .global
-          || suites[name]?.contains(location.domain) == true
-        { weak.reader?.forget() }
+        if changeset.invalidated.contains(where: { needs($0.domain) }) { reader.forget() }
       }
     }
   }
@@ -144,8 +175,13 @@ extension SearchEngine {
 // MARK: - Looking up
 
 extension SearchEngine {
+  /// The locations that are asked for a key of the domain, in order.
+  func locations(for domain: DomainName) -> [Location] {
+    SearchList.locations(for: domain, suites: suites(of: domain))
+  }
+
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
-    for location in SearchList.locations(for: domain, suites: suites(of: domain)) {
+    for location in locations(for: domain) {
       if let found = try find(key, at: location, for: domain) {
         return Resolution(found, location: location)
       }
@@ -156,7 +192,7 @@ extension SearchEngine {
   /// Every hit of the search list, in its order. The first is the one that `resolve` returns.
   public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Resolution] {
     var found: [Resolution] = []
-    for location in SearchList.locations(for: domain, suites: suites(of: domain)) {
+    for location in locations(for: domain) {
       guard let stored = try find(key, at: location, for: domain) else { continue }
       found.append(Resolution(stored, location: location))
     }
@@ -168,7 +204,7 @@ extension SearchEngine {
   /// A list of the global domain or of a suite that cannot be read is an error of that domain,
   /// which the store's owner has logged: this domain goes on without it. A managed list is an error
   /// of every domain that needs it, because it may force the key.
-  private func find(
+  func find(
     _ key: Key, at location: Location, for domain: DomainName
   ) throws(EngineError) -> StoredValue? {
     switch location.place {
@@ -191,7 +227,7 @@ extension SearchEngine {
   }
 
   /// The keys of a domain in one place. A list that hangs is an error and is not waited for.
-  private func storedKeys(at location: Location) throws(EngineError) -> [Key] {
+  func storedKeys(at location: Location) throws(EngineError) -> [Key] {
     guard let finding = lists?.finding(location) else { return try places.keys(at: location) }
     if let error = finding.error { throw error }
     return []
@@ -199,7 +235,7 @@ extension SearchEngine {
 
   /// When a domain last changed in one place; nil where the place does not have it. A list that
   /// hangs is an error and is not waited for.
-  private func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+  func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard let finding = lists?.finding(location) else { return try places.modified(location) }
     if finding.modified == nil, let error = finding.error { throw error }
     return finding.modified
@@ -338,7 +374,7 @@ extension SearchEngine {
       guard registered.keys(of: new).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: new, "it has registered defaults")
       }
-    case .createDomain, .edit, .replace, .expect, .expectUnchanged: break
+    case .createDomain, .at, .edit, .replace, .expect, .expectUnchanged: break
     }
   }
 
@@ -346,22 +382,10 @@ extension SearchEngine {
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
   ) {
     observers.add(except: author, observer)
-    places.observe(except: author) { [registered] notice in
-      observer(notice.seen(beside: registered))
+    places.observe(except: author) { [weak self] notice in
+      observer(self?.seen(notice) ?? notice)
     }
   }
 
   public var isReadOnly: Bool { places.isReadOnly }
-}
-
-extension Notice {
-  /// The notice as observers of this engine see it: a key that has a registered default does not
-  /// come or go with its stored value, but changes.
-  fileprivate func seen(beside registered: VolatilePlace) -> Notice {
-    let events = events.map { event in
-      registered.find(event.key, in: event.domain) == nil
-        ? event : KeyEvent(event.domain, event.key, .changed)
-    }
-    return Notice(changeset: changeset, events: events, author: author, origin: origin)
-  }
 }

@@ -9,7 +9,7 @@ import SystemCalls
 /// Threads: any. One lock, held briefly.
 final class VolatilePlace: Sendable {
   let place: Place
-  private let tables = Mutex<[DomainName: [Key: StoredValue]]>([:])
+  private let tables = Mutex<[DomainName: DomainSnapshot]>([:])
 
   init(_ place: Place) { self.place = place }
 
@@ -19,29 +19,44 @@ final class VolatilePlace: Sendable {
   func set(
     _ values: ValueDictionary, for domain: DomainName, replacing: Bool = false
   ) -> Changeset {
+    let gone = replacing ? keys(of: domain).filter { values[$0] == nil } : []
+    return apply(
+      gone.map(Edit.remove) + values.map { .set($0.key, $0.value, .unknown) }, to: domain)
+  }
+
+  /// Applies the edits to the domain.
+  /// - Returns: those that changed something.
+  func apply(_ edits: [Edit], to domain: DomainName) -> Changeset {
     let (now, location) = (Timestamp.now, Location(place, domain))
     return tables.withLock { tables in
-      let old = tables[domain] ?? [:]
-      let gone = replacing ? old.keys.filter { values[$0] == nil } : []
-      let changed = values.filter { old[$0.key]?.value != $0.value }
-      for key in gone { tables[domain]?[key] = nil }
-      for (key, value) in changed {
-        tables[domain, default: [:]][key] = StoredValue(value, Metadata(text: nil, modified: now))
+      var changeset = Changeset(time: now)
+      for edit in edits {
+        let old = edit.key.flatMap { tables[domain]?.entry($0) }
+        let table = tables[domain] ?? DomainSnapshot()
+        guard let edit = table.effective(edit, on: old) else { continue }
+        tables[domain, default: DomainSnapshot()].apply(edit, time: now)
+        changeset.items.append(.init(location, edit, hadKey: old != nil))
       }
-      let edits = gone.map(Edit.remove) + changed.map { Edit.set($0.key, $0.value, .unknown) }
-      return Changeset(edits.map { Changeset.Item(location, $0) }, time: now)
+      if tables[domain]?.exists == false { tables[domain] = nil }
+      return changeset
     }
   }
 
   func find(_ key: Key, in domain: DomainName) -> StoredValue? {
-    tables.withLock { $0[domain]?[key] }
+    tables.withLock { $0[domain]?.entry(key) }
   }
 
   func values(of domain: DomainName) -> ValueDictionary {
-    tables.withLock { ValueDictionary($0[domain] ?? [:]) }
+    tables.withLock { $0[domain]?.values ?? [:] }
   }
 
-  func keys(of domain: DomainName) -> [Key] {
-    tables.withLock { $0[domain].map { Array($0.keys) } ?? [] }
+  func keys(of domain: DomainName) -> [Key] { tables.withLock { $0[domain]?.keys ?? [] } }
+
+  /// The domains that have a table.
+  var domains: Set<DomainName> { tables.withLock { Set($0.keys) } }
+
+  /// When the domain last changed; nil if it has no table.
+  func modified(_ domain: DomainName) -> Timestamp? {
+    tables.withLock { $0[domain]?.lastModified }
   }
 }

@@ -228,7 +228,7 @@ final class Connection: Sendable {
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
     case .find(_, let location) where server.places.isLoaded(location):
       answer(number, Self.answer(request, server.places))
-    case .load, .loadAll, .find, .domains, .modified: read(request, number)
+    case .load, .loadAll, .find, .domains, .modified, .report: read(request, number)
     case .synchronize(let mounts): synchronize(mounts: mounts, number)
     case .ping: answer(number, .done)
     case .save(let location):
@@ -327,6 +327,7 @@ final class Connection: Sendable {
         return .snapshots(domains.map(\.contents), version: version)
       case .find(let key, let location): return .found(try places.find(key, at: location))
       case .domains(let place): return .domains(try places.domains(in: place))
+      case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
       case .hello, .apply, .synchronize, .save, .mount, .settle, .await, .ping: return .done
       }

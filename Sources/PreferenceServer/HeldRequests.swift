@@ -61,7 +61,9 @@ extension Request {
   fileprivate var isOrdered: Bool {
     switch self {
     case .apply, .synchronize, .save: true
-    case .load, .loadAll, .find, .domains, .modified, .ping, .hello, .mount, .settle, .await: false
+    case .load, .loadAll, .find, .domains, .modified, .report, .ping, .hello, .mount, .settle,
+      .await:
+      false
     }
   }
 
@@ -72,7 +74,7 @@ extension Request {
       [location.domain]
     case .loadAll(let locations): locations.map(\.domain)
     case .apply(_, _, _, let intents): intents.flatMap(\.domains)
-    case .hello, .domains, .ping, .synchronize, .mount, .settle, .await: []
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
   }
 
@@ -96,7 +98,7 @@ extension Request {
         if let error = lists.finding(location)?.error { throw error }
       }
     case .apply(_, _, _, let intents): try lists.refuse(intents)
-    case .hello, .domains, .ping, .synchronize, .mount, .settle, .await: break
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: break
     }
   }
 }

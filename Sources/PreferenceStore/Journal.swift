@@ -47,6 +47,8 @@ final class Journal {
   private var number: Int
   /// Files whose records were copied to other files.
   private var obsolete: [String] = []
+  /// Bytes of all files.
+  var byteCount: Int { segments.reduce(0) { $0 + $1.size } }
   /// The number of the last record.
   private(set) var lastSequence: UInt64
 

@@ -4,24 +4,19 @@ import PreferenceModel
 public struct Publication: Sendable {
   /// What changed.
   public private(set) var changeset: Changeset
-  /// Whether the location had the key before, for each item of the changeset.
-  public private(set) var hadKey: [Bool]
   /// The author of the change; nil: another program changed the list itself.
   public let author: Author?
   /// The client's request that it carries out; nil: it is no client's.
   public let origin: Origin?
 
   init(
-    _ changeset: Changeset, hadKey: [Bool] = [], author: Author? = nil, origin: Origin? = nil
+    _ changeset: Changeset, author: Author? = nil, origin: Origin? = nil
   ) {
-    (self.changeset, self.hadKey) = (changeset, hadKey)
+    self.changeset = changeset
     (self.author, self.origin) = (author, origin)
   }
 
-  mutating func add(_ item: Changeset.Item, hadKey: Bool) {
-    changeset.items.append(item)
-    self.hadKey.append(hadKey)
-  }
+  mutating func add(_ item: Changeset.Item) { changeset.items.append(item) }
 
   fileprivate mutating func number(_ version: UInt64) { changeset.version = version }
 }

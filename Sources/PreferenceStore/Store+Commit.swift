@@ -29,17 +29,18 @@ extension Store {
       guard !steps.isEmpty else { return (Changeset(), false) }
       let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, state.lastTime.next)
-      var changeset = Changeset(steps.map(\.item), time: time)
+      var changeset = Changeset(
+        steps.map { Changeset.Item($0.item.location, $0.item.edit, hadKey: $0.old != nil) },
+        time: time)
       let record = Store.State.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
       for (location, size) in sizes { state.domains[location]?.size = size }
       let isFirst = state.publish(changeset, sequence: sequence)
-      var publication = Publication(
-        changeset, hadKey: steps.map { $0.old != nil }, author: author, origin: origin)
+      var publication = Publication(changeset, author: author, origin: origin)
       for location in created {
-        publication.add(Changeset.Item(location, .createDomain), hadKey: false)
+        publication.add(Changeset.Item(location, .createDomain))
       }
       changeset.version = state.enqueue(publication)
       if let origin { state.requests.note(origin, changeset, sequence) }

@@ -50,7 +50,7 @@ extension Store {
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
     let exists = ((try? Files.linkStatus(layout.path(location))) ?? nil) != nil
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
-    _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now), hadKey: [false])) }
+    _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now))) }
   }
 
   /// Says that the list became unreadable, or readable again: cached copies of it are invalid.
@@ -108,7 +108,8 @@ extension Store {
     }
     var change = Publication(Changeset(time: .now))
     for edit in old.edits(to: new) {
-      change.add(Changeset.Item(location, edit), hadKey: edit.key.map { old[$0] != nil } ?? false)
+      let hadKey = edit.key.map { old[$0] != nil } ?? false
+      change.add(Changeset.Item(location, edit, hadKey: hadKey))
     }
     _ = state.withLock { $0.enqueue(change) }
   }
@@ -174,12 +175,12 @@ extension Store.State {
     var change = Publication(Changeset(time: outside.time))
     for key in outside.differing where !old.isChanged(key) {
       let edit = domains[location]?.snapshot.restoring(key) ?? .remove(key)
-      change.add(Changeset.Item(location, edit), hadKey: old[key] != nil)
+      change.add(Changeset.Item(location, edit, hadKey: old[key] != nil))
       if !ours.contains(key) { domains[location]?.recent.forget(key) }
     }
     let exists = domains[location]?.snapshot.exists ?? false
     if exists != old.exists {
-      change.add(Changeset.Item(location, exists ? .createDomain : .removeDomain), hadKey: false)
+      change.add(Changeset.Item(location, exists ? .createDomain : .removeDomain))
     }
     return change
   }

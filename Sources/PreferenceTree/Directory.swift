@@ -17,9 +17,9 @@ protocol Directory: AnyObject {
   var mode: UInt32 { get set }
   /// The cached result of `entries`, sorted by cookie; nil after a change.
   var listing: [ListingItem]? { get set }
-  /// The domain whose lists must be in memory before a request about the name (without a name:
-  /// about the directory itself). Returns nil if none must.
-  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName?
+  /// What a request about the name (without a name: about the directory itself) looks up: a key of a
+  /// domain, or the domain. Returns nil if it looks nothing up.
+  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
 
   /// The names that a listing shows, in no order.
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem]
@@ -39,7 +39,7 @@ protocol Directory: AnyObject {
 }
 
 extension Directory {
-  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? { nil }
+  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? { nil }
 }
 
 // MARK: - Directories of files

@@ -16,7 +16,10 @@ final class DomainDirectory: FileDirectory {
     set {}
   }
 
-  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? { domain }
+  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
+    guard let name, case .key(let key) = NameCodec.decode(name) else { return (domain, nil) }
+    return (domain, key)
+  }
 
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
     try keys(tree).map { key in

@@ -11,15 +11,23 @@ struct NodeTable {
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
-  private var lastNumber = NodeID.root.rawValue
-  private var inodes = InodeNumbers()
+  private var lastNumber: UInt64
+  private var inodes: InodeNumbers
   let root: Node
 
   /// Creates a table that has only the root.
-  init(now: Moment) {
+  init(_ position: TreePosition, now: Moment) {
+    inodes = InodeNumbers(position)
+    let content: any Directory
+    switch position.root {
+    case .domains: content = RootDirectory()
+    case .keys(let domain): content = DomainDirectory(domain)
+    }
     root = Node(
-      id: .root, inode: NodeID.root.rawValue, .directory(RootDirectory()), modified: now.time)
+      id: position.rootNode, inode: inodes.root, .directory(content), modified: now.time)
+    lastNumber = root.id.rawValue
     nodes[root.id] = root
+    if case .keys(let domain) = position.root { byDomain[domain] = root }
   }
 
   /// The domains with a node.
@@ -149,7 +157,7 @@ extension NodeTable {
   /// unless it must stay.
   /// - Returns: the node, if it was removed.
   mutating func forget(_ id: NodeID, _ count: UInt64) -> Node? {
-    guard let node = nodes[id], id != .root else { return nil }
+    guard let node = nodes[id], id != root.id else { return nil }
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0, !node.mustStay else { return nil }
     nodes[id] = nil
@@ -246,27 +254,38 @@ extension NodeTable {
 /// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
 /// the same in every mount, except for names that were renamed or made anew in this one.
 private struct InodeNumbers {
+  /// What the hashes of names begin with; empty for the tree at the root of the mount.
+  private let prefix: [UInt8]
+  /// What distinguishes the numbers that do not follow from names.
+  private let base: UInt64
+  let root: UInt64
   private var keys: [KeyPath: UInt64] = [:]
   private var domains: [DomainName: UInt64] = [:]
   private var last: UInt64 = 0
 
+  init(_ position: TreePosition) {
+    prefix = position.number == 0 ? [] : Array(position.path.utf8) + [0]
+    base = position.number << 40 + 1 << 32
+    root = position.number == 0 ? NodeID.root.rawValue : StableHash.of(prefix) | 1 << 62
+  }
+
   /// Returns a number that no file of this mount has had.
   mutating func next() -> UInt64 {
     last += 1
-    return 1 << 32 + last
+    return base + last
   }
 
   subscript(path: KeyPath) -> UInt64 {
     get {
       if let known = keys[path] { return known }
-      let name = Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
+      let name = prefix + Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
       return StableHash.of(name) >> 2 | 1 << 61
     }
     set { keys[path] = newValue }
   }
 
   subscript(domain: DomainName) -> UInt64 {
-    domains[domain] ?? StableHash.of(domain.string.utf8) | 1 << 62
+    domains[domain] ?? StableHash.of(prefix + Array(domain.string.utf8)) | 1 << 62
   }
 
   mutating func renew(_ path: KeyPath) { keys[path] = next() }

@@ -12,9 +12,9 @@ final class RootDirectory: Directory {
     set {}
   }
 
-  func listsNeeded(for name: String?, _ tree: Tree) -> DomainName? {
-    guard let name else { return nil }
-    return (try? tree.domain(named: name)) ?? nil
+  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
+    guard let name, let domain = try? tree.domain(named: name) else { return nil }
+    return (domain, nil)
   }
 
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {

@@ -5,15 +5,17 @@ import SystemCalls
 // Changes that were not made through this tree, but by another mount, by a program, or in a list.
 
 extension Tree {
+  /// Shows a change that was made through another tree of the mount.
+  public func changed(_ changeset: Changeset, now: Moment) {
+    changed(engine.notice(of: changeset), now: now)
+  }
+
   /// Invalidates everything in the kernel that shows the change, and announces it to watchers. A
   /// notice of the tree's own change is ignored: `transact` has done all that.
   public func changed(_ notice: Notice, now: Moment) {
     guard notice.author != author else { return }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
     propagate(notice.changeset, touched: [], changesNames: true)
-    for location in notice.changeset.invalidated {
-      invalidate(location.domain, at: notice.changeset.time)
-    }
     for item in notice.changeset.items {
       if case .removeDomain = item.edit { domainRemoved(item.location.domain) }
     }
@@ -36,13 +38,14 @@ extension Tree {
     case .createDomain, .removeDomain: break
     }
     rootChanged(at: time)
-    invalidateEntry(.root, domain.key)
+    invalidateEntry(table.root.id, domain.key)
   }
 
-  /// Invalidates everything of a domain whose list became unreadable, or readable again: its keys,
-  /// names that were missing, and for the global domain what other domains inherit.
-  private func invalidate(_ domain: DomainName, at time: Timestamp) {
-    for domain in domain == .global ? table.domains : [domain] {
+  /// Invalidates everything of a domain of which any key may have changed: its keys, names that were
+  /// missing, and what other domains inherit from it.
+  func invalidate(_ domain: DomainName, at time: Timestamp) {
+    let heirs = table.domains.filter { engine.inherits($0, from: domain) }
+    for domain in heirs + [domain] {
       entriesChanged(domain, at: time)
       for path in table.paths(in: domain) { invalidate(path) }
       guard let directory = table[domain] else { continue }
@@ -67,12 +70,21 @@ extension Tree {
     for item in notice.changeset.items {
       let name = NameCodec.encode(item.location.domain.key)
       switch item.edit {
-      case .createDomain: effects.append(.announce(Announcement(domain: name, key: nil, .created)))
-      case .removeDomain: effects.append(.announce(Announcement(domain: name, key: nil, .removed)))
+      case .createDomain: announceDomain(name, .created)
+      case .removeDomain: announceDomain(name, .removed)
       case .set, .splice, .remove, .describe: break
       }
     }
-    for event in notice.events {
+    announce(notice.events, now)
+  }
+
+  private func announceDomain(_ name: String, _ kind: Announcement.Kind) {
+    effects.append(
+      .announce(Announcement(directory: position.path, name: name, isDomain: true, kind)))
+  }
+
+  private func announce(_ events: [KeyEvent], _ now: Moment) {
+    for event in events {
       let path = KeyPath(domain: event.domain, key: event.key)
       if event.kind == .removed {
         announce(path, .removed)

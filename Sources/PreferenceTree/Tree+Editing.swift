@@ -29,9 +29,12 @@ extension Tree {
   /// Returns the judge of text that is written to the file: it requires the type of the file's
   /// value, or, for the creator of a new key, infers the type from the text.
   private func judge(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge {
-    if let creation = file.creation, handle == creation.handle, !options.createsStrings {
+    if let creation = file.creation, handle == creation.handle, !options.createsStrings,
+      options.kind == nil
+    {
       return Judge(preferred: creation.preferredKind)
     }
+    if let kind = options.kind { return Judge(kind: kind, template: resolution.value, shown: nil) }
     let isPlain = [.string, .data].contains(resolution.kind)
     return Judge(
       kind: file.wantedKind ?? resolution.kind,
@@ -110,10 +113,10 @@ extension Tree {
     guard let origin = file.origin else { return [] }
     let path = file.path
     var expected: [Intent] = []
-    if SearchList.persistentPlaces.contains(origin.location.place) {
+    if origin.location.place.isPersistent {
       expected.append(.expectUnchanged(path.key, origin.location, since: origin.modified))
     }
-    if origin.location.domain != path.domain || ![.user, .host].contains(origin.location.place) {
+    if !engine.reaches(origin.location, of: path.domain) {
       expected.append(.expectUnchanged(path.key, Location(.user, path.domain), since: nil))
     }
     return expected

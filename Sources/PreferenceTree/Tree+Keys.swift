@@ -52,7 +52,8 @@ extension Tree {
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let former = departures.former(path)
     let empty: [UInt8] = []
-    var intents = [Intent.set(path.key, path.domain, .string(""), .exact(empty))]
+    let value = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
+    var intents = [Intent.set(path.key, path.domain, value, .exact(empty))]
     if let mode = mode ?? former?.mode {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
     }

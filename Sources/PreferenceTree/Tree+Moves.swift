@@ -16,7 +16,7 @@ extension Tree {
     }
     guard let source = try decided(old, now: now) else { throw .missing }
     guard !source.isReadOnly, source.location.domain == old.domain,
-      [.user, .host].contains(source.location.place)
+      engine.reaches(source.location, of: old.domain)
     else {
       let place = source.location.source(seenFrom: old.domain)
       throw refused(
@@ -62,7 +62,7 @@ extension Tree {
         } else {
           removeScratch(node, now: now)
           effects.append(
-            .invalidateEntry(parent: table[domain]?.id ?? .root, name: scratch.path.name))
+            .invalidateEntry(parent: table[domain]?.id ?? table.root.id, name: scratch.path.name))
         }
       }
       effects.append(.invalidateAttributes(node.id))

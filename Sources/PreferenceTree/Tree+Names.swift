@@ -59,18 +59,18 @@ extension Tree {
     try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
   }
 
-  /// Returns the domain whose lists a request about the node, or about the name in it, needs; nil
-  /// if it needs none. The driver asks this before the request, because reading a list may take
-  /// long.
-  public func domain(at id: NodeID, _ name: [UInt8]? = nil) -> DomainName? {
+  /// Returns the domains whose lists a request about the node, or about the name in it, needs. The
+  /// driver asks this before the request, because reading a list may take long.
+  public func domainsNeeded(at id: NodeID, _ name: [UInt8]? = nil) -> [DomainName] {
     switch table[id]?.content {
-    case .key(let file): return file.path.domain
-    case .directory(let directory as DomainDirectory): return directory.domain
+    case .key(let file):
+      return engine.domainsNeeded(for: file.path.key, in: file.path.domain)
     case .directory(let directory):
       let text = name.map { String(validating: $0, as: UTF8.self) }
-      if case .some(nil) = text { return nil }
-      return directory.listsNeeded(for: text ?? nil, self)
-    case .scratch, .detached, nil: return nil
+      if case .some(nil) = text { return [] }
+      guard let path = directory.listsNeeded(for: text ?? nil, self) else { return [] }
+      return engine.domainsNeeded(for: path.key, in: path.domain)
+    case .scratch, .detached, nil: return []
     }
   }
 

@@ -19,7 +19,7 @@ extension Tree {
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
-    let changeset = try apply(intents)
+    let changeset = engine.notice(of: try apply(intents)).changeset
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)
     return changeset
@@ -30,7 +30,9 @@ extension Tree {
   func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
     do {
       let changeset = try engine.apply(intents, by: author)
-      if !changeset.isEmpty { effects.append(.awaitSettlement(version: changeset.version)) }
+      guard !changeset.isEmpty else { return changeset }
+      effects.append(.awaitSettlement(version: changeset.version))
+      if hasNeighbours { changes.append(changeset) }
       return changeset
     } catch  where error.reason == .changedMeanwhile {
       throw .changedMeanwhile
@@ -41,6 +43,7 @@ extension Tree {
 
   /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
   func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
+    for location in changeset.invalidated { invalidate(location.domain, at: changeset.time) }
     for item in changeset.items {
       guard let key = item.edit.key else { continue }
       let path = KeyPath(domain: item.location.domain, key: key)
@@ -53,8 +56,7 @@ extension Tree {
       if !touched.contains(path) { invalidate(path, changeset.version) }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
       if let file = table[path]?.keyFile { dropCachedText(file) }
-      guard path.domain == .global else { continue }
-      invalidateHeirs(of: key, isForced: item.location.place.isForced, at: changeset.time)
+      invalidateHeirs(of: path, isForced: item.location.place.isForced, at: changeset.time)
     }
   }
 
@@ -64,12 +66,13 @@ extension Tree {
     for domain in table.domains { entriesChanged(domain, at: time) }
   }
 
-  /// Invalidates the key in the domains that may inherit it from the global domain.
-  /// - Parameter isForced: whether the global domain's value stands before those of the domains, so
-  ///   that it reaches files of domains that have the key themselves.
-  private func invalidateHeirs(of key: Key, isForced: Bool, at time: Timestamp) {
-    let heirs = isForced ? answered[key].union(table.domains(with: key)) : answered[key]
-    for domain in heirs where domain != .global {
+  /// Invalidates the key in the domains that may inherit it from its domain.
+  /// - Parameter isForced: whether the domain's value stands before those of the heirs, so that it
+  ///   reaches files of domains that have the key themselves.
+  private func invalidateHeirs(of source: KeyPath, isForced: Bool, at time: Timestamp) {
+    let key = source.key
+    let known = isForced ? answered[key].union(table.domains(with: key)) : answered[key]
+    for domain in known where engine.inherits(domain, from: source.domain) {
       let path = KeyPath(domain: domain, key: key)
       invalidate(path)
       // A watcher may watch the file although the domain does not list it.
@@ -121,7 +124,8 @@ extension Tree {
   }
 
   func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
-    let (domain, key) = (NameCodec.encode(path.domain.key), NameCodec.encode(path.key))
-    effects.append(.announce(Announcement(domain: domain, key: key, kind)))
+    let directory = position.directory(of: path.domain)
+    effects.append(
+      .announce(Announcement(directory: directory, name: NameCodec.encode(path.key), kind)))
   }
 }

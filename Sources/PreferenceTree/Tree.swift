@@ -23,7 +23,12 @@ public final class Tree {
   let options: TreeOptions
   let log: (String) -> Void
   let author: Author
+  let position: TreePosition
   var table: NodeTable
+  /// The changes that were made through the tree and that other trees of the mount have not seen.
+  var changes: [Changeset] = []
+  /// Whether there are other trees in the mount, which must see the changes.
+  public var hasNeighbours = false
   var effects: [Effect] = []
   var departures = Departures()
   var answered = AnsweredNames()
@@ -39,23 +44,55 @@ public final class Tree {
 
   /// Creates a tree over an engine.
   /// - Parameters:
+  ///   - position: where the tree stands in its mount.
   ///   - author: the author of the tree's own changes, whose notices it ignores.
   ///   - log: receives log lines, e.g. one for each refusal that needs an explanation.
   public init(
-    engine: any Engine, options: TreeOptions = TreeOptions(), author: Author, now: Moment,
+    engine: any Engine, options: TreeOptions = TreeOptions(),
+    position: TreePosition = TreePosition(), author: Author, now: Moment,
     log: @escaping (String) -> Void
   ) {
+    self.position = position
     self.engine = engine
     self.options = options
     self.author = author
     self.log = log
-    table = NodeTable(now: now)
+    table = NodeTable(position, now: now)
   }
 
   /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] {
     defer { effects.removeAll(keepingCapacity: true) }
     return effects
+  }
+
+  /// The paths of the scratch files, links and directories, from the mount point.
+  var scratchPaths: [String] {
+    table.scratchNodes.compactMap { node in
+      guard let path = node.scratchPath else { return nil }
+      switch path.parent {
+      case .root: return position.path.isEmpty ? path.name : "\(position.path)/\(path.name)"
+      case .domain(let domain):
+        let directory = position.directory(of: domain)
+        return directory.isEmpty ? path.name : "\(directory)/\(path.name)"
+      case .directory(let id): return "\(table[id]?.scratchPath?.name ?? "")/\(path.name)"
+      }
+    }
+  }
+
+  /// The paths of files whose text is incomplete and held, from the mount point.
+  var heldTexts: [String] {
+    edited.keys.compactMap { id in
+      guard let file = table[id]?.keyFile, file.editor?.isHeld == true else { return nil }
+      return "\(position.directory(of: file.path.domain))/\(NameCodec.encode(file.path.key))"
+    }
+  }
+
+  /// Removes and returns the changes that were made through the tree since it was last called, in
+  /// the terms of the store.
+  public func removeChanges() -> [Changeset] {
+    defer { changes.removeAll(keepingCapacity: true) }
+    return changes
   }
 
   /// Returns the node of a number; throws ENOENT if there is none.

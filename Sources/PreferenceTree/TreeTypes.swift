@@ -1,3 +1,4 @@
+import PreferenceModel
 import PropertyList
 import SystemCalls
 
@@ -11,6 +12,12 @@ public struct NodeID: RawRepresentable, Hashable, Sendable {
 
   /// The root of the mount (FUSE_ROOT_ID).
   public static let root = NodeID(rawValue: 1)
+
+  /// The bits from which on a number says which tree of the mount the node belongs to.
+  static let treeShift: UInt64 = 48
+
+  /// The number of the node's tree.
+  var tree: UInt64 { rawValue >> Self.treeShift }
 }
 
 /// The number of a file handle (C: fuse_file_info.fh). Only the creator of a new key has a handle;
@@ -129,8 +136,8 @@ public enum Effect: Hashable, Sendable {
   case announce(Announcement)
 }
 
-/// An inotify event that the driver makes on the mount. It names the file of a key, or, without a
-/// key, the directory of a domain that came or went.
+/// An inotify event that the driver makes on the mount. It names the file of a key, or the directory
+/// of a domain, that came, changed or went.
 public struct Announcement: Hashable, Sendable {
   /// What happened.
   public enum Kind: Hashable, Sendable {
@@ -142,16 +149,18 @@ public struct Announcement: Hashable, Sendable {
     case removed
   }
 
-  /// The name of the domain's directory.
-  public let domain: String
-  /// The name of the key's file in it; nil: the event is about the domain.
-  public let key: String?
+  /// The path of the directory that has the name, from the mount point; "" is the mount point.
+  public let directory: String
+  /// The name of the key's file, or of the domain's directory.
+  public let name: String
+  /// Whether the name is a domain's.
+  public let isDomain: Bool
   /// What happened.
   public let kind: Kind
 
   /// Creates an announcement.
-  public init(domain: String, key: String?, _ kind: Kind) {
-    (self.domain, self.key, self.kind) = (domain, key, kind)
+  public init(directory: String, name: String, isDomain: Bool = false, _ kind: Kind) {
+    (self.directory, self.name, self.isDomain, self.kind) = (directory, name, isDomain, kind)
   }
 }
 
@@ -205,7 +214,47 @@ public struct TreeOptions: Sendable {
   public var createsStrings = false
   /// `-o list=all`: listings show inherited keys too.
   public var listsInherited = false
+  /// The type of every key, new ones too; nil: each has its own.
+  public var kind: Kind?
 
   /// Creates the default options.
   public init() {}
+}
+
+/// Where a tree stands in a mount, and what its root shows.
+public struct TreePosition: Sendable {
+  /// What the names in the root mean.
+  public enum Root: Sendable {
+    /// Domains: a directory for each.
+    case domains
+    /// The keys of this domain: a file for each.
+    case keys(of: DomainName)
+  }
+
+  /// The number of the tree in its mount. It is a part of the numbers of all of the tree's nodes.
+  public let number: UInt64
+  /// The path of the root from the mount point; "" for the tree at the mount point.
+  public let path: String
+  /// What the root shows.
+  public let root: Root
+
+  /// The position of the tree at the mount point.
+  public init() { self.init(number: 0, path: "", .domains) }
+
+  /// Creates a position.
+  public init(number: UInt64, path: String, _ root: Root) {
+    (self.number, self.path, self.root) = (number, path, root)
+  }
+
+  /// The node of the root.
+  var rootNode: NodeID { NodeID(rawValue: number << NodeID.treeShift | NodeID.root.rawValue) }
+
+  /// The path of a domain's directory from the mount point.
+  func directory(of domain: DomainName) -> String {
+    switch root {
+    case .domains:
+      path.isEmpty ? NameCodec.encode(domain.key) : "\(path)/\(NameCodec.encode(domain.key))"
+    case .keys: path
+    }
+  }
 }

@@ -49,6 +49,10 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let illegalByteSequence = Errno(rawValue: EILSEQ)
   /// C: EOPNOTSUPP.
   public static let notSupported = Errno(rawValue: EOPNOTSUPP)
+  /// EACCES.
+  public static let permissionDenied = Errno(rawValue: EACCES)
+  /// EXDEV.
+  public static let crossDevice = Errno(rawValue: EXDEV)
   /// C: ETIMEDOUT.
   public static let timedOut = Errno(rawValue: ETIMEDOUT)
   /// C: ENOTCONN; what stat(2) says of a mount point whose driver has died.

@@ -9,7 +9,8 @@ enum Help {
   static let page = ManualPage(
     "prefsfs", 1,
     "mount the preferences of the user, or of SOURCE: each domain is a directory, each key a file",
-    synopsis: "prefsfs [SOURCE] MOUNTPOINT [-o OPTION[,OPTION...]] [-f] [-d] [-- -Key value ...]",
+    synopsis:
+      "prefsfs [SOURCE | --system] MOUNTPOINT [-o OPTION[,OPTION...]] [-f] [-d] [-- -Key value ...]",
     description: description,
     sections: [
       ManualPage.Section("Words", words), ManualPage.Section("Options", options),
@@ -21,6 +22,8 @@ enum Help {
   private static let words = [
     Form("-f", "stay in the foreground, log to standard error"),
     Form("-d", "like -f, and print every request"),
+    Form(
+      "--system", "mount the machine's places alone: managed, managed-for/USER, any-user (root)"),
     Form("-h, -V, --man", "this help, the version, the manual page as troff"),
     Form("-- -Key value ...", "the argument domain: only managed values precede it"),
   ]

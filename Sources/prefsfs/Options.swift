@@ -13,6 +13,8 @@ struct Options: Equatable {
   var showsVersion = false
   var showsManual = false
   var isReadOnly = false
+  /// Whether the machine's places are mounted in place of the user's preferences.
+  var isSystem = false
   var store: String?
   var style = ValueText.Style.automatic
   var createsStrings = false
@@ -72,6 +74,7 @@ struct Options: Equatable {
       case "-f": isForeground = true
       case "-d": (isForeground, isDebugging) = (true, true)
       case "-s": break
+      case "--system": isSystem = true
       case "-o":
         guard let list = rest.popFirst() else { throw Mistake(description: "-o needs an option") }
         try parse(list: list)

@@ -4,6 +4,7 @@ import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PreferenceServer
+import PropertyList
 import SystemCalls
 
 /// Builds a mount from its parts, runs it, and turns the outcome into an exit status.
@@ -45,6 +46,10 @@ enum Program {
       log("without effect here: -o \(options.unused.joined(separator: ","))")
     }
     do {
+      if options.isSystem, geteuid() != 0 {
+        log("--system: only root manages the machine's places")
+        return .failure
+      }
       let point = try MountPoint.prepare(options.mountPoint)
       let surroundings = Surroundings(store: options.store ?? options.source)
       if options.store ?? options.source != nil {
@@ -73,16 +78,29 @@ enum Program {
     let lists = ListReader(member)
     let engine = SearchEngine(
       places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
+    let control = StoreControl(
+      engine, owner: member, layout: StoreLayout(surroundings), about: about(options, point))
     let store = MountedStore(
-      engine: engine, services: member, lists: lists, volume: surroundings.userDirectory)
+      engine: engine, control: control, services: member, lists: lists,
+      volume: surroundings.userDirectory)
     let driver = try Driver(
-      store, options: options.tree, ownership: options.ownership,
+      store, options.isSystem ? .machinePlaces : .preferences, options: options.tree,
+      ownership: options.ownership,
       arguments: fuseArguments(options, surroundings)
     ) { log($0) }
     try driver.mount(at: point)
     if Background.isChild { Background.ready(log) }
     try driver.run()
     return .success
+  }
+
+  /// What `status.json` says of this mount.
+  private static func about(_ options: Options, _ point: String) -> ValueDictionary {
+    [
+      "version": .string(Help.version), "mount point": .string(point),
+      "process": .integer(WideInteger(UInt64(getpid()))),
+      "arguments": .dictionary(ArgumentDomain.parse(options.arguments)),
+    ]
   }
 
   /// Joins the store, and becomes its owner if there is none. A read-only mount takes no lock then,

@@ -1,6 +1,6 @@
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
-import SystemCalls
 
 /// `explain`: shows every place of the search list that holds a key.
 enum Explain {
@@ -8,25 +8,13 @@ enum Explain {
     let target = try Target(&arguments)
     let key = Key(try arguments.removeNext())
     try arguments.end()
-    let holders = try target.reading { () throws(EngineError) in
-      try DomainView(target).store.engine.holders(of: key, in: target.domain)
-    }
-    if holders.isEmpty {
-      throw target.lacks(key.string)
-    }
     let layout = StoreLayout(Surroundings(store: target.directory))
-    for (index, holder) in holders.enumerated() {
-      let value = ValueDescription.line(of: holder.value, arguments.options.isAppleText)
-      let source = holder.location.source(seenFrom: target.domain)
-      let forced = holder.isForced ? " (forced)" : ""
-      let mark = index == 0 ? "*" : " "
-      Output.write("\(mark) \(source)\(forced): \(value)\n    \(file(holder.location, layout))\n")
+    let text = try target.reading { () throws(EngineError) in
+      let store = try DomainView(target).store
+      return try Explanation(store.engine, layout, store.places).text(
+        of: key, in: target.domain, isAppleText: arguments.options.isAppleText)
     }
-  }
-
-  /// Returns the path of the list that holds the location.
-  private static func file(_ location: Location, _ layout: StoreLayout) -> String {
-    guard SearchList.persistentPlaces.contains(location.place) else { return "(this process)" }
-    return layout.path(location)
+    guard let text else { throw target.lacks(key.string) }
+    Output.write(text)
   }
 }

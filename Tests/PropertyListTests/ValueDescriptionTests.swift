@@ -1,7 +1,6 @@
-import PropertyList
 import Testing
 
-@testable import DefaultsCommand
+@testable import PropertyList
 
 /// The text of values, as Apple's command prints them.
 @Suite("Value description") struct ValueDescriptionTests {

@@ -1,9 +1,7 @@
-import PropertyList
-
 /// Writes a value like the `description` of Apple's objects: as an old-style list with sorted keys,
 /// indented by four spaces for each container. Numbers and data have the form of the descriptions
 /// of CFNumber and NSData.
-struct ValueDescription {
+public struct ValueDescription {
   /// Whether everything but ASCII is escaped, as Apple's command does it.
   let isAppleText: Bool
   private var text = ""
@@ -11,7 +9,7 @@ struct ValueDescription {
   private var isLine = false
 
   /// Returns the text of a value that is shown on its own: a string has no quotes.
-  static func text(of value: Value, isAppleText: Bool) -> String {
+  public static func text(of value: Value, isAppleText: Bool) -> String {
     var description = ValueDescription(isAppleText: isAppleText)
     if case .string(let string) = value {
       description.text = string
@@ -23,7 +21,7 @@ struct ValueDescription {
 
   /// Returns the text of a value in one line. Strings, numbers and dates have quotes unless they
   /// are made of letters and digits.
-  static func line(of value: Value, _ isAppleText: Bool) -> String {
+  public static func line(of value: Value, _ isAppleText: Bool) -> String {
     var description = ValueDescription(isAppleText: isAppleText)
     description.isLine = true
     description.append(value, depth: 1)

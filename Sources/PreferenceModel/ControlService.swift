@@ -1,0 +1,41 @@
+import PropertyList
+
+/// What the control directory `.prefs` of a mount shows, beside preferences as the search list
+/// resolves them.
+///
+/// Threads: any. A call waits as long as those of `Engine`.
+public protocol ControlService: AnyObject, Sendable {
+  /// An engine that shows one place alone. Its `apply` changes that place, whatever the search list
+  /// would choose.
+  func engine(of place: Place) -> any Engine
+
+  /// An engine whose global domain has two keys for each domain of the user's place,
+  /// `<domain>.plist` and `<domain>.json`: the whole domain as one value. Setting a key replaces the
+  /// domain in one transaction, and removing it removes the domain.
+  var documents: any Engine { get }
+
+  /// An engine whose global domain has a key for each domain: the names of the suites that are kept
+  /// for it, one a line. Setting the key keeps them.
+  var suites: any Engine { get }
+
+  /// The users for whom the administrator has a directory. Cost: a listing of a directory.
+  func managedUsers() throws(EngineError) -> [String]
+
+  /// The place of what the administrator manages for the user.
+  func managedPlace(of user: String) -> Place
+
+  /// The domains that `search` and `explain` list.
+  func domains() throws(EngineError) -> Set<DomainName>
+
+  /// The keys that `explain` lists for the domain.
+  func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
+
+  /// The search list of the domain, a line for each row that it has.
+  func searchList(of domain: DomainName) throws(EngineError) -> String
+
+  /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
+  func explanation(of key: Key, in domain: DomainName) throws(EngineError) -> String?
+
+  /// What `status.json` says about the store and its owner.
+  func status() throws(EngineError) -> ValueDictionary
+}

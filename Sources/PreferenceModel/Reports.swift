@@ -1,0 +1,19 @@
+import PropertyList
+
+/// What a process can ask the owner of its store about the store as a whole.
+public enum OwnerReport: Equatable, Sendable {
+  /// What `status.json` says of the owner: a dictionary.
+  case status
+  /// The configuration profiles that the owner has read: an array of dictionaries.
+  case profiles
+  /// What a configuration profile would do: a dictionary, as one of `profiles`.
+  case check([UInt8])
+}
+
+/// Answers questions about a store as a whole.
+///
+/// Threads: any. The call waits for the owner, 5 s at most.
+public protocol ReportService: AnyObject, Sendable {
+  /// Asks for a report.
+  func report(_ report: OwnerReport) throws(EngineError) -> Value
+}

@@ -1,0 +1,68 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Each domain of the user's place as two documents: `<domain>.plist` in XML, and `<domain>.json`,
+/// in which dates are ISO text and data is base64.
+///
+/// Setting a document replaces the domain in one transaction; keys whose values stay keep their text
+/// and mode. Removing one removes the domain.
+struct DocumentContents: WholeContents {
+  let search: SearchEngine
+
+  private static func domain(_ key: Key) -> (domain: DomainName, isJSON: Bool)? {
+    let name = key.string
+    for (ending, isJSON) in [(".plist", false), (".json", true)] where name.hasSuffix(ending) {
+      let domain = DomainName(String(name.dropLast(ending.count)))
+      return domain.canNameList ? (domain, isJSON) : nil
+    }
+    return nil
+  }
+
+  private static func keys(of domain: DomainName) -> [Key] {
+    [Key(domain.string + ".plist"), Key(domain.string + ".json")]
+  }
+
+  func keys() throws(EngineError) -> Set<Key> {
+    Set(try search.places.domains(in: .user).flatMap(Self.keys))
+  }
+
+  func whole(
+    _ key: Key
+  ) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)? {
+    guard let (domain, isJSON) = Self.domain(key) else { return nil }
+    let location = Location(.user, domain)
+    guard let modified = try search.modified(location) else { return nil }
+    var values: ValueDictionary = [:]
+    for key in try search.storedKeys(at: location).sorted() {
+      values[key] = try search.find(key, at: location, for: domain)?.value
+    }
+    let value = Value.dictionary(values)
+    // A document that XML cannot hold (a string with NUL) is shown as JSON.
+    let text = isJSON ? nil : try? Document.write(value, as: .xml)
+    return (value, text ?? ValueText.canonical(value, style: .json), modified)
+  }
+
+  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent] {
+    guard let (domain, _) = Self.domain(key) else {
+      throw EngineError(
+        .invalidDomain, "\(key): the name of a document is a domain with .plist or .json behind it")
+    }
+    let location = Location(.user, domain)
+    switch value {
+    case nil: return [.edit(location, .removeDomain)]
+    case .dictionary(let values): return [.replace(location, values)]
+    default:
+      throw EngineError(
+        .system(.invalidArgument), domain: domain, "a domain is a dictionary of its keys")
+    }
+  }
+
+  func keys(changedBy item: Changeset.Item) -> [Key] {
+    item.location.place == .user ? Self.keys(of: item.location.domain) : []
+  }
+
+  func domainsNeeded(for key: Key?) -> [DomainName] {
+    key.flatMap { Self.domain($0) }.map { [$0.domain] } ?? []
+  }
+}

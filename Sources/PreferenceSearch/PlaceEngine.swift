@@ -1,0 +1,130 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Shows and changes one place alone, without a search.
+///
+/// Promises: those of `Engine`. The persistent places are those of the search engine, so that a
+/// change is coalesced and announced like any other. The registered defaults are those of this
+/// process, and end with it. The arguments are keys of the global domain, and cannot be changed.
+/// What a configuration profile sets is shown with the place's lists, and cannot be changed either.
+///
+/// Threads: any; it has no lock of its own.
+final class PlaceEngine: Engine {
+  private let place: Place
+  private let search: SearchEngine
+
+  init(_ place: Place, _ search: SearchEngine) { (self.place, self.search) = (place, search) }
+
+  private var volatile: VolatilePlace? {
+    switch place {
+    case .registered: search.registered
+    case .arguments: search.arguments
+    default: nil
+    }
+  }
+
+  // MARK: - Reading
+
+  func domains() throws(EngineError) -> Set<DomainName> {
+    if let volatile { return volatile.domains }
+    return try search.places.domains(in: place)
+  }
+
+  /// The global domain always exists, so that its keys can be set.
+  func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    if domain == .global { return true }
+    return try modified(domain) != nil
+  }
+
+  func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    if let volatile { return Set(volatile.keys(of: domain)) }
+    return Set(try search.storedKeys(at: Location(place, domain)))
+  }
+
+  func inheritedKeys() throws(EngineError) -> Set<Key> { [] }
+
+  func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
+    if let volatile { return volatile.modified(domain) }
+    return try search.modified(Location(place, domain))
+  }
+
+  func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
+    let location = Location(place, domain)
+    guard let stored = try search.find(key, at: location, for: domain) else { return nil }
+    let isReadOnly = place == .arguments || stored.metadata.profile != nil
+    return Resolution(stored, location: location, isReadOnly: isReadOnly)
+  }
+
+  func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
+
+  func reaches(_ location: Location, of domain: DomainName) -> Bool {
+    location == Location(place, domain) && place != .arguments
+  }
+
+  func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
+    volatile == nil ? [domain] : []
+  }
+
+  // MARK: - Changes
+
+  func notice(of changeset: Changeset) -> Notice {
+    var here = changeset
+    here.items.removeAll { $0.location.place != place }
+    here.invalidated = here.invalidated.filter { $0.place == place }
+    return Notice(changeset: here, events: here.items.compactMap(\.event), author: nil)
+  }
+
+  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    let here = intents.map { Intent.at(place, $0) }
+    switch place {
+    case .arguments:
+      throw EngineError(
+        .argument, domain: nil, "the arguments of the mount are fixed while it is mounted")
+    case .registered: return try search.changeRegistered(here, by: author)
+    default:
+      try search.lists?.refuse(here)
+      return try search.places.apply(here, by: author)
+    }
+  }
+
+  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void) {
+    search.observe(except: author, observer)
+  }
+
+  var isReadOnly: Bool { search.isReadOnly }
+}
+
+extension SearchEngine {
+  /// Carries out intents at the place of the registered defaults. Observers other than the author
+  /// are notified. Threads: one caller at a time.
+  func changeRegistered(
+    _ intents: [Intent], by author: Author
+  ) throws(EngineError) -> Changeset {
+    let rules = ChangeRules(registered)
+    var items: [Changeset.Item] = []
+    for intent in intents { items += try rules.items(for: intent) }
+    var changeset = Changeset(time: .now)
+    for item in items {
+      let change = registered.apply([item.edit], to: item.location.domain)
+      changeset.items += change.items
+      changeset.time = change.time
+    }
+    notify(changeset, by: author)
+    return changeset
+  }
+}
+
+extension VolatilePlace: StoredPlaces {
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    location.place == place ? find(key, in: location.domain) : nil
+  }
+
+  func keys(at location: Location) throws(EngineError) -> [Key] {
+    location.place == place ? keys(of: location.domain) : []
+  }
+
+  func exists(_ location: Location) throws(EngineError) -> Bool {
+    location.place == place && modified(location.domain) != nil
+  }
+}

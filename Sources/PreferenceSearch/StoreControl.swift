@@ -1,0 +1,70 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// What the control directory of a mount shows, from a search engine and the owner of its store.
+///
+/// Threads: any; it has no lock.
+public final class StoreControl: ControlService {
+  private let search: SearchEngine
+  private let owner: any ReportService
+  private let layout: StoreLayout
+  private let about: ValueDictionary
+
+  /// - Parameters:
+  ///   - about: what `status.json` says of this process.
+  public init(
+    _ search: SearchEngine, owner: any ReportService, layout: StoreLayout,
+    about: ValueDictionary
+  ) {
+    (self.search, self.owner, self.layout, self.about) = (search, owner, layout, about)
+  }
+
+  public func engine(of place: Place) -> any Engine {
+    if case .managedFor = place { search.lists?.include(place) }
+    return PlaceEngine(place, search)
+  }
+
+  public var documents: any Engine { WholeEngine(DocumentContents(search: search)) }
+
+  public var suites: any Engine { WholeEngine(SuiteContents(search: search)) }
+
+  public func managedUsers() throws(EngineError) -> [String] {
+    try EngineError.wrapping { () throws(SystemError) in
+      let directory = layout.directory(.managed)
+      let names = try Files.names(in: directory, withDirectories: true) ?? []
+      return names.filter { Files.isDirectory("\(directory)/\($0)") }
+    }
+  }
+
+  public func managedPlace(of user: String) -> Place { layout.managedPlace(of: user) }
+
+  public func domains() throws(EngineError) -> Set<DomainName> { try search.domains() }
+
+  public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    try search.keys(of: domain)
+  }
+
+  public func searchList(of domain: DomainName) throws(EngineError) -> String {
+    var text = ""
+    for location in search.locations(for: domain) {
+      text += "\(location.source(seenFrom: domain)): \(location.domain)"
+      text += location.place.isPersistent ? " \(layout.path(location))\n" : "\n"
+    }
+    return text
+  }
+
+  public func explanation(
+    of key: Key, in domain: DomainName
+  ) throws(EngineError) -> String? {
+    try Explanation(search, layout, owner).text(of: key, in: domain, isAppleText: false)
+  }
+
+  public func status() throws(EngineError) -> ValueDictionary {
+    var status = about
+    status["domains"] = .integer(WideInteger(UInt64(try search.domains().count)))
+    guard case .dictionary(let owner) = try owner.report(.status) else { return status }
+    for (key, value) in owner { status[key] = value }
+    return status
+  }
+}

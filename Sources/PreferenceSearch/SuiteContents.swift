@@ -1,0 +1,65 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The suites that are kept for each domain, as a text with a name in each line. The last line is
+/// searched first.
+struct SuiteContents: WholeContents {
+  let search: SearchEngine
+
+  func keys() throws(EngineError) -> Set<Key> {
+    let own = try search.keys(of: KeptSuites.domain).compactMap { KeptSuites.domain(of: $0) }
+    return Set(try search.domains().filter { $0 != .global }.union(own).map(\.key))
+  }
+
+  func whole(
+    _ key: Key
+  ) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)? {
+    let domain = DomainName(key.string)
+    guard domain.canNameList, domain != .global else { return nil }
+    let kept = try search.resolve(KeptSuites.key(of: domain), in: KeptSuites.domain)
+    if kept == nil, try !search.hasDomain(domain) { return nil }
+    let names = KeptSuites.find(of: domain) { key, location in
+      ((try? search.find(key, at: location, for: KeptSuites.domain)) ?? nil)?.value
+    }
+    let text = names.map { $0.string + "\n" }.joined()
+    var modified = kept?.modified
+    if modified == nil { modified = try search.modified(domain) }
+    return (
+      .string(names.map(\.string).joined(separator: "\n")), Array(text.utf8),
+      modified ?? Timestamp(nanoseconds: 0)
+    )
+  }
+
+  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent] {
+    let domain = DomainName(key.string)
+    guard domain.canNameList, domain != .global else {
+      throw EngineError(.invalidDomain, domain: domain, "a domain of this name has no suites")
+    }
+    let kept = KeptSuites.key(of: domain)
+    guard case .string(let text)? = value else { return try removal(kept) }
+    let lines = text.split(separator: "\n").map { String($0) }
+    for line in lines where !DomainName(line).canNameList {
+      throw EngineError(
+        .system(.invalidArgument), domain: domain, "\"\(line)\" cannot be the name of a suite")
+    }
+    let names = KeptSuites.names(lines, domain)
+    if names.isEmpty { return try removal(kept) }
+    return [
+      .set(kept, KeptSuites.domain, .array(names.map { .string($0.string) }), .unknown)
+    ]
+  }
+
+  private func removal(_ key: Key) throws(EngineError) -> [Intent] {
+    let found = try search.resolve(key, in: KeptSuites.domain)
+    return found == nil ? [] : [.remove(key, KeptSuites.domain)]
+  }
+
+  func keys(changedBy item: Changeset.Item) -> [Key] {
+    KeptSuites.domain(of: item).map { [$0.key] } ?? []
+  }
+
+  func domainsNeeded(for key: Key?) -> [DomainName] {
+    [KeptSuites.domain] + (key.map { [DomainName($0.string)] } ?? [])
+  }
+}

@@ -1,0 +1,115 @@
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// What the keys of a `WholeEngine` stand for.
+protocol WholeContents: Sendable {
+  var search: SearchEngine { get }
+  /// The keys that there are.
+  func keys() throws(EngineError) -> Set<Key>
+  /// The value of a key, its usual text, and when it last changed; nil if there is no such key.
+  func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
+  /// The intents that set the key to a value, or remove it (nil).
+  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent]
+  /// The keys that the edit changes.
+  func keys(changedBy item: Changeset.Item) -> [Key]
+  /// The domains whose lists a look-up of the key needs.
+  func domainsNeeded(for key: Key?) -> [DomainName]
+}
+
+/// An engine whose global domain is all that it has: each key stands for something else of the
+/// store, which its value shows as a whole. It remembers the text that was written for a value, as
+/// long as the process lives, so that a file reads back the bytes that were written to it.
+///
+/// Threads: any. One lock, held for a look.
+final class WholeEngine<Contents: WholeContents>: Engine {
+  private let contents: Contents
+  private let texts = Mutex<[Key: (value: Value, text: [UInt8])]>([:])
+  /// Where the values of this engine are found, for its callers.
+  private let location = Location(.user, .global)
+
+  init(_ contents: Contents) { self.contents = contents }
+
+  private var search: SearchEngine { contents.search }
+
+  // MARK: - Reading
+
+  func domains() throws(EngineError) -> Set<DomainName> { [.global] }
+
+  func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool { domain == .global }
+
+  func keys(of domain: DomainName) throws(EngineError) -> Set<Key> { try contents.keys() }
+
+  func inheritedKeys() throws(EngineError) -> Set<Key> { [] }
+
+  func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? { nil }
+
+  func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
+    guard let (value, usual, modified) = try contents.whole(key) else { return nil }
+    let text = texts.withLock { texts -> [UInt8]? in
+      guard let known = texts[key] else { return nil }
+      if known.value == value { return known.text }
+      texts[key] = nil
+      return nil
+    }
+    let stored = StoredValue(value, Metadata(text: text ?? usual, modified: modified))
+    return Resolution(stored, location: location)
+  }
+
+  func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
+
+  func reaches(_ location: Location, of domain: DomainName) -> Bool { true }
+
+  func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
+    contents.domainsNeeded(for: key)
+  }
+
+  // MARK: - Changes
+
+  func notice(of changeset: Changeset) -> Notice {
+    var here = Changeset(time: changeset.time)
+    here.version = changeset.version
+    var known: Set<Key> = []
+    for key in changeset.items.flatMap(contents.keys(changedBy:)) where known.insert(key).inserted {
+      let value = ((try? contents.whole(key)) ?? nil)?.value
+      let edit = value.map { Edit.set(key, $0, .unknown) } ?? .remove(key)
+      here.items.append(Changeset.Item(location, edit, hadKey: true))
+    }
+    let isCreated = changeset.items.contains { $0.edit == .createDomain }
+    for index in here.items.indices where isCreated { here.items[index].hadKey = false }
+    return Notice(changeset: here, events: here.items.compactMap(\.event), author: nil)
+  }
+
+  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    var translated: [Intent] = []
+    var written: [(Key, Value, [UInt8])] = []
+    for intent in intents {
+      switch intent {
+      case .set(let key, _, let value, let text):
+        translated += try contents.intents(toSet: key, value)
+        if case .exact(let bytes) = text { written.append((key, value, bytes)) }
+      case .remove(let key, _): translated += try contents.intents(toSet: key, nil)
+      case .expectUnchanged(let key, _, let time):
+        guard try contents.whole(key)?.modified == time else {
+          throw .changedMeanwhile(key, .global)
+        }
+      case .splice(let key, _, _): throw .changedMeanwhile(key, .global)
+      case .describe: break
+      default: throw EngineError(.system(.notPermitted), "only files can be made and removed here")
+      }
+    }
+    let changeset =
+      translated.isEmpty ? Changeset() : try search.apply(translated, by: author)
+    texts.withLock { texts in
+      for (key, value, text) in written { texts[key] = (value, text) }
+    }
+    return changeset
+  }
+
+  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void) {
+    search.observe(except: author, observer)
+  }
+
+  var isReadOnly: Bool { search.isReadOnly }
+}

@@ -1,0 +1,30 @@
+import PreferenceModel
+import PropertyList
+
+extension Store {
+  /// What `status.json` says of the store: its directories, how many lists are in memory, which of
+  /// them lack changes or cannot be read, and the size of the journal. Cost: O(lists in memory).
+  public var status: ValueDictionary {
+    let (domains, unreadable, journal, version) = state.withLock { state in
+      (state.domains, state.unreadable, state.journal?.byteCount ?? 0, state.version)
+    }
+    let unsaved = domains.filter { $0.value.unsavedSince != nil }.keys
+    let failures = domains.compactMapValues(\.failure).merging(unreadable.mapValues(\.error)) {
+      $1
+    }
+    return [
+      "store": .string(layout.userDirectory),
+      "state directory": .string(layout.stateDirectory),
+      "machine directory": .string(layout.systemDirectory),
+      "lists in memory": .integer(WideInteger(UInt64(domains.count))),
+      "unsaved": .array(unsaved.map { "\($0)" }.sorted().map { .string($0) }),
+      "journal bytes": .integer(WideInteger(UInt64(journal))),
+      "last change": .integer(WideInteger(version)),
+      "failures": .dictionary(
+        ValueDictionary(
+          failures.map { location, error in
+            (Key("\(location)"), Value.string("\(layout.path(location)): \(error)"))
+          })),
+    ]
+  }
+}

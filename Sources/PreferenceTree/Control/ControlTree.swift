@@ -1,0 +1,284 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The control directory `.prefs`, or the root of a mount of the machine's places: directories whose
+/// names lead to other trees, and reports.
+///
+/// Promises: nothing in it can be made, changed or removed (EACCES). A report's text is made when
+/// its attributes are asked for; they have its true size, and a new modification time if the text is
+/// a different one. read(2) serves that text. The kernel keeps neither attributes nor entries, so
+/// that a report is never stale. A report that nobody asks for costs nothing.
+///
+/// Threads: the loop's alone.
+final class ControlTree {
+  private struct Report {
+    var text: [UInt8]
+    var modified: Timestamp
+  }
+
+  private final class Node {
+    let item: ControlItem
+    var lookups: UInt64 = 0
+    var report: Report?
+
+    init(_ item: ControlItem) { self.item = item }
+  }
+
+  let rootNode: NodeID
+  var hasNeighbours = false
+  var nextDeadline: Instant? { nil }
+  private let names: ControlNames
+  private let path: String
+  /// Returns the tree that an item is the root of.
+  private let open: (ControlItem, String) throws(TreeError) -> any Branch
+  /// Returns the text of `status.json`.
+  private let status: () throws(TreeError) -> [UInt8]
+  private var nodes: [NodeID: Node] = [:]
+  private var ids: [ControlItem: NodeID] = [:]
+  private var lastNumber: UInt64
+  private let started: Timestamp
+
+  /// - Parameters:
+  ///   - open: returns the tree that an item is the root of, given its path from the mount point.
+  ///   - status: makes the text of `status.json`.
+  init(
+    _ names: ControlNames, _ position: TreePosition, now: Moment,
+    open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
+    status: @escaping () throws(TreeError) -> [UInt8]
+  ) {
+    (self.names, self.open, self.status) = (names, open, status)
+    (path, started, rootNode) = (position.path, now.time, position.rootNode)
+    lastNumber = rootNode.rawValue
+    let root = ControlItem.isRoot(isMachine: names.isMachine)
+    nodes[rootNode] = Node(root)
+    ids[root] = rootNode
+  }
+
+  private func node(_ id: NodeID) throws(TreeError) -> Node {
+    guard let node = nodes[id] else { throw .missing }
+    return node
+  }
+
+  private func id(of item: ControlItem) -> NodeID {
+    if let known = ids[item] { return known }
+    lastNumber += 1
+    let id = NodeID(rawValue: lastNumber)
+    nodes[id] = Node(item)
+    ids[item] = id
+    return id
+  }
+
+  /// The path of a name in a directory, from the mount point.
+  private func path(of name: String, in directory: ControlItem) -> String {
+    let here =
+      switch directory {
+      case .places where !names.isMachine: "places"
+      case .users: names.isMachine ? "managed-for" : "places/managed-for"
+      default: ""
+      }
+    return [path, here, name].filter { !$0.isEmpty }.joined(separator: "/")
+  }
+
+  // MARK: - Reports
+
+  /// The text of a report; nil if it has no subject.
+  private func text(_ item: ControlItem) throws(TreeError) -> [UInt8]? {
+    let service = names.service
+    switch item {
+    case .status: return try status()
+    case .search(let domain):
+      return try asTreeError { () throws(EngineError) in
+        Array(try service.searchList(of: domain).utf8)
+      }
+    case .explanation(let domain, let key):
+      return try asTreeError { () throws(EngineError) in
+        try service.explanation(of: key, in: domain).map { Array($0.utf8) }
+      }
+    default: return nil
+    }
+  }
+
+  /// Makes the report's text anew.
+  private func renew(_ node: Node) throws(TreeError) -> Report {
+    guard let text = try text(node.item) else { throw .missing }
+    let report: Report =
+      if let old = node.report, old.text == text { old } else {
+        Report(text: text, modified: max(.now, node.report?.modified.next ?? .now))
+      }
+    node.report = report
+    return report
+  }
+
+  fileprivate func refusal(_ subject: String) -> TreeError {
+    .system(
+      .permissionDenied, "\(subject): what the control directory shows here cannot be changed")
+  }
+}
+
+extension ControlItem {
+  fileprivate static func isRoot(isMachine: Bool) -> ControlItem { isMachine ? .places : .root }
+}
+
+// MARK: - Requests that read
+
+extension ControlTree: Branch {
+  func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
+    guard let item = nodes[id]?.item else { return [] }
+    let child = name.flatMap { name in
+      String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: item) }
+    }
+    return (child ?? item).domain.map { [$0] } ?? []
+  }
+
+  func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
+
+  private func entry(_ id: NodeID) throws(TreeError) -> Entry {
+    var entry = Entry(node: id, attributes: try attributes(id))
+    entry.isCacheable = entry.attributes.isCacheable
+    nodes[id]?.lookups += 1
+    return entry
+  }
+
+  func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult {
+    let directory = try node(parent).item
+    guard name.count <= NameCodec.longest else { throw .nameTooLong }
+    guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
+    guard let item = try names.item(text, in: directory) else {
+      return .missing(isCacheable: directory == .root || directory == .places)
+    }
+    switch item {
+    case .place, .documents, .suites:
+      return .found(try open(item, path(of: text, in: directory)).rootEntry())
+    default: break
+    }
+    let id = id(of: item)
+    do throws(TreeError) {
+      return .found(try entry(id))
+    } catch {
+      forget(id, 0)
+      guard error == .missing else { throw error }
+      return .missing(isCacheable: false)
+    }
+  }
+
+  func forget(_ id: NodeID, _ count: UInt64) {
+    guard let node = nodes[id], id != rootNode else { return }
+    node.lookups = node.lookups > count ? node.lookups - count : 0
+    guard node.lookups == 0 else { return }
+    nodes[id] = nil
+    ids[node.item] = nil
+  }
+
+  func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
+    let node = try node(id)
+    let inode = StableHash.of("\(path)\0\(node.item)".utf8) >> 2 | 1 << 61
+    guard node.item.isReport else {
+      return Attributes(inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
+    }
+    let report = try renew(node)
+    var attributes = Attributes(
+      inode: inode, type: .file, mode: 0o400, size: report.text.count, modified: report.modified)
+    (attributes.isReadOnly, attributes.isCacheable) = (true, false)
+    return attributes
+  }
+
+  func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8> {
+    let node = try node(id)
+    guard node.item.isReport else { throw .isDirectory }
+    let text: [UInt8]
+    if let report = node.report { text = report.text } else { text = try renew(node).text }
+    guard (0..<text.count).contains(offset) else { return [] }
+    return text[offset...].prefix(max(count, 0))
+  }
+
+  func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool { false }
+
+  func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem> {
+    let directory = try node(id).item
+    if directory.isReport { throw .notDirectory }
+    let items = try names.entries(directory).map { name, item in
+      ListingItem(
+        name, inode: StableHash.of("\(path)\0\(item)".utf8) >> 2 | 1 << 61,
+        item.isReport ? .file : .directory)
+    }
+    return items.sorted { $0.cookie < $1.cookie }.drop { $0.cookie <= cookie }
+  }
+
+  func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] { throw .invalid("not a symbolic link") }
+
+  func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] { [] }
+
+  func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8] {
+    throw name.hasPrefix("user.") ? .noAttribute : .unsupported
+  }
+
+  func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError) {}
+
+  func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry { throw .missing }
+
+  // Reports are made anew for each reader, so no change has to be shown.
+
+  func changed(_ changeset: Changeset, now: Moment) {}
+  func tick(now: Moment) {}
+  func finish(now: Moment) {}
+  func removeChanges() -> [Changeset] { [] }
+  func removeEffects() -> [Effect] { [] }
+}
+
+// MARK: - Requests that change something
+
+extension ControlTree {
+  /// Times and modes are not kept, but setting them succeeds, because copying tools do that.
+  func setAttributes(
+    _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
+  ) throws(TreeError) -> Attributes {
+    if change.size != nil || change.changesOwner { throw refusal(".prefs") }
+    return try attributes(id)
+  }
+
+  func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
+    throw refusal(".prefs")
+  }
+
+  func create(
+    _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
+  ) throws(TreeError) -> (entry: Entry, handle: HandleID) { throw refusal(text(name)) }
+
+  func release(_ id: NodeID, _ handle: HandleID, now: Moment) {}
+
+  func makeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> Entry {
+    throw refusal(text(name))
+  }
+
+  func makeLink(
+    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
+  ) throws(TreeError) -> Entry { throw refusal(text(name)) }
+
+  func link(
+    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
+  ) throws(TreeError) -> Entry { throw refusal(text(name)) }
+
+  func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
+    throw refusal(text(name))
+  }
+
+  func removeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
+    throw refusal(text(name))
+  }
+
+  func rename(
+    _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
+    _ mode: RenameMode, now: Moment
+  ) throws(TreeError) { throw refusal(text(oldName)) }
+
+  func setExtendedAttribute(
+    _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
+  ) throws(TreeError) { if !name.hasPrefix("user.prefs.") { throw .unsupported } }
+
+  func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
+    if !name.hasPrefix("user.") { throw .unsupported }
+  }
+
+  private func text(_ name: [UInt8]) -> String { String(decoding: name, as: UTF8.self) }
+}

@@ -1,0 +1,193 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The trees of one mount: the one at the mount point, and those in the control directory `.prefs`.
+/// Each request goes to the tree of its node; the number of a node says which that is.
+///
+/// Promises: a change that is made through one tree is shown by the others when `removeEffects` has
+/// been called, thus before the request is answered. A tree that nobody has looked into does not
+/// exist, and costs nothing.
+///
+/// Threads: all calls must be made by one thread at a time; there is no lock.
+public final class Forest {
+  /// What the mount point shows.
+  public enum Root: Sendable {
+    /// Preferences as the search list resolves them, and the control directory.
+    case preferences
+    /// The machine's places alone.
+    case machinePlaces
+  }
+
+  private let service: any ControlService
+  private let options: TreeOptions
+  private let author: Author
+  private let log: (String) -> Void
+  /// The trees by their numbers.
+  private var branches: [any Branch] = []
+  private var numbers: [ControlItem: Int] = [:]
+  /// The tree at the mount point, if it shows preferences.
+  private var main: Tree?
+  private var control: ControlTree?
+
+  /// The name of the control directory at the root, which no listing shows.
+  public static let controlName = ".prefs"
+  /// The most trees that a mount has.
+  private static let most = 4096
+
+  /// Creates the trees of a mount.
+  /// - Parameters:
+  ///   - engine: the search list.
+  ///   - author: the author of the trees' changes, whose notices are ignored.
+  public init(
+    _ root: Root, engine: any Engine, service: any ControlService, options: TreeOptions,
+    author: Author, log: @escaping (String) -> Void
+  ) {
+    (self.service, self.options, self.author, self.log) = (service, options, author, log)
+    switch root {
+    case .preferences:
+      let tree = Tree(engine: engine, options: options, author: author, now: .now, log: log)
+      (main, branches) = (tree, [tree])
+    case .machinePlaces:
+      let tree = controlTree(TreePosition(), isMachine: true)
+      (control, branches) = (tree, [tree])
+    }
+  }
+
+  // MARK: - Trees
+
+  /// The tree of a node.
+  public subscript(id: NodeID) -> any Branch {
+    let index = Int(id.tree)
+    return index < branches.count ? branches[index] : branches[0]
+  }
+
+  private func controlTree(_ position: TreePosition, isMachine: Bool) -> ControlTree {
+    ControlTree(
+      ControlNames(isMachine: isMachine, service: service), position, now: .now,
+      open: { [unowned self] item, path throws(TreeError) in try branch(of: item, at: path) },
+      status: { [unowned self] () throws(TreeError) in try status() })
+  }
+
+  private func add(_ branch: any Branch) {
+    branches.append(branch)
+    for branch in branches { branch.hasNeighbours = true }
+  }
+
+  /// The control directory; it is made when somebody looks for it.
+  private func controlDirectory() -> ControlTree {
+    if let control { return control }
+    let position = TreePosition(
+      number: UInt64(branches.count), path: Self.controlName, .domains)
+    let tree = controlTree(position, isMachine: false)
+    control = tree
+    add(tree)
+    return tree
+  }
+
+  /// The tree that an item of the control directory is the root of.
+  private func branch(of item: ControlItem, at path: String) throws(TreeError) -> any Branch {
+    if let number = numbers[item] { return branches[number] }
+    guard branches.count < Self.most else {
+      throw .system(.noSpace, "\(path): a mount has at most \(Self.most) directories of this kind")
+    }
+    var options = options
+    options.listsInherited = false
+    let (engine, root): (any Engine, TreePosition.Root)
+    switch item {
+    case .documents:
+      (options.style, options.kind) = (.json, .dictionary)
+      (engine, root) = (service.documents, .keys(of: .global))
+    case .suites:
+      options.kind = .string
+      (engine, root) = (service.suites, .keys(of: .global))
+    case .place(.arguments): (engine, root) = (service.engine(of: .arguments), .keys(of: .global))
+    case .place(let place): (engine, root) = (service.engine(of: place), .domains)
+    default: throw .notDirectory
+    }
+    let position = TreePosition(number: UInt64(branches.count), path: path, root)
+    numbers[item] = branches.count
+    let tree = Tree(
+      engine: engine, options: options, position: position, author: author, now: .now, log: log)
+    add(tree)
+    return tree
+  }
+
+  // MARK: - Requests about two names
+
+  /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
+  public func lookup(
+    _ parent: NodeID, _ name: [UInt8], now: Moment
+  ) throws(TreeError) -> LookupResult {
+    if parent == .root, main != nil, name.elementsEqual(Self.controlName.utf8) {
+      return .found(try controlDirectory().rootEntry())
+    }
+    return try self[parent].lookup(parent, name, now: now)
+  }
+
+  /// Carries out rename(2) and renameat2(2). Between two trees it is EXDEV: mv(1) then copies.
+  public func rename(
+    _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
+    _ mode: RenameMode, now: Moment
+  ) throws(TreeError) {
+    try requireSameTree(oldParent, newParent)
+    try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
+  }
+
+  /// Carries out link(2). Between two trees it is EXDEV.
+  public func link(
+    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
+  ) throws(TreeError) -> Entry {
+    try requireSameTree(id, parent)
+    return try self[id].link(id, parent, name, now: now)
+  }
+
+  private func requireSameTree(_ one: NodeID, _ other: NodeID) throws(TreeError) {
+    guard one.tree == other.tree else {
+      throw .system(.crossDevice, "a file cannot be renamed or linked to a different place")
+    }
+  }
+
+  // MARK: - Changes and time
+
+  /// When `tick` must be called next; nil: not before another call sets it.
+  public var nextDeadline: Instant? {
+    branches.count == 1 ? branches[0].nextDeadline : branches.compactMap(\.nextDeadline).min()
+  }
+
+  /// Shows a change that was not made through this mount.
+  public func changed(_ notice: Notice, now: Moment) {
+    main?.changed(notice, now: now)
+    for branch in branches where branch !== main { branch.changed(notice.changeset, now: now) }
+  }
+
+  /// Does everything that has become due.
+  public func tick(now: Moment) { for branch in branches { branch.tick(now: now) } }
+
+  /// Ends the trees with the mount.
+  public func finish(now: Moment) { for branch in branches { branch.finish(now: now) } }
+
+  /// Shows the changes that were made through one tree in the others. Removes and returns the
+  /// effects of the calls since it was last called.
+  public func removeEffects() -> [Effect] {
+    if branches.count == 1 { return branches[0].removeEffects() }
+    for branch in branches {
+      for change in branch.removeChanges() {
+        for other in branches where other !== branch { other.changed(change, now: .now) }
+      }
+    }
+    return branches.flatMap { $0.removeEffects() }
+  }
+
+  // MARK: - Status
+
+  /// The text of `status.json`.
+  private func status() throws(TreeError) -> [UInt8] {
+    var status = try asTreeError { () throws(EngineError) in try service.status() }
+    let trees = branches.compactMap { $0 as? Tree }
+    status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })
+    status["held texts"] = .array(trees.flatMap(\.heldTexts).sorted().map { .string($0) })
+    status["nodes"] = .integer(WideInteger(UInt64(trees.reduce(0) { $0 + $1.table.nodes.count })))
+    return ValueText.canonical(.dictionary(status), style: .json)
+  }
+}
