@@ -45,6 +45,12 @@ let package = Package(
     .target(
       name: "PreferenceStore", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
+    // 2: reads the administrator's profiles
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .target(
+      name: "ConfigurationProfiles",
+      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls", "CCrypto"],
+      swiftSettings: strict),
     // 2: the search list over any persistent places
     .target(
       name: "PreferenceSearch", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
@@ -64,8 +70,8 @@ let package = Package(
     .target(
       name: "PreferenceServer",
       dependencies: [
-        "PreferenceEngine", "PreferenceProtocol", "PreferenceStore", "PreferenceModel",
-        "SystemCalls",
+        "PreferenceEngine", "PreferenceProtocol", "PreferenceStore", "ConfigurationProfiles",
+        "PreferenceModel", "SystemCalls",
       ], swiftSettings: strict),
     .target(
       name: "PreferenceClient",

@@ -36,6 +36,9 @@ enum Manual {
     Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
     Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
+    Form(
+      "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
+    Form("profiles [check|show FILE]", "shows what configuration profiles set, or would set"),
     Form("write|delete|... --sync ...", "returns when the list on the disk has the change"),
     Form("synchronize [DOMAIN]", "returns when the lists on the disk have all changes"),
     Form("read|write|delete --path ...", "KEY is a path into a value: Key:Sub:0"),
@@ -62,7 +65,7 @@ enum Manual {
 
   private static let statuses = [
     Form("0", "done; apply: everything was as declared already"),
-    Form("1", "not done; standard error says why"),
+    Form("1", "not done; standard error says why; profiles check: it would be refused"),
     Form("2", "apply: something was changed, or would be (--dry-run)"),
     Form("255", "the command line is wrong; nothing was done"),
   ]

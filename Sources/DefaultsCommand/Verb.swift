@@ -3,7 +3,7 @@ enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
-  case explain, watch, apply, synchronize
+  case explain, watch, apply, synchronize, suites, profiles
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -42,7 +42,9 @@ enum Verb: String, CaseIterable {
     case .explain: try Explain.run(&arguments)
     case .watch: try Watch.run(&arguments)
     case .synchronize: try Synchronize.run(&arguments)
+    case .suites: try Suites.run(&arguments)
     case .apply: return try Apply.run(&arguments)
+    case .profiles: return try Profiles.run(&arguments)
     }
     return 0
   }

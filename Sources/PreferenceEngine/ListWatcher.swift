@@ -17,6 +17,8 @@ struct ListWatcher {
   private let watch: DirectoryWatch?
   /// The directories of places.
   private var places: [String: Place] = [:]
+  /// The places that are watched beside those of the search list.
+  private var others: [Place] = []
   /// The directories in which targets of symbolic links lie: the location of each target by its
   /// name.
   private var linked: [String: [String: Location]] = [:]
@@ -48,14 +50,26 @@ struct ListWatcher {
   /// Whether files of the state directory may have been removed before the last `changes`.
   private(set) var isStateInDoubt = false
 
+  /// Whether configuration profiles, or the certificates of their signers, may have changed.
+  private var areProfilesInDoubt = false
+
+  /// Returns whether profiles may have changed before the last `changes`, and forgets it.
+  mutating func removeDoubtOfProfiles() -> Bool {
+    defer { areProfilesInDoubt = false }
+    return areProfilesInDoubt
+  }
+
   /// When `changes` must be called although the descriptor is not readable; nil: never.
   var deadline: Instant? { nextPoll }
 
   /// Watches the directories that exist. `changes` does it again when directories come or go. A
   /// directory that cannot be watched is polled.
-  mutating func begin(report: (String) -> Void) {
+  /// - Parameter others: the places whose lists are watched too, beside those of the search list.
+  mutating func begin(_ others: [Place]? = nil, report: (String) -> Void) {
+    self.others = others?.filter { !$0.isForced } ?? self.others
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
-    for (place, path) in layout.listDirectories {
+    areProfilesInDoubt = true
+    for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
       places[path] = place
       guard let watch else {
         polled.append(place)
@@ -69,6 +83,7 @@ struct ListWatcher {
       }
     }
     watchState()
+    if let watch { watchSigners(watch) }
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
   }
 
@@ -83,6 +98,12 @@ struct ListWatcher {
     watched.insert(path)
     try followLinks(in: path, place, watch)
     if Self.isSilent(path) { polled.append(place) }
+  }
+
+  /// Watches the certificates of those who may sign profiles.
+  private mutating func watchSigners(_ watch: DirectoryWatch) {
+    guard (try? watch.add(layout.signersDirectory)) != true else { return }
+    try? wait(for: layout.signersDirectory, watch)
   }
 
   /// Watches the state directory; called again when it was made anew.
@@ -139,6 +160,9 @@ struct ListWatcher {
       let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
       if awaited.contains(path) { before = before ?? watched }
       if let location = linked[event.directory]?[name] { changed.insert(location) }
+      if isOfProfiles(event.directory, name), !event.isCreation || !Self.isBegun(path) {
+        areProfilesInDoubt = true
+      }
       guard let place = places[event.directory],
         let location = layout.location(ofFile: name, in: place)
       else { continue }
@@ -148,6 +172,7 @@ struct ListWatcher {
     }
     if let poll = nextPoll, poll <= .now {
       changed.formUnion(known().filter { polled.contains($0.place) })
+      areProfilesInDoubt = true
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
     if let before {
@@ -156,6 +181,12 @@ struct ListWatcher {
       for path in watched.subtracting(before) { changed.formUnion(lists(in: path)) }
     }
     return changed
+  }
+
+  /// Whether the file is a configuration profile, or the certificate of a signer.
+  private func isOfProfiles(_ directory: String, _ name: String) -> Bool {
+    directory == layout.signersDirectory
+      || places[directory]?.hasProfiles == true && name.hasSuffix(".mobileconfig")
   }
 
   /// Whether a file that has just been made is still to be written: it is looked at when its writer

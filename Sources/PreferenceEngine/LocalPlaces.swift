@@ -28,12 +28,19 @@ public final class LocalPlaces: StorePlaces {
   private let clients = Atomic<Int>(0)
   let writer: Writer
 
+  /// Sets the values that profiles set once.
+  let onceSetter: OnceSetter
+
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
-  /// - Parameter writeback: seconds from the first unsaved change of a list to its rewrite.
+  /// - Parameters:
+  ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
+  ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in.
   public init(
-    store: Store, writeback: Double = 1, log: @escaping @Sendable (String) -> Void
+    store: Store, writeback: Double = 1, isFirstAfterLogin: Bool = false,
+    log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     self.store = store
+    onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     settlements = Settlements(log: log)
     do {
       writer = try Writer(store: store, interval: writeback, settlements: settlements, log: log)
@@ -41,7 +48,10 @@ public final class LocalPlaces: StorePlaces {
       throw EngineError(error)
     }
     try EngineError.wrapping { () throws(SystemError) in
-      try writer.start { [weak self] in self?.notifyObservers() }
+      try writer.start { [weak self] in
+        self?.notifyObservers()
+        self?.applyOnceSettings()
+      }
     }
   }
 
@@ -145,7 +155,8 @@ extension LocalPlaces {
       status["clients"] = .integer(WideInteger(UInt64(clients.load(ordering: .relaxed))))
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
-    case .profiles, .check: return .array([])
+    case .profiles: return .array(store.profileReports.map { .dictionary($0) })
+    case .check(let bytes): return .dictionary(store.check(profile: bytes) ?? [:])
     }
   }
 }

@@ -26,6 +26,8 @@ final class Writer: Sendable {
   /// The lists that `save` asked for, and the bodies to call.
   private let urgent = Mutex<[(location: Location, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
+  /// Whether the managed lists of another user were first looked at.
+  private let isPlaceNew = Atomic<Bool>(false)
 
   /// When one location is to be rewritten.
   private struct Schedule {
@@ -96,7 +98,12 @@ final class Writer: Sendable {
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var watcher = ListWatcher(store.layout, report: log)
-    watcher.begin(report: log)
+    store.onNewPlace { [weak self] in
+      self?.isPlaceNew.store(true, ordering: .releasing)
+      self?.bell.ring()
+    }
+    for place in Place.forced { store.loadProfiles(of: place) }
+    watcher.begin(store.managedPlaces, report: log)
     // Lists that were read before their directories were watched may have changed in between.
     for location in store.loadedLocations { store.refresh(location) }
     while !isStopping.withLock({ $0 }) {
@@ -106,7 +113,8 @@ final class Writer: Sendable {
       settlements.expire(now)
       store.releaseIfDue(now)
       let due = [
-        watcher.deadline, settlements.deadline, store.releaseDeadline, store.forgetOld(now),
+        watcher.deadline, profilesDeadline(now), settlements.deadline, store.releaseDeadline,
+        store.forgetOld(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]
       bell.wait(until: due.compactMap { $0 }.min(), or: watcher.number)
@@ -166,10 +174,24 @@ final class Writer: Sendable {
     for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
   }
 
+  /// When the next configuration profile ends, or the clock is to be looked at again because it may
+  /// have been set.
+  private func profilesDeadline(_ now: Instant) -> Instant? {
+    guard let end = store.profilesEnd else { return nil }
+    let wait = end.nanoseconds(after: .now) / 1_000_000 + 1
+    return now.advanced(milliseconds: min(max(wait, 1), 60_000))
+  }
+
   /// Adopts what other programs have changed, and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher) {
     let known = { [store] in store.loadedLocations }
+    if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
+      watcher.begin(store.managedPlaces, report: log)
+    }
     for location in watcher.changes(known: known, report: log) { store.refresh(location) }
+    if watcher.removeDoubtOfProfiles() || store.profilesEnd.map({ $0 <= .now }) == true {
+      store.refreshProfiles()
+    }
     guard watcher.isStateInDoubt else { return }
     store.revive()
     watcher.watchState()

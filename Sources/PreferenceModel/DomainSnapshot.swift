@@ -47,6 +47,20 @@ public struct DomainSnapshot: Sendable {
   /// Creates a domain that does not exist.
   package init() {}
 
+  /// The values that configuration profiles set, which are read where the list does not have the
+  /// key. Only a copy that was made for readers has them.
+  package private(set) var profiles: [Key: StoredValue] = [:]
+
+  /// The domain with the values that configuration profiles set.
+  package func with(profiles: [Key: StoredValue]) -> DomainSnapshot {
+    var copy = self
+    copy.profiles = profiles
+    if !profiles.isEmpty { copy.exists = true }
+    let latest = profiles.values.map(\.modified).max() ?? lastModified
+    copy.lastModified = max(lastModified, latest)
+    return copy
+  }
+
   /// Whether the place has the domain. An existing domain may be empty.
   public package(set) var exists = false
 
@@ -65,7 +79,9 @@ public struct DomainSnapshot: Sendable {
 
   /// The value of a key. Cost: a hash look-up in the base and in each layer, of which there are
   /// seldom more than two; O(its bytes) where splices made the value.
-  public subscript(key: Key) -> Value? {
+  public subscript(key: Key) -> Value? { listed(key) ?? profiles[key]?.value }
+
+  private func listed(_ key: Key) -> Value? {
     for layer in layers.reversed() {
       switch layer.changes[key] {
       case .set(let stored): return stored.value
@@ -77,7 +93,9 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// The value of a key and what is kept beside it; nil where the domain does not have the key.
-  public func entry(_ key: Key) -> StoredValue? {
+  public func entry(_ key: Key) -> StoredValue? { listedEntry(key) ?? profiles[key] }
+
+  private func listedEntry(_ key: Key) -> StoredValue? {
     var description = Description()
     for layer in layers.reversed() {
       switch layer.changes[key] {
@@ -92,13 +110,17 @@ public struct DomainSnapshot: Sendable {
 
   /// The keys of the domain, in no order. Cost: O(keys).
   public var keys: [Key] {
-    layers.allSatisfy(\.changes.isEmpty)
+    let listed =
+      layers.allSatisfy(\.changes.isEmpty)
       ? base.values.keys : merged(onto: base).values.keys
+    return profiles.isEmpty ? listed : Array(Set(listed).union(profiles.keys))
   }
 
   /// The values without what is kept beside them. Cost: O(keys).
   public var values: ValueDictionary {
-    layers.allSatisfy(\.changes.isEmpty) ? base.values : merged(onto: base).values
+    let listed =
+      layers.allSatisfy(\.changes.isEmpty) ? base.values : merged(onto: base).values
+    return profiles.isEmpty ? listed : ValueDictionary(profiles).merging(listed)
   }
 
   /// Whether there is no key. Cost: O(keys).

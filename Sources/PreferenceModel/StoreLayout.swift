@@ -49,12 +49,16 @@ public struct StoreLayout: Sendable {
   private var managedDirectory: String { systemDirectory + "/managed" }
 
   /// Whether the place can have lists. It cannot where the system does not know the user's name.
-  package func hasLists(_ place: Place) -> Bool { place != .ownManaged || !userName.isEmpty }
+  public func hasLists(_ place: Place) -> Bool { place != .ownManaged || !userName.isEmpty }
 
   /// The place of the managed lists of a user.
   public func managedPlace(of user: String) -> Place {
     user == userName ? .ownManaged : .managedFor(user)
   }
+
+  /// The directory of the certificates whose owners may sign profiles; without certificates, every
+  /// profile counts.
+  public var signersDirectory: String { systemDirectory + "/profile-signers" }
 
   private func fileName(_ location: Location) -> String {
     let global = location.place == .user ? globalName : Self.globalName

@@ -74,6 +74,28 @@ public struct Surroundings: Sendable {
     return [path] + socketPaths.filter { $0 != path }
   }
 
+  /// Notes that this process owns the store, and returns whether it is the first one since the user
+  /// logged in: the note is in `$XDG_RUNTIME_DIR`, which ends with the user's last session. Without
+  /// that directory, it is the first one since the machine started.
+  public func noteOwner() -> Bool {
+    do throws(SystemError) {
+      if socketPaths.count > 1 {
+        let note = socketPaths[0] + ".owned"
+        try Files.makeDirectories(Files.parent(of: note), mode: 0o700)
+        _ = try Descriptor(opening: note, O_WRONLY | O_CREAT | O_EXCL)
+        return true
+      }
+      let start = try Files.contents("/proc/sys/kernel/random/boot_id", limit: 4096) ?? []
+      let note = stateDirectory + "/boot"
+      if try Files.contents(note, limit: 4096) == start { return false }
+      try Files.makeDirectories(stateDirectory, mode: 0o700)
+      try Files.replace(note, with: start)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// The file name of the user's list of the global domain, without `.plist`. In a store of
   /// GNUstep's (`~/GNUstep/Defaults`) it is the domain's own name. Cost: at most two stat(2).
   public var globalName: String {

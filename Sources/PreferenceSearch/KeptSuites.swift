@@ -1,6 +1,24 @@
 import PreferenceModel
 import PropertyList
 
+extension SearchEngine {
+  /// The suites that are kept for the domain, first added first.
+  public func keptSuites(of domain: DomainName) -> [DomainName] {
+    KeptSuites.find(of: domain) { key, location in
+      ((try? find(key, at: location, for: KeptSuites.domain)) ?? nil)?.value
+    }
+  }
+
+  /// The intents that keep these suites for the domain, and no others. A name that the domain cannot
+  /// have as a suite is left out.
+  public func intents(
+    keeping suites: [DomainName], for domain: DomainName
+  ) throws(EngineError) -> [Intent] {
+    let names = KeptSuites.names(suites.map(\.string), domain)
+    return try KeptSuites.intents(keeping: names, of: domain, self)
+  }
+}
+
 /// The suites that are kept for domains: preferences of the domain `prefsfs`, so that an
 /// administrator can force them. The key `Suites.<domain>` is an array of names, first added first.
 enum KeptSuites {
@@ -36,6 +54,17 @@ enum KeptSuites {
         items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
     }
     return []
+  }
+
+  /// The intents that keep these suites for the domain, and no others.
+  static func intents(
+    keeping names: [DomainName], of domain: DomainName, _ search: SearchEngine
+  ) throws(EngineError) -> [Intent] {
+    let key = key(of: domain)
+    guard names.isEmpty else {
+      return [.set(key, self.domain, .array(names.map { .string($0.string) }), .unknown)]
+    }
+    return try search.resolve(key, in: self.domain) == nil ? [] : [.remove(key, self.domain)]
   }
 
   /// The names of suites that the domain can have, each once.

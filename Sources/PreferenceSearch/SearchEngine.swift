@@ -105,9 +105,7 @@ extension SearchEngine {
   }
 
   private func lookUpSuites(of domain: DomainName) -> [DomainName] {
-    let found = KeptSuites.find(of: domain) { key, location in
-      ((try? find(key, at: location, for: domain)) ?? nil)?.value
-    }
+    let found = keptSuites(of: domain)
     suites.withLock { $0.kept[domain] = found }
     return found
   }
@@ -187,16 +185,6 @@ extension SearchEngine {
       }
     }
     return nil
-  }
-
-  /// Every hit of the search list, in its order. The first is the one that `resolve` returns.
-  public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Resolution] {
-    var found: [Resolution] = []
-    for location in locations(for: domain) {
-      guard let stored = try find(key, at: location, for: domain) else { continue }
-      found.append(Resolution(stored, location: location))
-    }
-    return found
   }
 
   /// The key's value at a location of the search list for `domain`.

@@ -19,9 +19,7 @@ struct SuiteContents: WholeContents {
     guard domain.canNameList, domain != .global else { return nil }
     let kept = try search.resolve(KeptSuites.key(of: domain), in: KeptSuites.domain)
     if kept == nil, try !search.hasDomain(domain) { return nil }
-    let names = KeptSuites.find(of: domain) { key, location in
-      ((try? search.find(key, at: location, for: KeptSuites.domain)) ?? nil)?.value
-    }
+    let names = search.keptSuites(of: domain)
     let text = names.map { $0.string + "\n" }.joined()
     var modified = kept?.modified
     if modified == nil { modified = try search.modified(domain) }
@@ -36,23 +34,15 @@ struct SuiteContents: WholeContents {
     guard domain.canNameList, domain != .global else {
       throw EngineError(.invalidDomain, domain: domain, "a domain of this name has no suites")
     }
-    let kept = KeptSuites.key(of: domain)
-    guard case .string(let text)? = value else { return try removal(kept) }
+    guard case .string(let text)? = value else {
+      return try search.intents(keeping: [], for: domain)
+    }
     let lines = text.split(separator: "\n").map { String($0) }
     for line in lines where !DomainName(line).canNameList {
       throw EngineError(
         .system(.invalidArgument), domain: domain, "\"\(line)\" cannot be the name of a suite")
     }
-    let names = KeptSuites.names(lines, domain)
-    if names.isEmpty { return try removal(kept) }
-    return [
-      .set(kept, KeptSuites.domain, .array(names.map { .string($0.string) }), .unknown)
-    ]
-  }
-
-  private func removal(_ key: Key) throws(EngineError) -> [Intent] {
-    let found = try search.resolve(key, in: KeptSuites.domain)
-    return found == nil ? [] : [.remove(key, KeptSuites.domain)]
+    return try search.intents(keeping: lines.map { DomainName($0) }, for: domain)
   }
 
   func keys(changedBy item: Changeset.Item) -> [Key] {

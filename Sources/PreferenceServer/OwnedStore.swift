@@ -1,3 +1,4 @@
+import ConfigurationProfiles
 import Glibc
 import PreferenceEngine
 import PreferenceModel
@@ -18,8 +19,11 @@ public final class OwnedStore: Sendable {
     _ surroundings: Surroundings, readOnly: Bool = false, writeback: Double = 1,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
-    store = try Store(StoreLayout(surroundings), readOnly: readOnly, log: log)
-    places = try LocalPlaces(store: store, writeback: writeback, log: log)
+    let layout = StoreLayout(surroundings)
+    store = try Store(layout, profiles: ProfileFolder(layout), readOnly: readOnly, log: log)
+    places = try LocalPlaces(
+      store: store, writeback: writeback,
+      isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
     do throws(SystemError) {
       guard !readOnly else {
         server = nil

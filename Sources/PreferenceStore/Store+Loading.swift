@@ -13,6 +13,7 @@ extension Store {
         .invalidDomain, domain: location.domain,
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
     }
+    if location.place.hasProfiles { loadProfiles(of: location.place) }
     let identity = identity(location)
     if let known = state.withLock({ $0.unreadable[location] }), known.identity == identity {
       throw known.error
@@ -29,6 +30,7 @@ extension Store {
           return true
         }
       }
+      if case .managedFor = location.place { placeAdded.withLock { $0 }?() }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
       if error.reason == .unreadable {

@@ -10,12 +10,16 @@ extension Store {
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
-    try read(location) { $0.entry(key) }
+    let listed = try read(location) { $0.entry(key) }
+    if listed != nil || !location.place.hasProfiles { return listed }
+    return state.withLock { $0.forced(location)[key] }
   }
 
   /// The location as it is at this moment; later changes are not in the result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
-    try read(location) { $0 }
+    let listed = try read(location) { $0 }
+    guard location.place.hasProfiles else { return listed }
+    return listed.with(profiles: state.withLock { $0.forced(location) })
   }
 
   /// The location as it is at this moment, and the number of the last change of the store by then.
@@ -25,7 +29,7 @@ extension Store {
     while true {
       _ = try snapshot(of: location)
       let found = state.withLock { state in
-        state.domains[location].map { ($0.snapshot, state.version) }
+        state.shown(location).map { ($0, state.version) }
       }
       if let found { return found }
     }
@@ -39,7 +43,7 @@ extension Store {
     while true {
       for location in locations { _ = try snapshot(of: location) }
       let found = state.withLock { state -> ([DomainSnapshot], UInt64)? in
-        let all = locations.compactMap { state.domains[$0]?.snapshot }
+        let all = locations.compactMap { state.shown($0) }
         return all.count == locations.count ? (all, state.version) : nil
       }
       if let found { return found }
@@ -81,6 +85,10 @@ extension Store {
   /// Whether the location's domain exists. Cost: one stat(2) where the list is not loaded.
   /// Reads the list where it has replayed changes.
   public func exists(_ location: Location) throws(EngineError) -> Bool {
+    if location.place.hasProfiles {
+      loadProfiles(of: location.place)
+      if state.withLock({ !$0.forced(location).isEmpty }) { return true }
+    }
     let known = state.withLock { state in
       state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
     }
@@ -94,6 +102,14 @@ extension Store {
 
   /// When the location last changed; nil where it does not exist. Cost: as `exists`.
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    let listed = try listModified(location)
+    guard location.place.hasProfiles else { return listed }
+    loadProfiles(of: location.place)
+    let times = state.withLock { $0.forced(location).values.map(\.modified) }
+    return (times + [listed].compactMap { $0 }).max()
+  }
+
+  func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard StoreLayout.isValid(location.domain) else { return nil }
     if state.withLock({ $0.pending[location] != nil }) {
       return try read(location) { $0.exists ? $0.lastModified : nil }
@@ -135,7 +151,9 @@ extension Store {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)
     }
+    if place.hasProfiles { loadProfiles(of: place) }
     state.withLock { state in
+      found.formUnion(state.managed[place]?.settings.forced.keys.map { $0 } ?? [])
       // No list is read for this: the replayed edits say whether there will be one.
       for (location, edits) in state.pending where location.place == place {
         for pending in edits {
@@ -147,7 +165,7 @@ extension Store {
         }
       }
       for (location, domain) in state.domains where location.place == place {
-        if domain.snapshot.exists {
+        if domain.snapshot.exists || !state.forced(location).isEmpty {
           found.insert(location.domain)
         } else {
           found.remove(location.domain)

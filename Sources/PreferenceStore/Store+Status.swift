@@ -12,7 +12,11 @@ extension Store {
     let failures = domains.compactMapValues(\.failure).merging(unreadable.mapValues(\.error)) {
       $1
     }
+    let profiles = profileReports.map { report in
+      Value.dictionary(ValueDictionary(report.filter { !["forced", "once"].contains($0.key) }))
+    }
     return [
+      "profiles": .array(profiles),
       "store": .string(layout.userDirectory),
       "state directory": .string(layout.stateDirectory),
       "machine directory": .string(layout.systemDirectory),

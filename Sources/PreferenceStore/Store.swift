@@ -62,6 +62,13 @@ public final class Store: Sendable {
     var edit: Edit
   }
 
+  /// The configuration profiles of a place.
+  struct Managed: Sendable {
+    /// The state of the files that they were read from.
+    var state: [String]
+    var settings: ManagedSettings
+  }
+
   struct State {
     var domains: [Location: Domain] = [:]
     /// Replayed edits, in order, of locations that are not loaded yet.
@@ -75,6 +82,8 @@ public final class Store: Sendable {
     /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
     var journal: Journal?
+    /// What the configuration profiles of the places set that have been looked at.
+    var managed: [Place: Managed] = [:]
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
     /// The time of the last change; the next one's is later.
@@ -92,6 +101,10 @@ public final class Store: Sendable {
 
   /// Where lists, journal and lock lie.
   public let layout: StoreLayout
+  /// Reads configuration profiles; nil: there are none.
+  let profiles: (any ProfileReading)?
+  /// Called when the managed lists of another user were first looked at.
+  let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
@@ -110,9 +123,11 @@ public final class Store: Sendable {
   /// Throws `.owned` when another process holds the lock, `.system` when the state directory cannot
   /// be used. With `readOnly` no lock is taken; changes that only the journal has are shown too.
   public init(
-    _ layout: StoreLayout, readOnly: Bool = false, log: @escaping @Sendable (String) -> Void
+    _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
+    log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     self.layout = layout
+    self.profiles = profiles
     self.log = log
     isReadOnly = readOnly
     do throws(SystemError) {

@@ -1,0 +1,244 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Reads the profiles of the managed places of one machine: the files `*.mobileconfig` in the
+/// directories of the managed lists. A profile is never written.
+///
+/// Trust comes from who may write to the directory. Where the directory `profile-signers` beside
+/// `managed` has certificates, a profile counts only if one of them signed it.
+///
+/// Threads: any; it has no state.
+public struct ProfileFolder: ProfileReading {
+  private let layout: StoreLayout
+  /// Bytes that a profile may have.
+  private static let largest = 16 << 20
+  private static let suffix = ".mobileconfig"
+
+  /// Creates the reader of the profiles of a store's machine.
+  public init(_ layout: StoreLayout) { self.layout = layout }
+
+  /// One file, and what became of it.
+  private struct Installed {
+    var file: String
+    var profile: Profile?
+    var signer: String?
+    var refusal: String?
+    var until: AbsoluteTime?
+    var modified = Timestamp(nanoseconds: 0)
+  }
+
+  // MARK: - ProfileReading
+
+  public func state(of place: Place) -> [String] {
+    guard layout.hasLists(place) else { return [] }
+    return (files(place) + signerFiles).map { path in
+      guard let status = try? Files.status(path) else { return path }
+      return "\(path) \(status.st_ino) \(status.st_size) \(Timestamp(status.st_mtim).nanoseconds)"
+    }
+  }
+
+  public func settings(of place: Place, at now: Timestamp) -> ManagedSettings {
+    guard layout.hasLists(place) else { return ManagedSettings() }
+    let files = files(place)
+    if files.isEmpty { return ManagedSettings() }
+    let signers = signers
+    let installed = files.map { read($0, signers) }
+    return Self.settings(installed.sorted(by: Self.isBefore), place, AbsoluteTime(now))
+  }
+
+  public func check(_ bytes: [UInt8]) -> ValueDictionary {
+    let signers = signers
+    var file = Installed(file: "")
+    Self.open(bytes, signers, &file)
+    return Self.report(file, nil, isOver: false)
+  }
+
+  // MARK: - Files
+
+  private func files(_ place: Place) -> [String] {
+    let directory = layout.directory(place)
+    let names = (try? Files.names(in: directory)) ?? nil
+    return (names ?? []).filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }.sorted()
+      .map { "\(directory)/\($0)" }
+  }
+
+  private var signerFiles: [String] {
+    let directory = layout.signersDirectory
+    let names = (try? Files.names(in: directory)) ?? nil
+    return (names ?? []).filter { !$0.hasPrefix(".") }.sorted().map { "\(directory)/\($0)" }
+  }
+
+  private var signers: [[UInt8]] {
+    signerFiles.compactMap { (try? Files.contents($0, limit: 1 << 20)) ?? nil }
+  }
+
+  private func read(_ path: String, _ signers: [[UInt8]]) -> Installed {
+    var file = Installed(file: path)
+    do throws(SystemError) {
+      guard let status = try Files.status(path),
+        let bytes = try Files.contents(path, limit: Self.largest)
+      else {
+        file.refusal = "there is no such file any more"
+        return file
+      }
+      file.modified = Timestamp(status.st_mtim)
+      Self.open(bytes, signers, &file)
+      if let profile = file.profile {
+        let end = profile.duration.map { AbsoluteTime(Timestamp(status.st_ctim)).seconds + $0 }
+        file.until = [profile.removal?.seconds, end].compactMap { $0 }.min()
+          .map { AbsoluteTime(seconds: $0) }
+      }
+    } catch {
+      file.refusal = "\(error)"
+    }
+    return file
+  }
+
+  private static func open(_ bytes: [UInt8], _ signers: [[UInt8]], _ file: inout Installed) {
+    do {
+      var content = bytes
+      if SignedMessage.isSigned(bytes) {
+        let opened = try SignedMessage.open(bytes, signers: signers)
+        (content, file.signer) = (opened.content, opened.signer)
+      } else if !signers.isEmpty {
+        throw ProfileRefusal("it is not signed, and profile-signers has certificates")
+      }
+      file.profile = try Profile(try Document.read(content).value)
+    } catch {
+      file.refusal = "\(error)"
+    }
+  }
+
+  /// The order in which profiles are applied: the later one wins.
+  private static func isBefore(_ one: Installed, _ other: Installed) -> Bool {
+    let (first, second) = (one.profile?.identifier ?? "", other.profile?.identifier ?? "")
+    if Key(first) != Key(second) { return Key(first) < Key(second) }
+    return Key(one.file) < Key(other.file)
+  }
+
+  // MARK: - Settings
+
+  private static func settings(
+    _ files: [Installed], _ place: Place, _ now: AbsoluteTime
+  ) -> ManagedSettings {
+    var settings = ManagedSettings()
+    var ends: [AbsoluteTime] = []
+    var joined: [DomainName: [Key: [Value]]] = [:]
+    for file in files {
+      let isOver = file.until.map { $0.seconds <= now.seconds } ?? false
+      settings.reports.append(report(file, place, isOver: isOver))
+      guard let profile = file.profile, !isOver else { continue }
+      if let until = file.until { ends.append(until) }
+      for setting in profile.settings { settings.add(setting, profile, file.modified) }
+      for union in profile.unions {
+        settings.join(union, profile, file.modified, &joined[union.domain, default: [:]])
+      }
+    }
+    settings.until = ends.map(\.seconds).min().map { Timestamp(AbsoluteTime(seconds: $0)) }
+    return settings
+  }
+
+  // MARK: - Reports
+
+  /// What `defaults profiles` and `status.json` say of a profile.
+  private static func report(
+    _ file: Installed, _ place: Place?, isOver: Bool
+  ) -> ValueDictionary {
+    var report: ValueDictionary = [:]
+    if !file.file.isEmpty { report["file"] = .string(file.file) }
+    if let place { report["place"] = .string(place.rawValue) }
+    if let signer = file.signer { report["signer"] = .string(signer) }
+    if let refusal = file.refusal { report["refused"] = .string(refusal) }
+    guard let profile = file.profile else { return report }
+    report["identifier"] = .string(profile.identifier)
+    report["name"] = .string(profile.name)
+    if let until = file.until { report["until"] = .date(until.inWholeSeconds) }
+    if isOver { report["over"] = true }
+    if !profile.leftAlone.isEmpty {
+      report["left alone"] = .array(profile.leftAlone.map { .string($0) })
+    }
+    var (forced, once): (ValueDictionary, ValueDictionary) = ([:], [:])
+    for setting in profile.settings {
+      let domain = setting.domain.key
+      if setting.kind == .forced {
+        forced.set(setting.value, for: setting.key, of: domain)
+      } else {
+        once.set(setting.value, for: setting.key, of: domain)
+      }
+    }
+    if !forced.isEmpty { report["forced"] = .dictionary(forced) }
+    if !once.isEmpty { report["once"] = .dictionary(once) }
+    return report
+  }
+}
+
+extension ManagedSettings {
+  fileprivate mutating func add(
+    _ setting: Profile.Setting, _ profile: Profile, _ modified: Timestamp
+  ) {
+    switch setting.kind {
+    case .forced:
+      forced[setting.domain, default: [:]][setting.key] = StoredValue(
+        setting.value,
+        Metadata(text: nil, modified: modified, profile: profile.identifier))
+    case .once(let time):
+      let parts = [
+        profile.identifier, profile.uuid, setting.domain.string, setting.key.string,
+      ]
+      once.append(
+        OnceSetting(
+          identity: parts.joined(separator: " "), time: time,
+          location: Location(setting.isHost ? .host : .user, setting.domain), key: setting.key,
+          value: setting.value))
+    }
+  }
+
+  /// Adds the arrays of a profile to those of earlier ones, and sets the output key to all of them.
+  /// - Parameter joined: the elements so far, by output key.
+  fileprivate mutating func join(
+    _ union: Profile.Union, _ profile: Profile, _ modified: Timestamp,
+    _ joined: inout [Key: [Value]]
+  ) {
+    var elements = joined[union.output] ?? []
+    for setting in profile.settings
+    where setting.domain == union.domain && union.inputs.contains(setting.key) {
+      guard case .array(let values) = setting.value else { continue }
+      for value in values where !(union.removesDuplicates && elements.contains(value)) {
+        elements.append(value)
+      }
+    }
+    joined[union.output] = elements
+    forced[union.domain, default: [:]][union.output] = StoredValue(
+      .array(elements), Metadata(text: nil, modified: modified, profile: profile.identifier))
+  }
+}
+
+extension ValueDictionary {
+  fileprivate mutating func set(_ value: Value, for key: Key, of domain: Key) {
+    var values: ValueDictionary = [:]
+    if case .dictionary(let known)? = self[domain] { values = known }
+    values[key] = value
+    self[domain] = .dictionary(values)
+  }
+}
+
+extension AbsoluteTime {
+  /// Seconds from 1970 to 2001.
+  private static let epoch = 978_307_200.0
+
+  fileprivate init(_ time: Timestamp) {
+    self.init(seconds: Double(time.nanoseconds) / 1e9 - Self.epoch)
+  }
+}
+
+extension Timestamp {
+  /// The nearest time that a file can have.
+  fileprivate init(_ time: AbsoluteTime) {
+    let nanoseconds = (time.seconds + 978_307_200) * 1e9
+    self.init(
+      nanoseconds: nanoseconds.isNaN
+        ? .max : Int64(clamping: Int128(max(-9e18, min(9e18, nanoseconds)))))
+  }
+}

@@ -1,0 +1,102 @@
+import CCrypto
+
+/// A signed message: CMS SignedData in DER, with its content inside (RFC 5652).
+enum SignedMessage {
+  /// Whether the bytes begin like a message in DER, which no property list does.
+  static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.first == 0x30 }
+
+  /// Verifies the message, and returns its content and the name of its signer.
+  ///
+  /// The signature and the digest of the content are checked. Of the certificate any purpose is
+  /// accepted, because profiles are signed with certificates for other purposes too. Its time is
+  /// checked only where the message says when it was signed: public profiles outlive their
+  /// certificates. Cost: some 100 µs.
+  /// - Parameter signers: certificates in DER or PEM. If there are any, the message must be signed by
+  ///   one of them, or by a certificate that one of them issued.
+  static func open(
+    _ bytes: [UInt8], signers: [[UInt8]]
+  ) throws(ProfileRefusal) -> (content: [UInt8], signer: String) {
+    ERR_clear_error()
+    let input = BIO_new_mem_buf(bytes, CInt(clamping: bytes.count))
+    defer { BIO_free(input) }
+    guard let message = d2i_CMS_bio(input, nil) else { throw failure("it is no signed message") }
+    defer { CMS_ContentInfo_free(message) }
+    let store = X509_STORE_new()
+    defer { X509_STORE_free(store) }
+    var flags = UInt32(CMS_BINARY)
+    if signers.isEmpty {
+      flags |= UInt32(CMS_NO_SIGNER_CERT_VERIFY)
+    } else {
+      configure(store, message)
+      for signer in signers { add(signer, to: store) }
+    }
+    let output = BIO_new(BIO_s_mem())
+    defer { BIO_free(output) }
+    guard CMS_verify(message, nil, store, nil, output, flags) == 1 else {
+      throw failure("its signature does not hold")
+    }
+    var start: UnsafeMutablePointer<CChar>?
+    let count = prefsfs_bio_bytes(output, &start)
+    let content = UnsafeRawBufferPointer(start: start, count: max(0, count))
+    return (Array(content), signer(of: message))
+  }
+
+  /// Accepts any purpose, and the certificates of the store as ends of a chain.
+  private static func configure(_ store: OpaquePointer?, _ message: OpaquePointer) {
+    let parameters = X509_STORE_get0_param(store)
+    X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)
+    var flags = UInt(X509_V_FLAG_PARTIAL_CHAIN)
+    let signers = prefsfs_signers(message)
+    let signer = prefsfs_signer_count(signers) > 0 ? prefsfs_signer(signers, 0) : nil
+    if let time = signer.flatMap({ prefsfs_signing_time($0) }) {
+      var moment = tm()
+      if ASN1_TIME_to_tm(time, &moment) == 1 {
+        X509_VERIFY_PARAM_set_time(parameters, timegm(&moment))
+      }
+    } else {
+      flags |= UInt(X509_V_FLAG_NO_CHECK_TIME)
+    }
+    X509_VERIFY_PARAM_set_flags(parameters, flags)
+  }
+
+  /// Adds a certificate, in PEM or DER, to the store. A file that is neither adds nothing.
+  private static func add(_ certificate: [UInt8], to store: OpaquePointer?) {
+    for isPEM in [true, false] {
+      let input = BIO_new_mem_buf(certificate, CInt(clamping: certificate.count))
+      defer { BIO_free(input) }
+      let read = isPEM ? PEM_read_bio_X509(input, nil, nil, nil) : d2i_X509_bio(input, nil)
+      guard let read else { continue }
+      X509_STORE_add_cert(store, read)
+      X509_free(read)
+      return
+    }
+  }
+
+  /// The common name of the first signer's certificate, or all of its subject.
+  private static func signer(of message: OpaquePointer) -> String {
+    guard let certificates = prefsfs_signer_certificates(message) else { return "" }
+    defer { prefsfs_free_certificates(certificates) }
+    guard prefsfs_certificate_count(certificates) > 0,
+      let subject = X509_get_subject_name(prefsfs_certificate(certificates, 0))
+    else { return "" }
+    var text = [UInt8](repeating: 0, count: 256)
+    let count = text.withUnsafeMutableBytes { buffer in
+      X509_NAME_get_text_by_NID(
+        subject, NID_commonName, buffer.baseAddress?.assumingMemoryBound(to: CChar.self),
+        CInt(buffer.count))
+    }
+    if count > 0 { return String(decoding: text.prefix(Int(count)), as: UTF8.self) }
+    guard let line = X509_NAME_oneline(subject, nil, 0) else { return "" }
+    defer { CRYPTO_free(line, "", 0) }
+    return String(cString: line)
+  }
+
+  /// The refusal, with the reason that libcrypto gives.
+  private static func failure(_ sentence: String) -> ProfileRefusal {
+    let code = ERR_peek_last_error()
+    guard code != 0, let reason = ERR_reason_error_string(code) else {
+      return ProfileRefusal(sentence)
+    }
+    return ProfileRefusal("\(sentence): \(String(cString: reason))")
+  }
+}

@@ -1,0 +1,106 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `profiles`: shows the configuration profiles of the machine, and what a profile would set.
+enum Profiles {
+  /// - Returns: the exit status: 1 if the profile to be checked would be refused.
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let verb = arguments.isEmpty ? nil : try arguments.removeNext()
+    switch verb {
+    case nil:
+      guard case .array(let reports) = try report(.profiles) else { return 0 }
+      for case .dictionary(let report) in reports { Output.write(line(report)) }
+      return 0
+    case "check": return try check(&arguments)
+    case "show": return try show(&arguments)
+    default: throw .usage
+    }
+  }
+
+  private static func report(_ report: OwnerReport) throws(Refusal) -> Value {
+    do throws(EngineError) {
+      return try StoreView().places.report(report)
+    } catch {
+      throw Refusal("Could not read the profiles", error)
+    }
+  }
+
+  /// Asks the owner of the store what the profile in the file would do.
+  private static func report(
+    on arguments: inout Arguments
+  ) throws(Refusal) -> (path: String, report: ValueDictionary) {
+    let path = try arguments.removeNext()
+    try arguments.end()
+    let bytes: [UInt8]?
+    do throws(SystemError) {
+      bytes = try Files.contents(path, limit: 16 << 20)
+    } catch {
+      throw Refusal(message: "Could not read \(path)", detail: "\(error)")
+    }
+    guard let bytes else {
+      throw Refusal(message: "Could not read \(path)", detail: "there is no such file")
+    }
+    guard case .dictionary(var report) = try report(.check(bytes)) else { throw .usage }
+    report["file"] = .string(path)
+    return (path, report)
+  }
+
+  private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let report = try report(on: &arguments).report
+    Output.write(line(report))
+    return report["refused"] == nil ? 0 : 1
+  }
+
+  private static func show(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let (path, report) = try report(on: &arguments)
+    if case .string(let why)? = report["refused"] {
+      throw Refusal(message: "\(path) would be refused", detail: why)
+    }
+    var settings: ValueDictionary = [:]
+    for row in ["once", "forced"] {
+      guard case .dictionary(let domains)? = report[Key(row)] else { continue }
+      for case (let domain, .dictionary(let values)) in domains {
+        var all: ValueDictionary = [:]
+        if case .dictionary(let known)? = settings[domain] { all = known }
+        settings[domain] = .dictionary(all.merging(values))
+      }
+    }
+    Output.write(ValueText.canonical(.dictionary(settings)))
+    return 0
+  }
+
+  /// The line of one profile.
+  private static func line(_ report: ValueDictionary) -> String {
+    var parts: [String] = []
+    let name = report["identifier"].map(text).map { "\($0) \"\(text(report["name"]))\"" }
+    parts.append(name ?? text(report["file"]))
+    if let why = report["refused"] { parts.append("refused: \(text(why))") }
+    if report["identifier"] != nil {
+      parts.append(report["signer"].map { "signed by \(text($0))" } ?? "not signed")
+    }
+    parts += domains(report["forced"], "") + domains(report["once"], "once ")
+    if let until = report["until"] {
+      parts.append((report["over"] == nil ? "until " : "over since ") + text(until))
+    }
+    if case .array(let types)? = report["left alone"] {
+      parts.append("left alone: " + types.map(text).joined(separator: ", "))
+    }
+    if name != nil { parts.append(text(report["file"])) }
+    return parts.joined(separator: "; ") + "\n"
+  }
+
+  /// The domains of a report, each with its keys.
+  private static func domains(_ value: Value?, _ prefix: String) -> [String] {
+    guard case .dictionary(let domains)? = value else { return [] }
+    return domains.sorted { $0.key < $1.key }.map { domain, values in
+      guard case .dictionary(let values) = values else { return prefix + domain.string }
+      let keys = values.keys.sorted().map(\.string).joined(separator: ", ")
+      return "\(prefix)\(domain) (\(keys))"
+    }
+  }
+
+  private static func text(_ value: Value?) -> String {
+    value.map { ValueDescription.text(of: $0, isAppleText: false) } ?? ""
+  }
+}

@@ -1,0 +1,95 @@
+import PreferenceModel
+import PreferenceStore
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// Sets the values that configuration profiles set once, in the user's place.
+///
+/// A value with a time stamp is set once for its profile, domain and key, and not at all where the
+/// user has a value already. Which ones have been dealt with is a preference of the domain `prefsfs`,
+/// which is set in the same transaction, so that a crash repeats and forgets none. A value without a
+/// time stamp is set by the first owner of the store after each log-in, whatever the user has.
+///
+/// Threads: any; the work is done by a thread of its own, because a transaction may wait for a list.
+/// One lock, held for a look.
+final class OnceSetter: Sendable {
+  private let isFirstAfterLogin: Bool
+  private let log: @Sendable (String) -> Void
+  private let thread = BlockingThreads(name: "prefs-once", most: 1)
+  /// The settings that were dealt with last.
+  private let done = Mutex<[OnceSetting]>([])
+
+  /// The domain and key of the note of what has been set.
+  private static let note = (location: Location(.user, "prefsfs"), key: Key("AppliedProfiles"))
+
+  init(isFirstAfterLogin: Bool, log: @escaping @Sendable (String) -> Void) {
+    (self.isFirstAfterLogin, self.log) = (isFirstAfterLogin, log)
+  }
+
+  /// Sets what has not been set yet, soon. Cost: a comparison if the settings are the same as
+  /// before.
+  func set(_ settings: [OnceSetting], in places: LocalPlaces) {
+    let new = done.withLock { done -> [OnceSetting] in
+      defer { done = settings }
+      return settings == done ? [] : settings.filter { !done.contains($0) }
+    }
+    if new.isEmpty { return }
+    _ = thread.run { [self] in
+      do {
+        let intents = try intents(new, places)
+        if !intents.isEmpty { _ = try places.apply(intents, by: .unique()) }
+      } catch {
+        log("values that profiles set once could not be set: \(error)")
+      }
+    }
+  }
+
+  private func intents(
+    _ settings: [OnceSetting], _ places: LocalPlaces
+  ) throws(EngineError) -> [Intent] {
+    var noted: ValueDictionary = [:]
+    let kept = try places.find(Self.note.key, at: Self.note.location)?.value
+    if case .dictionary(let known)? = kept { noted = known }
+    var intents: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
+    for setting in settings {
+      let set = Intent.edit(setting.location, .set(setting.key, setting.value, .unknown))
+      guard let time = setting.time else {
+        if isFirstAfterLogin { intents.append(set) }
+        continue
+      }
+      guard noted[Key(setting.identity)] == nil else { continue }
+      if try !isHeld(setting, places) { intents.append(set) }
+      noted[Key(setting.identity)] = .date(time)
+    }
+    guard intents.count > 1 || noted.count != ((kept?.entryCount) ?? 0) else { return [] }
+    if noted.isEmpty { return intents }
+    return intents + [
+      .edit(Self.note.location, .set(Self.note.key, .dictionary(noted), .unknown))
+    ]
+  }
+
+  /// Whether the user has a value already.
+  private func isHeld(
+    _ setting: OnceSetting, _ places: LocalPlaces
+  ) throws(EngineError) -> Bool {
+    for place in [Place.host, .user]
+    where try places.find(setting.key, at: Location(place, setting.location.domain)) != nil {
+      return true
+    }
+    return false
+  }
+}
+
+extension Value {
+  fileprivate var entryCount: Int? {
+    if case .dictionary(let entries) = self { entries.count } else { nil }
+  }
+}
+
+extension LocalPlaces {
+  /// Sets the values that profiles set once. Cost: a look if there is nothing new.
+  func applyOnceSettings() {
+    if !isReadOnly { onceSetter.set(store.onceSettings, in: self) }
+  }
+}

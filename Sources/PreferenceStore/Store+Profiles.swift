@@ -1,0 +1,123 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Configuration profiles: what they force is read with the lists of their place.
+
+extension Store.State {
+  /// What the profiles force in the location.
+  func forced(_ location: Location) -> [Key: StoredValue] {
+    managed[location.place]?.settings.forced[location.domain] ?? [:]
+  }
+
+  /// The location as readers see it; nil if its list has not been read.
+  func shown(_ location: Location) -> DomainSnapshot? {
+    guard let listed = domains[location]?.snapshot else { return nil }
+    return location.place.hasProfiles ? listed.with(profiles: forced(location)) : listed
+  }
+}
+
+extension Store {
+  /// Calls the body whenever the managed lists of another user are first looked at, so that their
+  /// directory is watched.
+  public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
+    placeAdded.withLock { $0 = body }
+  }
+
+  /// The managed places that have been looked at.
+  public var managedPlaces: [Place] { state.withLock { Array($0.managed.keys) } }
+
+  /// Reads the profiles of the place, if nobody has. Waits for a disk then; of two threads that read
+  /// them, the first result counts.
+  public func loadProfiles(of place: Place) {
+    guard let profiles, state.withLock({ $0.managed[place] == nil }) else { return }
+    let read = Managed(
+      state: profiles.state(of: place), settings: profiles.settings(of: place, at: .now))
+    let isFirst = state.withLock { state in
+      guard state.managed[place] == nil else { return false }
+      state.managed[place] = read
+      return true
+    }
+    if isFirst { report(read.settings, since: ManagedSettings()) }
+  }
+
+  /// Reads the profiles of the places again whose files have changed, or of which one has ended, and
+  /// publishes what became of their keys. The thread of `checkpoint` calls it.
+  public func refreshProfiles() {
+    guard let profiles else { return }
+    for (place, known) in state.withLock({ $0.managed }) {
+      let now = Timestamp.now
+      let present = profiles.state(of: place)
+      let isOver = known.settings.until.map { $0 <= now } ?? false
+      guard present != known.state || isOver else { continue }
+      let read = Managed(state: present, settings: profiles.settings(of: place, at: now))
+      adopt(read, known, place)
+      report(read.settings, since: known.settings)
+    }
+  }
+
+  /// When the next profile ends; nil: none does.
+  public var profilesEnd: Timestamp? {
+    state.withLock { $0.managed.values.compactMap(\.settings.until).min() }
+  }
+
+  /// The values that profiles set once for the user of this store.
+  public var onceSettings: [OnceSetting] {
+    state.withLock { state in Place.forced.flatMap { state.managed[$0]?.settings.once ?? [] } }
+  }
+
+  /// A report of each profile that has been read.
+  public var profileReports: [ValueDictionary] {
+    for place in Place.forced { loadProfiles(of: place) }
+    return state.withLock { state in
+      Place.forced.flatMap { state.managed[$0]?.settings.reports ?? [] }
+        + state.managed.filter { !$0.key.isForced }.flatMap(\.value.settings.reports)
+    }
+  }
+
+  /// What a profile with these bytes would do; nil where the store has no profiles.
+  public func check(profile bytes: [UInt8]) -> ValueDictionary? { profiles?.check(bytes) }
+
+  /// Logs the profiles that are refused and were not before.
+  private func report(_ settings: ManagedSettings, since old: ManagedSettings) {
+    for report in settings.reports where !old.reports.contains(report) {
+      guard case .string(let file)? = report["file"], case .string(let why)? = report["refused"]
+      else { continue }
+      log("the profile \(file) is refused, and none of its settings count: \(why)")
+    }
+  }
+
+  private func adopt(_ new: Managed, _ old: Managed, _ place: Place) {
+    var change = Changeset(time: .now)
+    let domains = Set(new.settings.forced.keys).union(old.settings.forced.keys)
+    for domain in domains {
+      let location = Location(place, domain)
+      let (before, after) = (old.settings.forced[domain] ?? [:], new.settings.forced[domain] ?? [:])
+      if before == after { continue }
+      // Copies of the location say which profile sets a value.
+      change.invalidated.insert(location)
+      let hasList = ((try? listModified(location)) ?? nil) != nil
+      if !hasList, before.isEmpty != after.isEmpty {
+        change.items.append(.init(location, after.isEmpty ? .removeDomain : .createDomain))
+      }
+      change.items += edits(from: before, to: after, location)
+    }
+    state.withLock { state in
+      state.managed[place] = new
+      state.enqueue(Publication(change))
+    }
+  }
+
+  /// What became of the keys that the list of the location does not have.
+  private func edits(
+    from before: [Key: StoredValue], to after: [Key: StoredValue], _ location: Location
+  ) -> [Changeset.Item] {
+    let listed = state.withLock { $0.domains[location]?.snapshot }
+    return Set(before.keys).union(after.keys).compactMap { key in
+      let (old, new) = (before[key], after[key])
+      guard old != new, listed?[key] == nil else { return nil }
+      let edit = new.map { Edit.set(key, $0.value, .canonical) } ?? .remove(key)
+      return Changeset.Item(location, edit, hadKey: old != nil)
+    }
+  }
+}
