@@ -3,6 +3,8 @@
 #ifndef PREFSFS_CLINUX_SHIM_H
 #define PREFSFS_CLINUX_SHIM_H
 
+#include <langinfo.h>
+#include <locale.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <spawn.h>
@@ -193,5 +195,35 @@ static inline int prefsfs_parse_time(const char *text, const char *format, struc
   const char *end = strptime(text, format, fields);
   return end != NULL && *end == 0;
 }
+
+// newlocale(3) for all categories; its mask is a macro. The result may be NULL.
+static inline void *prefsfs_new_locale(const char *name) {
+  return (void *)newlocale(LC_ALL_MASK, name, (locale_t)0);
+}
+
+// nl_langinfo_l(3): its type of items is not imported, and some items are macros.
+static inline const char *prefsfs_locale_text(void *locale, long item) {
+  return nl_langinfo_l((nl_item)item, (locale_t)locale);
+}
+
+static inline void prefsfs_free_locale(void *locale) { freelocale((locale_t)locale); }
+
+enum {
+  prefsfs_currency = __CURRENCY_SYMBOL,
+  prefsfs_international_currency = __INT_CURR_SYMBOL,
+  prefsfs_radix = __DECIMAL_POINT,
+  prefsfs_thousands = __THOUSANDS_SEP,
+  prefsfs_language_name = _NL_IDENTIFICATION_LANGUAGE,
+  prefsfs_language_code = _NL_ADDRESS_LANG_AB,
+  prefsfs_first_day = DAY_1,
+  prefsfs_first_short_day = ABDAY_1,
+  prefsfs_first_month = MON_1,
+  prefsfs_first_short_month = ABMON_1,
+  prefsfs_morning = AM_STR,
+  prefsfs_afternoon = PM_STR,
+  prefsfs_date_format = D_FMT,
+  prefsfs_time_format = T_FMT,
+  prefsfs_date_time_format = D_T_FMT
+};
 
 #endif

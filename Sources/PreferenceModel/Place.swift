@@ -16,6 +16,8 @@ public enum Place: Hashable, Sendable {
   case user
   /// Any user, current host.
   case anyUser
+  /// The values of a language of the user's.
+  case language(String)
   /// The registered defaults of this process.
   case registered
 
@@ -23,7 +25,7 @@ public enum Place: Hashable, Sendable {
   public var isMachineWide: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor, .anyUser: true
-    case .arguments, .host, .user, .registered: false
+    case .arguments, .host, .user, .language, .registered: false
     }
   }
 
@@ -31,7 +33,7 @@ public enum Place: Hashable, Sendable {
   public var isPersistent: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: true
-    case .arguments, .registered: false
+    case .arguments, .language, .registered: false
     }
   }
 
@@ -42,7 +44,7 @@ public enum Place: Hashable, Sendable {
   public var hasProfiles: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor: true
-    case .arguments, .host, .user, .anyUser, .registered: false
+    case .arguments, .host, .user, .anyUser, .language, .registered: false
     }
   }
 
@@ -52,6 +54,7 @@ public enum Place: Hashable, Sendable {
 
 extension Place: RawRepresentable {
   private static let others = "managed-for:"
+  private static let language = "language:"
 
   /// The name of the place in the journal, in messages and in texts.
   public var rawValue: String {
@@ -63,6 +66,7 @@ extension Place: RawRepresentable {
     case .host: "host"
     case .user: "user"
     case .anyUser: "any-user"
+    case .language(let name): Self.language + name
     case .registered: "registered"
     }
   }
@@ -78,6 +82,8 @@ extension Place: RawRepresentable {
       let user = String(name.dropFirst(Self.others.count))
       guard Self.isUserName(user) else { return nil }
       self = .managedFor(user)
+    } else if name.hasPrefix(Self.language) {
+      self = .language(String(name.dropFirst(Self.language.count)))
     } else {
       return nil
     }
@@ -111,7 +117,8 @@ public struct Location: Hashable, Sendable {
     guard self.domain != domain else { return place.rawValue }
     guard self.domain == .global else { return "suite:\(self.domain)" }
     switch place {
-    case .ownManaged, .managed, .managedFor, .arguments, .registered: return place.rawValue
+    case .ownManaged, .managed, .managedFor, .arguments, .language, .registered:
+      return place.rawValue
     case .host: return "global-host"
     case .user: return "global"
     case .anyUser: return "any-user-global"

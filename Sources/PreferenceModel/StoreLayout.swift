@@ -42,7 +42,7 @@ public struct StoreLayout: Sendable {
     case .managed: managedDirectory
     case .ownManaged: "\(managedDirectory)/\(userName)"
     case .managedFor(let user): "\(managedDirectory)/\(user)"
-    case .user, .arguments, .registered: userDirectory
+    case .user, .arguments, .language, .registered: userDirectory
     }
   }
 

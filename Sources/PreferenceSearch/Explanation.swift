@@ -21,7 +21,7 @@ public struct Explanation {
   ) throws(EngineError) -> String? {
     var text = ""
     var reports: [ValueDictionary]?
-    for location in search.locations(for: domain) {
+    for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
       var setters: [(value: Value, file: String)] = []
       if found.metadata.profile == nil { setters.append((found.value, file(location))) }

@@ -2,11 +2,26 @@ import PreferenceModel
 import PropertyList
 
 extension SearchEngine {
-  /// The suites that are kept for the domain, first added first.
-  public func keptSuites(of domain: DomainName) -> [DomainName] {
-    KeptSuites.find(of: domain) { key, location in
-      ((try? find(key, at: location, for: KeptSuites.domain)) ?? nil)?.value
+  /// The suites that are kept for the domain, first added first. Entries that are no names, the
+  /// domain itself and the global domain are left out; of a name that occurs twice the last one
+  /// counts. A list that cannot be read keeps none, so that other domains do not fail with it. Throws
+  /// if the owner of the store does not answer.
+  public func keptSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
+    let key = KeptSuites.key(of: domain)
+    for place in SearchList.persistentPlaces {
+      do throws(EngineError) {
+        let location = Location(place, KeptSuites.domain)
+        guard let value = try find(key, at: location, for: domain)?.value else { continue }
+        guard case .array(let items) = value else { return [] }
+        return KeptSuites.names(
+          items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
+      } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
+        throw error
+      } catch {
+        continue
+      }
     }
+    return []
   }
 
   /// The intents that keep these suites for the domain, and no others. A name that the domain cannot
@@ -38,22 +53,6 @@ enum KeptSuites {
   /// The domain whose suites the edit changes; nil for other edits.
   static func domain(of item: Changeset.Item) -> DomainName? {
     item.location.domain == domain ? item.edit.key.flatMap { domain(of: $0) } : nil
-  }
-
-  /// The suites of a domain. Entries that are no names, the domain itself and the global domain are
-  /// left out; of a name that occurs twice the last one counts.
-  /// - Parameter look: returns the value of the key at the location.
-  static func find(
-    of domain: DomainName, _ look: (Key, Location) -> Value?
-  ) -> [DomainName] {
-    let key = key(of: domain)
-    for place in SearchList.persistentPlaces {
-      guard let value = look(key, Location(place, self.domain)) else { continue }
-      guard case .array(let items) = value else { return [] }
-      return names(
-        items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
-    }
-    return []
   }
 
   /// The intents that keep these suites for the domain, and no others.

@@ -5,7 +5,8 @@ import PropertyList
 
 extension SearchEngine {
   public func inherits(_ domain: DomainName, from other: DomainName) -> Bool {
-    domain != other && (other == .global || suites(of: domain).contains(other))
+    domain != other
+      && (other == .global || knownSuites(of: domain)?.contains(other) == true)
   }
 
   public func reaches(_ location: Location, of domain: DomainName) -> Bool {
@@ -13,8 +14,8 @@ extension SearchEngine {
   }
 
   public func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
-    knowsSuites(of: domain) || domain == .global
-      ? [domain] + suites(of: domain) : [domain, KeptSuites.domain]
+    if domain == .global { return [domain] }
+    return [domain] + (knownSuites(of: domain) ?? [KeptSuites.domain])
   }
 
   public func notice(of changeset: Changeset) -> Notice {
@@ -25,7 +26,8 @@ extension SearchEngine {
   }
 
   /// The notice as observers of this engine see it: a key that has a registered default does not
-  /// come or go with its stored value, but changes; a domain whose suites changed is invalidated.
+  /// come or go with its stored value, but changes; a domain whose suites or languages changed is
+  /// invalidated.
   func seen(_ notice: Notice) -> Notice {
     let events = notice.events.map { event in
       registered.find(event.key, in: event.domain) == nil
@@ -36,7 +38,19 @@ extension SearchEngine {
       guard let domain = KeptSuites.domain(of: item) else { continue }
       changeset.invalidated.insert(Location(.user, domain))
     }
+    for item in changeset.items where item.edit.key == Languages.key {
+      changeset.invalidated.insert(item.location)
+    }
     return Notice(
       changeset: changeset, events: events, author: notice.author, origin: notice.origin)
+  }
+}
+
+extension Changeset {
+  /// Whether the languages of a domain may be different ones.
+  var concernsLanguages: Bool {
+    !invalidated.isEmpty
+      || items.contains { $0.edit.key == Languages.key || KeptSuites.domain(of: $0) != nil }
+      || items.contains { $0.edit == .removeDomain }
   }
 }

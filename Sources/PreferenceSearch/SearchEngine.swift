@@ -21,6 +21,7 @@ public final class SearchEngine: Engine {
   let lists: ListReader?
   let registered = VolatilePlace(.registered)
   private let suites = Mutex(SuiteTable())
+  private let languages = Languages()
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
   let observers = ObserverList()
@@ -91,23 +92,34 @@ extension SearchEngine {
   }
 
   /// The suites of a domain, first added first: those that are kept for it, and those that this
-  /// process added.
+  /// process added. While the owner of the store does not answer, the kept ones are left out.
   public func suites(of domain: DomainName) -> [DomainName] {
+    do {
+      return try allSuites(of: domain)
+    } catch {
+      return suites.withLock { $0.added[domain] ?? [] }
+    }
+  }
+
+  /// The suites of a domain. Throws if the owner of the store does not answer.
+  private func allSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
     if domain == .global { return [] }
-    let (kept, added) = suites.withLock { ($0.kept[domain], $0.added[domain] ?? []) }
-    let all = (places.isFresh ? kept : nil) ?? lookUpSuites(of: domain)
+    var (kept, added) = suites.withLock { ($0.kept[domain], $0.added[domain] ?? []) }
+    if kept == nil || !places.isFresh {
+      let found = try keptSuites(of: domain)
+      suites.withLock { $0.kept[domain] = found }
+      kept = found
+    }
+    let all = kept ?? []
     return added.isEmpty ? all : all.filter { !added.contains($0) } + added
   }
 
-  /// Whether the kept suites of the domain are known, so that asking for them reads no list.
-  func knowsSuites(of domain: DomainName) -> Bool {
-    suites.withLock { $0.kept[domain] != nil }
-  }
-
-  private func lookUpSuites(of domain: DomainName) -> [DomainName] {
-    let found = keptSuites(of: domain)
-    suites.withLock { $0.kept[domain] = found }
-    return found
+  /// The suites of a domain as they were found last; nil if nobody has asked for them. No place is
+  /// asked.
+  public func knownSuites(of domain: DomainName) -> [DomainName]? {
+    suites.withLock { suites in
+      suites.kept[domain].map { $0 + (suites.added[domain] ?? []) }
+    }
   }
 
   /// Changes the suites of a domain that this process added. A key that neither the domain's own
@@ -146,7 +158,10 @@ extension SearchEngine {
   /// Has the readers look up again what the changeset changed.
   private func forget(_ changeset: Changeset) {
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
-    let isWhole = changeset.invalidated.contains { $0.domain == KeptSuites.domain }
+    if changeset.concernsLanguages { languages.forget() }
+    let isWhole =
+      changeset.concernsLanguages
+      || changeset.invalidated.contains { $0.domain == KeptSuites.domain }
     let suites = suites.withLock { suites in
       for domain in changed { suites.kept[domain] = nil }
       if isWhole { suites.kept = [:] }
@@ -173,18 +188,51 @@ extension SearchEngine {
 // MARK: - Looking up
 
 extension SearchEngine {
-  /// The locations that are asked for a key of the domain, in order.
-  func locations(for domain: DomainName) -> [Location] {
-    SearchList.locations(for: domain, suites: suites(of: domain))
+  /// The locations that are asked for a key of the domain, in order, with its languages.
+  func locations(for domain: DomainName) throws(EngineError) -> [Location] {
+    var all = SearchList.locations(for: domain, suites: try allSuites(of: domain))
+    let end = all.firstIndex { $0.place == .registered } ?? all.count
+    let names = try languageTable(of: domain).languages
+    all.insert(contentsOf: names.map { Location(.language($0), .global) }, at: end)
+    return all
   }
 
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
-    for location in locations(for: domain) {
+    try look(for: key, in: domain, withLanguages: key != Languages.key)
+  }
+
+  /// - Parameter withLanguages: whether the languages are asked, before the registered defaults.
+  private func look(
+    for key: Key, in domain: DomainName, withLanguages: Bool
+  ) throws(EngineError) -> Resolution? {
+    var asksLanguages = withLanguages
+    for location in SearchList.locations(for: domain, suites: try allSuites(of: domain)) {
+      if location.place == .registered, asksLanguages {
+        asksLanguages = false
+        if let found = try languageTable(of: domain).find(key) { return found }
+      }
       if let found = try find(key, at: location, for: domain) {
         return Resolution(found, location: location)
       }
     }
     return nil
+  }
+
+  /// The values of the domain's languages.
+  private func languageTable(of domain: DomainName) throws(EngineError) -> Languages.Table {
+    try languages.table(of: domain, isFresh: places.isFresh) { () throws(EngineError) in
+      try look(for: Languages.key, in: domain, withLanguages: false)?.value
+    }
+  }
+
+  /// The languages of the domain that there is data of, the first one first.
+  public func languages(of domain: DomainName) throws(EngineError) -> [String] {
+    try languageTable(of: domain).languages
+  }
+
+  /// The values of a language; empty if there is no data of it.
+  public func languageValues(of language: String) -> ValueDictionary {
+    languages.values(of: language)
   }
 
   /// The key's value at a location of the search list for `domain`.
@@ -198,6 +246,10 @@ extension SearchEngine {
     switch location.place {
     case .arguments: return arguments.find(key, in: .global)
     case .registered: return registered.find(key, in: location.domain)
+    case .language(let name):
+      return languages.values(of: name)[key].map {
+        StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
+      }
     case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: break
     }
     do throws(EngineError) {
@@ -262,6 +314,7 @@ extension SearchEngine {
   /// ones.
   public func allKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     try keys(of: domain).union(inheritedKeys()).union(suiteKeys(of: domain))
+      .union(languageTable(of: domain).keys)
   }
 
   /// A key's value in one place of the store.
@@ -334,11 +387,11 @@ extension SearchEngine {
       return try places.apply(intents, by: author)
     } catch  where error.reason == .noSuchKey {
       guard let domain = error.domain, let key = error.key,
-        registered.find(key, in: domain) != nil
+        let place = try resolve(key, in: domain)?.location.place, !place.isPersistent
       else { throw error }
       throw EngineError(
         .heldElsewhere, domain: domain, key: key,
-        "it is a registered default, which a removal does not reach")
+        "it comes from \(place.rawValue), which a removal does not reach")
     }
   }
 

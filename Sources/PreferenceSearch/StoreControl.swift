@@ -47,7 +47,7 @@ public final class StoreControl: ControlService {
 
   public func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""
-    for location in search.locations(for: domain) {
+    for location in try search.locations(for: domain) {
       text += "\(location.source(seenFrom: domain)): \(location.domain)"
       text += location.place.isPersistent ? " \(layout.path(location))\n" : "\n"
     }

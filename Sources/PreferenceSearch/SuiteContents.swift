@@ -19,7 +19,7 @@ struct SuiteContents: WholeContents {
     guard domain.canNameList, domain != .global else { return nil }
     let kept = try search.resolve(KeptSuites.key(of: domain), in: KeptSuites.domain)
     if kept == nil, try !search.hasDomain(domain) { return nil }
-    let names = search.keptSuites(of: domain)
+    let names = try search.keptSuites(of: domain)
     let text = names.map { $0.string + "\n" }.joined()
     var modified = kept?.modified
     if modified == nil { modified = try search.modified(domain) }

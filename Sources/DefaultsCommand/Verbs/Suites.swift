@@ -13,7 +13,7 @@ enum Suites {
     try arguments.end()
     do throws(EngineError) {
       let store = try StoreView()
-      var names = store.engine.keptSuites(of: target.domain)
+      var names = try store.engine.keptSuites(of: target.domain)
       guard let change else {
         for name in names { Output.write("\(name)\n") }
         return

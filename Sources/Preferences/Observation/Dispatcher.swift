@@ -189,7 +189,7 @@ extension Dispatcher {
     }
     var isLate = false
     for (number, observation) in all {
-      let suites = engine.suites(of: observation.reader.domain)
+      let suites = engine.knownSuites(of: observation.reader.domain) ?? []
       let concerned = events.filter { $0.concerns(observation.key, observation.reader, suites) }
       guard !concerned.isEmpty else { continue }
       do throws(EngineError) {

@@ -80,6 +80,11 @@ extension UserDefaults {
     }
   }
 
+  /// The languages of the search list.
+  var languages: [String] {
+    reading([]) { () throws(EngineError) in try session.engine.languages(of: domain) }
+  }
+
   func isForced(_ key: String, in domain: DomainName) -> Bool {
     reading(false) { () throws(EngineError) in
       try session.engine.resolve(Key(key), in: domain)?.isForced ?? false

@@ -258,10 +258,11 @@ open class UserDefaults: @unchecked Sendable {
 
   // MARK: - Volatile domains
 
-  /// The names of the volatile domains: the arguments, the registered defaults, and those that
-  /// ``setVolatileDomain(_:forName:)`` has made.
+  /// The names of the volatile domains: the arguments, the languages of `AppleLanguages` that there
+  /// is data of, the registered defaults, and those that ``setVolatileDomain(_:forName:)`` has made.
   open var volatileDomainNames: [String] {
-    [Self.argumentDomain, Self.registrationDomain] + session.volatile.withLock { $0.keys.sorted() }
+    [Self.argumentDomain] + languages + [Self.registrationDomain]
+      + session.volatile.withLock { $0.keys.sorted() }
   }
 
   /// Returns the keys of a volatile domain; an empty dictionary if there is no such domain.
@@ -269,7 +270,11 @@ open class UserDefaults: @unchecked Sendable {
     switch domainName {
     case Self.argumentDomain: Objects.dictionary(session.engine.argumentValues)
     case Self.registrationDomain: Objects.dictionary(session.engine.registeredValues(for: .global))
-    default: Objects.dictionary(session.volatile.withLock { $0[domainName] ?? [:] })
+    default:
+      Objects.dictionary(
+        session.volatile.withLock { $0[domainName] }
+          ?? (languages.contains(domainName)
+            ? session.engine.languageValues(of: domainName) : [:]))
     }
   }
 
