@@ -80,8 +80,9 @@ public struct Surroundings: Sendable {
   public func noteOwner() -> Bool {
     do throws(SystemError) {
       if socketPaths.count > 1 {
-        let note = socketPaths[0] + ".owned"
-        try Files.makeDirectories(Files.parent(of: note), mode: 0o700)
+        let directory = Files.parent(of: socketPaths[0])
+        let note = "\(directory)/.\(socketPaths[0].dropFirst(directory.utf8.count + 1)).owned"
+        try Files.makeDirectories(directory, mode: 0o700)
         _ = try Descriptor(opening: note, O_WRONLY | O_CREAT | O_EXCL)
         return true
       }

@@ -1,15 +1,18 @@
 import PreferenceModel
 import PropertyList
+import Synchronization
 import SystemCalls
 
 /// What the control directory of a mount shows, from a search engine and the owner of its store.
 ///
-/// Threads: any; it has no lock.
+/// Threads: any. One lock, held for a look.
 public final class StoreControl: ControlService {
   private let search: SearchEngine
   private let owner: any ReportService
   private let layout: StoreLayout
   private let about: ValueDictionary
+  /// The other users whose managed places were asked for.
+  private let users = Mutex<Set<String>>([])
 
   /// - Parameters:
   ///   - about: what `status.json` says of this process.
@@ -21,7 +24,10 @@ public final class StoreControl: ControlService {
   }
 
   public func engine(of place: Place) -> any Engine {
-    if case .managedFor = place { search.lists?.include(place) }
+    if case .managedFor(let user) = place {
+      search.lists?.include(place)
+      users.withLock { _ = $0.insert(user) }
+    }
     return PlaceEngine(place, search)
   }
 
@@ -33,7 +39,13 @@ public final class StoreControl: ControlService {
     try EngineError.wrapping { () throws(SystemError) in
       let directory = layout.directory(.managed)
       let names = try Files.names(in: directory, withDirectories: true) ?? []
-      return names.filter { Files.isDirectory("\(directory)/\($0)") }
+      let made = names.filter { Files.isDirectory("\(directory)/\($0)") }
+      // Directories that the next rewrite of a list makes.
+      let begun = users.withLock { $0 }.union([layout.userName]).filter { user in
+        let domains = try? search.places.domains(in: layout.managedPlace(of: user))
+        return !user.isEmpty && domains?.isEmpty == false
+      }
+      return Array(Set(made).union(begun))
     }
   }
 

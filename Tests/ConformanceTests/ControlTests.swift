@@ -1,0 +1,170 @@
+import Foundation
+import Support
+import Testing
+
+/// Documents, suites and reports in the control directory.
+@Suite("The control directory") struct ControlTests {
+  @Test("a domain is exported and replaced as a document, by the tools that edit one")
+  func documents() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs/domains; ls | head -3; jq -c '[.Integer, .Data, .Date]' d.json
+        jq '.Integer = 43 | .New = [1]' d.json | sponge d.json; cat $M/d/Integer
+        getfattr --only-values -n user.prefs.type $M/d/Date; echo
+        cp d.plist $C/../copy.plist; rm $M/d/New; cp $C/../copy.plist d.plist; cat $M/d/New
+        git diff --no-index --stat d.plist $C/../copy.plist; rm d.plist; ls $M
+        cp $C/../copy.plist fresh.plist; cat $M/fresh/Integer; sed -i s/43/44/ fresh.json; cat $M/fresh/Integer
+        """)
+      #expect(
+        outcome.output == """
+          NSGlobalDomain.json
+          NSGlobalDomain.plist
+          d.json
+          [42,"AQI=","2026-11-21T07:20:00Z"]
+          43
+          date
+          [
+            1
+          ]
+          NSGlobalDomain
+          d
+          other
+          43
+          44
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("a document that is no dictionary is refused at write(2), and changes nothing")
+  func refusedDocument() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let before = sandbox.shell("cat $M/.prefs/domains/d.json").output
+      for text in ["[1]", "word", "{\\\"a\\\": nul}", "<plist><array/></plist>"] {
+        let outcome = sandbox.shell("printf \"\(text)\" > $M/.prefs/domains/d.json")
+        #expect(outcome.status != 0 && outcome.errors.contains("Invalid argument"), "\(text)")
+        #expect(sandbox.shell("cat $M/.prefs/domains/d.json").output == before, "\(text)")
+      }
+      #expect(sandbox.shell("echo '{}' > $M/.prefs/domains/d.txt").status != 0)
+      #expect(mount.log.contains("d.json"))
+      #expect(mount.log.contains("the name of a document is a domain with .plist or .json"))
+    }
+  }
+
+  @Test("a document is never stale, and its watchers hear of changes")
+  func freshDocument() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let watcher = try sandbox.watch([".prefs/domains"], in: sandbox.mountPoint)
+      defer { sandbox.end(watcher) }
+      let outcome = sandbox.shell(
+        """
+        for i in $(seq 200); do echo $i > $M/d/Integer
+          [ $(jq .Integer $M/.prefs/domains/d.json) = $i ] || echo stale $i; done
+        """)
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+      sandbox.waitUntil("grep -q 'CLOSE_WRITE,CLOSE .prefs/domains/d.plist' $C/../events")
+    }
+  }
+
+  @Test("suites are kept, searched last line first, and shared with defaults; they can be forced")
+  func suites() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M; mkdir one two; echo 1 > one/K; echo 2 > two/K; echo 1 > one/L
+        cat d/K 2>&1 | cut -d: -f3; printf 'one\\ntwo\\n' > .prefs/suites/d; cat d/K d/L .prefs/suites/d
+        echo 3 > two/K; cat d/K; getfattr --only-values -n user.prefs.source d/K; echo
+        defaults suites d; defaults suites d remove two; cat d/K .prefs/suites/d; defaults suites d add d
+        printf 'd\\ntwo\\n' > .prefs/suites/one; cat one/Integer
+        mkdir -p .prefs/places/managed/prefsfs
+        echo '["two"]' > .prefs/places/managed/prefsfs/Suites.d; cat d/K; defaults suites d
+        echo one > .prefs/suites/d
+        """)
+      #expect(
+        outcome.output == """
+           No such file or directory
+          2
+          1
+          one
+          two
+          3
+          suite:two
+          one
+          two
+          1
+          one
+          42
+          3
+          two
+
+          """, "\(outcome)")
+      #expect(outcome.errors.contains("Operation not permitted"), "\(outcome.errors)")
+      mount.unmount()
+      let again = try Mount(sandbox)
+      defer { again.unmount() }
+      #expect(sandbox.shell("cat $M/d/K").output == "3\n")
+    }
+  }
+
+  @Test("explain and search say what defaults explain says, and are never stale")
+  func reports() throws {
+    try withMount(["--", "-Arg", "7"], prepare: Fixture.make) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      for key in ["Integer", "Forced", "Inherited"] {
+        let lines = sandbox.shell("cat $M/.prefs/explain/d/\(key)").output
+        #expect(lines == sandbox.shell("defaults explain d \(key)").output && lines != "", "\(key)")
+        #expect(sandbox.shell("stat -c %s $M/.prefs/explain/d/\(key)").output == "\(lines.utf8.count)\n")
+      }
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs; for i in 1 22 333; do echo $i > $M/d/Integer; head -1 explain/d/Integer; done
+        cat explain/d/None; ls explain | head -2; ls search/d explain/d/Forced
+        cut -d: -f1 search/d | uniq | tr '\\n' ' '
+        echo x > search/d; rm explain/d/Integer; mkdir explain/x; touch new
+        """)
+      #expect(
+        outcome.output == """
+          * user: 1
+          * user: 22
+          * user: 333
+          NSGlobalDomain
+          d
+          explain/d/Forced
+          search/d
+          managed arguments host user global-host global any-user any-user-global registered\u{20}
+          """, "\(outcome)")
+      #expect(outcome.errors.components(separatedBy: "Permission denied").count >= 4, "\(outcome)")
+    }
+  }
+
+  @Test("status.json says what is so: lists, unsaved changes, failures, scratch files, held texts")
+  func status() throws {
+    try withMount(["-o", "writeback=3600"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let status = { (path: String) in
+        sandbox.shell("jq -c '\(path)' $M/.prefs/status.json").output
+      }
+      sandbox.shell("echo broken > $C/broken.plist; echo 1 > $M/d/Integer; cat $M/broken/K")
+      sandbox.shell("echo x > $M/d/.Integer.swp; (printf '{\"a\":'; sleep 2) > $M/d/Dict &")
+      sandbox.waitUntil("grep -q d/Dict $M/.prefs/status.json")
+      #expect(status("[.process, .owner]") == "[\(mount.pid),\(mount.pid)]\n")
+      #expect(status(".unsaved") == "[\"d (user)\"]\n")
+      #expect(status(".\"scratch files\"") == "[\"d/.Integer.swp\"]\n")
+      #expect(status(".\"held texts\"") == "[\"d/Dict\"]\n")
+      #expect(status(".failures | keys") == "[\"broken (user)\"]\n")
+      #expect(status(".store") == "\"\(sandbox.config)\"\n")
+      let size = sandbox.shell("cat $XDG_STATE_HOME/prefsfs/*/journal.* | wc -c").output
+      #expect(status(".\"journal bytes\"") == size)
+      let probe = try sandbox.start("$PROBE watch d 1 > $C/../changes")
+      sandbox.waitUntil("grep -q watching $C/../changes")
+      #expect(status(".clients") == "1\n")
+      sandbox.end(probe)
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      #expect(
+        sandbox.shell("jq -c '[.process, .owner]' $M2/.prefs/status.json").output
+          == "[\(other.pid),\(mount.pid)]\n")
+    }
+  }
+}
