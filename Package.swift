@@ -168,6 +168,11 @@ let package = Package(
       ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
+      name: "ConfigurationProfilesTests",
+      dependencies: [
+        "ConfigurationProfiles", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],
       swiftSettings: strict),
     .testTarget(
@@ -205,7 +210,7 @@ let package = Package(
       name: "PreferencesTests",
       dependencies: [
         "Preferences", "PreferenceModel", "PropertyList", "Support", "prefs-sample", "prefsd",
-        "defaults",
+        "prefsfs", "defaults",
       ],
       swiftSettings: strict),
     .testTarget(

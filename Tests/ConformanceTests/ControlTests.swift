@@ -114,7 +114,8 @@ import Testing
       for key in ["Integer", "Forced", "Inherited"] {
         let lines = sandbox.shell("cat $M/.prefs/explain/d/\(key)").output
         #expect(lines == sandbox.shell("defaults explain d \(key)").output && lines != "", "\(key)")
-        #expect(sandbox.shell("stat -c %s $M/.prefs/explain/d/\(key)").output == "\(lines.utf8.count)\n")
+        #expect(
+          sandbox.shell("stat -c %s $M/.prefs/explain/d/\(key)").output == "\(lines.utf8.count)\n")
       }
       let outcome = sandbox.shell(
         """

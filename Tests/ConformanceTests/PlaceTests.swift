@@ -58,7 +58,8 @@ import Testing
     }
   }
 
-  @Test("what a place shows: volatile places, names that are not there, the control directory hidden")
+  @Test(
+    "what a place shows: volatile places, names that are not there, the control directory hidden")
   func shown() throws {
     try withMount(["--", "-Arg", "7"], prepare: Fixture.make) {
       (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -103,7 +104,9 @@ import Testing
           ./d/Integer
 
           """, "\(outcome)")
-      for word in ["Arg: Operation not permitted", "New: Operation not permitted", "Permission denied"] {
+      for word in [
+        "Arg: Operation not permitted", "New: Operation not permitted", "Permission denied",
+      ] {
         #expect(outcome.errors.contains(word), "\(outcome.errors)")
       }
     }

@@ -11,6 +11,7 @@ enum Sample {
            sample paused COUNT                 connects, waits for a line, sets the keys, and exits
            sample sync KEY TEXT                sets and synchronizes, then ends with kill -9
            sample watch KEY COUNT              prints a line for each of COUNT changes
+           sample languages                    prints what the languages of the search list have
            sample late KEY                     reads it 40 times, 50 ms apart
 
     """
@@ -31,6 +32,13 @@ enum Sample {
       if defaults.synchronize() { end("kill") }
       return 1
     case ("watch", 3): watch(words[1], Int(words[2]) ?? 1)
+    case ("languages", 1):
+      say(defaults.volatileDomainNames.joined(separator: " "))
+      let names = ["de", "x-mine"].map { defaults.volatileDomain(forName: $0)["NSLanguageName"] }
+      say(
+        names.map { $0 as? String ?? "(none)" }.joined(separator: " ")
+          + " \(defaults.integer(forKey: "Custom"))")
+      say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
     case ("late", 2):
       for _ in 0..<40 {
         say(defaults.string(forKey: words[1]) ?? "(none)")
