@@ -73,7 +73,7 @@ enum Manual {
   private static let files = [
     Form("~/.config/DOMAIN.plist", "the user's lists, or in $XDG_CONFIG_HOME"),
     Form("~/.config/ByHost/DOMAIN.HOST.plist", "the user's lists for this host"),
-    Form("/etc/preferences", "the machine's lists; below managed, the forced ones"),
+    Form("/etc/preferences", "the machine's lists; in managed, forced lists and profiles"),
   ]
 
   private static let description = """
@@ -89,8 +89,9 @@ enum Manual {
     Lists are rewritten within a second. defaults waits for that with --sync, with DEFAULTS_SYNC=1
     in the environment, and if the list was named by its path.
 
-    A key that an administrator forces cannot be written. read, export and find show the user's own
-    lists alone; explain shows every place that has a key, and which value programs read.
+    A key that an administrator forces, in a list or in a configuration profile (*.mobileconfig),
+    cannot be written. read, export and find show the user's own lists alone; explain shows every
+    place that has a key, and which value programs read.
 
     -host accepts only this host. If no mount owns the store, prefsd must be in PATH or beside
     defaults.
