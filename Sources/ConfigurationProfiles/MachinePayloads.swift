@@ -1,5 +1,6 @@
 /// The types of payloads that configure a machine, an account or a service, and not a domain of
-/// preferences (the other files of apple/device-management, mdm/profiles).
+/// preferences (from the files of apple/device-management, mdm/profiles). A profile that has one is
+/// not refused for it; the payload has no effect.
 enum MachinePayloads {
   /// Whether payloads of the type are left alone.
   static func contains(_ type: String) -> Bool {

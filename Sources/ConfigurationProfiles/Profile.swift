@@ -3,6 +3,7 @@ import PropertyList
 
 /// A configuration profile (`*.mobileconfig`), as far as it sets preferences. The format is that of
 /// Apple's device management (TopLevel.yaml and CommonPayloadKeys.yaml of apple/device-management).
+/// `PayloadScope` is checked and has no effect: the directory of the file says for whom it counts.
 public struct Profile: Equatable, Sendable {
   /// A value that the profile sets.
   public struct Setting: Equatable, Sendable {
@@ -10,13 +11,15 @@ public struct Profile: Equatable, Sendable {
     public enum Kind: Equatable, Sendable {
       /// The user cannot change it.
       case forced
-      /// It is set once, or, without a time stamp, after each log-in; the user can change it.
+      /// The user can change it. It is set once; or after each log-in, if it has no time stamp
+      /// (`mcx_data_timestamp`).
       case once(AbsoluteTime?)
     }
 
     /// The domain.
     public let domain: DomainName
-    /// Whether it is for this host alone (`.ByHost`).
+    /// Whether the domain's name ends in `.ByHost`: a value that is set once then goes to the
+    /// host's place. For forced values it makes no difference.
     public let isHost: Bool
     /// The key.
     public let key: Key
@@ -26,19 +29,20 @@ public struct Profile: Equatable, Sendable {
     public let kind: Kind
   }
 
-  /// Arrays of several profiles that become one (`mcx_union_policy_keys`).
+  /// Arrays that become one array, also across profiles (`mcx_union_policy_keys`).
   public struct Union: Equatable, Sendable {
     /// The domain.
     public let domain: DomainName
-    /// The keys whose arrays are joined.
+    /// The keys whose arrays are joined. Other values of these keys add nothing.
     public let inputs: [Key]
-    /// The key that gets all of their elements.
+    /// The key that is forced to all of their elements.
     public let output: Key
     /// Whether of equal elements only the first stays.
     public let removesDuplicates: Bool
   }
 
-  /// `PayloadIdentifier`. Of several profiles that set a key, the last in byte order counts.
+  /// `PayloadIdentifier`. Of several profiles that set a key, the one whose identifier is last in
+  /// byte order counts.
   public let identifier: String
   /// `PayloadUUID`.
   public let uuid: String
@@ -46,13 +50,15 @@ public struct Profile: Equatable, Sendable {
   public let name: String
   /// `RemovalDate`: when the profile ends; nil: never.
   public let removal: AbsoluteTime?
-  /// `DurationUntilRemoval`: seconds after its installation at which the profile ends.
+  /// `DurationUntilRemoval`: how many seconds after its installation the profile ends; nil: it does
+  /// not end for that reason.
   public let duration: Double?
   /// The values, in the order of the payloads.
   public internal(set) var settings: [Setting] = []
   /// The arrays to join.
   public internal(set) var unions: [Union] = []
-  /// The types of the payloads that configure a machine and not a domain, which are left alone.
+  /// The types of the payloads that configure a machine and not a domain, each once. They have no
+  /// effect.
   public internal(set) var leftAlone: [String] = []
 }
 
@@ -65,7 +71,8 @@ public struct ProfileRefusal: Error, Equatable, CustomStringConvertible {
 }
 
 extension Profile {
-  /// Takes the profile's document apart. Throws where it is no profile, or one that cannot be used.
+  /// Creates a profile from its document. Throws if the document is not a profile, or if any of its
+  /// payloads cannot be used.
   public init(_ document: Value) throws(ProfileRefusal) {
     guard case .dictionary(let root) = document else {
       throw ProfileRefusal("a profile is a dictionary")
@@ -113,6 +120,7 @@ extension Profile {
 
   // MARK: - Payloads
 
+  /// Adds the settings of one payload, whose type is the domain.
   private mutating func add(_ payload: Value) throws(ProfileRefusal) {
     guard case .dictionary(let payload) = payload else {
       throw ProfileRefusal("a payload is a dictionary")
@@ -151,6 +159,7 @@ extension Profile {
     }
   }
 
+  /// Adds the settings of one entry of `Forced` or `Set-Once` (`row`).
   private mutating func add(
     _ entry: Value, _ row: String, _ domain: DomainName, _ isHost: Bool
   ) throws(ProfileRefusal) {

@@ -7,25 +7,32 @@ import SystemCalls
 /// directories of the managed lists. A profile is never written.
 ///
 /// Trust comes from who may write to the directory. Where the directory `profile-signers` beside
-/// `managed` has certificates, a profile counts only if one of them signed it.
+/// `managed` has certificates, a profile counts only if it is signed by one of them, or by a
+/// certificate that one of them issued.
 ///
-/// Threads: any; it has no state.
+/// Threads: any; it has no state. Each call reads files, and may wait for a disk.
 public struct ProfileFolder: ProfileReading {
   private let layout: StoreLayout
-  /// Bytes that a profile may have.
+  /// How many bytes a profile may have.
   private static let largest = 16 << 20
   private static let suffix = ".mobileconfig"
 
   /// Creates the reader of the profiles of a store's machine.
   public init(_ layout: StoreLayout) { self.layout = layout }
 
-  /// One file, and what became of it.
+  /// One file, and what was found in it.
   private struct Installed {
+    /// The path; empty for bytes that are only checked.
     var file: String
+    /// nil: it was refused.
     var profile: Profile?
+    /// The name of the signer; nil: it is not signed.
     var signer: String?
+    /// Why it was refused; nil: it was not.
     var refusal: String?
+    /// When it ends: the removal date, or the duration after the file's change time (`st_ctime`).
     var until: AbsoluteTime?
+    /// When the file last changed, which is the modification time of its values.
     var modified = Timestamp(nanoseconds: 0)
   }
 
@@ -57,6 +64,7 @@ public struct ProfileFolder: ProfileReading {
 
   // MARK: - Files
 
+  /// The paths of the profiles of a place, sorted. Hidden files do not count.
   private func files(_ place: Place) -> [String] {
     let directory = layout.directory(place)
     let names = (try? Files.names(in: directory)) ?? nil
@@ -64,16 +72,19 @@ public struct ProfileFolder: ProfileReading {
       .map { "\(directory)/\($0)" }
   }
 
+  /// The paths of the certificates of signers. Hidden files do not count.
   private var signerFiles: [String] {
     let directory = layout.signersDirectory
     let names = (try? Files.names(in: directory)) ?? nil
     return (names ?? []).filter { !$0.hasPrefix(".") }.sorted().map { "\(directory)/\($0)" }
   }
 
+  /// The certificates of signers, as bytes. A file that cannot be read is left out.
   private var signers: [[UInt8]] {
     signerFiles.compactMap { (try? Files.contents($0, limit: 1 << 20)) ?? nil }
   }
 
+  /// Reads the profile in the file.
   private func read(_ path: String, _ signers: [[UInt8]]) -> Installed {
     var file = Installed(file: path)
     do throws(SystemError) {
@@ -96,6 +107,7 @@ public struct ProfileFolder: ProfileReading {
     return file
   }
 
+  /// Verifies and reads the bytes of a profile, and notes the result in `file`.
   private static func open(_ bytes: [UInt8], _ signers: [[UInt8]], _ file: inout Installed) {
     do {
       var content = bytes
@@ -120,6 +132,8 @@ public struct ProfileFolder: ProfileReading {
 
   // MARK: - Settings
 
+  /// Puts the settings of the files together, which are in the order in which they apply. Profiles
+  /// that have ended have a report only.
   private static func settings(
     _ files: [Installed], _ place: Place, _ now: AbsoluteTime
   ) -> ManagedSettings {
@@ -142,7 +156,7 @@ public struct ProfileFolder: ProfileReading {
 
   // MARK: - Reports
 
-  /// What `defaults profiles` and `status.json` say of a profile.
+  /// What `defaults profiles` and `status.json` say of a profile; see `ManagedSettings.reports`.
   private static func report(
     _ file: Installed, _ place: Place?, isOver: Bool
   ) -> ValueDictionary {
@@ -175,6 +189,7 @@ public struct ProfileFolder: ProfileReading {
 }
 
 extension ManagedSettings {
+  /// Adds a value that a profile sets. It replaces a forced value of an earlier profile.
   fileprivate mutating func add(
     _ setting: Profile.Setting, _ profile: Profile, _ modified: Timestamp
   ) {
@@ -216,6 +231,7 @@ extension ManagedSettings {
 }
 
 extension ValueDictionary {
+  /// Sets a key in the dictionary of a domain.
   fileprivate mutating func set(_ value: Value, for key: Key, of domain: Key) {
     var values: ValueDictionary = [:]
     if case .dictionary(let known)? = self[domain] { values = known }
@@ -228,6 +244,7 @@ extension AbsoluteTime {
   /// Seconds from 1970 to 2001.
   private static let epoch = 978_307_200.0
 
+  /// The same moment, as property lists have it.
   fileprivate init(_ time: Timestamp) {
     self.init(seconds: Double(time.nanoseconds) / 1e9 - Self.epoch)
   }

@@ -5,14 +5,18 @@ enum SignedMessage {
   /// Whether the bytes begin like a message in DER, which no property list does.
   static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.first == 0x30 }
 
-  /// Verifies the message, and returns its content and the name of its signer.
+  /// Verifies the message, and returns its content and the name of its signer. Throws if it is not
+  /// a signed message, or if the signature is not valid.
   ///
-  /// The signature and the digest of the content are checked. Of the certificate any purpose is
-  /// accepted, because profiles are signed with certificates for other purposes too. Its time is
-  /// checked only where the message says when it was signed: public profiles outlive their
-  /// certificates. Cost: some 100 µs.
-  /// - Parameter signers: certificates in DER or PEM. If there are any, the message must be signed by
-  ///   one of them, or by a certificate that one of them issued.
+  /// The signature and the digest of the content are always checked, the signer's certificate only
+  /// where `signers` has any. A certificate may be for any purpose, because profiles are signed
+  /// with certificates for other purposes too. Its validity is judged at the time of the signature
+  /// that the message states, and not at all if it states none: profiles outlive their
+  /// certificates.
+  ///
+  /// Threads: any. Cost: some 100 µs.
+  /// - Parameter signers: certificates in DER or PEM. If there are any, the message must be signed
+  ///   by one of them, or by a certificate that one of them issued.
   static func open(
     _ bytes: [UInt8], signers: [[UInt8]]
   ) throws(ProfileRefusal) -> (content: [UInt8], signer: String) {
@@ -41,7 +45,8 @@ enum SignedMessage {
     return (Array(content), signer(of: message))
   }
 
-  /// Accepts any purpose, and the certificates of the store as ends of a chain.
+  /// Has the verification accept any purpose, let a chain end at any certificate of the store, and
+  /// judge validity at the time of the signature.
   private static func configure(_ store: OpaquePointer?, _ message: OpaquePointer) {
     let parameters = X509_STORE_get0_param(store)
     X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)

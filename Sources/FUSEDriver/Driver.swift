@@ -18,13 +18,14 @@ import SystemCalls
 /// too, so that a program which reads the key there after the write has returned gets the new
 /// value; the loop goes on meanwhile.
 ///
-/// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the journal
-/// (a write(2), and for a new file an fsync(2) of its directory), for listings of the places'
-/// directories, and in a client for the owner's answer, 5 s at most (`OwnerGate`). The
-/// notifier's thread invalidates pages and entries, because that waits for locks that a request of
-/// this mount may hold, and performs operations on the mount for watchers (`Announcer`). The
-/// synchroniser's thread waits in fsync(2). No lock of the driver is held while libfuse is called.
-/// Notices of the engine come on any thread, and are handed to the loop through `mailbox`.
+/// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the
+/// journal (a write(2), and for a new file an fsync(2) of its directory), for listings of the
+/// places' directories, for the data of a language at its first use, 1 s at most, and in a client
+/// for the owner's answer, 5 s at most (`OwnerGate`). The notifier's thread invalidates pages and
+/// entries, because that waits for locks that a request of this mount may hold, and performs
+/// operations on the mount for watchers (`Announcer`). The synchroniser's thread waits in fsync(2).
+/// No lock of the driver is held while libfuse is called. Notices of the engine come on any thread,
+/// and are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
 /// opens files from its caches alone: reading an unchanged key makes no request. As there is no
@@ -55,6 +56,7 @@ public final class Driver {
 
   /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
+  ///   - store: the store that is mounted.
   ///   - root: what the mount point shows.
   ///   - ownership: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.

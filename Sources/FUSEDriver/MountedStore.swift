@@ -6,7 +6,7 @@ import SystemCalls
 public struct MountedStore: Sendable {
   /// The search list over the store's places.
   let engine: any Engine
-  /// What the control directory shows.
+  /// What the control directory `.prefs` shows.
   let control: any ControlService
   /// Waits for the disk and for other mounts.
   let services: any DurabilityService & MountCoordinator
@@ -15,7 +15,13 @@ public struct MountedStore: Sendable {
   /// A path on the file system that statfs(2) of the mount reports.
   let volume: String
 
-  /// - Parameter volume: the directory of the user's lists.
+  /// Creates a store to be mounted from its parts.
+  /// - Parameters:
+  ///   - engine: the search list over the store's places.
+  ///   - control: what the control directory `.prefs` shows.
+  ///   - services: waits for the disk and for other mounts.
+  ///   - lists: reads lists on other threads.
+  ///   - volume: the directory of the user's lists.
   public init(
     engine: any Engine, control: any ControlService,
     services: any DurabilityService & MountCoordinator, lists: ListReader, volume: String

@@ -9,7 +9,8 @@ import SystemCalls
 /// directory that does not exist yet, it watches the nearest existing one above it. The target of a
 /// list that is a symbolic link is watched too, unless it lies on another machine or in a file
 /// system in user space, which may not answer. It also sees when files of the state directory are
-/// removed.
+/// removed, and when configuration profiles, or the certificates of their signers, may have
+/// changed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
@@ -17,7 +18,7 @@ struct ListWatcher {
   private let watch: DirectoryWatch?
   /// The directories of places.
   private var places: [String: Place] = [:]
-  /// The places that are watched beside those of the search list.
+  /// The places that are watched beside those of the search list: managed lists of other users.
   private var others: [Place] = []
   /// The directories in which targets of symbolic links lie: the location of each target by its
   /// name.
@@ -53,7 +54,8 @@ struct ListWatcher {
   /// Whether configuration profiles, or the certificates of their signers, may have changed.
   private var areProfilesInDoubt = false
 
-  /// Returns whether profiles may have changed before the last `changes`, and forgets it.
+  /// Returns whether profiles may have changed since this was last called, as far as `changes` and
+  /// `begin` have seen; then forgets it.
   mutating func removeDoubtOfProfiles() -> Bool {
     defer { areProfilesInDoubt = false }
     return areProfilesInDoubt
@@ -64,7 +66,8 @@ struct ListWatcher {
 
   /// Watches the directories that exist. `changes` does it again when directories come or go. A
   /// directory that cannot be watched is polled.
-  /// - Parameter others: the places whose lists are watched too, beside those of the search list.
+  /// - Parameter others: the managed places whose lists are watched too, beside those of the search
+  ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (String) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
@@ -100,7 +103,7 @@ struct ListWatcher {
     if Self.isSilent(path) { polled.append(place) }
   }
 
-  /// Watches the certificates of those who may sign profiles.
+  /// Watches the certificates of those who may sign profiles, or waits for their directory.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
     guard (try? watch.add(layout.signersDirectory)) != true else { return }
     try? wait(for: layout.signersDirectory, watch)

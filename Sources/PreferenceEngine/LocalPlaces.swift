@@ -12,9 +12,9 @@ import SystemCalls
 ///
 /// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
 /// right when it is committed; a list that the transaction needs and that nobody has read is read
-/// meanwhile, so callers that must not wait have it read before. `notifying` is held while observers
-/// are called; the two are never held together. The locks of the store, of `observers` and of the settlements are held for a
-/// look, inside one of these or alone.
+/// meanwhile, so callers that must not wait have it read before. `notifying` is held while
+/// observers are called; the two are never held together. The locks of the store, of `observers`
+/// and of the settlements are held for a look, inside one of these or alone.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
@@ -28,13 +28,14 @@ public final class LocalPlaces: StorePlaces {
   private let clients = Atomic<Int>(0)
   let writer: Writer
 
-  /// Sets the values that profiles set once.
+  /// Sets the values that configuration profiles set once.
   let onceSetter: OnceSetter
 
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
-  ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in.
+  ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in: then
+  ///     values without a time stamp are set once more.
   public init(
     store: Store, writeback: Double = 1, isFirstAfterLogin: Bool = false,
     log: @escaping @Sendable (String) -> Void

@@ -4,31 +4,35 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// Sets the values that configuration profiles set once, in the user's place.
+/// Sets the values that configuration profiles set once, in the user's or the host's place.
 ///
 /// A value with a time stamp is set once for its profile, domain and key, and not at all where the
-/// user has a value already. Which ones have been dealt with is a preference of the domain `prefsfs`,
-/// which is set in the same transaction, so that a crash repeats and forgets none. A value without a
-/// time stamp is set by the first owner of the store after each log-in, whatever the user has.
+/// user has a value already. Those that have been dealt with are noted in a preference of the
+/// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one. A
+/// value without a time stamp is set by the first owner of the store after each log-in, whatever
+/// the user has; that is not noted. A transaction that fails is logged, and tried again by the next
+/// owner, or once the profiles set different values.
 ///
-/// Threads: any; the work is done by a thread of its own, because a transaction may wait for a list.
-/// One lock, held for a look.
+/// Threads: any; the work is done by a thread of its own, because a transaction may wait for a
+/// list. One lock, held for a look.
 final class OnceSetter: Sendable {
   private let isFirstAfterLogin: Bool
   private let log: @Sendable (String) -> Void
   private let thread = BlockingThreads(name: "prefs-once", most: 1)
-  /// The settings that were dealt with last.
+  /// The settings that `set` was last called with.
   private let done = Mutex<[OnceSetting]>([])
 
-  /// The domain and key of the note of what has been set.
+  /// Where what has been dealt with is noted: a dictionary, from `OnceSetting.identity` to the time
+  /// stamp.
   private static let note = (location: Location(.user, "prefsfs"), key: Key("AppliedProfiles"))
 
+  /// - Parameter isFirstAfterLogin: whether values without a time stamp are set.
   init(isFirstAfterLogin: Bool, log: @escaping @Sendable (String) -> Void) {
     (self.isFirstAfterLogin, self.log) = (isFirstAfterLogin, log)
   }
 
-  /// Sets what has not been set yet, soon. Cost: a comparison if the settings are the same as
-  /// before.
+  /// Has the thread set what was not in the last call's settings and is not noted. Returns at once.
+  /// Cost: a comparison if the settings are the same as in the last call.
   func set(_ settings: [OnceSetting], in places: LocalPlaces) {
     let new = done.withLock { done -> [OnceSetting] in
       defer { done = settings }
@@ -45,6 +49,8 @@ final class OnceSetter: Sendable {
     }
   }
 
+  /// The transaction that sets the values and notes them; empty if there is nothing to set or to
+  /// note. It is refused if the note has changed meanwhile.
   private func intents(
     _ settings: [OnceSetting], _ places: LocalPlaces
   ) throws(EngineError) -> [Intent] {
@@ -69,7 +75,7 @@ final class OnceSetter: Sendable {
     ]
   }
 
-  /// Whether the user has a value already.
+  /// Whether the user's or the host's place has a value already.
   private func isHeld(
     _ setting: OnceSetting, _ places: LocalPlaces
   ) throws(EngineError) -> Bool {
@@ -88,7 +94,8 @@ extension Value {
 }
 
 extension LocalPlaces {
-  /// Sets the values that profiles set once. Cost: a look if there is nothing new.
+  /// Has the values set that profiles set once, unless the store is read-only. Returns at once.
+  /// Cost: a comparison if there is nothing new.
   func applyOnceSettings() {
     if !isReadOnly { onceSetter.set(store.onceSettings, in: self) }
   }

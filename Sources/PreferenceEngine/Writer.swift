@@ -4,14 +4,15 @@ import Synchronization
 import SystemCalls
 
 /// Rewrites lists, coalesced, on a thread of its own, and adopts what other programs change in
-/// them.
+/// them and in configuration profiles.
 ///
 /// A list is rewritten once per interval after its first unsaved change, however many changes there
 /// were. The interval of a list that takes long grows to ten times what its last rewrite took. A
 /// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
 /// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
 /// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
-/// thread also ends the waiting for silent mounts, and makes a removed state directory anew.
+/// thread also ends the waiting for silent mounts, makes a removed state directory anew, and wakes
+/// up when a profile ends.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent` and `thread`, each
@@ -26,7 +27,8 @@ final class Writer: Sendable {
   /// The lists that `save` asked for, and the bodies to call.
   private let urgent = Mutex<[(location: Location, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
-  /// Whether the managed lists of another user were first looked at.
+  /// Whether a managed list of another user has been read for the first time, so that its directory
+  /// must be watched.
   private let isPlaceNew = Atomic<Bool>(false)
 
   /// When one location is to be rewritten.
@@ -174,15 +176,16 @@ final class Writer: Sendable {
     for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
   }
 
-  /// When the next configuration profile ends, or the clock is to be looked at again because it may
-  /// have been set.
+  /// When the thread must look whether a configuration profile has ended: at its end, but within a
+  /// minute, because the clock may be set; nil: none ends.
   private func profilesDeadline(_ now: Instant) -> Instant? {
     guard let end = store.profilesEnd else { return nil }
     let wait = end.nanoseconds(after: .now) / 1_000_000 + 1
     return now.advanced(milliseconds: min(max(wait, 1), 60_000))
   }
 
-  /// Adopts what other programs have changed, and makes a removed state directory anew.
+  /// Adopts what other programs have changed in lists and profiles, drops profiles that have ended,
+  /// and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher) {
     let known = { [store] in store.loadedLocations }
     if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {

@@ -1,10 +1,14 @@
 import PropertyList
 
-// Intents that name their place.
+// The rules for one place alone, without the search list.
 
 extension ChangeRules {
-  /// Returns the edits that carry out the intent in one place alone. Throws `.forced` where a
-  /// configuration profile sets the key: a profile is never written.
+  /// Returns the edits that carry out the intent in one place alone. An intent that names its own
+  /// location is carried out there.
+  ///
+  /// Throws `.forced` for a value that a configuration profile sets, because a profile is never
+  /// written; a description of such a key is accepted. Throws `.noSuchKey`, `.noSuchDomain`,
+  /// `.domainExists` or `.domainNotEmpty` where the place is not as the intent needs it.
   func items(for intent: Intent, in place: Place) throws(EngineError) -> [Changeset.Item] {
     switch intent {
     case .set(let key, let domain, let value, let text),
@@ -39,6 +43,7 @@ extension ChangeRules {
     }
   }
 
+  /// The edit of a key; throws `.forced` where a profile sets the key.
   private func item(_ edit: Edit, _ location: Location) throws(EngineError) -> Changeset.Item {
     if let key = edit.key, let profile = try places.find(key, at: location)?.metadata.profile {
       throw EngineError(
@@ -48,6 +53,7 @@ extension ChangeRules {
     return Changeset.Item(location, edit)
   }
 
+  /// Throws unless the domain exists and has no keys.
   private func requireEmpty(_ location: Location) throws(EngineError) {
     guard try places.exists(location) else {
       throw EngineError(.noSuchDomain, domain: location.domain, "there is no such domain")
@@ -57,6 +63,7 @@ extension ChangeRules {
     }
   }
 
+  /// The edits that rename a domain; an empty domain may have the new name already.
   private func rename(
     _ old: Location, to new: Location
   ) throws(EngineError) -> [Changeset.Item] {

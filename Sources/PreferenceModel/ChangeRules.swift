@@ -66,9 +66,9 @@ public struct ChangeRules<Places: StoredPlaces> {
   }
 
   /// Returns the place that a write of the key goes to: the host's list if it has the key, else the
-  /// user's list. Throws `.forced` where a managed list has the key.
+  /// user's list. Throws `.forced` where a managed list or a profile has the key.
   ///
-  /// Only the managed lists and the host's list are asked, so that a damaged list elsewhere stops
+  /// Only the managed places and the host's list are asked, so that a damaged list elsewhere stops
   /// no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     for location in SearchList.forced(domain)
@@ -135,7 +135,8 @@ public struct ChangeRules<Places: StoredPlaces> {
     return items
   }
 
-  /// The edits that move every key from one location to another.
+  /// The edits that move every key, with its text and mode, from one location to another, and
+  /// remove the first one.
   func moves(
     from location: Location, to target: Location
   ) throws(EngineError) -> [Changeset.Item] {

@@ -49,8 +49,8 @@ public struct Changeset: Equatable, Sendable {
     public let location: Location
     /// The change of the location.
     public let edit: Edit
-    /// Whether the location had the edit's key before. Only a change that has taken effect says so;
-    /// the journal does not record it.
+    /// Whether the location had the edit's key before. It is set in changes that have taken effect,
+    /// and false in others; the journal does not record it.
     public var hadKey: Bool
 
     /// Creates an edit of a location.

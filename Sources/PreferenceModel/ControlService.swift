@@ -3,25 +3,27 @@ import PropertyList
 /// What the control directory `.prefs` of a mount shows, beside preferences as the search list
 /// resolves them.
 ///
-/// Threads: any. A call waits as long as those of `Engine`.
+/// Threads: any. A call waits as long as those of `Engine`. `explanation` and `status` also ask the
+/// owner, and wait 5 s for it at most. Calls throw where the engine or the owner does.
 public protocol ControlService: AnyObject, Sendable {
-  /// An engine that shows one place alone. Its `apply` changes that place, whatever the search list
-  /// would choose.
+  /// Returns an engine that shows one place alone. Its `apply` changes that place, whatever the
+  /// search list would choose.
   func engine(of place: Place) -> any Engine
 
   /// An engine whose global domain has two keys for each domain of the user's place,
-  /// `<domain>.plist` and `<domain>.json`: the whole domain as one value. Setting a key replaces the
-  /// domain in one transaction, and removing it removes the domain.
+  /// `<domain>.plist` and `<domain>.json`: the whole domain as one value. Setting a key replaces
+  /// the domain in one transaction, and removing it removes the domain.
   var documents: any Engine { get }
 
   /// An engine whose global domain has a key for each domain: the names of the suites that are kept
-  /// for it, one a line. Setting the key keeps them.
+  /// for it, one a line. Setting the key keeps those suites and no others.
   var suites: any Engine { get }
 
-  /// The users for whom the administrator has a directory. Cost: a listing of a directory.
+  /// The users for whom the administrator has managed lists, in no order: those with a directory,
+  /// and those whose first list has not been written yet. Cost: a listing of each directory.
   func managedUsers() throws(EngineError) -> [String]
 
-  /// The place of what the administrator manages for the user.
+  /// The place of the administrator's settings for the user; the user need not exist.
   func managedPlace(of user: String) -> Place
 
   /// The domains that `search` and `explain` list.
@@ -30,12 +32,13 @@ public protocol ControlService: AnyObject, Sendable {
   /// The keys that `explain` lists for the domain.
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
-  /// The search list of the domain, a line for each row that it has.
+  /// The search list of the domain: for each location, in order, a line with its source, its domain
+  /// and the path of its list.
   func searchList(of domain: DomainName) throws(EngineError) -> String
 
   /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
   func explanation(of key: Key, in domain: DomainName) throws(EngineError) -> String?
 
-  /// What `status.json` says about the store and its owner.
+  /// What `status.json` says about this process, the store and its owner.
   func status() throws(EngineError) -> ValueDictionary
 }

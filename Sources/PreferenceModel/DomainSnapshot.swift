@@ -51,7 +51,8 @@ public struct DomainSnapshot: Sendable {
   /// key. Only a copy that was made for readers has them.
   package private(set) var profiles: [Key: StoredValue] = [:]
 
-  /// The domain with the values that configuration profiles set.
+  /// Returns a copy for readers, with the values that configuration profiles set. It exists if
+  /// there are any, and is as new as the newest of them. Cost: O(values of profiles).
   package func with(profiles: [Key: StoredValue]) -> DomainSnapshot {
     var copy = self
     copy.profiles = profiles

@@ -11,7 +11,8 @@ public struct Resolution: Equatable, Sendable {
   public let isReadOnly: Bool
 
   /// Creates a resolution from a value and where it was found.
-  /// - Parameter isReadOnly: nil: forced values and arguments are.
+  /// - Parameter isReadOnly: whether a write of the key would be refused; nil: as in the search
+  ///   list, where forced values and arguments are read-only.
   public init(_ stored: StoredValue, location: Location, isReadOnly: Bool? = nil) {
     self.stored = stored
     self.location = location
@@ -33,12 +34,13 @@ public struct Resolution: Equatable, Sendable {
   public var isForced: Bool { location.place.isForced }
 }
 
-/// Preferences as the modules above see them: domains, keys, and for each key the value that counts.
-/// `SearchEngine` is the search list over all places; other engines show a part of a store in the
-/// same form, so that one tree serves them all. A caller cannot tell whether this process owns the
-/// store or another one does.
+/// Preferences as the modules above see them: domains, keys, and for each key the value that
+/// counts. `SearchEngine` is the search list over all places; other engines show a part of a store
+/// in the same form, so that one tree serves them all. A caller cannot tell whether this process
+/// owns the store or another one does.
 ///
-/// `apply` returns the change in the terms of the store, as do notices; `notice` translates it.
+/// `apply` returns the change in the terms of the store, and observers get it so: with locations
+/// and keys of lists. `notice` translates it into the domains and keys of this engine.
 public protocol Engine: ChangeService {
   /// Every domain that a persistent place has, and the global domain. Cost: a listing of the
   /// places' directories.
@@ -65,9 +67,11 @@ public protocol Engine: ChangeService {
   /// Whether a removal of a key of the domain removes a value that was found at the location.
   func reaches(_ location: Location, of domain: DomainName) -> Bool
 
-  /// What a change of the store means for the domains and keys of this engine.
+  /// What a change of the store means for the domains and keys of this engine. The notice has no
+  /// author. It asks places, but only for lists that are in memory or that the change concerns.
   func notice(of changeset: Changeset) -> Notice
 
-  /// The domains whose lists must be in memory before a look-up of the key, or of the domain (nil).
+  /// The domains whose lists a look-up of the key, or of the domain (nil), asks, as far as that is
+  /// known without reading a list. A caller that must not wait has them read first.
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
 }

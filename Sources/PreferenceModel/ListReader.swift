@@ -52,7 +52,8 @@ public final class ListReader: Sendable {
     state.withLock { $0.told = body }
   }
 
-  /// Has the lists of that place read too, with those of the search list.
+  /// From now on, reads the lists of that place too, for every domain, and counts them in
+  /// `isAtHand`.
   public func include(_ place: Place) {
     state.withLock { if !$0.places.contains(place) { $0.places.append(place) } }
   }

@@ -62,7 +62,7 @@ extension Changeset {
 }
 
 extension Changeset.Item {
-  /// What the edit did to its key in its location alone; nil for edits without effect on the value.
+  /// What the edit did to its key, in its location alone; nil for edits that change no value.
   public var event: KeyEvent? {
     let (key, isThere): (Key, Bool)
     switch edit {

@@ -16,7 +16,7 @@ public enum Place: Hashable, Sendable {
   case user
   /// Any user, current host.
   case anyUser
-  /// The values of a language of the user's.
+  /// The values of a language, by its name in `AppleLanguages`: names of days, formats and so on.
   case language(String)
   /// The registered defaults of this process.
   case registered
@@ -40,7 +40,7 @@ public enum Place: Hashable, Sendable {
   /// Whether the keys of the place are forced in this store.
   public var isForced: Bool { Self.forced.contains(self) }
 
-  /// Whether configuration profiles add settings to the place.
+  /// Whether configuration profiles add settings to the place: the managed places.
   public var hasProfiles: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor: true
@@ -56,7 +56,8 @@ extension Place: RawRepresentable {
   private static let others = "managed-for:"
   private static let language = "language:"
 
-  /// The name of the place in the journal, in messages and in texts.
+  /// The name of the place in the journal, in messages and in texts, e.g. `any-user` or
+  /// `managed-for:ada`.
   public var rawValue: String {
     switch self {
     case .ownManaged: "own-managed"
@@ -71,7 +72,7 @@ extension Place: RawRepresentable {
     }
   }
 
-  /// The place with that name; nil if there is none.
+  /// Creates the place with that name; nil if no place has it.
   public init?(rawValue name: String) {
     let plain: [Place] = [
       .ownManaged, .managed, .arguments, .host, .user, .anyUser, .registered,
@@ -111,7 +112,7 @@ public struct Location: Hashable, Sendable {
 
   /// The text of `user.prefs.source` for a key of `domain` that was found here: the place, its
   /// global form where the key is inherited from the global domain, or the suite that it is
-  /// inherited from.
+  /// inherited from. Both managed places of the search list are `managed`.
   public func source(seenFrom domain: DomainName) -> String {
     if place == .ownManaged { return Place.managed.rawValue }
     guard self.domain != domain else { return place.rawValue }

@@ -2,11 +2,12 @@ import PropertyList
 
 /// What a process can ask the owner of its store about the store as a whole.
 public enum OwnerReport: Equatable, Sendable {
-  /// What `status.json` says of the owner: a dictionary.
+  /// What `status.json` says of the store and its owner: a dictionary.
   case status
-  /// The configuration profiles that the owner has read: an array of dictionaries.
+  /// The configuration profiles that the owner has read: an array of dictionaries, as
+  /// `ManagedSettings.reports` has them.
   case profiles
-  /// What a configuration profile would do: a dictionary, as one of `profiles`.
+  /// What a configuration profile with these bytes would do: a dictionary, as one of `profiles`.
   case check([UInt8])
 }
 
@@ -14,6 +15,6 @@ public enum OwnerReport: Equatable, Sendable {
 ///
 /// Threads: any. The call waits for the owner, 5 s at most.
 public protocol ReportService: AnyObject, Sendable {
-  /// Asks for a report.
+  /// Asks for a report, and returns it. Throws ETIMEDOUT if the owner does not answer.
   func report(_ report: OwnerReport) throws(EngineError) -> Value
 }

@@ -48,16 +48,17 @@ public struct StoreLayout: Sendable {
 
   private var managedDirectory: String { systemDirectory + "/managed" }
 
-  /// Whether the place can have lists. It cannot where the system does not know the user's name.
+  /// Whether the place can have lists. The place of the user's own managed lists cannot, where the
+  /// system does not know the user's name.
   public func hasLists(_ place: Place) -> Bool { place != .ownManaged || !userName.isEmpty }
 
-  /// The place of the managed lists of a user.
+  /// The place of the managed lists of a user: `.ownManaged` for the user of this store.
   public func managedPlace(of user: String) -> Place {
     user == userName ? .ownManaged : .managedFor(user)
   }
 
-  /// The directory of the certificates whose owners may sign profiles; without certificates, every
-  /// profile counts.
+  /// The directory of the certificates whose owners may sign profiles. Without certificates in it,
+  /// profiles need no signature.
   public var signersDirectory: String { systemDirectory + "/profile-signers" }
 
   private func fileName(_ location: Location) -> String {

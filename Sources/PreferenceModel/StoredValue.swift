@@ -10,8 +10,8 @@ public struct Metadata: Equatable, Sendable {
   /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
   /// value changes.
   public var mode: UInt32?
-  /// The identifier of the configuration profile that sets the value; nil where a list has it. Such
-  /// a value cannot be changed.
+  /// The identifier of the configuration profile that sets the value; nil where a list has it. A
+  /// value of a profile cannot be changed.
   public var profile: String?
 
   /// Creates the metadata of a key.

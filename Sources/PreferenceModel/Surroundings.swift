@@ -74,9 +74,10 @@ public struct Surroundings: Sendable {
     return [path] + socketPaths.filter { $0 != path }
   }
 
-  /// Notes that this process owns the store, and returns whether it is the first one since the user
-  /// logged in: the note is in `$XDG_RUNTIME_DIR`, which ends with the user's last session. Without
-  /// that directory, it is the first one since the machine started.
+  /// Notes that this process owns the store. Returns whether it is the first process to do so since
+  /// the user logged in: the note is in `$XDG_RUNTIME_DIR`, which ends with the user's last
+  /// session. Without that directory, returns whether it is the first one since the machine
+  /// started. Returns false if the note cannot be read or written. The second call returns false.
   public func noteOwner() -> Bool {
     do throws(SystemError) {
       if socketPaths.count > 1 {

@@ -20,7 +20,7 @@ public enum Message: Equatable, Sendable {
   case time(Timestamp?)
   /// The edits of the transaction that changed something; no items where it changed nothing.
   case applied(Changeset)
-  /// A report about the store as a whole.
+  /// A report about the store as a whole, as `OwnerReport` says.
   case report(Value)
   /// The request has been carried out.
   case done

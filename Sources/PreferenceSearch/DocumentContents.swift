@@ -3,13 +3,17 @@ import PropertyList
 import SystemCalls
 
 /// Each domain of the user's place as two documents: `<domain>.plist` in XML, and `<domain>.json`,
-/// in which dates are ISO text and data is base64.
+/// in which dates are ISO text and data is base64. A key without one of these endings is unknown.
 ///
-/// Setting a document replaces the domain in one transaction; keys whose values stay keep their text
-/// and mode. Removing one removes the domain.
+/// Setting a document replaces the domain in one transaction; keys whose values stay keep their
+/// text and mode. Removing a document removes the domain. A value that is not a dictionary is
+/// EINVAL.
+///
+/// Threads: any. Cost: reading a document copies every value of its domain.
 struct DocumentContents: WholeContents {
   let search: SearchEngine
 
+  /// The domain that a key names, and whether as JSON; nil if no list can have the name.
   private static func domain(_ key: Key) -> (domain: DomainName, isJSON: Bool)? {
     let name = key.string
     for (ending, isJSON) in [(".plist", false), (".json", true)] where name.hasSuffix(ending) {
@@ -19,6 +23,7 @@ struct DocumentContents: WholeContents {
     return nil
   }
 
+  /// The keys of both documents of a domain.
   private static func keys(of domain: DomainName) -> [Key] {
     [Key(domain.string + ".plist"), Key(domain.string + ".json")]
   }

@@ -1,21 +1,31 @@
 import PreferenceModel
 import PropertyList
 
-/// Shows everything in the search list that sets a key, the one that counts first: lists, profiles,
-/// and the volatile places.
+/// Shows everything in the search list that sets a key: lists, profiles, languages, and the
+/// volatile places. The one that counts comes first.
+///
+/// Threads: any; it has no lock.
 public struct Explanation {
   private let search: SearchEngine
   private let layout: StoreLayout
   private let owner: any ReportService
 
-  /// - Parameter owner: is asked which configuration profiles set the key.
+  /// Creates an explanation of the keys of one store.
+  /// - Parameters:
+  ///   - search: the search list, whose places are asked.
+  ///   - layout: the paths of the lists.
+  ///   - owner: is asked which configuration profiles set a key.
   public init(_ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService) {
     (self.search, self.layout, self.owner) = (search, layout, owner)
   }
 
-  /// Two lines for each holder: its place and value, and the file that it comes from; nil if no
-  /// place holds the key. The value that counts has an asterisk.
-  /// - Parameter isAppleText: as of `ValueDescription.line`.
+  /// Returns two lines for each list, profile or volatile place that has the key: the place with
+  /// the value, and the file that it comes from. The value that counts has an asterisk. Returns nil
+  /// if no place has the key.
+  ///
+  /// Throws if a list that would have to be asked cannot be read, or the owner does not answer.
+  /// Cost: a look-up in each place; where a managed place has the key, one request to the owner.
+  /// - Parameter isAppleText: whether everything but ASCII is escaped, as Apple's command does it.
   public func text(
     of key: Key, in domain: DomainName, isAppleText: Bool
   ) throws(EngineError) -> String? {
@@ -28,7 +38,8 @@ public struct Explanation {
       if location.place.hasProfiles {
         if reports == nil { reports = try profiles() }
         setters += Self.setters(of: key, at: location, reports ?? [])
-        // The profiles changed at this moment.
+        // No report names the key: it is the output of joined arrays, or the profiles have just
+        // changed.
         if setters.isEmpty { setters = [(found.value, "(a profile)")] }
       }
       for setter in setters {
@@ -42,12 +53,13 @@ public struct Explanation {
     return text.isEmpty ? nil : text
   }
 
+  /// The owner's reports on profiles, in the order in which they are applied.
   private func profiles() throws(EngineError) -> [ValueDictionary] {
     guard case .array(let all) = try owner.report(.profiles) else { return [] }
     return all.compactMap { if case .dictionary(let report) = $0 { report } else { nil } }
   }
 
-  /// What profiles set the key to in the location, the one that wins first.
+  /// The values that profiles force for the key in the location, the one that wins first.
   private static func setters(
     of key: Key, at location: Location, _ profiles: [ValueDictionary]
   ) -> [(value: Value, file: String)] {
@@ -61,7 +73,7 @@ public struct Explanation {
     }
   }
 
-  /// The path of the list that holds the location.
+  /// The path of the location's list; a remark where the place has no lists.
   private func file(_ location: Location) -> String {
     location.place.isPersistent ? layout.path(location) : "(this process)"
   }

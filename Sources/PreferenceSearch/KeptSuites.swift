@@ -2,10 +2,11 @@ import PreferenceModel
 import PropertyList
 
 extension SearchEngine {
-  /// The suites that are kept for the domain, first added first. Entries that are no names, the
-  /// domain itself and the global domain are left out; of a name that occurs twice the last one
-  /// counts. A list that cannot be read keeps none, so that other domains do not fail with it. Throws
-  /// if the owner of the store does not answer.
+  /// The suites that are kept for the domain, first added first. Entries that are not names, the
+  /// domain itself and the global domain are left out; of a name that occurs twice, the last one
+  /// counts. The first persistent place that has the key decides. A list that cannot be read is
+  /// passed over, so that other domains do not fail with it. Throws if the owner of the store does
+  /// not answer. Cost: a look-up in each persistent place.
   public func keptSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
     let key = KeptSuites.key(of: domain)
     for place in SearchList.persistentPlaces {
@@ -24,8 +25,8 @@ extension SearchEngine {
     return []
   }
 
-  /// The intents that keep these suites for the domain, and no others. A name that the domain cannot
-  /// have as a suite is left out.
+  /// The intents that keep these suites for the domain, and no others; none if nothing is kept and
+  /// nothing is to be kept. A name that the domain cannot have as a suite is left out.
   public func intents(
     keeping suites: [DomainName], for domain: DomainName
   ) throws(EngineError) -> [Intent] {
@@ -34,8 +35,9 @@ extension SearchEngine {
   }
 }
 
-/// The suites that are kept for domains: preferences of the domain `prefsfs`, so that an
-/// administrator can force them. The key `Suites.<domain>` is an array of names, first added first.
+/// The suites that are kept for domains, for all programs. They are preferences of the domain
+/// `prefsfs`, so that an administrator can force them. The key `Suites.<domain>` is an array of
+/// names, first added first.
 enum KeptSuites {
   /// The domain of this program's own settings.
   static let domain: DomainName = "prefsfs"

@@ -8,9 +8,10 @@ import SystemCalls
 ///
 /// They come from `preferences/languages/<LANGUAGE>.plist` in XDG_DATA_HOME or a directory of
 /// XDG_DATA_DIRS, else from the C library's data of an installed locale of the language. A language
-/// that neither has has no values.
+/// that is found in neither has no values.
 enum LanguageValues {
-  /// Reads the values of a language, e.g. `de` or `pt-BR`. Waits for a disk.
+  /// Reads the values of a language, e.g. `de` or `pt-BR`; empty if there are none. Waits for a
+  /// disk. A file that cannot be read, or is not a dictionary, is passed over.
   static func read(_ language: String) -> ValueDictionary {
     guard isName(language) else { return [:] }
     for directory in dataDirectories {
@@ -54,7 +55,7 @@ enum LanguageValues {
     return all.compactMap { $0 }.map { "\(code)_\($0).UTF-8" } + ["\(code).UTF-8"]
   }
 
-  /// The regions of languages whose code differs from that of their region.
+  /// The usual regions of languages, where the region's code is not that of the language.
   private static let regions: [String: String] = [
     "en": "US", "ja": "JP", "zh": "CN", "zh-Hans": "CN", "zh-Hant": "TW", "ko": "KR", "da": "DK",
     "sv": "SE", "cs": "CZ", "el": "GR", "he": "IL", "uk": "UA", "ar": "EG", "hi": "IN", "vi": "VN",
@@ -63,6 +64,7 @@ enum LanguageValues {
     "bn": "BD", "ta": "IN", "te": "IN", "sq": "AL", "bs": "BA", "sw": "KE", "ur": "PK", "af": "ZA",
   ]
 
+  /// The values of a locale, by the keys of language domains.
   private static func values(_ locale: LocaleData) -> ValueDictionary {
     let array = { (texts: [String]) in Value.array(texts.map { .string($0) }) }
     return [

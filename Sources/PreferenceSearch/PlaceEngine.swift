@@ -4,10 +4,11 @@ import SystemCalls
 
 /// Shows and changes one place alone, without a search.
 ///
-/// Promises: those of `Engine`. The persistent places are those of the search engine, so that a
-/// change is coalesced and announced like any other. The registered defaults are those of this
-/// process, and end with it. The arguments are keys of the global domain, and cannot be changed.
-/// What a configuration profile sets is shown with the place's lists, and cannot be changed either.
+/// Promises: those of `Engine`, for the domains of that place. Changes go to the persistent places
+/// of the search engine, so they are journaled, coalesced and announced like any other. Registered
+/// defaults are those of this process, and end with it. Arguments are keys of the global domain; a
+/// change of them throws `.argument`. What a configuration profile sets is shown with the place's
+/// lists; a change of it throws `.forced`.
 ///
 /// Threads: any; it has no lock of its own.
 final class PlaceEngine: Engine {
@@ -16,6 +17,7 @@ final class PlaceEngine: Engine {
 
   init(_ place: Place, _ search: SearchEngine) { (self.place, self.search) = (place, search) }
 
+  /// The place, if it is kept by this process alone.
   private var volatile: VolatilePlace? {
     switch place {
     case .registered: search.registered
@@ -96,8 +98,9 @@ final class PlaceEngine: Engine {
 }
 
 extension SearchEngine {
-  /// Carries out intents at the place of the registered defaults. Observers other than the author
-  /// are notified. Threads: one caller at a time.
+  /// Carries out intents that name the place of the registered defaults. Observers other than the
+  /// author are notified. Throws where the rules refuse an intent; nothing is changed then.
+  /// Threads: one caller at a time, because the rules read what the edits then change.
   func changeRegistered(
     _ intents: [Intent], by author: Author
   ) throws(EngineError) -> Changeset {
@@ -115,6 +118,7 @@ extension SearchEngine {
   }
 }
 
+/// Lets `ChangeRules` read the place. Other places have nothing.
 extension VolatilePlace: StoredPlaces {
   func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     location.place == place ? find(key, in: location.domain) : nil

@@ -47,7 +47,7 @@ extension SearchEngine {
 }
 
 extension Changeset {
-  /// Whether the languages of a domain may be different ones.
+  /// Whether domains may have different languages after the change.
   var concernsLanguages: Bool {
     !invalidated.isEmpty
       || items.contains { $0.edit.key == Languages.key || KeptSuites.domain(of: $0) != nil }

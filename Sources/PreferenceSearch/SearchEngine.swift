@@ -3,14 +3,17 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The search list: persistent places, wherever they are, and the volatile places of this process.
+/// The search list: persistent places, wherever they are, languages, and the volatile places of
+/// this process.
 ///
 /// Promises: those of `Engine`. Two engines over one store, in one process or in several, differ
 /// only in their arguments, registered defaults and suites.
 ///
-/// Threads: any. Locks: those of the volatile places, and those of `suites`, `observers` and
-/// `readers`, each held briefly. A reader's lock is taken under `readers`. None is held while the
-/// persistent places are asked or an observer is called.
+/// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
+/// languages may also wait a second for each language (`Languages`). Locks: those of the volatile
+/// places and of `languages`, and `suites`, `observers` and `readers`, each held briefly. A
+/// reader's lock is taken under `readers`. None is held while the persistent places are asked or an
+/// observer is called.
 public final class SearchEngine: Engine {
   let places: any PersistentPlaces
   let arguments = VolatilePlace(.arguments)
@@ -85,14 +88,17 @@ extension SearchEngine {
     notify(registered.set(defaults, for: domain, replacing: true))
   }
 
+  /// Has the readers look up again what the changeset changed, and notifies observers other than
+  /// the author. Ignores an empty changeset.
   func notify(_ changeset: Changeset, by author: Author? = nil) {
     guard !changeset.isEmpty else { return }
     forget(changeset)
     observers.notify(Notice(changeset: changeset, author: author))
   }
 
-  /// The suites of a domain, first added first: those that are kept for it, and those that this
-  /// process added. While the owner of the store does not answer, the kept ones are left out.
+  /// The suites of a domain, first added first: those that are kept for it, then those that this
+  /// process added. While the owner of the store does not answer, the kept ones are left out. Cost:
+  /// a look while no kept suites change; else as `keptSuites`.
   public func suites(of domain: DomainName) -> [DomainName] {
     do {
       return try allSuites(of: domain)
@@ -101,7 +107,8 @@ extension SearchEngine {
     }
   }
 
-  /// The suites of a domain. Throws if the owner of the store does not answer.
+  /// The suites of a domain, as `suites(of:)` says; but throws if the owner of the store does not
+  /// answer.
   private func allSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
     if domain == .global { return [] }
     var (kept, added) = suites.withLock { ($0.kept[domain], $0.added[domain] ?? []) }
@@ -114,8 +121,8 @@ extension SearchEngine {
     return added.isEmpty ? all : all.filter { !added.contains($0) } + added
   }
 
-  /// The suites of a domain as they were found last; nil if nobody has asked for them. No place is
-  /// asked.
+  /// The suites of a domain as they were last found, without asking a place; nil if no kept suites
+  /// are known. An observer may call it.
   public func knownSuites(of domain: DomainName) -> [DomainName]? {
     suites.withLock { suites in
       suites.kept[domain].map { $0 + (suites.added[domain] ?? []) }
@@ -188,7 +195,8 @@ extension SearchEngine {
 // MARK: - Looking up
 
 extension SearchEngine {
-  /// The locations that are asked for a key of the domain, in order, with its languages.
+  /// The locations that are asked for a key of the domain, in order: suites and languages among
+  /// them.
   func locations(for domain: DomainName) throws(EngineError) -> [Location] {
     var all = SearchList.locations(for: domain, suites: try allSuites(of: domain))
     let end = all.firstIndex { $0.place == .registered } ?? all.count
@@ -201,6 +209,7 @@ extension SearchEngine {
     try look(for: key, in: domain, withLanguages: key != Languages.key)
   }
 
+  /// Returns the first hit of the search list; nil where no place holds the key.
   /// - Parameter withLanguages: whether the languages are asked, before the registered defaults.
   private func look(
     for key: Key, in domain: DomainName, withLanguages: Bool
@@ -218,19 +227,21 @@ extension SearchEngine {
     return nil
   }
 
-  /// The values of the domain's languages.
+  /// The values of the domain's languages, in one table.
   private func languageTable(of domain: DomainName) throws(EngineError) -> Languages.Table {
     try languages.table(of: domain, isFresh: places.isFresh) { () throws(EngineError) in
       try look(for: Languages.key, in: domain, withLanguages: false)?.value
     }
   }
 
-  /// The languages of the domain that there is data of, the first one first.
+  /// The languages of the domain's `AppleLanguages` that have values, the one that wins first.
+  /// Throws where `AppleLanguages` cannot be read.
   public func languages(of domain: DomainName) throws(EngineError) -> [String] {
     try languageTable(of: domain).languages
   }
 
-  /// The values of a language; empty if there is no data of it.
+  /// The values of a language; empty if there are none, or if its files do not answer within a
+  /// second.
   public func languageValues(of language: String) -> ValueDictionary {
     languages.values(of: language)
   }

@@ -3,9 +3,9 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// What the control directory of a mount shows, from a search engine and the owner of its store.
+/// What the control directory of a mount shows. It asks a search engine and the owner of the store.
 ///
-/// Threads: any. One lock, held for a look.
+/// Threads: any. Calls wait as `ControlService` says. One lock, held for a look.
 public final class StoreControl: ControlService {
   private let search: SearchEngine
   private let owner: any ReportService
@@ -14,8 +14,13 @@ public final class StoreControl: ControlService {
   /// The other users whose managed places were asked for.
   private let users = Mutex<Set<String>>([])
 
+  /// Creates what the control directory of one mount shows.
   /// - Parameters:
-  ///   - about: what `status.json` says of this process.
+  ///   - search: the search list of the mount.
+  ///   - owner: is asked about the store and its profiles.
+  ///   - layout: the paths of the store.
+  ///   - about: what `status.json` says of this process. Keys of the owner's report replace its
+  ///     keys.
   public init(
     _ search: SearchEngine, owner: any ReportService, layout: StoreLayout,
     about: ValueDictionary

@@ -2,8 +2,11 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The suites that are kept for each domain, as a text with a name in each line. The last line is
-/// searched first.
+/// The suites that are kept for each domain: a key for each domain that exists or has kept suites,
+/// and a text with a name in each line. The last line is searched first.
+///
+/// Setting a text with a line that cannot name a suite is EINVAL. Setting an empty text, or
+/// removing the key, keeps no suites.
 struct SuiteContents: WholeContents {
   let search: SearchEngine
 

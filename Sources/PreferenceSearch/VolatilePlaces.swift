@@ -3,8 +3,8 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// A place that is gone with the process: arguments, or registered defaults. It has a table for
-/// each domain.
+/// A place that ends with the process: arguments, or registered defaults. It has a table for each
+/// domain.
 ///
 /// Threads: any. One lock, held briefly.
 final class VolatilePlace: Sendable {
@@ -24,8 +24,9 @@ final class VolatilePlace: Sendable {
       gone.map(Edit.remove) + values.map { .set($0.key, $0.value, .unknown) }, to: domain)
   }
 
-  /// Applies the edits to the domain.
-  /// - Returns: those that changed something.
+  /// Applies the edits to the domain, in one step for readers. A domain whose last edit removes it
+  /// has no table.
+  /// - Returns: the edits that changed something.
   func apply(_ edits: [Edit], to domain: DomainName) -> Changeset {
     let (now, location) = (Timestamp.now, Location(place, domain))
     return tables.withLock { tables in
@@ -42,14 +43,17 @@ final class VolatilePlace: Sendable {
     }
   }
 
+  /// The value of a key; nil if the domain's table does not have it.
   func find(_ key: Key, in domain: DomainName) -> StoredValue? {
     tables.withLock { $0[domain]?.entry(key) }
   }
 
+  /// The keys and values of a domain.
   func values(of domain: DomainName) -> ValueDictionary {
     tables.withLock { $0[domain]?.values ?? [:] }
   }
 
+  /// The keys of a domain, in no order.
   func keys(of domain: DomainName) -> [Key] { tables.withLock { $0[domain]?.keys ?? [] } }
 
   /// The domains that have a table.

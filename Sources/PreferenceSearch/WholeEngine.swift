@@ -4,27 +4,36 @@ import Synchronization
 import SystemCalls
 
 /// What the keys of a `WholeEngine` stand for.
+///
+/// Threads: any. Errors are those of the search engine.
 protocol WholeContents: Sendable {
+  /// Reads and changes the store.
   var search: SearchEngine { get }
-  /// The keys that there are.
+  /// The keys that exist.
   func keys() throws(EngineError) -> Set<Key>
   /// The value of a key, its usual text, and when it last changed; nil if there is no such key.
   func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
-  /// The intents that set the key to a value, or remove it (nil).
+  /// The intents that set the key to a value, or remove it (nil). Throws if the key or the value is
+  /// not possible.
   func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent]
-  /// The keys that the edit changes.
+  /// The keys whose values an edit of the store changes.
   func keys(changedBy item: Changeset.Item) -> [Key]
-  /// The domains whose lists a look-up of the key needs.
+  /// The domains whose lists a look-up of the key, or a listing (nil), needs.
   func domainsNeeded(for key: Key?) -> [DomainName]
 }
 
-/// An engine whose global domain is all that it has: each key stands for something else of the
-/// store, which its value shows as a whole. It remembers the text that was written for a value, as
-/// long as the process lives, so that a file reads back the bytes that were written to it.
+/// An engine that has the global domain alone. Each of its keys stands for a part of the store, and
+/// its value shows that part as a whole. It remembers the text that was written for a value while
+/// the value stays and the process lives, so that a file reads back the bytes that were written.
 ///
-/// Threads: any. One lock, held for a look.
+/// Promises: setting and removing a key are one transaction of the store. A description (mode,
+/// time) is ignored. A splice throws `.changedMeanwhile`, and domains cannot be made or removed
+/// (EPERM). `expectUnchanged` is judged before the transaction begins, not in it.
+///
+/// Threads: any. One lock, held for a look; contents are asked without it.
 final class WholeEngine<Contents: WholeContents>: Engine {
   private let contents: Contents
+  /// The texts that were written, each with the value that it was written for.
   private let texts = Mutex<[Key: (value: Value, text: [UInt8])]>([:])
   /// Where the values of this engine are found, for its callers.
   private let location = Location(.user, .global)

@@ -2,15 +2,17 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Configuration profiles: what they force is read with the lists of their place.
+// Configuration profiles. What they force is read beside the lists of their place, and is in no
+// list, journal or `Domain`: readers get both together.
 
 extension Store.State {
-  /// What the profiles force in the location.
+  /// What the profiles of the location's place force in the location, as far as they have been
+  /// read.
   func forced(_ location: Location) -> [Key: StoredValue] {
     managed[location.place]?.settings.forced[location.domain] ?? [:]
   }
 
-  /// The location as readers see it; nil if its list has not been read.
+  /// The location as readers see it, with what profiles force; nil if its list has not been read.
   func shown(_ location: Location) -> DomainSnapshot? {
     guard let listed = domains[location]?.snapshot else { return nil }
     return location.place.hasProfiles ? listed.with(profiles: forced(location)) : listed
@@ -18,17 +20,18 @@ extension Store.State {
 }
 
 extension Store {
-  /// Calls the body whenever the managed lists of another user are first looked at, so that their
-  /// directory is watched.
+  /// Sets the body that is called when a managed list of another user has been read for the first
+  /// time, so that its directory is watched. The thread that read the list calls it.
   public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
     placeAdded.withLock { $0 = body }
   }
 
-  /// The managed places that have been looked at.
+  /// The managed places whose profiles have been read: those that were asked for.
   public var managedPlaces: [Place] { state.withLock { Array($0.managed.keys) } }
 
-  /// Reads the profiles of the place, if nobody has. Waits for a disk then; of two threads that read
-  /// them, the first result counts.
+  /// Reads the profiles of the place, unless that has been done. It then waits for a disk, without
+  /// a lock; of two threads that read them, the first result counts. Logs the profiles that are
+  /// refused. Does nothing where the store has no profiles.
   public func loadProfiles(of place: Place) {
     guard let profiles, state.withLock({ $0.managed[place] == nil }) else { return }
     let read = Managed(
@@ -41,8 +44,10 @@ extension Store {
     if isFirst { report(read.settings, since: ManagedSettings()) }
   }
 
-  /// Reads the profiles of the places again whose files have changed, or of which one has ended, and
-  /// publishes what became of their keys. The thread of `checkpoint` calls it.
+  /// Reads the profiles again of each place where a file has changed or a profile has ended, and
+  /// publishes what became of the keys. The caller then notifies observers. Cost: for each place
+  /// that has been asked for, a look at its files (`ProfileReading.state`). The writer's thread
+  /// calls it.
   public func refreshProfiles() {
     guard let profiles else { return }
     for (place, known) in state.withLock({ $0.managed }) {
@@ -56,17 +61,19 @@ extension Store {
     }
   }
 
-  /// When the next profile ends; nil: none does.
+  /// When the first of the profiles ends; nil: none ends.
   public var profilesEnd: Timestamp? {
     state.withLock { $0.managed.values.compactMap(\.settings.until).min() }
   }
 
-  /// The values that profiles set once for the user of this store.
+  /// The values that profiles set once for the user of this store, as far as they have been read.
   public var onceSettings: [OnceSetting] {
     state.withLock { state in Place.forced.flatMap { state.managed[$0]?.settings.once ?? [] } }
   }
 
-  /// A report of each profile that has been read.
+  /// A report of each profile of the search list's places, and of other managed places that have
+  /// been read (see `ManagedSettings.reports`). Waits for a disk where the first have not been
+  /// read.
   public var profileReports: [ValueDictionary] {
     for place in Place.forced { loadProfiles(of: place) }
     return state.withLock { state in
@@ -75,7 +82,8 @@ extension Store {
     }
   }
 
-  /// What a profile with these bytes would do; nil where the store has no profiles.
+  /// Returns the report of a profile with these bytes, which is not installed; nil where the store
+  /// has no profiles.
   public func check(profile bytes: [UInt8]) -> ValueDictionary? { profiles?.check(bytes) }
 
   /// Logs the profiles that are refused and were not before.
@@ -87,6 +95,8 @@ extension Store {
     }
   }
 
+  /// Replaces the settings of a place, and enqueues the difference for observers. A location whose
+  /// settings differ is invalidated.
   private func adopt(_ new: Managed, _ old: Managed, _ place: Place) {
     var change = Changeset(time: .now)
     let domains = Set(new.settings.forced.keys).union(old.settings.forced.keys)
@@ -108,7 +118,8 @@ extension Store {
     }
   }
 
-  /// What became of the keys that the list of the location does not have.
+  /// What became of the keys of profiles that the location's list does not have. A list that has
+  /// not been read counts as empty.
   private func edits(
     from before: [Key: StoredValue], to after: [Key: StoredValue], _ location: Location
   ) -> [Changeset.Item] {

@@ -5,8 +5,8 @@ import Synchronization
 import SystemCalls
 
 extension Store {
-  /// A key's value, text and modification time in one location. Cost: a few hash look-ups; the
-  /// first use of the location reads its list.
+  /// A key's value, text and modification time in one location: from its list, else from a profile.
+  /// Cost: a few hash look-ups; the first use of the location reads its list and profiles.
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
@@ -15,7 +15,8 @@ extension Store {
     return state.withLock { $0.forced(location)[key] }
   }
 
-  /// The location as it is at this moment; later changes are not in the result.
+  /// The location as it is at this moment, with what profiles force; later changes are not in the
+  /// result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
     let listed = try read(location) { $0 }
     guard location.place.hasProfiles else { return listed }
@@ -82,8 +83,9 @@ extension Store {
     }
   }
 
-  /// Whether the location's domain exists. Cost: one stat(2) where the list is not loaded.
-  /// Reads the list where it has replayed changes.
+  /// Whether the location's domain exists: it has a list, or a profile forces keys of it. Cost: one
+  /// stat(2) where the list is not loaded. Reads the list where it has replayed changes, and the
+  /// profiles of a managed place where that has not been done.
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     if location.place.hasProfiles {
       loadProfiles(of: location.place)
@@ -109,6 +111,7 @@ extension Store {
     return (times + [listed].compactMap { $0 }).max()
   }
 
+  /// When the location's list last changed, without regard to profiles; nil where there is no list.
   func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard StoreLayout.isValid(location.domain) else { return nil }
     if state.withLock({ $0.pending[location] != nil }) {
@@ -146,7 +149,8 @@ extension Store {
   /// The locations whose lists have been read.
   public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
 
-  /// The domains that exist in a persistent place. Cost: a listing of its directory.
+  /// The domains that exist in a persistent place, those of profiles included. Cost: a listing of
+  /// its directory.
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)

@@ -3,7 +3,8 @@ import PropertyList
 
 extension Store {
   /// What `status.json` says of the store: its directories, how many lists are in memory, which of
-  /// them lack changes or cannot be read, and the size of the journal. Cost: O(lists in memory).
+  /// them lack changes or cannot be read, the size of the journal, and the profiles without what
+  /// they set. Cost: O(lists in memory); waits for a disk where profiles have not been read.
   public var status: ValueDictionary {
     let (domains, unreadable, journal, version) = state.withLock { state in
       (state.domains, state.unreadable, state.journal?.byteCount ?? 0, state.version)

@@ -13,15 +13,15 @@ import SystemCalls
 /// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
 /// with the process, however that ends.
 ///
-/// Threads: any thread may call; `checkpoint`, `refresh` and `revive` belong to the writer's
-/// thread.
+/// Threads: any thread may call; `checkpoint`, `refresh`, `refreshProfiles` and `revive` belong to
+/// the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its
 /// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
-/// failed; the new journal of `revive`. `groupCommit`, `lock` and `revived` are each held alone and
-/// for a moment. `checkpoint` takes the lock of the list's directory (`ListLock`) first, without
-/// waiting for it, and `state` inside of it.
+/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and `placeAdded` are each
+/// held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
+/// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.
@@ -64,8 +64,9 @@ public final class Store: Sendable {
 
   /// The configuration profiles of a place.
   struct Managed: Sendable {
-    /// The state of the files that they were read from.
+    /// The state of the files that they were read from (`ProfileReading.state`).
     var state: [String]
+    /// What they set.
     var settings: ManagedSettings
   }
 
@@ -73,8 +74,8 @@ public final class Store: Sendable {
     var domains: [Location: Domain] = [:]
     /// Replayed edits, in order, of locations that are not loaded yet.
     var pending: [Location: [Pending]] = [:]
-    /// Locations whose lists could not be parsed, the state of each list then, and the error. They
-    /// are not parsed again while they are in that state.
+    /// Locations whose lists could not be parsed, the state of each list then, and the error. A
+    /// list is not parsed again while it is in that state.
     var unreadable: [Location: (identity: FileIdentity?, error: EngineError)] = [:]
     /// Counts changes that other programs made in lists that are not loaded. A thread that is
     /// reading a list for the first time reads it again when the count has changed.
@@ -82,7 +83,7 @@ public final class Store: Sendable {
     /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
     var journal: Journal?
-    /// What the configuration profiles of the places set that have been looked at.
+    /// What configuration profiles set, by place. A place that nobody has asked for is missing.
     var managed: [Place: Managed] = [:]
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
@@ -103,7 +104,7 @@ public final class Store: Sendable {
   public let layout: StoreLayout
   /// Reads configuration profiles; nil: there are none.
   let profiles: (any ProfileReading)?
-  /// Called when the managed lists of another user were first looked at.
+  /// Called when a managed list of another user has been read for the first time.
   let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
@@ -118,10 +119,11 @@ public final class Store: Sendable {
   /// state.
   public let isReadOnly: Bool
 
-  /// Opens a store: takes the lock and replays the journal. No list is read.
+  /// Opens a store: takes the lock and replays the journal. No list and no profile is read.
   ///
   /// Throws `.owned` when another process holds the lock, `.system` when the state directory cannot
   /// be used. With `readOnly` no lock is taken; changes that only the journal has are shown too.
+  /// - Parameter profiles: reads the configuration profiles of managed places; nil: there are none.
   public init(
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
     log: @escaping @Sendable (String) -> Void

@@ -4,68 +4,108 @@ import SystemCalls
 
 /// One of the trees of a mount, as the driver sees it: it carries out the requests about its nodes.
 ///
-/// `Tree` shows preferences, and its calls say what each request does. `ControlTree` shows
-/// directories and reports that cannot be changed; it gets the refusals below.
+/// `Tree` shows preferences; the comments of its methods say what each request does in detail.
+/// `ControlTree` shows directories and reports, and refuses every change with EACCES.
+///
+/// Errors: a call about a node that the tree does not know throws ENOENT. A call that changes
+/// something throws EACCES, EPERM or the errno that users of such a file expect.
 ///
 /// Threads: all calls must be made by one thread at a time.
 public protocol Branch: AnyObject {
   /// The node of the root.
   var rootNode: NodeID { get }
-  /// Whether there are other trees in the mount, which must see the changes.
+  /// Whether there are other trees in the mount, which must see the changes of this one. Without
+  /// them, the tree does not keep its changes for `removeChanges`.
   var hasNeighbours: Bool { get set }
   /// When `tick` must be called next; nil: not before another call sets it.
   var nextDeadline: Instant? { get }
 
   /// Returns the root as an entry, and counts the look-up.
   func rootEntry() throws(TreeError) -> Entry
+  /// Returns the domains whose lists a request about the node, or about the name in it, needs. The
+  /// driver has them read before it makes the request.
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName]
+  /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult
+  /// Carries out FUSE_FORGET: subtracts look-ups of a node.
   func forget(_ id: NodeID, _ count: UInt64)
+  /// Returns what stat(2) shows of the node.
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes
+  /// Carries out chmod(2), chown(2), truncate(2) and utimensat(2), and returns the new attributes.
   func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
   ) throws(TreeError) -> Attributes
+  /// Carries out read(2). Returns at most `count` bytes from the offset; none past the end.
   func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8>
+  /// Carries out write(2): judges the text at once. Throws EINVAL for text that can never become a
+  /// value of the key's type.
   func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError)
+  /// Carries out the tree's part of fsync(2), before the journal is made durable. Throws EINVAL for
+  /// incomplete text.
   func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError)
+  /// Returns whether the kernel may cache the directory's listing and give it to other processes.
   func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool
+  /// Carries out readdir(3). Returns the entries after the cookie (0: all), without `.` and `..`.
   func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem>
+  /// Carries out readlink(2).
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8]
 
+  /// Carries out open(2) with O_CREAT of a name that the kernel did not find. The handle is `.none`
+  /// unless a new key was made.
   func create(
     _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
   ) throws(TreeError) -> (entry: Entry, handle: HandleID)
+  /// Carries out the close(2) of a file that `create` made.
   func release(_ id: NodeID, _ handle: HandleID, now: Moment)
+  /// Carries out mkdir(2).
   func makeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> Entry
+  /// Carries out symlink(2).
   func makeLink(
     _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
   ) throws(TreeError) -> Entry
+  /// Carries out link(2). The directory must be of this tree: see `Forest.link`.
   func link(
     _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry
+  /// Carries out unlink(2).
   func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError)
+  /// Carries out rmdir(2).
   func removeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError)
+  /// Carries out renameat2(2). Both directories must be of this tree: see `Forest.rename`.
   func rename(
     _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
     _ mode: RenameMode, now: Moment
   ) throws(TreeError)
 
+  /// Carries out listxattr(2). Returns the names, each with a NUL behind it.
   func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8]
+  /// Carries out getxattr(2). Throws ENODATA for an unknown name in `user.`, EOPNOTSUPP for others.
   func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8]
+  /// Carries out setxattr(2). For `user.prefs.*` it succeeds, even where nothing is changed; other
+  /// names are EOPNOTSUPP.
   func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
   ) throws(TreeError)
+  /// Carries out removexattr(2). It changes nothing.
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError)
 
+  /// Makes an entry for a name that is gone, so that the driver's announcer can remove it, and
+  /// watchers get an event.
   func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry
+  /// Shows a change of the store that was not made through this tree: invalidates and announces it.
   func changed(_ changeset: Changeset, now: Moment)
+  /// Does everything that has become due.
   func tick(now: Moment)
+  /// Ends the tree with the mount.
   func finish(now: Moment)
+  /// Removes and returns the changes that were made through the tree since the last call, in the
+  /// terms of the store. There are none without `hasNeighbours`.
   func removeChanges() -> [Changeset]
+  /// Removes and returns the effects of the calls since the last call.
   func removeEffects() -> [Effect]
 }
 
-/// A write(2).
+/// What a write(2) writes, where, and who writes it.
 public struct WriteRequest: Sendable {
   /// The bytes.
   public var bytes: [UInt8]

@@ -6,16 +6,18 @@ import SystemCalls
 /// Each request goes to the tree of its node; the number of a node says which that is.
 ///
 /// Promises: a change that is made through one tree is shown by the others when `removeEffects` has
-/// been called, thus before the request is answered. A tree that nobody has looked into does not
-/// exist, and costs nothing.
+/// been called, thus before the request is answered. A tree is made by the first look-up of its
+/// root and stays until the mount ends. One that nobody has looked up costs nothing.
 ///
-/// Threads: all calls must be made by one thread at a time; there is no lock.
+/// Threads: all calls must be made by one thread at a time; there is no lock. Calls wait as long as
+/// those of the engines do.
 public final class Forest {
   /// What the mount point shows.
   public enum Root: Sendable {
     /// Preferences as the search list resolves them, and the control directory.
     case preferences
-    /// The machine's places alone.
+    /// The managed lists, those of each user, and the lists for any user: what `.prefs/places`
+    /// shows in other mounts, without the user's places. There is no control directory.
     case machinePlaces
   }
 
@@ -25,9 +27,11 @@ public final class Forest {
   private let log: (String) -> Void
   /// The trees by their numbers.
   private var branches: [any Branch] = []
+  /// The numbers of the trees that items of the control directory lead to.
   private var numbers: [ControlItem: Int] = [:]
   /// The tree at the mount point, if it shows preferences.
   private var main: Tree?
+  /// The control directory, once somebody has looked it up; or the root of the machine's places.
   private var control: ControlTree?
 
   /// The name of the control directory at the root, which no listing shows.
@@ -37,8 +41,12 @@ public final class Forest {
 
   /// Creates the trees of a mount.
   /// - Parameters:
-  ///   - engine: the search list.
-  ///   - author: the author of the trees' changes, whose notices are ignored.
+  ///   - engine: the search list, which the tree at the mount point shows.
+  ///   - service: what the control directory shows, and the engines of its trees.
+  ///   - options: the options of every tree. Some trees in the control directory replace a few.
+  ///   - author: the author of the trees' changes. Notices of its changes must not be passed to
+  ///     `changed`.
+  ///   - log: receives log lines.
   public init(
     _ root: Root, engine: any Engine, service: any ControlService, options: TreeOptions,
     author: Author, log: @escaping (String) -> Void
@@ -56,7 +64,7 @@ public final class Forest {
 
   // MARK: - Trees
 
-  /// The tree of a node.
+  /// The tree of a node. A number of no tree gives the first one, which answers ENOENT.
   public subscript(id: NodeID) -> any Branch {
     let index = Int(id.tree)
     return index < branches.count ? branches[index] : branches[0]
@@ -85,7 +93,8 @@ public final class Forest {
     return tree
   }
 
-  /// The tree that an item of the control directory is the root of.
+  /// The tree whose root the item of the control directory is. Makes it at the first call; throws
+  /// ENOSPC where the mount has too many trees.
   private func branch(of item: ControlItem, at path: String) throws(TreeError) -> any Branch {
     if let number = numbers[item] { return branches[number] }
     guard branches.count < Self.most else {
@@ -115,7 +124,8 @@ public final class Forest {
 
   // MARK: - Requests about two names
 
-  /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
+  /// Carries out FUSE_LOOKUP: finds a name. At the mount point, `.prefs` leads to the control
+  /// directory. The look-up counts until `forget`.
   public func lookup(
     _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> LookupResult {
@@ -125,7 +135,7 @@ public final class Forest {
     return try self[parent].lookup(parent, name, now: now)
   }
 
-  /// Carries out rename(2) and renameat2(2). Between two trees it is EXDEV: mv(1) then copies.
+  /// Carries out rename(2) and renameat2(2). Throws EXDEV between two trees; mv(1) then copies.
   public func rename(
     _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
     _ mode: RenameMode, now: Moment
@@ -134,7 +144,7 @@ public final class Forest {
     try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
   }
 
-  /// Carries out link(2). Between two trees it is EXDEV.
+  /// Carries out link(2). Throws EXDEV between two trees.
   public func link(
     _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
@@ -155,7 +165,7 @@ public final class Forest {
     branches.count == 1 ? branches[0].nextDeadline : branches.compactMap(\.nextDeadline).min()
   }
 
-  /// Shows a change that was not made through this mount.
+  /// Shows a change that was not made through this mount, in every tree.
   public func changed(_ notice: Notice, now: Moment) {
     main?.changed(notice, now: now)
     for branch in branches where branch !== main { branch.changed(notice.changeset, now: now) }
@@ -168,7 +178,7 @@ public final class Forest {
   public func finish(now: Moment) { for branch in branches { branch.finish(now: now) } }
 
   /// Shows the changes that were made through one tree in the others. Removes and returns the
-  /// effects of the calls since it was last called.
+  /// effects of all trees since the last call. Cost: with one tree, a swap of two arrays.
   public func removeEffects() -> [Effect] {
     if branches.count == 1 { return branches[0].removeEffects() }
     for branch in branches {
@@ -181,7 +191,7 @@ public final class Forest {
 
   // MARK: - Status
 
-  /// The text of `status.json`.
+  /// The text of `status.json`: what the service says, and what the trees hold in memory.
   private func status() throws(TreeError) -> [UInt8] {
     var status = try asTreeError { () throws(EngineError) in try service.status() }
     let trees = branches.compactMap { $0 as? Tree }

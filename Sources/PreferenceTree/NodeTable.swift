@@ -15,7 +15,7 @@ struct NodeTable {
   private var inodes: InodeNumbers
   let root: Node
 
-  /// Creates a table that has only the root.
+  /// Creates a table that has only the root, which shows domains or the keys of one domain.
   init(_ position: TreePosition, now: Moment) {
     inodes = InodeNumbers(position)
     let content: any Directory
@@ -254,10 +254,12 @@ extension NodeTable {
 /// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
 /// the same in every mount, except for names that were renamed or made anew in this one.
 private struct InodeNumbers {
-  /// What the hashes of names begin with; empty for the tree at the root of the mount.
+  /// What is hashed before each name, so that trees of one mount have different numbers; empty for
+  /// the tree at the mount point.
   private let prefix: [UInt8]
-  /// What distinguishes the numbers that do not follow from names.
+  /// The number before the first one that does not follow from a name.
   private let base: UInt64
+  /// The number of the root.
   let root: UInt64
   private var keys: [KeyPath: UInt64] = [:]
   private var domains: [DomainName: UInt64] = [:]

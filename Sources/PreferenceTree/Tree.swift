@@ -23,6 +23,7 @@ public final class Tree {
   let options: TreeOptions
   let log: (String) -> Void
   let author: Author
+  /// Where the tree stands in its mount.
   let position: TreePosition
   var table: NodeTable
   /// The changes that were made through the tree and that other trees of the mount have not seen.
@@ -88,8 +89,8 @@ public final class Tree {
     }
   }
 
-  /// Removes and returns the changes that were made through the tree since it was last called, in
-  /// the terms of the store.
+  /// Removes and returns the changes that were made through the tree since the last call, in the
+  /// terms of the store. There are none without `hasNeighbours`.
   public func removeChanges() -> [Changeset] {
     defer { changes.removeAll(keepingCapacity: true) }
     return changes

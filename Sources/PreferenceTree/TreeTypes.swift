@@ -13,7 +13,7 @@ public struct NodeID: RawRepresentable, Hashable, Sendable {
   /// The root of the mount (FUSE_ROOT_ID).
   public static let root = NodeID(rawValue: 1)
 
-  /// The bits from which on a number says which tree of the mount the node belongs to.
+  /// The lowest of the bits that say which tree of the mount the node belongs to.
   static let treeShift: UInt64 = 48
 
   /// The number of the node's tree.
@@ -136,8 +136,8 @@ public enum Effect: Hashable, Sendable {
   case announce(Announcement)
 }
 
-/// An inotify event that the driver makes on the mount. It names the file of a key, or the directory
-/// of a domain, that came, changed or went.
+/// An inotify event that the driver makes on the mount. It names the file of a key that came,
+/// changed or went, or the directory of a domain that came or went.
 public struct Announcement: Hashable, Sendable {
   /// What happened.
   public enum Kind: Hashable, Sendable {
@@ -206,7 +206,7 @@ public enum RenameMode: Sendable {
   case exchange
 }
 
-/// The mount options that decide how preferences are shown and made.
+/// What decides how a tree shows and makes preferences: mostly options of the mount.
 public struct TreeOptions: Sendable {
   /// `-o format=`: how arrays and dictionaries are shown.
   public var style = ValueText.Style.automatic
@@ -214,7 +214,8 @@ public struct TreeOptions: Sendable {
   public var createsStrings = false
   /// `-o list=all`: listings show inherited keys too.
   public var listsInherited = false
-  /// The type of every key, new ones too; nil: each has its own.
+  /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
+  /// own. No mount option sets it: the control directory does, for documents and kept suites.
   public var kind: Kind?
 
   /// Creates the default options.
@@ -238,7 +239,7 @@ public struct TreePosition: Sendable {
   /// What the root shows.
   public let root: Root
 
-  /// The position of the tree at the mount point.
+  /// Creates the position of the tree at the mount point.
   public init() { self.init(number: 0, path: "", .domains) }
 
   /// Creates a position.

@@ -49,9 +49,9 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let illegalByteSequence = Errno(rawValue: EILSEQ)
   /// C: EOPNOTSUPP.
   public static let notSupported = Errno(rawValue: EOPNOTSUPP)
-  /// EACCES.
+  /// C: EACCES.
   public static let permissionDenied = Errno(rawValue: EACCES)
-  /// EXDEV.
+  /// C: EXDEV.
   public static let crossDevice = Errno(rawValue: EXDEV)
   /// C: ETIMEDOUT.
   public static let timedOut = Errno(rawValue: ETIMEDOUT)

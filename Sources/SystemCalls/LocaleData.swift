@@ -1,8 +1,9 @@
 import CLinux
 
-/// What the C library knows of an installed locale (newlocale(3), nl_langinfo(3)).
+/// What the C library knows of an installed locale (newlocale(3), nl_langinfo(3)). A text that the
+/// locale does not have is empty.
 ///
-/// Threads: any. The first use of a locale reads its files.
+/// Threads: any. The first object of a locale reads its files, which may wait for a disk.
 public final class LocaleData: @unchecked Sendable {
   // Sendable, because a locale object is never changed, and nl_langinfo_l(3) may be called by any
   // thread.
@@ -27,17 +28,17 @@ public final class LocaleData: @unchecked Sendable {
 
   /// The name of the language in English.
   public var languageName: String { text(prefsfs_language_name) }
-  /// Its code, e.g. `de`.
+  /// The code of the language, e.g. `de`.
   public var languageCode: String { text(prefsfs_language_code) }
   /// The names of the days, from Sunday on.
   public var days: [String] { texts(from: prefsfs_first_day, 7) }
-  /// Their abbreviations.
+  /// The abbreviated names of the days, from Sunday on.
   public var shortDays: [String] { texts(from: prefsfs_first_short_day, 7) }
-  /// The names of the months.
+  /// The names of the months, from January on.
   public var months: [String] { texts(from: prefsfs_first_month, 12) }
-  /// Their abbreviations.
+  /// The abbreviated names of the months, from January on.
   public var shortMonths: [String] { texts(from: prefsfs_first_short_month, 12) }
-  /// The marks of the two halves of a day; empty where the locale has none.
+  /// The marks of the two halves of a day (AM, PM); empty texts where the locale has none.
   public var dayHalves: [String] {
     [text(prefsfs_morning), text(prefsfs_afternoon)]
   }

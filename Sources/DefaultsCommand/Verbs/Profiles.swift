@@ -2,8 +2,10 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// `profiles`: shows the configuration profiles of the machine, and what a profile would set.
+/// `profiles`: shows the configuration profiles of the machine, a line for each. `check FILE` shows
+/// the line that a profile would have, and `show FILE` the values that it would set.
 enum Profiles {
+  /// Runs the verb.
   /// - Returns: the exit status: 1 if the profile to be checked would be refused.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let verb = arguments.isEmpty ? nil : try arguments.removeNext()
@@ -18,6 +20,7 @@ enum Profiles {
     }
   }
 
+  /// Asks the owner of the store for a report.
   private static func report(_ report: OwnerReport) throws(Refusal) -> Value {
     do throws(EngineError) {
       return try StoreView().places.report(report)
@@ -70,7 +73,7 @@ enum Profiles {
     return 0
   }
 
-  /// The line of one profile.
+  /// The line of one profile, from its report (`ManagedSettings.reports`).
   private static func line(_ report: ValueDictionary) -> String {
     var parts: [String] = []
     let name = report["identifier"].map(text).map { "\($0) \"\(text(report["name"]))\"" }

@@ -18,15 +18,22 @@ enum ControlItem: Hashable {
   case explained(DomainName)
 
   // Reports: files whose text is made when somebody asks for it.
+  /// `search/<domain>`: the search list of the domain.
   case search(DomainName)
+  /// `explain/<domain>/<key>`: every place that holds the key.
   case explanation(DomainName, Key)
+  /// `status.json`: the state of the mount, the store and its owner.
   case status
 
   // Roots of other trees.
+  /// `places/<place>`, or `places/managed-for/<user>`: one place, with its domains.
   case place(Place)
+  /// `domains`: each domain of the user's place as documents.
   case documents
+  /// `suites`: the kept suites of each domain.
   case suites
 
+  /// Whether the item is a file whose text is made when somebody asks for it.
   var isReport: Bool {
     switch self {
     case .search, .explanation, .status: true
@@ -43,10 +50,11 @@ enum ControlItem: Hashable {
   }
 }
 
-/// The names in the control directory.
+/// The names in the control directory, and what they stand for.
 struct ControlNames {
   /// Whether the mount shows the machine's places alone.
   let isMachine: Bool
+  /// Knows the users, domains and keys that directories list.
   let service: any ControlService
 
   /// The fixed names of a directory.
@@ -66,7 +74,8 @@ struct ControlNames {
 
   private static let places: [Place] = [.managed, .arguments, .host, .user, .anyUser, .registered]
 
-  /// The names that a directory lists.
+  /// The names that a directory lists, in no order. Throws where the service does. Cost: for users,
+  /// domains and keys, a listing of directories.
   func entries(_ directory: ControlItem) throws(TreeError) -> [(name: String, item: ControlItem)] {
     try asTreeError { () throws(EngineError) in
       switch directory {
@@ -83,7 +92,8 @@ struct ControlNames {
     }
   }
 
-  /// What the name stands for; nil if it stands for nothing.
+  /// What the name stands for; nil if it stands for nothing. A name of `explain/<domain>` always
+  /// stands for a key: whether a place holds it, the report says.
   func item(_ name: String, in directory: ControlItem) throws(TreeError) -> ControlItem? {
     switch directory {
     case .users: return Self.isUser(name) ? .place(service.managedPlace(of: name)) : nil

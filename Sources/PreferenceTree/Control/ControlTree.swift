@@ -2,16 +2,19 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The control directory `.prefs`, or the root of a mount of the machine's places: directories whose
-/// names lead to other trees, and reports.
+/// The control directory `.prefs`, or the root of a mount of the machine's places: directories
+/// whose names lead to other trees, and reports.
 ///
-/// Promises: nothing in it can be made, changed or removed (EACCES). A report's text is made when
-/// its attributes are asked for; they have its true size, and a new modification time if the text is
-/// a different one. read(2) serves that text. The kernel keeps neither attributes nor entries, so
-/// that a report is never stale. A report that nobody asks for costs nothing.
+/// Promises: nothing in it can be made, changed or removed (EACCES); copying tools may set times,
+/// modes and attributes of this program's own, which are not kept. A report's text is made when its
+/// attributes are asked for; they have its true size, and a new modification time if the text
+/// differs from the last one. read(2) serves that text. The kernel keeps neither attributes nor
+/// entries of reports, so that each stat(2) sees the present text. A report that nobody asks for
+/// costs nothing.
 ///
 /// Threads: the loop's alone.
 final class ControlTree {
+  /// The text of a report, as its attributes were last asked for.
   private struct Report {
     var text: [UInt8]
     var modified: Timestamp
@@ -30,7 +33,7 @@ final class ControlTree {
   var nextDeadline: Instant? { nil }
   private let names: ControlNames
   private let path: String
-  /// Returns the tree that an item is the root of.
+  /// Returns the tree whose root the item is.
   private let open: (ControlItem, String) throws(TreeError) -> any Branch
   /// Returns the text of `status.json`.
   private let status: () throws(TreeError) -> [UInt8]
@@ -39,8 +42,9 @@ final class ControlTree {
   private var lastNumber: UInt64
   private let started: Timestamp
 
+  /// Creates the tree with its root alone.
   /// - Parameters:
-  ///   - open: returns the tree that an item is the root of, given its path from the mount point.
+  ///   - open: returns the tree whose root the item is, given its path from the mount point.
   ///   - status: makes the text of `status.json`.
   init(
     _ names: ControlNames, _ position: TreePosition, now: Moment,
@@ -60,6 +64,7 @@ final class ControlTree {
     return node
   }
 
+  /// The node of an item. Makes it if there is none.
   private func id(of item: ControlItem) -> NodeID {
     if let known = ids[item] { return known }
     lastNumber += 1
@@ -82,7 +87,7 @@ final class ControlTree {
 
   // MARK: - Reports
 
-  /// The text of a report; nil if it has no subject.
+  /// The text of a report; nil if it has no subject: no place holds the key.
   private func text(_ item: ControlItem) throws(TreeError) -> [UInt8]? {
     let service = names.service
     switch item {
@@ -99,7 +104,8 @@ final class ControlTree {
     }
   }
 
-  /// Makes the report's text anew.
+  /// Makes the report's text anew; throws ENOENT if it has no subject. An equal text keeps its
+  /// modification time.
   private func renew(_ node: Node) throws(TreeError) -> Report {
     guard let text = try text(node.item) else { throw .missing }
     let report: Report =
@@ -117,6 +123,7 @@ final class ControlTree {
 }
 
 extension ControlItem {
+  /// The item that is the root of a control tree.
   fileprivate static func isRoot(isMachine: Bool) -> ControlItem { isMachine ? .places : .root }
 }
 
@@ -133,6 +140,7 @@ extension ControlTree: Branch {
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
 
+  /// The node as an entry. Counts the look-up.
   private func entry(_ id: NodeID) throws(TreeError) -> Entry {
     var entry = Entry(node: id, attributes: try attributes(id))
     entry.isCacheable = entry.attributes.isCacheable
