@@ -180,7 +180,7 @@ extension Profile {
     for (key, value) in values {
       settings.append(Setting(domain: domain, isHost: isHost, key: key, value: value, kind: kind))
     }
-    if case .array(let unions)? = entry["mcx_union_policy_keys"] {
+    if row == "Forced", case .array(let unions)? = entry["mcx_union_policy_keys"] {
       for union in unions { try add(union: union, domain) }
     }
   }

@@ -72,9 +72,11 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     for location in SearchList.forced(domain)
-    where try places.find(key, at: location) != nil {
+    {
+      guard let found = try places.find(key, at: location) else { continue }
+      let source = found.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
       throw EngineError(
-        .forced, domain: domain, key: key, "the administrator has set it (a managed list)")
+        .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
     return try places.find(key, at: Location(.host, domain)) != nil ? .host : .user
   }

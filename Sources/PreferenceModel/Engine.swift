@@ -52,8 +52,9 @@ public protocol Engine: ChangeService {
   /// The keys that the domain itself has in any place, not what it inherits.
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
-  /// The keys that every domain inherits: those of the global domain and of the arguments.
-  func inheritedKeys() throws(EngineError) -> Set<Key>
+  /// The keys that the domain inherits: from the arguments, its suites, the global domain and its
+  /// languages.
+  func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
   /// When the domain's own lists last changed; nil where it has none.
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp?

@@ -1,31 +1,21 @@
 import PreferenceModel
 import PropertyList
 
-/// Shows everything in the search list that sets a key: lists, profiles, languages, and the
-/// volatile places. The one that counts comes first.
-///
-/// Threads: any; it has no lock.
+/// Shows everything in the search list that sets a key, the one that counts first: lists, profiles,
+/// and the volatile places.
 public struct Explanation {
   private let search: SearchEngine
   private let layout: StoreLayout
   private let owner: any ReportService
 
-  /// Creates an explanation of the keys of one store.
-  /// - Parameters:
-  ///   - search: the search list, whose places are asked.
-  ///   - layout: the paths of the lists.
-  ///   - owner: is asked which configuration profiles set a key.
+  /// - Parameter owner: is asked which configuration profiles set the key.
   public init(_ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService) {
     (self.search, self.layout, self.owner) = (search, layout, owner)
   }
 
-  /// Returns two lines for each list, profile or volatile place that has the key: the place with
-  /// the value, and the file that it comes from. The value that counts has an asterisk. Returns nil
-  /// if no place has the key.
-  ///
-  /// Throws if a list that would have to be asked cannot be read, or the owner does not answer.
-  /// Cost: a look-up in each place; where a managed place has the key, one request to the owner.
-  /// - Parameter isAppleText: whether everything but ASCII is escaped, as Apple's command does it.
+  /// Two lines for each holder: its place and value, and the file that it comes from; nil if no
+  /// place holds the key. The value that counts has an asterisk.
+  /// - Parameter isAppleText: as of `ValueDescription.line`.
   public func text(
     of key: Key, in domain: DomainName, isAppleText: Bool
   ) throws(EngineError) -> String? {
@@ -33,14 +23,12 @@ public struct Explanation {
     var reports: [ValueDictionary]?
     for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
-      var setters: [(value: Value, file: String)] = []
-      if found.metadata.profile == nil { setters.append((found.value, file(location))) }
+      var setters = [(value: found.value, file: file(location))]
       if location.place.hasProfiles {
         if reports == nil { reports = try profiles() }
-        setters += Self.setters(of: key, at: location, reports ?? [])
-        // No report names the key: it is the output of joined arrays, or the profiles have just
-        // changed.
-        if setters.isEmpty { setters = [(found.value, "(a profile)")] }
+        let (winner, others) = Self.setters(of: key, at: location, found, reports ?? [])
+        if let winner { setters[0].file = winner }
+        setters += others
       }
       for setter in setters {
         let line = ValueDescription.line(of: setter.value, isAppleText)
@@ -53,27 +41,37 @@ public struct Explanation {
     return text.isEmpty ? nil : text
   }
 
-  /// The owner's reports on profiles, in the order in which they are applied.
   private func profiles() throws(EngineError) -> [ValueDictionary] {
     guard case .array(let all) = try owner.report(.profiles) else { return [] }
     return all.compactMap { if case .dictionary(let report) = $0 { report } else { nil } }
   }
 
-  /// The values that profiles force for the key in the location, the one that wins first.
+  /// The file of the profile that the value is from (nil: it is from a list), and what other
+  /// profiles set the key to, the last one first.
   private static func setters(
-    of key: Key, at location: Location, _ profiles: [ValueDictionary]
-  ) -> [(value: Value, file: String)] {
-    profiles.reversed().compactMap { profile in
+    of key: Key, at location: Location, _ found: StoredValue, _ profiles: [ValueDictionary]
+  ) -> (winner: String?, others: [(value: Value, file: String)]) {
+    var winner: String?
+    var others: [(value: Value, file: String)] = []
+    for profile in profiles.reversed() {
       guard profile["place"] == .string(location.place.rawValue), profile["over"] == nil,
-        case .dictionary(let domains)? = profile["forced"],
-        case .dictionary(let values)? = domains[location.domain.key], let value = values[key],
         case .string(let file)? = profile["file"], case .string(let name)? = profile["identifier"]
-      else { return nil }
-      return (value, "\(file) (profile \(name))")
+      else { continue }
+      let label = "\(file) (profile \(name))"
+      if name == found.metadata.profile, winner == nil {
+        // The value may be joined from several profiles, so it need not be the profile's own.
+        winner = label
+      } else if case .dictionary(let domains)? = profile["forced"],
+        case .dictionary(let values)? = domains[location.domain.key], let value = values[key]
+      {
+        others.append((value, label))
+      }
     }
+    if winner == nil, let name = found.metadata.profile { winner = "(profile \(name))" }
+    return (winner, others)
   }
 
-  /// The path of the location's list; a remark where the place has no lists.
+  /// The path of the list that holds the location.
   private func file(_ location: Location) -> String {
     location.place.isPersistent ? layout.path(location) : "(this process)"
   }

@@ -44,7 +44,7 @@ final class PlaceEngine: Engine {
     return Set(try search.storedKeys(at: Location(place, domain)))
   }
 
-  func inheritedKeys() throws(EngineError) -> Set<Key> { [] }
+  func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
 
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
     if let volatile { return volatile.modified(domain) }

@@ -313,19 +313,20 @@ extension SearchEngine {
     return found
   }
 
-  public func inheritedKeys() throws(EngineError) -> Set<Key> {
+  public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
     for place in SearchList.persistentPlaces {
       found.formUnion(try storedKeys(at: Location(place, .global)))
     }
+    found.formUnion(try suiteKeys(of: domain))
+    found.formUnion(try languageTable(of: domain).keys)
     return found
   }
 
   /// Every key that the search list of the domain finds: its own, its suites' and the inherited
   /// ones.
   public func allKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
-    try keys(of: domain).union(inheritedKeys()).union(suiteKeys(of: domain))
-      .union(languageTable(of: domain).keys)
+    try keys(of: domain).union(inheritedKeys(of: domain))
   }
 
   /// A key's value in one place of the store.

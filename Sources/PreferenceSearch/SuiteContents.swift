@@ -41,9 +41,10 @@ struct SuiteContents: WholeContents {
       return try search.intents(keeping: [], for: domain)
     }
     let lines = text.split(separator: "\n").map { String($0) }
-    for line in lines where !DomainName(line).canNameList {
+    for line in lines
+    where !DomainName(line).canNameList || [domain, .global].contains(DomainName(line)) {
       throw EngineError(
-        .system(.invalidArgument), domain: domain, "\"\(line)\" cannot be the name of a suite")
+        .system(.invalidArgument), domain: domain, "\"\(line)\" cannot be a suite of it")
     }
     return try search.intents(keeping: lines.map { DomainName($0) }, for: domain)
   }

@@ -50,7 +50,7 @@ final class WholeEngine<Contents: WholeContents>: Engine {
 
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key> { try contents.keys() }
 
-  func inheritedKeys() throws(EngineError) -> Set<Key> { [] }
+  func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
 
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? { nil }
 

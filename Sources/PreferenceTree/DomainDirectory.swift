@@ -31,7 +31,7 @@ final class DomainDirectory: FileDirectory {
   private func keys(_ tree: Tree) throws(TreeError) -> [Key] {
     do throws(EngineError) {
       var keys = try tree.engine.keys(of: domain)
-      if tree.options.listsInherited { keys.formUnion(try tree.engine.inheritedKeys()) }
+      if tree.options.listsInherited { keys.formUnion(try tree.engine.inheritedKeys(of: domain)) }
       return keys.filter { !tree.departures.contains(KeyPath(domain: domain, key: $0)) }
     } catch {
       throw tree.refused(TreeError(error))

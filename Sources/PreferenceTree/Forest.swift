@@ -141,6 +141,10 @@ public final class Forest {
     _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
     try requireSameTree(oldParent, newParent)
+    for (parent, name) in [(oldParent, oldName), (newParent, newName)]
+    where parent == .root && main != nil && name.elementsEqual(Self.controlName.utf8) {
+      throw .refused("\(Self.controlName): the control directory cannot be renamed or replaced")
+    }
     try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
   }
 

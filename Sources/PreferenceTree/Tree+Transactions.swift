@@ -62,8 +62,10 @@ extension Tree {
 
   private func namesChanged(_ domain: DomainName, at time: Timestamp) {
     entriesChanged(domain, at: time)
-    guard options.listsInherited, domain == .global else { return }
-    for domain in table.domains { entriesChanged(domain, at: time) }
+    guard options.listsInherited else { return }
+    for heir in table.domains where engine.inherits(heir, from: domain) {
+      entriesChanged(heir, at: time)
+    }
   }
 
   /// Invalidates the key in the domains that may inherit it from its domain.

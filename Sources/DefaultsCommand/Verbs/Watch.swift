@@ -77,7 +77,7 @@ struct Watcher {
   /// of changes in the locations that it has read.
   private mutating func learn(_ domain: DomainName) throws(EngineError) {
     var keys = try engine.keys(of: domain)
-    if self.domain != nil { keys.formUnion(try engine.inheritedKeys()) }
+    if self.domain != nil { keys.formUnion(try engine.inheritedKeys(of: domain)) }
     for key in keys where self.key == nil || self.key == key {
       known[domain, default: [:]][key] = try engine.resolve(key, in: domain)?.value
     }
