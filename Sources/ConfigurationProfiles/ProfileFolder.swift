@@ -80,12 +80,18 @@ public struct ProfileFolder: ProfileReading {
   }
 
   /// The certificates of signers, as bytes. A file that cannot be read is left out.
-  private var signers: [[UInt8]] {
-    signerFiles.compactMap { (try? Files.contents($0, limit: 1 << 20)) ?? nil }
+  /// The certificates of the signers that count; nil: every profile counts. A certificate that
+  /// cannot be read makes nothing count that it should have allowed.
+  private var signers: [[UInt8]]? {
+    let directory = layout.signersDirectory
+    guard Files.isDirectory(directory) else { return nil }
+    let files = signerFiles
+    // A directory that cannot be listed may have certificates.
+    if files.isEmpty, ((try? Files.names(in: directory)) ?? nil) != nil { return nil }
+    return files.compactMap { (try? Files.contents($0, limit: 1 << 20)) ?? nil }
   }
 
-  /// Reads the profile in the file.
-  private func read(_ path: String, _ signers: [[UInt8]]) -> Installed {
+  private func read(_ path: String, _ signers: [[UInt8]]?) -> Installed {
     var file = Installed(file: path)
     do throws(SystemError) {
       guard let status = try Files.status(path),
@@ -108,13 +114,13 @@ public struct ProfileFolder: ProfileReading {
   }
 
   /// Verifies and reads the bytes of a profile, and notes the result in `file`.
-  private static func open(_ bytes: [UInt8], _ signers: [[UInt8]], _ file: inout Installed) {
+  private static func open(_ bytes: [UInt8], _ signers: [[UInt8]]?, _ file: inout Installed) {
     do {
       var content = bytes
       if SignedMessage.isSigned(bytes) {
         let opened = try SignedMessage.open(bytes, signers: signers)
         (content, file.signer) = (opened.content, opened.signer)
-      } else if !signers.isEmpty {
+      } else if signers != nil {
         throw ProfileRefusal("it is not signed, and profile-signers has certificates")
       }
       file.profile = try Profile(try Document.read(content).value)
@@ -182,7 +188,10 @@ public struct ProfileFolder: ProfileReading {
         once.set(setting.value, for: setting.key, of: domain)
       }
     }
+    var joined: ValueDictionary = [:]
+    for union in profile.unions { joined.set(true, for: union.output, of: union.domain.key) }
     if !forced.isEmpty { report["forced"] = .dictionary(forced) }
+    if !joined.isEmpty { report["joined"] = .dictionary(joined) }
     if !once.isEmpty { report["once"] = .dictionary(once) }
     return report
   }

@@ -18,7 +18,7 @@ enum SignedMessage {
   /// - Parameter signers: certificates in DER or PEM. If there are any, the message must be signed
   ///   by one of them, or by a certificate that one of them issued.
   static func open(
-    _ bytes: [UInt8], signers: [[UInt8]]
+    _ bytes: [UInt8], signers: [[UInt8]]?
   ) throws(ProfileRefusal) -> (content: [UInt8], signer: String) {
     ERR_clear_error()
     let input = BIO_new_mem_buf(bytes, CInt(clamping: bytes.count))
@@ -28,11 +28,11 @@ enum SignedMessage {
     let store = X509_STORE_new()
     defer { X509_STORE_free(store) }
     var flags = UInt32(CMS_BINARY)
-    if signers.isEmpty {
-      flags |= UInt32(CMS_NO_SIGNER_CERT_VERIFY)
-    } else {
+    if let signers {
       configure(store, message)
       for signer in signers { add(signer, to: store) }
+    } else {
+      flags |= UInt32(CMS_NO_SIGNER_CERT_VERIFY)
     }
     let output = BIO_new(BIO_s_mem())
     defer { BIO_free(output) }

@@ -20,7 +20,13 @@ final class OnceSetter: Sendable {
   private let log: @Sendable (String) -> Void
   private let thread = BlockingThreads(name: "prefs-once", most: 1)
   /// The settings that `set` was last called with.
-  private let done = Mutex<[OnceSetting]>([])
+  private let done = Mutex(Done())
+
+  private struct Done {
+    var settings: [OnceSetting] = []
+    /// When settings that could not be set are tried again; nil: all were set.
+    var retry: Instant?
+  }
 
   /// Where what has been dealt with is noted: a dictionary, from `OnceSetting.identity` to the time
   /// stamp.
@@ -35,22 +41,28 @@ final class OnceSetter: Sendable {
   /// Cost: a comparison if the settings are the same as in the last call.
   func set(_ settings: [OnceSetting], in places: LocalPlaces) {
     let new = done.withLock { done -> [OnceSetting] in
-      defer { done = settings }
-      return settings == done ? [] : settings.filter { !done.contains($0) }
+      let isDue = done.retry.map { $0 <= .now } ?? false
+      guard isDue || settings != done.settings else { return [] }
+      defer { done = Done(settings: settings) }
+      return isDue ? settings : settings.filter { !done.settings.contains($0) }
     }
     if new.isEmpty { return }
     _ = thread.run { [self] in
-      do {
+      do throws(EngineError) {
         let intents = try intents(new, places)
         if !intents.isEmpty { _ = try places.apply(intents, by: .unique()) }
       } catch {
-        log("values that profiles set once could not be set: \(error)")
+        if error.reason != .changedMeanwhile {
+          log("values that profiles set once could not be set, and are tried again: \(error)")
+        }
+        done.withLock { $0.retry = Instant.now.advanced(milliseconds: Self.pause) }
       }
     }
   }
 
-  /// The transaction that sets the values and notes them; empty if there is nothing to set or to
-  /// note. It is refused if the note has changed meanwhile.
+  /// Milliseconds after which the next call tries settings again that could not be set.
+  private static let pause: Int64 = 10_000
+
   private func intents(
     _ settings: [OnceSetting], _ places: LocalPlaces
   ) throws(EngineError) -> [Intent] {

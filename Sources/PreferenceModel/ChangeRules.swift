@@ -71,8 +71,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Only the managed places and the host's list are asked, so that a damaged list elsewhere stops
   /// no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    for location in SearchList.forced(domain)
-    {
+    for location in SearchList.forced(domain) {
       guard let found = try places.find(key, at: location) else { continue }
       let source = found.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
       throw EngineError(
@@ -109,7 +108,8 @@ public struct ChangeRules<Places: StoredPlaces> {
     for place in Place.forced + [.anyUser] where try places.exists(Location(place, domain)) {
       throw EngineError(
         .heldElsewhere, domain: domain,
-        "the place \(place.rawValue) has the domain too, which this change does not reach")
+        "the place \(Location(place, domain).source(seenFrom: domain)) has the domain too, which this change does not reach"
+      )
     }
     var own: [Location] = []
     for place in [Place.user, .host] where try places.exists(Location(place, domain)) {

@@ -32,6 +32,9 @@ public protocol ControlService: AnyObject, Sendable {
   /// The keys that `explain` lists for the domain.
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
+  /// The domains whose lists must be in memory before the search list of the domain is asked.
+  func domainsNeeded(for domain: DomainName) -> [DomainName]
+
   /// The search list of the domain: for each location, in order, a line with its source, its domain
   /// and the path of its list.
   func searchList(of domain: DomainName) throws(EngineError) -> String

@@ -60,7 +60,7 @@ extension Intent {
   }
 
   /// The location that the intent names; nil where the rules choose it.
-  var location: Location? {
+  public var location: Location? {
     switch self {
     case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
       .expectUnchanged(_, let location, _):

@@ -47,51 +47,86 @@ final class Languages: Sendable {
   private struct State {
     /// The tables of the domains that were asked for.
     var tables: [DomainName: Table] = [:]
-    /// The values of the languages that were read.
+    /// How often they have been forgotten.
+    var changes = 0
+    /// The values of languages that have been read.
     var values: [String: ValueDictionary] = [:]
+    /// The languages that are being read.
+    var reading: Set<String> = []
+    var late: (@Sendable () -> Void)?
   }
 
-  private let state = Mutex(State())
-  private let threads = BlockingThreads(name: "prefs-language", most: 4)
-  /// Milliseconds that a look-up waits for the data of a language.
+  private let state = Monitor(State())
+  private let threads = BlockingThreads(name: "prefs-language", most: 8)
+  /// Milliseconds that a look-up waits for all languages of a domain.
   private static let patience: Int64 = 1000
 
-  /// The table of a domain. Throws what `languages` throws.
-  /// - Parameters:
-  ///   - isFresh: whether a known table still counts, because changes are heard of.
-  ///   - languages: looks up the domain's `AppleLanguages`.
+  /// Sets the body that is called, by any thread, when languages that a look-up did not wait for
+  /// have been read.
+  func whenLate(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.late = body } }
+
+  /// The table of a domain.
+  /// - Parameter languages: looks the domain's `AppleLanguages` up.
   func table(
     of domain: DomainName, isFresh: Bool, _ languages: () throws(EngineError) -> Value?
   ) throws(EngineError) -> Table {
-    if isFresh, let known = state.withLock({ $0.tables[domain] }) { return known }
+    let (known, changes) = state.withLock { ($0.tables[domain], $0.changes) }
+    if isFresh, let known { return known }
     var names: [String] = []
     if case .array(let items)? = try languages() {
       names = items.compactMap { if case .string(let name) = $0 { name } else { nil } }
     }
     // More languages than this are a mistake, and each costs a look at the disk.
-    let table = Table(names.prefix(64).map { ($0, values(of: $0)) })
+    let all = Array(names.prefix(64))
+    let table = Table(zip(all, values(of: all)).map { ($0, $1) })
     state.withLock { state in
       if state.tables.count > 4096 { state.tables = [:] }
-      state.tables[domain] = table
+      // A change since the look-up began may concern these languages.
+      if state.changes == changes { state.tables[domain] = table }
     }
     return table
   }
 
-  /// The values of one language; empty if there is no data of it.
-  func values(of language: String) -> ValueDictionary {
-    if let known = state.withLock({ $0.values[language] }) { return known }
-    let answer = Monitor<ValueDictionary?>(nil)
-    let isTaken = threads.run {
-      let values = LanguageValues.read(language)
-      answer.change { $0 = values }
-    }
-    guard isTaken else { return [:] }
+  /// The values of a language; empty if there is no data of it.
+  func values(of language: String) -> ValueDictionary { values(of: [language])[0] }
+
+  /// The values of languages. Those that are not read in time are empty for now.
+  private func values(of languages: [String]) -> [ValueDictionary] {
+    for language in languages { read(language) }
     let deadline = Instant.now.advanced(milliseconds: Self.patience)
-    let values = answer.wait(until: deadline) { $0 } ?? [:]
-    state.withLock { $0.values[language] = values }
-    return values
+    let all = state.wait(until: deadline) { state -> [ValueDictionary]? in
+      let found = languages.compactMap { state.values[$0] }
+      return found.count == languages.count ? found : nil
+    }
+    return all ?? state.withLock { state in languages.map { state.values[$0] ?? [:] } }
   }
 
-  /// Forgets which languages domains have. The values of languages stay.
-  func forget() { state.withLock { $0.tables = [:] } }
+  /// Has a language read that has not been read.
+  private func read(_ language: String) {
+    let isNew = state.withLock { state in
+      state.values[language] == nil && state.reading.insert(language).inserted
+    }
+    guard isNew else { return }
+    let start = Instant.now
+    let isTaken = threads.run { [self] in
+      let values = LanguageValues.read(language)
+      let late = state.change { state in
+        state.values[language] = values
+        state.reading.remove(language)
+        return state.late
+      }
+      guard Instant.now.nanoseconds(after: start) > Self.patience * 1_000_000 else { return }
+      forget()
+      late?()
+    }
+    if !isTaken { state.withLock { _ = $0.reading.remove(language) } }
+  }
+
+  /// Forgets which languages domains have.
+  func forget() {
+    state.withLock { state in
+      state.tables = [:]
+      state.changes += 1
+    }
+  }
 }

@@ -15,7 +15,10 @@ extension SearchEngine {
 
   public func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
     if domain == .global { return [domain] }
-    return [domain] + (knownSuites(of: domain) ?? [KeptSuites.domain])
+    if let known = knownSuites(of: domain) { return [domain] + known }
+    // The suites are looked up once the lists that may keep them are in memory.
+    let areListsRead = lists?.isAtHand(KeptSuites.domain) ?? true
+    return [domain, KeptSuites.domain] + (areListsRead ? suites(of: domain) : [])
   }
 
   public func notice(of changeset: Changeset) -> Notice {

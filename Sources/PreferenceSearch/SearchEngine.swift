@@ -24,7 +24,7 @@ public final class SearchEngine: Engine {
   let lists: ListReader?
   let registered = VolatilePlace(.registered)
   private let suites = Mutex(SuiteTable())
-  private let languages = Languages()
+  private let languages: Languages
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
   let observers = ObserverList()
@@ -48,6 +48,10 @@ public final class SearchEngine: Engine {
     self.places = places
     self.lists = lists
     self.refusesShadowed = refusesShadowed
+    languages = Languages()
+    languages.whenLate { [weak self] in
+      self?.notify(Changeset(invalidating: Location(.user, .global)))
+    }
     _ = self.arguments.set(arguments, for: .global)
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
@@ -58,6 +62,8 @@ public final class SearchEngine: Engine {
     var added: [DomainName: [DomainName]] = [:]
     /// Those that are kept as preferences, of the domains that were asked for.
     var kept: [DomainName: [DomainName]] = [:]
+    /// How often kept suites have been forgotten.
+    var changes = 0
   }
 }
 
@@ -111,10 +117,13 @@ extension SearchEngine {
   /// answer.
   private func allSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
     if domain == .global { return [] }
-    var (kept, added) = suites.withLock { ($0.kept[domain], $0.added[domain] ?? []) }
+    var (kept, added, changes) = suites.withLock {
+      ($0.kept[domain], $0.added[domain] ?? [], $0.changes)
+    }
     if kept == nil || !places.isFresh {
       let found = try keptSuites(of: domain)
-      suites.withLock { $0.kept[domain] = found }
+      // A change since the look-up began may concern these suites.
+      suites.withLock { if $0.changes == changes { $0.kept[domain] = found } }
       kept = found
     }
     let all = kept ?? []
@@ -140,6 +149,7 @@ extension SearchEngine {
       change(&names)
       suites.added[domain] = names.isEmpty ? nil : names
     }
+    languages.forget()
     readers.withLock { $0[domain]?.reader?.forget() }
   }
 }
@@ -170,6 +180,7 @@ extension SearchEngine {
       changeset.concernsLanguages
       || changeset.invalidated.contains { $0.domain == KeptSuites.domain }
     let suites = suites.withLock { suites in
+      if isWhole || !changed.isEmpty { suites.changes += 1 }
       for domain in changed { suites.kept[domain] = nil }
       if isWhole { suites.kept = [:] }
       return suites

@@ -62,6 +62,10 @@ public final class StoreControl: ControlService {
     try search.keys(of: domain)
   }
 
+  public func domainsNeeded(for domain: DomainName) -> [DomainName] {
+    search.domainsNeeded(for: nil, in: domain)
+  }
+
   public func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""
     for location in try search.locations(for: domain) {

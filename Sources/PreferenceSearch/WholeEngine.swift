@@ -81,9 +81,12 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     here.version = changeset.version
     var known: Set<Key> = []
     for key in changeset.items.flatMap(contents.keys(changedBy:)) where known.insert(key).inserted {
-      let value = ((try? contents.whole(key)) ?? nil)?.value
-      let edit = value.map { Edit.set(key, $0, .unknown) } ?? .remove(key)
-      here.items.append(Changeset.Item(location, edit, hadKey: true))
+      do throws(EngineError) {
+        let edit = try contents.whole(key).map { Edit.set(key, $0.value, .unknown) } ?? .remove(key)
+        here.items.append(Changeset.Item(location, edit, hadKey: true))
+      } catch {
+        here.invalidated.insert(location)
+      }
     }
     let isCreated = changeset.items.contains { $0.edit == .createDomain }
     for index in here.items.indices where isCreated { here.items[index].hadKey = false }

@@ -67,6 +67,17 @@ extension Request {
     }
   }
 
+  /// The places that the request names.
+  private var places: [Place] {
+    switch self {
+    case .load(let location), .find(_, let location), .modified(let location), .save(let location):
+      [location.place]
+    case .loadAll(let locations): locations.map(\.place)
+    case .apply(_, _, _, let intents): intents.compactMap(\.location?.place)
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
+    }
+  }
+
   /// The domains whose lists the request needs.
   private var domains: [DomainName] {
     switch self {
@@ -81,6 +92,7 @@ extension Request {
   /// Whether the lists that the request needs have been read; if not, begins to read them.
   fileprivate func isOpen(_ lists: ListReader) -> Bool {
     var isOpen = true
+    for case .managedFor(let user) in places { lists.include(.managedFor(user)) }
     for domain in Set(domains) where !lists.isAtHand(domain) {
       lists.read(domain)
       isOpen = false

@@ -30,7 +30,6 @@ extension Store {
           return true
         }
       }
-      if case .managedFor = location.place { placeAdded.withLock { $0 }?() }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
       if error.reason == .unreadable {

@@ -33,15 +33,18 @@ extension Store {
   /// a lock; of two threads that read them, the first result counts. Logs the profiles that are
   /// refused. Does nothing where the store has no profiles.
   public func loadProfiles(of place: Place) {
-    guard let profiles, state.withLock({ $0.managed[place] == nil }) else { return }
+    guard state.withLock({ $0.managed[place] == nil }) else { return }
     let read = Managed(
-      state: profiles.state(of: place), settings: profiles.settings(of: place, at: .now))
+      state: profiles?.state(of: place) ?? [],
+      settings: profiles?.settings(of: place, at: .now) ?? ManagedSettings())
     let isFirst = state.withLock { state in
       guard state.managed[place] == nil else { return false }
       state.managed[place] = read
       return true
     }
-    if isFirst { report(read.settings, since: ManagedSettings()) }
+    guard isFirst else { return }
+    report(read.settings, since: ManagedSettings())
+    if case .managedFor = place { placeAdded.withLock { $0 }?() }
   }
 
   /// Reads the profiles again of each place where a file has changed or a profile has ended, and
@@ -98,32 +101,36 @@ extension Store {
   /// Replaces the settings of a place, and enqueues the difference for observers. A location whose
   /// settings differ is invalidated.
   private func adopt(_ new: Managed, _ old: Managed, _ place: Place) {
-    var change = Changeset(time: .now)
-    let domains = Set(new.settings.forced.keys).union(old.settings.forced.keys)
-    for domain in domains {
-      let location = Location(place, domain)
-      let (before, after) = (old.settings.forced[domain] ?? [:], new.settings.forced[domain] ?? [:])
-      if before == after { continue }
-      // Copies of the location say which profile sets a value.
-      change.invalidated.insert(location)
-      let hasList = ((try? listModified(location)) ?? nil) != nil
-      if !hasList, before.isEmpty != after.isEmpty {
-        change.items.append(.init(location, after.isEmpty ? .removeDomain : .createDomain))
-      }
-      change.items += edits(from: before, to: after, location)
+    let domains = Set(new.settings.forced.keys).union(old.settings.forced.keys).filter {
+      new.settings.forced[$0] != old.settings.forced[$0]
     }
+    let lists = domains.filter { ((try? listModified(Location(place, $0))) ?? nil) != nil }
     state.withLock { state in
+      var change = Changeset(time: .now)
+      for domain in domains {
+        let location = Location(place, domain)
+        let (before, after) = (
+          old.settings.forced[domain] ?? [:], new.settings.forced[domain] ?? [:]
+        )
+        // Copies of the location say which profile sets a value.
+        change.invalidated.insert(location)
+        if !lists.contains(domain), before.isEmpty != after.isEmpty {
+          change.items.append(.init(location, after.isEmpty ? .removeDomain : .createDomain))
+        }
+        change.items += state.edits(from: before, to: after, location)
+      }
       state.managed[place] = new
       state.enqueue(Publication(change))
     }
   }
+}
 
-  /// What became of the keys of profiles that the location's list does not have. A list that has
-  /// not been read counts as empty.
-  private func edits(
+extension Store.State {
+  /// What becomes of the keys that the list of the location does not have.
+  fileprivate func edits(
     from before: [Key: StoredValue], to after: [Key: StoredValue], _ location: Location
   ) -> [Changeset.Item] {
-    let listed = state.withLock { $0.domains[location]?.snapshot }
+    let listed = domains[location]?.snapshot
     return Set(before.keys).union(after.keys).compactMap { key in
       let (old, new) = (before[key], after[key])
       guard old != new, listed?[key] == nil else { return nil }

@@ -268,7 +268,7 @@ private struct InodeNumbers {
   init(_ position: TreePosition) {
     prefix = position.number == 0 ? [] : Array(position.path.utf8) + [0]
     base = position.number << 40 + 1 << 32
-    root = position.number == 0 ? NodeID.root.rawValue : StableHash.of(prefix) | 1 << 62
+    root = position.rootInode
   }
 
   /// Returns a number that no file of this mount has had.

@@ -250,6 +250,11 @@ public struct TreePosition: Sendable {
   /// The node of the root.
   var rootNode: NodeID { NodeID(rawValue: number << NodeID.treeShift | NodeID.root.rawValue) }
 
+  /// `st_ino` of the root.
+  var rootInode: UInt64 {
+    number == 0 ? NodeID.root.rawValue : StableHash.of("\(path)\0".utf8) | 1 << 62
+  }
+
   /// The path of a domain's directory from the mount point.
   func directory(of domain: DomainName) -> String {
     switch root {

@@ -82,7 +82,9 @@ enum Profiles {
     if report["identifier"] != nil {
       parts.append(report["signer"].map { "signed by \(text($0))" } ?? "not signed")
     }
-    parts += domains(report["forced"], "") + domains(report["once"], "once ")
+    parts +=
+      domains(report["forced"], "") + domains(report["joined"], "joined ")
+      + domains(report["once"], "once ")
     if let until = report["until"] {
       parts.append((report["over"] == nil ? "until " : "over since ") + text(until))
     }

@@ -74,6 +74,21 @@ final class ControlTree {
     return id
   }
 
+  private func inode(of item: ControlItem) -> UInt64 {
+    StableHash.of("\(path)\0\(item)".utf8) >> 2 | 1 << 61
+  }
+
+  /// `st_ino` of a name in a directory, which may be the root of another tree.
+  private func inode(
+    of item: ControlItem, _ name: String, in directory: ControlItem
+  ) -> UInt64 {
+    switch item {
+    case .place, .documents, .suites:
+      TreePosition(number: 1, path: self.path(of: name, in: directory), .domains).rootInode
+    default: inode(of: item)
+    }
+  }
+
   /// The path of a name in a directory, from the mount point.
   private func path(of name: String, in directory: ControlItem) -> String {
     let here =
@@ -135,7 +150,7 @@ extension ControlTree: Branch {
     let child = name.flatMap { name in
       String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: item) }
     }
-    return (child ?? item).domain.map { [$0] } ?? []
+    return (child ?? item).domain.map { names.service.domainsNeeded(for: $0) } ?? []
   }
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
@@ -180,9 +195,13 @@ extension ControlTree: Branch {
 
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
     let node = try node(id)
-    let inode = StableHash.of("\(path)\0\(node.item)".utf8) >> 2 | 1 << 61
+    let inode = inode(of: node.item)
     guard node.item.isReport else {
-      return Attributes(inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
+      var attributes = Attributes(
+        inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
+      // Its domain may go.
+      if case .explained = node.item { attributes.isCacheable = false }
+      return attributes
     }
     let report = try renew(node)
     var attributes = Attributes(
@@ -207,8 +226,7 @@ extension ControlTree: Branch {
     if directory.isReport { throw .notDirectory }
     let items = try names.entries(directory).map { name, item in
       ListingItem(
-        name, inode: StableHash.of("\(path)\0\(item)".utf8) >> 2 | 1 << 61,
-        item.isReport ? .file : .directory)
+        name, inode: inode(of: item, name, in: directory), item.isReport ? .file : .directory)
     }
     return items.sorted { $0.cookie < $1.cookie }.drop { $0.cookie <= cookie }
   }
@@ -241,12 +259,12 @@ extension ControlTree {
   func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
   ) throws(TreeError) -> Attributes {
-    if change.size != nil || change.changesOwner { throw refusal(".prefs") }
+    if change.size != nil || change.changesOwner { throw refusal(path) }
     return try attributes(id)
   }
 
   func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    throw refusal(".prefs")
+    throw refusal(path)
   }
 
   func create(
@@ -285,7 +303,7 @@ extension ControlTree {
   ) throws(TreeError) { if !name.hasPrefix("user.prefs.") { throw .unsupported } }
 
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
-    if !name.hasPrefix("user.") { throw .unsupported }
+    if !name.hasPrefix("user.prefs.") { throw .unsupported }
   }
 
   private func text(_ name: [UInt8]) -> String { String(decoding: name, as: UTF8.self) }
