@@ -17,6 +17,8 @@ import Testing
     catalogue + "PreferencesOfMachines.md",
     contract + "TextOfValues.md",
     contract + "ScratchFiles.md",
+    contract + "ControlDirectory.md",
+    contract + "ConfigurationProfiles.md",
   ]
 
   private static func text(_ path: String) throws -> String {
@@ -105,7 +107,11 @@ import Testing
         guard line.hasPrefix("$ ") else { return "" }
         return "echo '\(line.replacing("'", with: "'\\''"))'\n\(line.dropFirst(2))"
       }
-      let script = [Self.prelude, Self.preparations[path] ?? "", "echo BEGIN"] + commands
+      let documents = try Self.blocks("xml", of: path).map { block in
+        "cat > ~/editor.mobileconfig <<'END'\n\(block.joined(separator: "\n"))\nEND"
+      }
+      let preparation = documents + [Self.preparations[path] ?? "", "echo BEGIN"]
+      let script = [Self.prelude] + preparation + commands
       let outcome = sandbox.shell(
         script.joined(separator: "\n").replacing("/etc/preferences", with: system))
       let printed = outcome.output.components(separatedBy: "BEGIN\n").last ?? ""

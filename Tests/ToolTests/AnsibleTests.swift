@@ -80,3 +80,50 @@ import Testing
     }
   }
 }
+
+/// The playbook of the page for administrators, as it stands there.
+@Suite("Ansible on the machine's places") struct MachineAnsibleTests {
+  private static func playbook() throws -> String {
+    let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Sources/Preferences/Preferences.docc/PreferencesOfMachines.md")
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let parts = text.components(separatedBy: "```yaml\n")
+    return parts.dropFirst().first?.components(separatedBy: "\n```").first ?? ""
+  }
+
+  @Test("the playbook of the page changes a machine once, and its values reach another user's mount")
+  func page() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let playbook = try Self.playbook()
+        .replacing("/run/prefsfs-machine", with: sandbox.root + "/machine")
+        .replacing("/usr/local/bin", with: URL(fileURLWithPath: Program.path)
+          .deletingLastPathComponent().path)
+      #expect(playbook.contains("prefsfs --system"))
+      try (playbook + "\n").write(
+        toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
+      try "{{ fonts | to_json }}\n".write(
+        toFile: sandbox.root + "/fonts.json.j2", atomically: true, encoding: .utf8)
+      defer { sandbox.shell("fusermount3 -u -z $C/../machine") }
+      let play = {
+        sandbox.shell(
+          """
+          cd $C/..; export PATH=/usr/bin:/bin ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_NOCOLOR=1
+          export HOME=$C/../root-home XDG_CONFIG_HOME=$C/../root-home/c XDG_STATE_HOME=$C/../root-home/s
+          mkdir -p $HOME; ansible-playbook -i localhost, -c local \
+            -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false play.yml < /dev/null
+          """)
+      }
+      let first = play()
+      #expect(first.status == 0 && !first.output.contains("changed=0"), "\(first.output)\(first.errors)")
+      sandbox.waitUntil("[ $(cat $M/com.example.editor/Telemetry) = false ]")
+      #expect(
+        sandbox.shell("getfattr --only-values -n user.prefs.forced $M/com.example.editor/Telemetry")
+          .output == "1")
+      #expect(sandbox.shell("echo true > $M/com.example.editor/Telemetry").status != 0)
+      let second = play()
+      #expect(
+        second.status == 0 && second.output.contains("changed=0"), "\(second.output)\(second.errors)")
+    }
+  }
+}
