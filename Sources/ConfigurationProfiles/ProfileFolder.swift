@@ -42,7 +42,9 @@ public struct ProfileFolder: ProfileReading {
     guard layout.hasLists(place) else { return [] }
     return (files(place) + signerFiles).map { path in
       guard let status = try? Files.status(path) else { return path }
-      return "\(path) \(status.st_ino) \(status.st_size) \(Timestamp(status.st_mtim).nanoseconds)"
+      // Mode and owner are a part of it: they decide whether the file can be read.
+      let times = [status.st_mtim, status.st_ctim].map { Timestamp($0).nanoseconds }
+      return "\(path) \(status.st_ino) \(status.st_size) \(times) \(status.st_mode)"
     }
   }
 
@@ -88,14 +90,14 @@ public struct ProfileFolder: ProfileReading {
     let files = signerFiles
     // A directory that cannot be listed may have certificates.
     if files.isEmpty, ((try? Files.names(in: directory)) ?? nil) != nil { return nil }
-    return files.compactMap { (try? Files.contents($0, limit: 1 << 20)) ?? nil }
+    return files.compactMap { (try? Files.regularContents($0, limit: 1 << 20)) ?? nil }
   }
 
   private func read(_ path: String, _ signers: [[UInt8]]?) -> Installed {
     var file = Installed(file: path)
     do throws(SystemError) {
       guard let status = try Files.status(path),
-        let bytes = try Files.contents(path, limit: Self.largest)
+        let bytes = try Files.regularContents(path, limit: Self.largest)
       else {
         file.refusal = "there is no such file any more"
         return file

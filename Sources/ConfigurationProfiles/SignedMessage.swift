@@ -21,7 +21,7 @@ enum SignedMessage {
     _ bytes: [UInt8], signers: [[UInt8]]?
   ) throws(ProfileRefusal) -> (content: [UInt8], signer: String) {
     ERR_clear_error()
-    let input = BIO_new_mem_buf(bytes, CInt(clamping: bytes.count))
+    let input = memory(bytes)
     defer { BIO_free(input) }
     guard let message = d2i_CMS_bio(input, nil) else { throw failure("it is no signed message") }
     defer { CMS_ContentInfo_free(message) }
@@ -43,6 +43,13 @@ enum SignedMessage {
     let count = prefsfs_bio_bytes(output, &start)
     let content = UnsafeRawBufferPointer(start: start, count: max(0, count))
     return (Array(content), signer(of: message))
+  }
+
+  /// A copy of the bytes that libcrypto can read.
+  private static func memory(_ bytes: [UInt8]) -> OpaquePointer? {
+    let copy = BIO_new(BIO_s_mem())
+    _ = bytes.withUnsafeBytes { BIO_write(copy, $0.baseAddress, CInt(clamping: $0.count)) }
+    return copy
   }
 
   /// Has the verification accept any purpose, let a chain end at any certificate of the store, and
@@ -67,7 +74,7 @@ enum SignedMessage {
   /// Adds a certificate, in PEM or DER, to the store. A file that is neither adds nothing.
   private static func add(_ certificate: [UInt8], to store: OpaquePointer?) {
     for isPEM in [true, false] {
-      let input = BIO_new_mem_buf(certificate, CInt(clamping: certificate.count))
+      let input = memory(certificate)
       defer { BIO_free(input) }
       let read = isPEM ? PEM_read_bio_X509(input, nil, nil, nil) : d2i_X509_bio(input, nil)
       guard let read else { continue }

@@ -23,6 +23,8 @@ struct ListWatcher {
   /// The directories in which targets of symbolic links lie: the location of each target by its
   /// name.
   private var linked: [String: [String: Location]] = [:]
+  /// The targets of profiles and certificates that are symbolic links.
+  private var linkedProfiles: Set<String> = []
   /// Directories of places that are watched.
   private var watched: Set<String> = []
   /// Paths that do not exist yet: when one appears, the directories are watched anew.
@@ -70,6 +72,7 @@ struct ListWatcher {
   ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (String) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
+    linkedProfiles = []
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
     areProfilesInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
@@ -93,11 +96,13 @@ struct ListWatcher {
   private mutating func begin(
     _ path: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
-    if try !watch.add(path) {
+    let hasProfiles = place.hasProfiles
+    if try !watch.add(path, withModes: hasProfiles) {
       try wait(for: path, watch)
       // The directory may have been made meanwhile.
-      guard try watch.add(path) else { return }
+      guard try watch.add(path, withModes: hasProfiles) else { return }
     }
+    if hasProfiles { followProfileLinks(in: path, watch) }
     watched.insert(path)
     try followLinks(in: path, place, watch)
     if Self.isSilent(path) { polled.append(place) }
@@ -105,8 +110,11 @@ struct ListWatcher {
 
   /// Watches the certificates of those who may sign profiles, or waits for their directory.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
-    guard (try? watch.add(layout.signersDirectory)) != true else { return }
-    try? wait(for: layout.signersDirectory, watch)
+    if (try? watch.add(layout.signersDirectory, withModes: true)) == true {
+      followProfileLinks(in: layout.signersDirectory, watch)
+    } else {
+      try? wait(for: layout.signersDirectory, watch)
+    }
   }
 
   /// Watches the state directory; called again when it was made anew.
@@ -138,6 +146,19 @@ struct ListWatcher {
     }
   }
 
+  /// Watches the targets of the profiles, or certificates, in the directory that are links.
+  private mutating func followProfileLinks(in directory: String, _ watch: DirectoryWatch) {
+    for name in ((try? Files.names(in: directory)) ?? nil) ?? []
+    where directory == layout.signersDirectory || name.hasSuffix(".mobileconfig") {
+      let path = "\(directory)/\(name)"
+      guard let target = Files.linkTarget(path),
+        !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)"),
+        let real = Files.realPath(path), (try? watch.add(Files.parent(of: real))) == true
+      else { continue }
+      linkedProfiles.insert(real)
+    }
+  }
+
   /// Whether the path lies on NFS, SMB, CIFS or FUSE: inotify does not report what other machines,
   /// or the file system itself, change there (numbers of linux/magic.h).
   private static func isSilent(_ path: String) -> Bool {
@@ -163,8 +184,11 @@ struct ListWatcher {
       let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
       if awaited.contains(path) { before = before ?? watched }
       if let location = linked[event.directory]?[name] { changed.insert(location) }
-      if isOfProfiles(event.directory, name), !event.isCreation || !Self.isBegun(path) {
-        areProfilesInDoubt = true
+      if linkedProfiles.contains(path) { areProfilesInDoubt = true }
+      if isOfProfiles(event.directory, name) {
+        let isLink = Files.linkTarget(path) != nil
+        if isLink { before = before ?? watched }
+        if isLink || !event.isCreation || !Self.isBegun(path) { areProfilesInDoubt = true }
       }
       guard let place = places[event.directory],
         let location = layout.location(ofFile: name, in: place)

@@ -58,7 +58,10 @@ public final class LocalPlaces: StorePlaces {
 
   /// Saves every list and ends the writer's thread. Changes that could not be saved stay in the
   /// journal, and the log says so. Call it once, when nothing uses the places any more.
-  public func close() { writer.stop() }
+  public func close() {
+    onceSetter.stop()
+    writer.stop()
+  }
 
   public var isReadOnly: Bool { store.isReadOnly }
 

@@ -26,7 +26,12 @@ final class OnceSetter: Sendable {
     var settings: [OnceSetting] = []
     /// When settings that could not be set are tried again; nil: all were set.
     var retry: Instant?
+    /// Whether the places are about to end, so that nothing more may be set.
+    var hasEnded = false
   }
+
+  /// Ends it: nothing is set any more.
+  func stop() { done.withLock { $0.hasEnded = true } }
 
   /// Where what has been dealt with is noted: a dictionary, from `OnceSetting.identity` to the time
   /// stamp.
@@ -42,7 +47,7 @@ final class OnceSetter: Sendable {
   func set(_ settings: [OnceSetting], in places: LocalPlaces) {
     let new = done.withLock { done -> [OnceSetting] in
       let isDue = done.retry.map { $0 <= .now } ?? false
-      guard isDue || settings != done.settings else { return [] }
+      guard isDue || settings != done.settings, !done.hasEnded else { return [] }
       defer { done = Done(settings: settings) }
       return isDue ? settings : settings.filter { !done.settings.contains($0) }
     }
@@ -50,7 +55,8 @@ final class OnceSetter: Sendable {
     _ = thread.run { [self] in
       do throws(EngineError) {
         let intents = try intents(new, places)
-        if !intents.isEmpty { _ = try places.apply(intents, by: .unique()) }
+        guard !intents.isEmpty, done.withLock({ !$0.hasEnded }) else { return }
+        _ = try places.apply(intents, by: .unique())
       } catch {
         if error.reason != .changedMeanwhile {
           log("values that profiles set once could not be set, and are tried again: \(error)")

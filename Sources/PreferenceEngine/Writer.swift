@@ -189,6 +189,7 @@ final class Writer: Sendable {
   private func look(_ watcher: inout ListWatcher) {
     let known = { [store] in store.loadedLocations }
     if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
+      store.loadRequestedProfiles()
       watcher.begin(store.managedPlaces, report: log)
     }
     for location in watcher.changes(known: known, report: log) { store.refresh(location) }

@@ -349,8 +349,10 @@ extension Description {
 
 extension Metadata {
   fileprivate func changed(by description: Description) -> Metadata {
-    Metadata(
-      text: text, modified: description.modified ?? modified, mode: description.mode ?? mode)
+    var changed = self
+    changed.modified = description.modified ?? modified
+    changed.mode = description.mode ?? mode
+    return changed
   }
 }
 

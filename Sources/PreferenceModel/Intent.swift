@@ -59,13 +59,13 @@ extension Intent {
     }
   }
 
-  /// The location that the intent names; nil where the rules choose it.
-  public var location: Location? {
+  /// The locations that the intent names; nil where the rules choose them.
+  public var locations: [Location]? {
     switch self {
     case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
       .expectUnchanged(_, let location, _):
-      location
-    case .at(let place, let intent): intent.domains.first.map { Location(place, $0) }
+      [location]
+    case .at(let place, let intent): intent.domains.map { Location(place, $0) }
     case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
       .renameDomain:
       nil

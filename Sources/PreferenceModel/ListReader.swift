@@ -181,13 +181,17 @@ public final class ListReader: Sendable {
   /// every intent whose rules may look at it. Cost: a load where nothing was found.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
     guard hasLooks.load(ordering: .acquiring) else { return }
-    var needed = Set(SearchList.forced(.global))
+    var needed: Set<Location> = []
     var asked: Set<Location> = []
     for intent in intents {
+      if let named = intent.locations {
+        needed.formUnion(named)
+        continue
+      }
+      needed.formUnion(SearchList.forced(.global))
       for domain in intent.domains {
         for place in Place.forced + [.host, .user] { needed.insert(Location(place, domain)) }
       }
-      if let location = intent.location { needed.insert(location) }
       for domain in intent.domains + [.global] where intent.asksEveryPlace {
         for place in SearchList.persistentPlaces { asked.insert(Location(place, domain)) }
       }

@@ -48,7 +48,9 @@ struct DocumentContents: WholeContents {
     return (value, text ?? ValueText.canonical(value, style: .json), modified)
   }
 
-  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent] {
+  func intents(
+    toSet key: Key, _ value: Value?, isComputed: Bool
+  ) throws(EngineError) -> [Intent] {
     guard let (domain, _) = Self.domain(key) else {
       throw EngineError(
         .invalidDomain, "\(key): the name of a document is a domain with .plist or .json behind it")
@@ -56,11 +58,28 @@ struct DocumentContents: WholeContents {
     let location = Location(.user, domain)
     switch value {
     case nil: return [.edit(location, .removeDomain)]
-    case .dictionary(let values): return [.replace(location, values)]
+    case .dictionary(let values):
+      return isComputed ? try changes(to: values, at: location) : [.replace(location, values)]
     default:
       throw EngineError(
         .system(.invalidArgument), domain: domain, "a domain is a dictionary of its keys")
     }
+  }
+
+  /// The intents that make these the values of the domain, for a document that was computed from the
+  /// present one: keys that somebody else makes meanwhile stay, and a key that somebody else changes
+  /// meanwhile refuses the change.
+  private func changes(
+    to values: ValueDictionary, at location: Location
+  ) throws(EngineError) -> [Intent] {
+    var intents: [Intent] = []
+    for key in Set(try search.storedKeys(at: location)).union(values.keys) {
+      let old = try search.find(key, at: location, for: location.domain)?.value
+      if old == values[key] { continue }
+      let edit = values[key].map { Edit.set(key, $0, .unknown) } ?? .remove(key)
+      intents += [.expect(key, location, old), .edit(location, edit)]
+    }
+    return intents
   }
 
   func keys(changedBy item: Changeset.Item) -> [Key] {

@@ -22,10 +22,18 @@ extension SearchEngine {
   }
 
   public func notice(of changeset: Changeset) -> Notice {
-    let events = changeset.events { [places] key, location in
+    let has = { [places] (key: Key, location: Location) in
       places.isLoaded(location) && ((try? places.find(key, at: location)) ?? nil) != nil
     }
-    return seen(Notice(changeset: changeset, events: events, author: nil))
+    let seen = seen(Notice(changeset: changeset, events: changeset.events(has), author: nil))
+    let registered = changeset.items.filter { $0.location.place == .registered }
+    let others = registered.compactMap(\.event).map { event in
+      let isHeld = SearchList.persistentPlaces.contains {
+        has(event.key, Location($0, event.domain))
+      }
+      return isHeld ? KeyEvent(event.domain, event.key, .changed) : event
+    }
+    return Notice(changeset: seen.changeset, events: seen.events + others, author: nil)
   }
 
   /// The notice as observers of this engine see it: a key that has a registered default does not

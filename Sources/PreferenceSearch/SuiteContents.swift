@@ -32,13 +32,17 @@ struct SuiteContents: WholeContents {
     )
   }
 
-  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent] {
+  func intents(
+    toSet key: Key, _ value: Value?, isComputed: Bool
+  ) throws(EngineError) -> [Intent] {
     let domain = DomainName(key.string)
     guard domain.canNameList, domain != .global else {
       throw EngineError(.invalidDomain, domain: domain, "a domain of this name has no suites")
     }
-    guard case .string(let text)? = value else {
-      return try search.intents(keeping: [], for: domain)
+    guard let value else { return try search.intents(keeping: [], for: domain) }
+    guard case .string(let text) = value else {
+      throw EngineError(
+        .system(.invalidArgument), domain: domain, "suites are names, one a line")
     }
     let lines = text.split(separator: "\n").map { String($0) }
     for line in lines
@@ -50,7 +54,10 @@ struct SuiteContents: WholeContents {
   }
 
   func keys(changedBy item: Changeset.Item) -> [Key] {
-    KeptSuites.domain(of: item).map { [$0.key] } ?? []
+    switch item.edit {
+    case .createDomain, .removeDomain: [item.location.domain.key]
+    default: KeptSuites.domain(of: item).map { [$0.key] } ?? []
+    }
   }
 
   func domainsNeeded(for key: Key?) -> [DomainName] {

@@ -15,7 +15,9 @@ protocol WholeContents: Sendable {
   func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
   /// The intents that set the key to a value, or remove it (nil). Throws if the key or the value is
   /// not possible.
-  func intents(toSet key: Key, _ value: Value?) throws(EngineError) -> [Intent]
+  func intents(
+    toSet key: Key, _ value: Value?, isComputed: Bool
+  ) throws(EngineError) -> [Intent]
   /// The keys whose values an edit of the store changes.
   func keys(changedBy item: Changeset.Item) -> [Key]
   /// The domains whose lists a look-up of the key, or a listing (nil), needs.
@@ -79,33 +81,45 @@ final class WholeEngine<Contents: WholeContents>: Engine {
   func notice(of changeset: Changeset) -> Notice {
     var here = Changeset(time: changeset.time)
     here.version = changeset.version
-    var known: Set<Key> = []
-    for key in changeset.items.flatMap(contents.keys(changedBy:)) where known.insert(key).inserted {
-      do throws(EngineError) {
-        let edit = try contents.whole(key).map { Edit.set(key, $0.value, .unknown) } ?? .remove(key)
-        here.items.append(Changeset.Item(location, edit, hadKey: true))
-      } catch {
-        here.invalidated.insert(location)
+    var kinds: [Key: KeyEvent.Kind] = [:]
+    for item in changeset.items {
+      for key in contents.keys(changedBy: item) {
+        switch item.edit {
+        case .createDomain: kinds[key] = .created
+        case .removeDomain: kinds[key] = .removed
+        default: kinds[key] = kinds[key] ?? .changed
+        }
       }
     }
-    let isCreated = changeset.items.contains { $0.edit == .createDomain }
-    for index in here.items.indices where isCreated { here.items[index].hadKey = false }
+    for location in changeset.invalidated {
+      for key in contents.keys(changedBy: Changeset.Item(location, .removeDomain)) {
+        kinds[key] = kinds[key] ?? .changed
+      }
+    }
+    for (key, kind) in kinds {
+      // Nobody reads the value of a notice, and making it would cost as much as the whole.
+      let edit = kind == .removed ? Edit.remove(key) : .set(key, .string(""), .unknown)
+      here.items.append(Changeset.Item(location, edit, hadKey: kind != .created))
+    }
     return Notice(changeset: here, events: here.items.compactMap(\.event), author: nil)
   }
 
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     var translated: [Intent] = []
+    var isComputed = false
     var written: [(Key, Value, [UInt8])] = []
     for intent in intents {
       switch intent {
       case .set(let key, _, let value, let text):
-        translated += try contents.intents(toSet: key, value)
+        translated += try contents.intents(toSet: key, value, isComputed: isComputed)
         if case .exact(let bytes) = text { written.append((key, value, bytes)) }
-      case .remove(let key, _): translated += try contents.intents(toSet: key, nil)
+      case .remove(let key, _):
+        translated += try contents.intents(toSet: key, nil, isComputed: false)
       case .expectUnchanged(let key, _, let time):
         guard try contents.whole(key)?.modified == time else {
           throw .changedMeanwhile(key, .global)
         }
+        isComputed = true
       case .splice(let key, _, _): throw .changedMeanwhile(key, .global)
       case .describe: break
       default: throw EngineError(.system(.notPermitted), "only files can be made and removed here")
@@ -114,6 +128,7 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     let changeset =
       translated.isEmpty ? Changeset() : try search.apply(translated, by: author)
     texts.withLock { texts in
+      for case .remove(let key, _) in intents { texts[key] = nil }
       for (key, value, text) in written { texts[key] = (value, text) }
     }
     return changeset

@@ -73,7 +73,7 @@ extension Request {
     case .load(let location), .find(_, let location), .modified(let location), .save(let location):
       [location.place]
     case .loadAll(let locations): locations.map(\.place)
-    case .apply(_, _, _, let intents): intents.compactMap(\.location?.place)
+    case .apply(_, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
   }

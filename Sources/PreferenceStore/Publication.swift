@@ -33,12 +33,41 @@ extension Store {
 extension Store.State {
   /// Numbers the change and enqueues it; ignores an empty one.
   /// - Returns: the number of the last change.
+  /// - Parameter withProfiles: whether the change says already what readers see beside profiles.
   @discardableResult
-  mutating func enqueue(_ publication: Publication) -> UInt64 {
+  mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
     version += 1
     publications.append(publication)
     publications[publications.count - 1].number(version)
+    if !withProfiles { publications[publications.count - 1].show(managed) }
     return version
+  }
+}
+
+extension Publication {
+  /// Makes a change of lists the change that readers see: where a list no longer has a key, the
+  /// value of a profile shows. Copies of such a location are invalid, because they do not tell list
+  /// and profiles apart.
+  fileprivate mutating func show(_ managed: [Place: Store.Managed]) {
+    guard changeset.items.contains(where: { $0.location.place.hasProfiles }) else { return }
+    var items: [Changeset.Item] = []
+    for item in changeset.items {
+      let (place, domain) = (item.location.place, item.location.domain)
+      guard let forced = managed[place]?.settings.forced[domain], !forced.isEmpty else {
+        items.append(item)
+        continue
+      }
+      changeset.invalidated.insert(item.location)
+      switch item.edit {
+      case .createDomain, .removeDomain: break
+      case .remove(let key):
+        let edit = forced[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
+        items.append(.init(item.location, edit, hadKey: item.hadKey || forced[key] != nil))
+      case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
+        items.append(.init(item.location, item.edit, hadKey: item.hadKey || forced[key] != nil))
+      }
+    }
+    changeset.items = items
   }
 }

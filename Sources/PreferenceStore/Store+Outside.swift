@@ -100,8 +100,11 @@ extension Store {
   /// Reads list and journal anew: in a read-only store both belong to an owner that goes on
   /// changing them.
   private func reread(_ known: Domain, _ location: Location) {
-    let old = known.snapshot
-    state.withLock { $0.domains[location] = nil }
+    let old = state.withLock { state in
+      state.domains[location] = nil
+      return location.place.hasProfiles
+        ? known.snapshot.with(profiles: state.forced(location)) : known.snapshot
+    }
     guard let new = try? snapshot(of: location) else {
       _ = state.withLock { $0.enqueue(invalidation(location)) }
       return
@@ -111,7 +114,7 @@ extension Store {
       let hadKey = edit.key.map { old[$0] != nil } ?? false
       change.add(Changeset.Item(location, edit, hadKey: hadKey))
     }
-    _ = state.withLock { $0.enqueue(change) }
+    _ = state.withLock { $0.enqueue(change, withProfiles: true) }
   }
 }
 

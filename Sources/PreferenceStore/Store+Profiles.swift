@@ -47,6 +47,31 @@ extension Store {
     if case .managedFor = place { placeAdded.withLock { $0 }?() }
   }
 
+  /// Has the writer read the profiles of the place, if nobody has read them.
+  func requestProfiles(of place: Place) {
+    let isNew = state.withLock { state in
+      state.managed[place] == nil && state.requested.insert(place).inserted
+    }
+    if isNew { placeAdded.withLock { $0 }?() }
+  }
+
+  /// Reads the profiles that were requested, and publishes the domains that they have. The thread of
+  /// `checkpoint` calls it.
+  public func loadRequestedProfiles() {
+    let requested = state.withLock { state in
+      defer { state.requested = [] }
+      return state.requested.filter { state.managed[$0] == nil }
+    }
+    for place in requested {
+      loadProfiles(of: place)
+      state.withLock { state in
+        let domains = state.managed[place]?.settings.forced.keys.map { $0 } ?? []
+        let items = domains.map { Changeset.Item(Location(place, $0), .createDomain) }
+        state.enqueue(Publication(Changeset(items, time: .now)), withProfiles: true)
+      }
+    }
+  }
+
   /// Reads the profiles again of each place where a file has changed or a profile has ended, and
   /// publishes what became of the keys. The caller then notifies observers. Cost: for each place
   /// that has been asked for, a look at its files (`ProfileReading.state`). The writer's thread
@@ -120,7 +145,7 @@ extension Store {
         change.items += state.edits(from: before, to: after, location)
       }
       state.managed[place] = new
-      state.enqueue(Publication(change))
+      state.enqueue(Publication(change), withProfiles: true)
     }
   }
 }

@@ -155,7 +155,7 @@ extension Store {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)
     }
-    if place.hasProfiles { loadProfiles(of: place) }
+    if place.hasProfiles { requestProfiles(of: place) }
     state.withLock { state in
       found.formUnion(state.managed[place]?.settings.forced.keys.map { $0 } ?? [])
       // No list is read for this: the replayed edits say whether there will be one.

@@ -85,6 +85,8 @@ public final class Store: Sendable {
     var journal: Journal?
     /// What configuration profiles set, by place. A place that nobody has asked for is missing.
     var managed: [Place: Managed] = [:]
+    /// The places whose profiles the writer is to read.
+    var requested: Set<Place> = []
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
     /// The time of the last change; the next one's is later.

@@ -105,10 +105,10 @@ public final class Forest {
     let (engine, root): (any Engine, TreePosition.Root)
     switch item {
     case .documents:
-      (options.style, options.kind) = (.json, .dictionary)
+      (options.style, options.kind, options.isGenerated) = (.json, .dictionary, true)
       (engine, root) = (service.documents, .keys(of: .global))
     case .suites:
-      options.kind = .string
+      (options.kind, options.isGenerated) = (.string, true)
       (engine, root) = (service.suites, .keys(of: .global))
     case .place(.arguments): (engine, root) = (service.engine(of: .arguments), .keys(of: .global))
     case .place(let place): (engine, root) = (service.engine(of: place), .domains)

@@ -78,12 +78,44 @@ extension Tree {
     announce(notice.events, now)
   }
 
+  /// Notes events that are announced later, each once.
+  private func delay(_ events: [KeyEvent], _ now: Moment) {
+    if events.isEmpty { return }
+    for event in events {
+      let path = KeyPath(domain: event.domain, key: event.key)
+      // What was made and changed since is announced as made.
+      let isNew = delayed[path] == .created && event.kind == .changed
+      delayed[path] = isNew ? .created : event.kind
+    }
+    let end = delayedUntil ?? now.instant.advanced(milliseconds: Self.eventDelay)
+    delayedUntil = end
+    wake(at: end)
+  }
+
+  /// Milliseconds between the change of a generated text and its announcement.
+  private static let eventDelay: Int64 = 1000
+
+  /// Announces the events that were delayed, if they are due.
+  func announceDelayed(_ now: Moment) {
+    guard let end = delayedUntil, end <= now.instant else { return }
+    for (path, kind) in delayed {
+      if kind == .created { announce(path, .created) }
+      if kind == .removed {
+        announce(path, .removed)
+      } else if kind == .created || table[path] != nil {
+        announce(path, .changed(now.time))
+      }
+    }
+    (delayed, delayedUntil) = ([:], nil)
+  }
+
   private func announceDomain(_ name: String, _ kind: Announcement.Kind) {
     effects.append(
       .announce(Announcement(directory: position.path, name: name, isDomain: true, kind)))
   }
 
   private func announce(_ events: [KeyEvent], _ now: Moment) {
+    if options.isGenerated { return delay(events, now) }
     for event in events {
       let path = KeyPath(domain: event.domain, key: event.key)
       if event.kind == .removed {

@@ -13,8 +13,9 @@ extension Tree {
     for (id, end) in edited { tick(id, end, now) }
     while let ending = departures.endNextDue(at: now.instant) { carryOut(ending, now: now) }
     reportScratch(now: now)
+    announceDelayed(now)
     let editors = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }
-    let others = doubtfulScratch.values + [departures.deadline].compactMap { $0 }
+    let others = doubtfulScratch.values + [departures.deadline, delayedUntil].compactMap { $0 }
     nextDeadline = (editors + others).min()
   }
 

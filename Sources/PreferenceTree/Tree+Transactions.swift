@@ -53,7 +53,9 @@ extension Tree {
         }
         continue
       }
-      if !touched.contains(path) { invalidate(path, changeset.version) }
+      if !touched.contains(path) {
+        invalidate(path, changeset.version, isGone: item.edit == .remove(key))
+      }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
       if let file = table[path]?.keyFile { dropCachedText(file) }
       invalidateHeirs(of: path, isForced: item.location.place.isForced, at: changeset.time)
@@ -84,18 +86,18 @@ extension Tree {
   }
 
   /// Invalidates everything that the kernel has cached of a key: its file, or that it is missing.
-  /// - Parameter version: the version of the change. The file's editor stays if a later change was
-  ///   made through the file itself.
-  func invalidate(_ path: KeyPath, _ version: UInt64 = .max) {
+  /// - Parameters:
+  ///   - version: the version of the change. The file's editor stays if a later change was made
+  ///     through the file itself.
+  ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
+  func invalidate(_ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false) {
     guard let parent = table[path.domain] else { return }
     if let node = table[path], let file = node.keyFile {
-      let found = (try? engine.resolve(path.key, in: path.domain)) ?? nil
       let text = lastText(file)
       dropCachedText(file)
       if version > file.committedVersion { file.editor = nil }
-      if let found {
+      if options.isGenerated ? !isGone : isThere(path, file) {
         effects += [.invalidateAttributes(node.id), .invalidateContents(node.id)]
-        file.lastShown = found.stored
         if !answered.note(path) { invalidateEntry(parent.id, path.key) }
         return
       }
@@ -107,6 +109,13 @@ extension Tree {
     }
     answered.forget(path)
     invalidateEntry(parent.id, path.key)
+  }
+
+  /// Whether the key has a value, which the file shows from now on.
+  private func isThere(_ path: KeyPath, _ file: KeyFile) -> Bool {
+    guard let found = (try? engine.resolve(path.key, in: path.domain)) ?? nil else { return false }
+    file.lastShown = found.stored
+    return true
   }
 
   /// The text that the file showed last.

@@ -38,6 +38,9 @@ public final class Tree {
   var edited: [NodeID: Instant] = [:]
   /// Scratch files that a person may take for keys, and when a log line says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]
+  /// Events of generated texts that are still to be announced, and when they are.
+  var delayed: [KeyPath: KeyEvent.Kind] = [:]
+  var delayedUntil: Instant?
   /// When `tick` must be called next; nil: not before another call sets it.
   public internal(set) var nextDeadline: Instant?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).

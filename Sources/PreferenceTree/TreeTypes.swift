@@ -214,6 +214,10 @@ public struct TreeOptions: Sendable {
   public var createsStrings = false
   /// `-o list=all`: listings show inherited keys too.
   public var listsInherited = false
+  /// Whether the text of a file is made anew after each change of many keys. Its events are then
+  /// announced a second later, once for all changes, and only if the kernel knows the file. The
+  /// control directory sets it, for documents and kept suites.
+  public var isGenerated = false
   /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
   /// own. No mount option sets it: the control directory does, for documents and kept suites.
   public var kind: Kind?

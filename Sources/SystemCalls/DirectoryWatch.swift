@@ -34,12 +34,18 @@ public final class DirectoryWatch: Sendable {
 
   /// Watches a directory for files that are closed after writing, and for entries that come, go or
   /// are renamed.
+  /// - Parameter withModes: whether changes of the entries' modes are reported too.
   /// - Returns: false where there is no directory at the path.
-  public func add(_ directory: String) throws(SystemError) -> Bool {
-    let mask =
-      IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF
-      | IN_MOVE_SELF | IN_ONLYDIR
-    let watch = inotify_add_watch(descriptor.number, directory, UInt32(mask))
+  public func add(
+    _ directory: String, withModes: Bool = false
+  ) throws(SystemError) -> Bool {
+    // A directory that is added again keeps what was asked for before.
+    var mask = UInt32(IN_MASK_ADD.magnitude) | (withModes ? UInt32(IN_ATTRIB) : 0)
+    for event in [
+      IN_CLOSE_WRITE, IN_CREATE, IN_MOVED_TO, IN_MOVED_FROM, IN_DELETE, IN_DELETE_SELF,
+      IN_MOVE_SELF, IN_ONLYDIR,
+    ] { mask |= UInt32(event) }
+    let watch = inotify_add_watch(descriptor.number, directory, mask)
     if watch >= 0 {
       directories.withLock { _ = $0[watch, default: []].insert(directory) }
       return true

@@ -174,6 +174,24 @@ public enum Files {
     return space
   }
 
+  /// The whole of a regular file; nil where there is none. Anything else, e.g. a pipe, which might
+  /// never end, throws EINVAL.
+  /// - Parameter limit: how many bytes the file may have; more than that throw EFBIG.
+  public static func regularContents(
+    _ path: String, limit: Int
+  ) throws(SystemError) -> [UInt8]? {
+    do throws(SystemError) {
+      // Without O_NONBLOCK the opening of a pipe would wait for a writer.
+      let file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
+      guard try file.status().st_mode & S_IFMT == S_IFREG else {
+        throw SystemError("read", path, .invalidArgument)
+      }
+      return try file.readToEnd(limit: limit)
+    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      return nil
+    }
+  }
+
   /// The whole of a file; nil where there is none.
   /// - Parameter limit: how many bytes the file may have; more than that throw EFBIG.
   public static func contents(_ path: String, limit: Int) throws(SystemError) -> [UInt8]? {

@@ -63,7 +63,7 @@ import Testing
           [ $(jq .Integer $M/.prefs/domains/d.json) = $i ] || echo stale $i; done
         """)
       #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
-      sandbox.waitUntil("grep -q 'CLOSE_WRITE,CLOSE .prefs/domains/d.plist' $C/../events")
+      sandbox.waitUntil("grep -q 'CLOSE_WRITE,CLOSE .prefs/domains/d.json' $C/../events")
     }
   }
 

@@ -223,4 +223,55 @@ import Testing
         outcome.errors.components(separatedBy: "Permission denied").count == 5, "\(outcome)")
     }
   }
+
+  @Test("links into the mount do not stop it: in a suite, in a domain that documents show")
+  func links() throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.makeList(sandbox.config + "/prefsfs.plist", "{'Suites.d': ['s']}")
+      sandbox.shell("ln -s $M/other/Key $C/s.plist")
+    }) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      #expect(
+        sandbox.shell("timeout 20 cat $M/d/Integer $M/d/None; echo done").output == "42\ndone\n")
+      let outcome = sandbox.shell(
+        """
+        timeout 20 ls $M/.prefs/domains > /dev/null; ln -s $M/d/Integer $C/linked.plist; sleep 0.5
+        timeout 20 cat $M/d/Integer; timeout 20 ls $M/.prefs/search; echo done
+        """)
+      #expect(outcome.output.hasPrefix("42\n") && outcome.output.hasSuffix("done\n"), "\(outcome)")
+      if !outcome.output.hasPrefix("42") { mount.crash() }
+    }
+  }
+
+  @Test("a damaged list of the user's stops no change of another place")
+  func damagedElsewhere() throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("echo garbage > $C/damaged.plist; mkdir -p $C/ByHost")
+    }) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs/places; for p in any-user managed host; do
+          mkdir $p/damaged; echo 2 > $p/damaged/K && cat $p/damaged/K; done; cat user/damaged/K
+        setfattr -n user.prefs.type -v data $M/.prefs/suites/d; echo s > $M/.prefs/suites/d
+        setfattr -n user.prefs.type -v data $M/.prefs/suites/d || cat $M/.prefs/suites/d
+        """)
+      #expect(outcome.output == "2\n2\n2\ns\n", "\(outcome)")
+      #expect(outcome.errors.contains("user/damaged/K: Input/output error"), "\(outcome)")
+    }
+  }
+
+  @Test("a default that is registered as a file has events in the main tree")
+  func registered() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
+      defer { sandbox.end(watcher) }
+      sandbox.shell(
+        "cd $M/.prefs/places/registered; mkdir d; echo 1 > d/Default; echo 2 > d/Integer")
+      sandbox.waitUntil("grep -q 'CREATE d/Default' $C/../events")
+      #expect(sandbox.shell("cat $M/d/Integer").output == "42\n")
+      sandbox.shell("rm $M/.prefs/places/registered/d/Default")
+      sandbox.waitUntil("grep -q 'DELETE d/Default' $C/../events")
+    }
+  }
 }

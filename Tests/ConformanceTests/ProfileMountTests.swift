@@ -158,4 +158,69 @@ import Testing
       #expect(outcome.output.hasSuffix("1\nm\n"), "\(outcome)")
     }
   }
+
+  @Test(
+    "where a list stood before a profile and is removed, owner and client show the profile's value")
+  func uncovered() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      install(sandbox, "a", "[forced('d', Forced=9), forced('new', K=1)]")
+      sandbox.makeList(sandbox.system + "/managed/new.plist", "dict(K=2)")
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      sandbox.waitUntil("[ $(cat $M/new/K)$(cat $M2/new/K)$(cat $M2/d/Forced) = 227 ]")
+      let watcher = try sandbox.watch(["new"], in: sandbox.secondMountPoint)
+      defer { sandbox.end(watcher) }
+      sandbox.shell("rm \(sandbox.system)/managed/new.plist $M/.prefs/places/managed/d/Forced")
+      sandbox.waitUntil("[ $(cat $M/new/K)$(cat $M2/new/K) = 11 ]")
+      sandbox.waitUntil("[ $(cat $M/d/Forced)$(cat $M2/d/Forced) = 99 ]")
+      sandbox.waitUntil("grep -q 'CLOSE_WRITE,CLOSE new/K' $C/../events")
+      let outcome = sandbox.shell(
+        """
+        grep -c 'DELETE\\|CREATE' $C/../events; stat -c %a $M2/.prefs/places/managed/d/Forced
+        getfattr --only-values -n user.prefs.forced $M2/new/K; ls $M2/new
+        """)
+      #expect(outcome.output == "0\n400\n1K\n", "\(outcome)")
+    }
+  }
+
+  @Test("profiles that are links, pipes, or in another user's directory are seen, and hang nothing")
+  func unusualFiles() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let managed = "\(sandbox.system)/managed"
+      sandbox.shell("mkfifo \(managed)/pipe.mobileconfig; ls $M/.prefs/places/managed-for/eve")
+      install(sandbox, "a", "[forced('d', Integer=1)]")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 1 ]")
+      #expect(sandbox.shell("defaults profiles").output.contains("pipe.mobileconfig; refused"))
+      sandbox.shell("mkdir $C/../far; mv \(managed)/a.mobileconfig $C/../far/x")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 42 ]")
+      sandbox.shell("ln -s $C/../far/x \(managed)/link.mobileconfig")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 1 ]")
+      sandbox.shell("echo junk > $C/../far/x")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 42 ]")
+      sandbox.shell("mkdir -p \(managed)/eve; rm \(managed)/*.mobileconfig")
+      install(sandbox, "a", "[forced('eves', K=1)]")
+      sandbox.shell("mv \(managed)/a.mobileconfig \(managed)/eve")
+      sandbox.waitUntil("[ \"$(ls $M/.prefs/places/managed-for/eve)\" = eves ]")
+      sandbox.waitUntil("[ $(cat $M/.prefs/places/managed-for/eve/eves/K) = 1 ]")
+      #expect(sandbox.shell("ls $M").output == "NSGlobalDomain\nd\nother\n")
+    }
+  }
+
+  @Test("a read-only mount announces what changed, and nothing else")
+  func readOnly() throws {
+    try withMount(
+      ["-o", "ro"],
+      prepare: { sandbox in
+        try prepare(sandbox)
+        install(sandbox, "a", "[forced('d', K=1, L=2)]")
+      }
+    ) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("cat $M/d/K $M/d/Forced").output == "1\n7\n")
+      let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
+      defer { sandbox.end(watcher) }
+      sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(Forced=8)")
+      sandbox.waitUntil("grep -q 'CLOSE_WRITE,CLOSE d/Forced' $C/../events")
+      #expect(sandbox.shell("grep -c 'd/[KL]' $C/../events; cat $M/d/Forced").output == "0\n8\n")
+    }
+  }
 }

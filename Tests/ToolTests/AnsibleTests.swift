@@ -92,13 +92,16 @@ import Testing
     return parts.dropFirst().first?.components(separatedBy: "\n```").first ?? ""
   }
 
-  @Test("the playbook of the page changes a machine once, and its values reach another user's mount")
+  @Test(
+    "the playbook of the page changes a machine once, and its values reach another user's mount")
   func page() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
       let playbook = try Self.playbook()
         .replacing("/run/prefsfs-machine", with: sandbox.root + "/machine")
-        .replacing("/usr/local/bin", with: URL(fileURLWithPath: Program.path)
-          .deletingLastPathComponent().path)
+        .replacing(
+          "/usr/local/bin",
+          with: URL(fileURLWithPath: Program.path)
+            .deletingLastPathComponent().path)
       #expect(playbook.contains("prefsfs --system"))
       try (playbook + "\n").write(
         toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
@@ -115,7 +118,8 @@ import Testing
           """)
       }
       let first = play()
-      #expect(first.status == 0 && !first.output.contains("changed=0"), "\(first.output)\(first.errors)")
+      #expect(
+        first.status == 0 && !first.output.contains("changed=0"), "\(first.output)\(first.errors)")
       sandbox.waitUntil("[ $(cat $M/com.example.editor/Telemetry) = false ]")
       #expect(
         sandbox.shell("getfattr --only-values -n user.prefs.forced $M/com.example.editor/Telemetry")
@@ -123,7 +127,8 @@ import Testing
       #expect(sandbox.shell("echo true > $M/com.example.editor/Telemetry").status != 0)
       let second = play()
       #expect(
-        second.status == 0 && second.output.contains("changed=0"), "\(second.output)\(second.errors)")
+        second.status == 0 && second.output.contains("changed=0"),
+        "\(second.output)\(second.errors)")
     }
   }
 }
