@@ -10,6 +10,7 @@ enum Bench {
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
            prefsfs-bench outside LISTS MOUNT
            prefsfs-bench start DEFAULTS FILE
+           prefsfs-bench administrator PREFSFS DIRECTORY
            prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT KEYS     one step over and over, for a profiler
     """
@@ -19,6 +20,7 @@ enum Bench {
     case ("files", 2...): return FileBench.run(Array(words.dropFirst()))
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("start", 3): return StartBench.run(words[1], file: words[2])
+    case ("administrator", 3): return AdministratorBench.run(words[1], words[2])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])
     case ("clients", 2): return ClientBench.run(words[1])

@@ -1,0 +1,47 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// What profiles add to the settings of their place.
+
+extension ManagedSettings {
+  /// Adds a value that a profile sets. It replaces a forced value of an earlier profile.
+  mutating func add(
+    _ setting: Profile.Setting, _ profile: Profile, _ modified: Timestamp
+  ) {
+    switch setting.kind {
+    case .forced:
+      forced[setting.domain, default: [:]][setting.key] = StoredValue(
+        setting.value,
+        Metadata(text: nil, modified: modified, profile: profile.identifier))
+    case .once(let time):
+      let parts = [
+        profile.identifier, profile.uuid, setting.domain.string, setting.key.string,
+      ]
+      once.append(
+        OnceSetting(
+          identity: parts.joined(separator: " "), time: time,
+          location: Location(setting.isHost ? .host : .user, setting.domain), key: setting.key,
+          value: setting.value))
+    }
+  }
+
+  /// Adds the arrays of a profile to those of earlier ones, and sets the output key to all of them.
+  /// - Parameter joined: the elements so far, by output key.
+  mutating func join(
+    _ union: Profile.Union, _ profile: Profile, _ modified: Timestamp,
+    _ joined: inout [Key: [Value]]
+  ) {
+    var elements = joined[union.output] ?? []
+    for setting in profile.settings
+    where setting.domain == union.domain && union.inputs.contains(setting.key) {
+      guard case .array(let values) = setting.value else { continue }
+      for value in values where !(union.removesDuplicates && elements.contains(value)) {
+        elements.append(value)
+      }
+    }
+    joined[union.output] = elements
+    forced[union.domain, default: [:]][union.output] = StoredValue(
+      .array(elements), Metadata(text: nil, modified: modified, profile: profile.identifier))
+  }
+}

@@ -1,0 +1,171 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Look-ups.
+
+extension SearchEngine {
+  /// The locations that are asked for a key of the domain, in order: suites and languages among
+  /// them.
+  func locations(for domain: DomainName) throws(EngineError) -> [Location] {
+    var all = SearchList.locations(for: domain, suites: try allSuites(of: domain))
+    let end = all.firstIndex { $0.place == .registered } ?? all.count
+    let names = try languageTable(of: domain).languages
+    all.insert(contentsOf: names.map { Location(.language($0), .global) }, at: end)
+    return all
+  }
+
+  public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
+    try look(for: key, in: domain, withLanguages: key != Languages.key)
+  }
+
+  /// Returns the first hit of the search list; nil where no place holds the key.
+  /// - Parameter withLanguages: whether the languages are asked, before the registered defaults.
+  private func look(
+    for key: Key, in domain: DomainName, withLanguages: Bool
+  ) throws(EngineError) -> Resolution? {
+    var asksLanguages = withLanguages
+    for location in SearchList.locations(for: domain, suites: try allSuites(of: domain)) {
+      if location.place == .registered, asksLanguages {
+        asksLanguages = false
+        if let found = try languageTable(of: domain).find(key) { return found }
+      }
+      if let found = try find(key, at: location, for: domain) {
+        return Resolution(found, location: location)
+      }
+    }
+    return nil
+  }
+
+  /// The values of the domain's languages, in one table.
+  func languageTable(of domain: DomainName) throws(EngineError) -> Languages.Table {
+    try languages.table(of: domain, isFresh: places.isFresh) { () throws(EngineError) in
+      try look(for: Languages.key, in: domain, withLanguages: false)?.value
+    }
+  }
+
+  /// The languages of the domain's `AppleLanguages` that have values, the one that wins first.
+  /// Throws where `AppleLanguages` cannot be read.
+  public func languages(of domain: DomainName) throws(EngineError) -> [String] {
+    try languageTable(of: domain).languages
+  }
+
+  /// The values of a language; empty if there are none, or if its files do not answer within a
+  /// second.
+  public func languageValues(of language: String) -> ValueDictionary {
+    languages.values(of: language)
+  }
+
+  /// The key's value at a location of the search list for `domain`.
+  ///
+  /// A list of the global domain or of a suite that cannot be read is an error of that domain,
+  /// which the store's owner has logged: this domain goes on without it. A managed list is an error
+  /// of every domain that needs it, because it may force the key.
+  func find(
+    _ key: Key, at location: Location, for domain: DomainName
+  ) throws(EngineError) -> StoredValue? {
+    switch location.place {
+    case .arguments: return arguments.find(key, in: .global)
+    case .registered: return registered.find(key, in: location.domain)
+    case .language(let name):
+      return languages.values(of: name)[key].map {
+        StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
+      }
+    case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: break
+    }
+    do throws(EngineError) {
+      if let finding = lists?.finding(location) {
+        if let error = finding.error { throw error }
+        return nil
+      }
+      return try places.find(key, at: location)
+    } catch
+      where error.reason == .unreadable && location.domain != domain
+      && !location.place.isForced
+    {
+      return nil
+    }
+  }
+
+  /// The keys of a domain in one place. A list that hangs is an error and is not waited for.
+  func storedKeys(at location: Location) throws(EngineError) -> [Key] {
+    guard let finding = lists?.finding(location) else { return try places.keys(at: location) }
+    if let error = finding.error { throw error }
+    return []
+  }
+
+  /// When a domain last changed in one place; nil where the place does not have it. A list that
+  /// hangs is an error and is not waited for.
+  func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    guard let finding = lists?.finding(location) else { return try places.modified(location) }
+    if finding.modified == nil, let error = finding.error { throw error }
+    return finding.modified
+  }
+
+  public func domains() throws(EngineError) -> Set<DomainName> {
+    var found: Set<DomainName> = [.global]
+    for place in SearchList.persistentPlaces { found.formUnion(try places.domains(in: place)) }
+    return found
+  }
+
+  public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    guard lists != nil, domain != .global else { return try places.hasDomain(domain) }
+    for place in SearchList.persistentPlaces
+    where try modified(Location(place, domain)) != nil { return true }
+    return false
+  }
+
+  public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    var found = Set(registered.keys(of: domain))
+    for place in SearchList.persistentPlaces {
+      found.formUnion(try storedKeys(at: Location(place, domain)))
+    }
+    return found
+  }
+
+  public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
+    for place in SearchList.persistentPlaces {
+      found.formUnion(try storedKeys(at: Location(place, .global)))
+    }
+    found.formUnion(try suiteKeys(of: domain))
+    found.formUnion(try languageTable(of: domain).keys)
+    return found
+  }
+
+  /// Every key that the search list of the domain finds: its own, its suites' and the inherited
+  /// ones.
+  public func allKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    try keys(of: domain).union(inheritedKeys(of: domain))
+  }
+
+  /// A key's value in one place of the store.
+  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try places.find(key, at: location)
+  }
+
+  /// The keys of a domain in one place of the store.
+  public func keys(at location: Location) throws(EngineError) -> [Key] {
+    try places.keys(at: location)
+  }
+
+  /// The keys that the domain gets from its suites.
+  func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    var found: Set<Key> = []
+    for suite in suites(of: domain) {
+      for place in [Place.host, .user] {
+        found.formUnion(try places.keys(at: Location(place, suite)))
+      }
+    }
+    return found
+  }
+
+  public func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
+    var latest: Timestamp?
+    for place in SearchList.persistentPlaces {
+      guard let time = try modified(Location(place, domain)) else { continue }
+      latest = max(latest ?? time, time)
+    }
+    return latest
+  }
+}

@@ -1,0 +1,109 @@
+import Glibc
+import PreferenceEngine
+import PreferenceModel
+import PreferenceSearch
+import PreferenceStore
+import PropertyList
+import SystemCalls
+
+/// Measures what an administrator's settings cost the user: the start of a mount on a machine with
+/// many configuration profiles, and a look-up that gets as far as the languages.
+enum AdministratorBench {
+  private static let profiles = 200
+  private static let keys = 50
+
+  /// - Parameters:
+  ///   - prefsfs: the path of the program.
+  ///   - directory: an empty directory.
+  static func run(_ prefsfs: String, _ directory: String) -> Int32 {
+    do {
+      let report = Report()
+      try starts(prefsfs, directory, report)
+      try misses(directory, report)
+      return 0
+    } catch {
+      print("prefsfs-bench: \(error)")
+      return 1
+    }
+  }
+
+  // MARK: - Profiles
+
+  private static func starts(_ prefsfs: String, _ directory: String, _ report: Report) throws {
+    for name in ["with", "without", "lists", "mount"] {
+      try Files.makeDirectories("\(directory)/\(name)/managed", mode: 0o755)
+    }
+    for number in 0..<profiles {
+      try Files.replace(
+        "\(directory)/with/managed/\(number).mobileconfig", with: profile(number))
+    }
+    let list = try Document.write(["K": 1], as: .xml)
+    try Files.replace("\(directory)/lists/com.example.bench.plist", with: list)
+    let subjects = ["with", "without"].map { name in
+      (
+        name: name == "with" ? "prefsfs" : "without profiles",
+        run: { firstRead(prefsfs, directory, "\(directory)/\(name)") }
+      )
+    }
+    report.add(
+      "mount and first read, 200 profiles", .nanoseconds, Bench.samples(subjects),
+      goal: "50 ms more")
+  }
+
+  /// A profile that sets keys of several domains.
+  private static func profile(_ number: Int) throws -> [UInt8] {
+    var settings: ValueDictionary = ["PayloadType": .string("com.example.domain\(number % 20)")]
+    for index in 0..<keys { settings[Key("Key \(number) \(index)")] = .string("value \(index)") }
+    return try Document.write(
+      [
+        "PayloadType": "Configuration", "PayloadVersion": 1, "PayloadUUID": "U",
+        "PayloadIdentifier": .string("org.example.\(number)"),
+        "PayloadContent": [.dictionary(settings)],
+      ], as: .xml)
+  }
+
+  /// Nanoseconds from the start of the program until a key has been read.
+  private static func firstRead(
+    _ prefsfs: String, _ directory: String, _ system: String
+  ) -> Double {
+    setenv("PREFSFS_SYSTEM_DIR", system, 1)
+    let point = "\(directory)/mount"
+    let time = Bench.time(1) { _ in
+      _ = try? Child.run(prefsfs, ["\(directory)/lists", point])
+      _ = try? Files.contents("\(point)/com.example.bench/K", limit: 64)
+    }
+    _ = try? Child.run("fusermount3", ["-u", point])
+    return time
+  }
+
+  // MARK: - Languages
+
+  private static func misses(_ directory: String, _ report: Report) throws {
+    let names = (0..<8).map { "x-\($0)" }
+    let data = "\(directory)/data/preferences/languages"
+    try Files.makeDirectories(data, mode: 0o755)
+    for name in names {
+      let values = Array("{\"NSLanguageName\": \"\(name)\", \"Key of \(name)\": 1}".utf8)
+      try Files.replace("\(data)/\(name).plist", with: values)
+    }
+    setenv("XDG_DATA_HOME", "\(directory)/data", 1)
+    let engines = try [names, []].map { languages in
+      let store = try Store(
+        StoreLayout(
+          userDirectory: "\(directory)/user\(languages.count)", systemDirectory: directory,
+          stateDirectory: "\(directory)/state\(languages.count)", hostIdentifier: "H",
+          userName: "bench")
+      ) { print($0) }
+      let engine = SearchEngine(places: try LocalPlaces(store: store) { print($0) })
+      let value = Value.array(languages.map { .string($0) })
+      _ = try engine.apply(
+        [.set("AppleLanguages", .global, value, .unknown), .set("K", "d", 1, .unknown)],
+        by: .unique())
+      return engine
+    }
+    let subjects = zip(["prefsfs", "without languages"], engines).map { name, engine in
+      (name: name, run: { Bench.time(50_000) { _ in _ = try? engine.resolve("Missing", in: "d") } })
+    }
+    report.add("miss in the search list, 8 languages", .nanoseconds, Bench.samples(subjects))
+  }
+}
