@@ -181,31 +181,23 @@ public struct ProfileFolder: ProfileReading {
     if !profile.leftAlone.isEmpty {
       report["left alone"] = .array(profile.leftAlone.map { .string($0) })
     }
-    var (forced, once): (ValueDictionary, ValueDictionary) = ([:], [:])
-    for setting in profile.settings {
-      let domain = setting.domain.key
-      if setting.kind == .forced {
-        forced.set(setting.value, for: setting.key, of: domain)
-      } else {
-        once.set(setting.value, for: setting.key, of: domain)
-      }
-    }
-    var joined: ValueDictionary = [:]
-    for union in profile.unions { joined.set(true, for: union.output, of: union.domain.key) }
-    if !forced.isEmpty { report["forced"] = .dictionary(forced) }
-    if !joined.isEmpty { report["joined"] = .dictionary(joined) }
-    if !once.isEmpty { report["once"] = .dictionary(once) }
+    report.set(
+      "forced", profile.settings.filter { $0.kind == .forced }.map { ($0.domain, $0.key, $0.value) }
+    )
+    report.set("joined", profile.unions.map { ($0.domain, $0.output, true) })
+    report.set(
+      "once", profile.settings.filter { $0.kind != .forced }.map { ($0.domain, $0.key, $0.value) })
     return report
   }
 }
 
 extension ValueDictionary {
-  /// Sets a key in the dictionary of a domain.
-  fileprivate mutating func set(_ value: Value, for key: Key, of domain: Key) {
-    var values: ValueDictionary = [:]
-    if case .dictionary(let known)? = self[domain] { values = known }
-    values[key] = value
-    self[domain] = .dictionary(values)
+  /// Sets a row of a report: a dictionary of keys for each domain. An empty row is left out.
+  fileprivate mutating func set(_ row: Key, _ values: [(DomainName, Key, Value)]) {
+    var domains: [Key: ValueDictionary] = [:]
+    for (domain, key, value) in values { domains[domain.key, default: [:]][key] = value }
+    if domains.isEmpty { return }
+    self[row] = .dictionary(ValueDictionary(domains.map { ($0, Value.dictionary($1)) }))
   }
 }
 

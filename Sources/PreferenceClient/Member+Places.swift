@@ -37,6 +37,10 @@ extension Member {
     return Array(keys)
   }
 
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    succession.role.readable?.isLoaded(domain, in: places) ?? false
+  }
+
   public func isLoaded(_ location: Location) -> Bool {
     succession.role.readable?.isLoaded(location) ?? false
   }

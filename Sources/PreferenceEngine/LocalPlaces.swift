@@ -114,6 +114,10 @@ extension LocalPlaces {
   /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
 
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    store.isLoaded(domain, in: places)
+  }
+
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try store.snapshot(of: location).keys
   }

@@ -72,6 +72,9 @@ public protocol Engine: ChangeService {
   /// author. It asks places, but only for lists that are in memory or that the change concerns.
   func notice(of changeset: Changeset) -> Notice
 
+  /// The changeset of `notice`, without its events. Cost: less, where nobody needs them.
+  func shown(_ changeset: Changeset) -> Changeset
+
   /// The domains whose lists a look-up of the key, or of the domain (nil), asks, as far as that is
   /// known without reading a list. A caller that must not wait has them read first.
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]

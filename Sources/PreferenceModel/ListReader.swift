@@ -69,7 +69,7 @@ public final class ListReader: Sendable {
 
   private func isKnown(_ domain: DomainName) -> Bool {
     let all = state.withLock { $0.places }
-    if all.allSatisfy({ places.isLoaded(Location($0, domain)) }) { return true }
+    if places.isLoaded(domain, in: all) { return true }
     return state.withLock { state in
       switch state.looks[domain] {
       case .reading(let since): Self.isLate(since)

@@ -31,6 +31,9 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// for no other process.
   func isLoaded(_ location: Location) -> Bool
 
+  /// Whether `isLoaded` holds for the domain in each of the places.
+  func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool
+
   /// The locations as they are at one moment: they contain all of a transaction, or nothing of it.
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
 
@@ -56,6 +59,11 @@ public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinat
 }
 
 extension PersistentPlaces {
+  /// Asks for each place.
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    places.allSatisfy { isLoaded(Location($0, domain)) }
+  }
+
   /// Calls `apply`, for places where a change needs no message.
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void

@@ -52,6 +52,41 @@ public enum Place: Hashable, Sendable {
   public static let forced: [Place] = [.ownManaged, .managed]
 }
 
+// Written out, because the places of each look-up are compared and hashed: what the compiler and
+// RawRepresentable offer would make the name of the place for that.
+extension Place {
+  private var number: UInt8 {
+    switch self {
+    case .ownManaged: 0
+    case .managed: 1
+    case .managedFor: 2
+    case .arguments: 3
+    case .host: 4
+    case .user: 5
+    case .anyUser: 6
+    case .language: 7
+    case .registered: 8
+    }
+  }
+
+  public static func == (left: Place, right: Place) -> Bool {
+    switch (left, right) {
+    case (.managedFor(let one), .managedFor(let other)): one == other
+    case (.language(let one), .language(let other)): one == other
+    default: left.number == right.number
+    }
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(number)
+    switch self {
+    case .managedFor(let user): hasher.combine(user)
+    case .language(let name): hasher.combine(name)
+    default: break
+    }
+  }
+}
+
 extension Place: RawRepresentable {
   private static let others = "managed-for:"
   private static let language = "language:"
@@ -139,16 +174,44 @@ public enum SearchList {
   public static func locations(
     for domain: DomainName, suites: [DomainName] = []
   ) -> [Location] {
+    var all: [Location] = []
+    _ = first(for: domain, suites: suites) { (location: Location) -> Void? in
+      all.append(location)
+      return nil
+    }
+    return all
+  }
+
+  /// Calls the body with each location that is asked for a domain's keys, in order, and returns its
+  /// first result; nil if it has none. No list of locations is made, because each look-up comes here.
+  @inlinable
+  public static func first<Result, Failure: Error>(
+    for domain: DomainName, suites: [DomainName],
+    _ body: (Location) throws(Failure) -> Result?
+  ) throws(Failure) -> Result? {
     let isGlobal = domain == .global
-    var list = forced(domain)
-    list += [Location(.arguments, .global), Location(.host, domain), Location(.user, domain)]
-    for suite in suites.reversed() { list += [Location(.host, suite), Location(.user, suite)] }
-    if !isGlobal { list += [Location(.host, .global), Location(.user, .global)] }
-    list.append(Location(.anyUser, domain))
-    if !isGlobal { list.append(Location(.anyUser, .global)) }
-    list.append(Location(.registered, domain))
-    if !isGlobal { list.append(Location(.registered, .global)) }
-    return list
+    if let found = try body(Location(.ownManaged, domain)) { return found }
+    if let found = try body(Location(.managed, domain)) { return found }
+    if !isGlobal {
+      if let found = try body(Location(.ownManaged, .global)) { return found }
+      if let found = try body(Location(.managed, .global)) { return found }
+    }
+    if let found = try body(Location(.arguments, .global)) { return found }
+    if let found = try body(Location(.host, domain)) { return found }
+    if let found = try body(Location(.user, domain)) { return found }
+    for suite in suites.reversed() {
+      if let found = try body(Location(.host, suite)) { return found }
+      if let found = try body(Location(.user, suite)) { return found }
+    }
+    for place in [Place.host, .user] where !isGlobal {
+      if let found = try body(Location(place, .global)) { return found }
+    }
+    for place in [Place.anyUser, .registered] {
+      if let found = try body(Location(place, domain)) { return found }
+      if isGlobal { continue }
+      if let found = try body(Location(place, .global)) { return found }
+    }
+    return nil
   }
 
   /// The locations that can force a key of the domain, the one that wins first.

@@ -70,6 +70,8 @@ final class PlaceEngine: Engine {
 
   // MARK: - Changes
 
+  func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
+
   func notice(of changeset: Changeset) -> Notice {
     var here = changeset
     here.items.removeAll { $0.location.place != place }

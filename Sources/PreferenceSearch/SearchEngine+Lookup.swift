@@ -25,16 +25,14 @@ extension SearchEngine {
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
     var asksLanguages = withLanguages
-    for location in SearchList.locations(for: domain, suites: try allSuites(of: domain)) {
+    return try SearchList.first(for: domain, suites: try allSuites(of: domain)) {
+      (location) throws(EngineError) -> Resolution? in
       if location.place == .registered, asksLanguages {
         asksLanguages = false
         if let found = try languageTable(of: domain).find(key) { return found }
       }
-      if let found = try find(key, at: location, for: domain) {
-        return Resolution(found, location: location)
-      }
+      return try find(key, at: location, for: domain).map { Resolution($0, location: location) }
     }
-    return nil
   }
 
   /// The values of the domain's languages, in one table.

@@ -15,10 +15,23 @@ extension SearchEngine {
 
   public func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
     if domain == .global { return [domain] }
-    if let known = knownSuites(of: domain) { return [domain] + known }
+    if let known = knownSuites(of: domain) { return known.isEmpty ? [domain] : [domain] + known }
     // The suites are looked up once the lists that may keep them are in memory.
     let areListsRead = lists?.isAtHand(KeptSuites.domain) ?? true
     return [domain, KeptSuites.domain] + (areListsRead ? suites(of: domain) : [])
+  }
+
+  /// A domain whose suites or languages changed is invalidated.
+  public func shown(_ changeset: Changeset) -> Changeset {
+    var shown = changeset
+    for item in changeset.items {
+      if let domain = KeptSuites.domain(of: item) {
+        shown.invalidated.insert(Location(.user, domain))
+      } else if item.edit.key == Languages.key {
+        shown.invalidated.insert(item.location)
+      }
+    }
+    return shown
   }
 
   public func notice(of changeset: Changeset) -> Notice {
@@ -44,16 +57,9 @@ extension SearchEngine {
       registered.find(event.key, in: event.domain) == nil
         ? event : KeyEvent(event.domain, event.key, .changed)
     }
-    var changeset = notice.changeset
-    for item in changeset.items {
-      guard let domain = KeptSuites.domain(of: item) else { continue }
-      changeset.invalidated.insert(Location(.user, domain))
-    }
-    for item in changeset.items where item.edit.key == Languages.key {
-      changeset.invalidated.insert(item.location)
-    }
     return Notice(
-      changeset: changeset, events: events, author: notice.author, origin: notice.origin)
+      changeset: shown(notice.changeset), events: events, author: notice.author,
+      origin: notice.origin)
   }
 }
 

@@ -78,6 +78,8 @@ final class WholeEngine<Contents: WholeContents>: Engine {
 
   // MARK: - Changes
 
+  func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
+
   func notice(of changeset: Changeset) -> Notice {
     var here = Changeset(time: changeset.time)
     here.version = changeset.version

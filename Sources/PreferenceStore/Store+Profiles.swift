@@ -29,10 +29,15 @@ extension Store {
   /// The managed places whose profiles have been read: those that were asked for.
   public var managedPlaces: [Place] { state.withLock { Array($0.managed.keys) } }
 
-  /// Reads the profiles of the place, unless that has been done. It then waits for a disk, without
-  /// a lock; of two threads that read them, the first result counts. Logs the profiles that are
-  /// refused. Does nothing where the store has no profiles.
+  /// Reads the profiles of the place, unless that has been done, and logs those that are refused. It
+  /// waits for a disk, under the lock `readingProfiles`: other threads that need the profiles wait
+  /// for it, and do not read them too.
   public func loadProfiles(of place: Place) {
+    guard state.withLock({ $0.managed[place] == nil }) else { return }
+    readingProfiles.withLock { _ in readProfiles(of: place) }
+  }
+
+  private func readProfiles(of place: Place) {
     guard state.withLock({ $0.managed[place] == nil }) else { return }
     let read = Managed(
       state: profiles?.state(of: place) ?? [],

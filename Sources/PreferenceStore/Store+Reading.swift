@@ -10,9 +10,16 @@ extension Store {
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
-    let listed = try read(location) { $0.entry(key) }
-    if listed != nil || !location.place.hasProfiles { return listed }
-    return state.withLock { $0.forced(location)[key] }
+    guard location.place.hasProfiles else { return try read(location) { $0.entry(key) } }
+    while true {
+      let found = try state.withLock { state throws(EngineError) -> StoredValue?? in
+        guard let domain = state.domains[location] else { return nil }
+        if let failure = domain.failure, failure.reason == .unreadable { throw failure }
+        return .some(domain.snapshot.entry(key) ?? state.forced(location)[key])
+      }
+      if let found { return found }
+      try load(location)
+    }
   }
 
   /// The location as it is at this moment, with what profiles force; later changes are not in the
@@ -135,6 +142,13 @@ extension Store {
   /// Whether the location's list has been read.
   public func isLoaded(_ location: Location) -> Bool {
     state.withLock { $0.domains[location] != nil }
+  }
+
+  /// Whether the domain's lists have been read in each of the places. Cost: one lock.
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    state.withLock { state in
+      places.allSatisfy { state.domains[Location($0, domain)] != nil }
+    }
   }
 
   /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has

@@ -106,7 +106,10 @@ public final class Store: Sendable {
   public let layout: StoreLayout
   /// Reads configuration profiles; nil: there are none.
   let profiles: (any ProfileReading)?
-  /// Called when a managed list of another user has been read for the first time.
+  /// Held while profiles are read for the first time.
+  let readingProfiles = Mutex(())
+  /// Called when the profiles of a managed place are to be read, or were read for another user for
+  /// the first time.
   let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())

@@ -17,7 +17,10 @@ final class DomainDirectory: FileDirectory {
   }
 
   func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
-    guard let name, case .key(let key) = NameCodec.decode(name) else { return (domain, nil) }
+    // Only a generated text needs the lists of other domains than its directory's.
+    guard tree.options.isGenerated, let name, case .key(let key) = NameCodec.decode(name) else {
+      return (domain, nil)
+    }
     return (domain, key)
   }
 

@@ -19,7 +19,7 @@ extension Tree {
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
-    let changeset = engine.notice(of: try apply(intents)).changeset
+    let changeset = engine.shown(try apply(intents))
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)
     return changeset
