@@ -166,6 +166,9 @@ public final class ListReader: Sendable {
       }
     }
     guard let finding, !places.isLoaded(location) else { return nil }
+    // A list that was read, and is no longer in memory: another process owns the store since then.
+    // Its keys are not missing; that process must be asked for them.
+    if finding.modified != nil, finding.error == nil { return nil }
     return finding
   }
 

@@ -1,6 +1,9 @@
 import PreferenceEngine
 import PreferenceModel
+import PreferenceSearch
+import PropertyList
 import Support
+import Synchronization
 import SystemCalls
 import Testing
 
@@ -65,4 +68,65 @@ import Testing
       #expect(!reader.isAtHand("d"))
     }
   }
+
+  @Test(
+    "a list that was read, and left memory with the owner of the store, is not taken for absent")
+  func newOwner() throws {
+    try withPlaces(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
+      (_, places: LocalPlaces) throws -> Void in
+      let forgetful = ForgetfulPlaces(places)
+      let (reader, bell) = (ListReader(forgetful), try Wakeup())
+      reader.whenRead { bell.ring() }
+      read("d", reader, bell)
+      forgetful.hasForgotten.store(true, ordering: .relaxed)
+      #expect(reader.finding(Location(.user, "d")) == nil)
+      let engine = SearchEngine(places: forgetful, lists: reader)
+      #expect(try engine.resolve("K", in: "d")?.value == 1)
+      #expect(try engine.hasDomain("d"))
+    }
+  }
+}
+
+/// Places that say, once they are told to, that they have nothing in memory: a client whose owner
+/// has just been replaced.
+private final class ForgetfulPlaces: PersistentPlaces {
+  let hasForgotten = Atomic<Bool>(false)
+  private let places: LocalPlaces
+
+  init(_ places: LocalPlaces) { self.places = places }
+
+  func isLoaded(_ location: Location) -> Bool {
+    !hasForgotten.load(ordering: .relaxed) && places.isLoaded(location)
+  }
+
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    try places.find(key, at: location)
+  }
+
+  func keys(at location: Location) throws(EngineError) -> [Key] { try places.keys(at: location) }
+
+  func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
+
+  func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    try places.modified(location)
+  }
+
+  func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    try places.snapshots(of: locations)
+  }
+
+  func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    try places.domains(in: place)
+  }
+
+  func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    try places.apply(intents, by: author)
+  }
+
+  func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void) {
+    places.observe(except: author, observer)
+  }
+
+  var isReadOnly: Bool { places.isReadOnly }
+  var isFresh: Bool { true }
 }
