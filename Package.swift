@@ -51,6 +51,10 @@ let package = Package(
       name: "ConfigurationProfiles",
       dependencies: ["PreferenceModel", "PropertyList", "SystemCalls", "CCrypto"],
       swiftSettings: strict),
+    // 2: keeps keys of a user the same on several machines
+    .target(
+      name: "PreferenceCloud",
+      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"], swiftSettings: strict),
     // 2: the search list over any persistent places
     .target(
       name: "PreferenceSearch", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
@@ -172,6 +176,9 @@ let package = Package(
       dependencies: [
         "ConfigurationProfiles", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
       ], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceCloudTests",
+      dependencies: ["PreferenceCloud", "PreferenceModel", "PropertyList"], swiftSettings: strict),
     .testTarget(
       name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],
       swiftSettings: strict),
