@@ -13,7 +13,7 @@ extension SearchEngine {
       do throws(EngineError) {
         let location = Location(place, KeptSuites.domain)
         guard let value = try find(key, at: location, for: domain)?.value else { continue }
-        guard case .array(let items) = value else { return [] }
+        guard case .array(let items) = value else { continue }
         return KeptSuites.names(
           items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
       } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
