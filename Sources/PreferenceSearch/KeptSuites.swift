@@ -4,7 +4,8 @@ import PropertyList
 extension SearchEngine {
   /// The suites that are kept for the domain, first added first. Entries that are not names, the
   /// domain itself and the global domain are left out; of a name that occurs twice, the last one
-  /// counts. The first persistent place that has the key decides. A list that cannot be read is
+  /// counts. The first persistent place that has an array under the key decides: a file that has
+  /// just been made is an empty string until its text is written. A list that cannot be read is
   /// passed over, so that other domains do not fail with it. Throws if the owner of the store does
   /// not answer. Cost: a look-up in each persistent place.
   public func keptSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {

@@ -1,5 +1,5 @@
 /// Base64 (RFC 4648) as property lists use it: with blanks anywhere and padding at the end.
-enum Base64 {
+package enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -71,5 +71,19 @@ enum Base64 {
         return written
       }
     }
+  }
+}
+
+extension Base64 {
+  /// Returns the base64 text of the bytes, with padding and without line breaks.
+  package static func encode(_ bytes: [UInt8]) -> String {
+    var sink = ByteSink(room: (bytes.count + 2) / 3 * 4)
+    encode(bytes, to: &sink)
+    return String(decoding: sink.finish(), as: UTF8.self)
+  }
+
+  /// Returns the bytes that the text stands for; nil if it is not base64.
+  package static func decode(_ text: [UInt8]) -> [UInt8]? {
+    text.withUnsafeBufferPointer { decode($0) }
   }
 }

@@ -1,0 +1,225 @@
+import PreferenceModel
+import PropertyList
+
+/// The names and messages of etcd's JSON gateway (etcd 3.4, api/v3): requests as JSON bodies, and
+/// what their answers mean. Pure functions.
+///
+/// In that JSON numbers of 64 bits are strings, bytes are base64, and fields that are zero or false
+/// are left out.
+public enum EtcdCoding {
+  // MARK: - Names
+
+  /// etcd's name of a key: the prefix, the domain, a slash and the key. A domain has no slash.
+  static func name(_ key: CloudKey, _ prefix: String) -> [UInt8] {
+    Array("\(prefix)\(key.domain)/\(key.key)".utf8)
+  }
+
+  /// The key of a name; nil for names of others.
+  static func key(_ name: [UInt8], _ prefix: String) -> CloudKey? {
+    guard name.starts(with: prefix.utf8),
+      let rest = String(validating: name.dropFirst(prefix.utf8.count), as: UTF8.self),
+      let slash = rest.firstIndex(of: "/")
+    else { return nil }
+    let domain = DomainName(String(rest[..<slash]))
+    guard domain.canNameList else { return nil }
+    return CloudKey(domain, Key(String(rest[rest.index(after: slash)...])))
+  }
+
+  /// The first name behind all that begin with the prefix (etcd's range_end).
+  static func end(of prefix: String) -> [UInt8] {
+    var end = Array(prefix.utf8)
+    while let last = end.popLast() {
+      if last < 0xFF { return end + [last + 1] }
+    }
+    return [0]
+  }
+
+  // MARK: - Requests
+
+  /// The body that asks for every record: POST /v3/kv/range.
+  public static func list(_ prefix: String) -> [UInt8] {
+    json(["key": base64(Array(prefix.utf8)), "range_end": base64(end(of: prefix))])
+  }
+
+  /// The body that hears of changes: POST /v3/watch.
+  public static func watch(_ prefix: String, from revision: Int64) -> [UInt8] {
+    json([
+      "create_request": [
+        "key": base64(Array(prefix.utf8)), "range_end": base64(end(of: prefix)),
+        "start_revision": .string("\(revision)"),
+      ]
+    ])
+  }
+
+  /// The body that writes records if none has changed: POST /v3/kv/txn. If one has, the answer has
+  /// the present ones.
+  public static func push(_ pushes: [Synchroniser.Push], _ prefix: String) -> [UInt8] {
+    let names = pushes.map { base64(name($0.key, prefix)) }
+    return json([
+      "compare": .array(
+        zip(names, pushes).map { name, push in
+          ["key": name, "target": "MOD", "mod_revision": .string("\(push.revision)")]
+        }),
+      "success": .array(
+        zip(names, pushes).map { name, push in
+          ["request_put": ["key": name, "value": base64(push.record.bytes)]]
+        }),
+      "failure": .array(names.map { ["request_range": ["key": $0]] }),
+    ])
+  }
+
+  /// The body that asks for a token: POST /v3/auth/authenticate.
+  public static func authenticate(_ user: String, _ password: String) -> [UInt8] {
+    json(["name": .string(user), "password": .string(password)])
+  }
+
+  // MARK: - Answers
+
+  /// What a line of an answer means.
+  public enum Answer: Equatable, Sendable {
+    /// Something for the state machine.
+    case event(Synchroniser.Event)
+    /// The watch has begun, or is alive.
+    case alive
+    /// A token, for the header `Authorization`.
+    case token(String)
+    /// The server refused the request, or sent what it should not.
+    case failed(code: Int64, String)
+  }
+
+  /// Reads the answer to `list`.
+  public static func listed(_ bytes: [UInt8], _ prefix: String) -> Answer {
+    read(bytes) { root in
+      guard let revision = root.header else { return nil }
+      var records: [CloudKey: CloudState.Known] = [:]
+      for pair in root.array("kvs") {
+        guard let (key, known) = record(pair, prefix) else { continue }
+        records[key] = known
+      }
+      return .event(.listed(records, revision: revision))
+    }
+  }
+
+  /// Reads the answer to `push`.
+  public static func pushed(
+    _ bytes: [UInt8], _ pushes: [Synchroniser.Push], _ prefix: String
+  ) -> Answer {
+    read(bytes) { root in
+      guard let revision = root.header else { return nil }
+      if root["succeeded"] == true { return .event(.pushed(revision: revision)) }
+      var present: [CloudKey: CloudState.Known?] = [:]
+      for push in pushes { present[push.key] = .some(nil) }
+      for answer in root.array("responses") {
+        for pair in answer.dictionary("response_range").array("kvs") {
+          guard let (key, known) = record(pair, prefix), present[key] != nil else { continue }
+          present[key] = .some(known)
+        }
+      }
+      return .event(.refused(present, revision: revision))
+    }
+  }
+
+  /// Reads one line of the answer to `watch`. A line has the changes of one revision, or of several:
+  /// then it gives an event for each.
+  public static func watched(_ line: [UInt8], _ prefix: String) -> [Answer] {
+    guard let root = dictionary(line) else { return [garbage] }
+    let result = root.dictionary("result")
+    if result["canceled"] == true {
+      if result.number("compact_revision") != nil { return [.event(.compacted)] }
+      return [.failed(code: 0, "the server ended the watch: \(result.text("cancel_reason"))")]
+    }
+    guard result["header"] != nil else { return [failure(root)] }
+    var changes: [Int64: [CloudKey: CloudRecord?]] = [:]
+    for event in result.array("events") {
+      let pair = event.dictionary("kv")
+      guard let name = pair.bytes("key"), let key = key(name, prefix),
+        let revision = pair.number("mod_revision")
+      else { continue }
+      let isRemoval = event["type"] == "DELETE"
+      let record = pair.bytes("value").flatMap { CloudRecord($0) }
+      // A record of a later version is left alone.
+      if !isRemoval, record == nil { continue }
+      changes[revision, default: [:]][key] = .some(isRemoval ? nil : record)
+    }
+    if changes.isEmpty { return [.alive] }
+    return changes.sorted { $0.key < $1.key }.map { .event(.changed($1, revision: $0)) }
+  }
+
+  /// Reads the answer to `authenticate`.
+  public static func authenticated(_ bytes: [UInt8]) -> Answer {
+    read(bytes) { root in
+      guard case .string(let token)? = root["token"], !token.isEmpty else { return nil }
+      return .token(token)
+    }
+  }
+
+  // MARK: - JSON
+
+  private static func json(_ value: ValueDictionary) -> [UInt8] {
+    // Strings, arrays and dictionaries always have a form in JSON.
+    (try? Document.json(.dictionary(value))) ?? []
+  }
+
+  private static func base64(_ bytes: [UInt8]) -> Value { .string(Base64.encode(bytes)) }
+
+  private static func dictionary(_ bytes: [UInt8]) -> ValueDictionary? {
+    guard case (.dictionary(let root), .json)? = try? Document.read(bytes) else { return nil }
+    return root
+  }
+
+  private static let garbage = Answer.failed(code: 0, "the server sent what is no JSON object")
+
+  private static func read(
+    _ bytes: [UInt8], _ body: (ValueDictionary) -> Answer?
+  ) -> Answer {
+    guard let root = dictionary(bytes) else { return garbage }
+    return body(root) ?? failure(root)
+  }
+
+  /// An error of the gateway: `error`, and gRPC's `code`.
+  private static func failure(_ root: ValueDictionary) -> Answer {
+    var code: Int64 = 0
+    if case .integer(let number)? = root["code"] { code = number.signed ?? 0 }
+    let text = root.text("error")
+    return .failed(code: code, text.isEmpty ? "the server sent an unexpected answer" : text)
+  }
+
+  /// A record and its key; nil for names of others, and for records of later versions.
+  private static func record(
+    _ pair: ValueDictionary, _ prefix: String
+  ) -> (CloudKey, CloudState.Known)? {
+    guard let name = pair.bytes("key"), let key = key(name, prefix),
+      let revision = pair.number("mod_revision"),
+      let record = pair.bytes("value").flatMap({ CloudRecord($0) })
+    else { return nil }
+    return (key, CloudState.Known(record, revision: revision))
+  }
+}
+
+extension ValueDictionary {
+  /// The revision of the answer's header.
+  fileprivate var header: Int64? { dictionary("header").number("revision") }
+
+  fileprivate func dictionary(_ key: Key) -> ValueDictionary {
+    if case .dictionary(let value)? = self[key] { value } else { [:] }
+  }
+
+  fileprivate func array(_ key: Key) -> [ValueDictionary] {
+    guard case .array(let items)? = self[key] else { return [] }
+    return items.compactMap { if case .dictionary(let item) = $0 { item } else { nil } }
+  }
+
+  fileprivate func text(_ key: Key) -> String {
+    if case .string(let text)? = self[key] { text } else { "" }
+  }
+
+  /// A number of 64 bits, which is a string; nil if it is not there.
+  fileprivate func number(_ key: Key) -> Int64? {
+    if case .string(let text)? = self[key] { Int64(text) } else { nil }
+  }
+
+  fileprivate func bytes(_ key: Key) -> [UInt8]? {
+    guard case .string(let text)? = self[key] else { return nil }
+    return Base64.decode(Array(text.utf8))
+  }
+}
