@@ -15,6 +15,8 @@ protocol WholeContents: Sendable {
   func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
   /// The intents that set the key to a value, or remove it (nil). Throws if the key or the value is
   /// not possible.
+  /// - Parameter isComputed: whether the value was computed from the present one, so that changes
+  ///   which others make meanwhile must not be lost.
   func intents(
     toSet key: Key, _ value: Value?, isComputed: Bool
   ) throws(EngineError) -> [Intent]
@@ -30,7 +32,8 @@ protocol WholeContents: Sendable {
 ///
 /// Promises: setting and removing a key are one transaction of the store. A description (mode,
 /// time) is ignored. A splice throws `.changedMeanwhile`, and domains cannot be made or removed
-/// (EPERM). `expectUnchanged` is judged before the transaction begins, not in it.
+/// (EPERM). A value that was computed from the present one (`expectUnchanged`) is refused in the
+/// transaction where a part of it that changes was changed meanwhile.
 ///
 /// Threads: any. One lock, held for a look; contents are asked without it.
 final class WholeEngine<Contents: WholeContents>: Engine {

@@ -74,7 +74,7 @@ public final class Forest {
     ControlTree(
       ControlNames(isMachine: isMachine, service: service), position, now: .now,
       open: { [unowned self] item, path throws(TreeError) in try branch(of: item, at: path) },
-      status: { [unowned self] () throws(TreeError) in try status() })
+      status: { [unowned self] () throws(TreeError) in try status() }, log: log)
   }
 
   private func add(_ branch: any Branch) {
@@ -143,7 +143,9 @@ public final class Forest {
     try requireSameTree(oldParent, newParent)
     for (parent, name) in [(oldParent, oldName), (newParent, newName)]
     where parent == .root && main != nil && name.elementsEqual(Self.controlName.utf8) {
-      throw .refused("\(Self.controlName): the control directory cannot be renamed or replaced")
+      let sentence = "\(Self.controlName): the control directory cannot be renamed or replaced"
+      log(sentence)
+      throw .refused(sentence)
     }
     try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
   }

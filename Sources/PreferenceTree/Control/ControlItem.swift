@@ -57,6 +57,9 @@ struct ControlNames {
   /// Knows the users, domains and keys that directories list.
   let service: any ControlService
 
+  /// The item that the root of the tree is.
+  var root: ControlItem { isMachine ? .places : .root }
+
   /// The fixed names of a directory.
   private func fixed(_ directory: ControlItem) -> [(String, ControlItem)] {
     switch directory {

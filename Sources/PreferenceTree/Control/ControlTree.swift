@@ -37,6 +37,7 @@ final class ControlTree {
   private let open: (ControlItem, String) throws(TreeError) -> any Branch
   /// Returns the text of `status.json`.
   private let status: () throws(TreeError) -> [UInt8]
+  private let log: (String) -> Void
   private var nodes: [NodeID: Node] = [:]
   private var ids: [ControlItem: NodeID] = [:]
   private var lastNumber: UInt64
@@ -49,14 +50,13 @@ final class ControlTree {
   init(
     _ names: ControlNames, _ position: TreePosition, now: Moment,
     open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
-    status: @escaping () throws(TreeError) -> [UInt8]
+    status: @escaping () throws(TreeError) -> [UInt8], log: @escaping (String) -> Void
   ) {
-    (self.names, self.open, self.status) = (names, open, status)
+    (self.names, self.open, self.status, self.log) = (names, open, status, log)
     (path, started, rootNode) = (position.path, now.time, position.rootNode)
     lastNumber = rootNode.rawValue
-    let root = ControlItem.isRoot(isMachine: names.isMachine)
-    nodes[rootNode] = Node(root)
-    ids[root] = rootNode
+    nodes[rootNode] = Node(names.root)
+    ids[names.root] = rootNode
   }
 
   private func node(_ id: NodeID) throws(TreeError) -> Node {
@@ -131,15 +131,12 @@ final class ControlTree {
     return report
   }
 
+  /// Returns, and logs, EACCES for a change of what the directory shows.
   func refusal(_ subject: String) -> TreeError {
-    .system(
-      .permissionDenied, "\(subject): what the control directory shows here cannot be changed")
+    let sentence = "\(subject): what the control directory shows here cannot be changed"
+    log(sentence)
+    return .system(.permissionDenied, sentence)
   }
-}
-
-extension ControlItem {
-  /// The item that is the root of a control tree.
-  fileprivate static func isRoot(isMachine: Bool) -> ControlItem { isMachine ? .places : .root }
 }
 
 // MARK: - Requests that read
