@@ -68,6 +68,15 @@ public enum EtcdCoding {
     ])
   }
 
+  /// The body that deletes a record if it has that revision: POST /v3/kv/txn.
+  public static func purge(_ key: CloudKey, revision: Int64, _ prefix: String) -> [UInt8] {
+    let name = base64(name(key, prefix))
+    return json([
+      "compare": [["key": name, "target": "MOD", "mod_revision": .string("\(revision)")]],
+      "success": [["request_delete_range": ["key": name]]],
+    ])
+  }
+
   /// The body that asks for a token: POST /v3/auth/authenticate.
   public static func authenticate(_ user: String, _ password: String) -> [UInt8] {
     json(["name": .string(user), "password": .string(password)])

@@ -31,6 +31,8 @@ public struct Synchroniser: Sendable {
     case changed([CloudKey: CloudRecord?], revision: Int64)
     /// The revisions that the watch needs are no longer there.
     case compacted
+    /// Some time has passed: an hour, say.
+    case tick
     /// The push was carried out.
     case pushed(revision: Int64)
     /// The push was refused, because records have other revisions than it was compared with. These
@@ -47,6 +49,9 @@ public struct Synchroniser: Sendable {
     /// Write the records in one transaction, if each has the revision that is named (0: it is not
     /// there).
     case push([Push])
+    /// Delete the records of old removals, each only if it still has that revision. No answer is
+    /// awaited; the watch tells of it.
+    case purge([CloudKey: Int64])
     /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the user's.
     case edit([CloudKey: Value?])
   }
@@ -120,6 +125,7 @@ public struct Synchroniser: Sendable {
       let edits = hear(records, at: revision, server)
       state.revision = revision
       return edit(edits) + push(server)
+    case .tick: return purge(server)
     case .pushed(let revision):
       accept(revision)
       return push(server)
@@ -188,6 +194,22 @@ public struct Synchroniser: Sendable {
       }
     }
     pushed = []
+  }
+
+  // MARK: - Old removals
+
+  /// Milliseconds for which the record of a removal is kept, so that a host which was away that long
+  /// learns of the removal: 30 days.
+  static let removalAge: Int64 = 30 * 86_400_000
+
+  private func purge(_ server: Int64?) -> [Action] {
+    guard isConnected, isListed, let server else { return [] }
+    let old = state.known.filter { key, known in
+      let (age, overflow) = server.subtractingReportingOverflow(known.record.stamp.milliseconds)
+      return known.record.value == nil && state.pending[key] == nil && !overflow
+        && age > Self.removalAge
+    }
+    return old.isEmpty ? [] : [.purge(old.mapValues(\.revision))]
   }
 
   // MARK: - What the server has

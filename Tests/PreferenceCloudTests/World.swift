@@ -27,6 +27,14 @@ struct World {
         (revision, Dictionary(uniqueKeysWithValues: pushes.map { ($0.key, $0.record) })))
       return .pushed(revision: revision)
     }
+
+    mutating func purge(_ removals: [CloudKey: Int64]) {
+      for (key, known) in removals where records[key]?.revision == known {
+        revision += 1
+        records[key] = nil
+        history.append((revision, [key: CloudRecord?.none]))
+      }
+    }
   }
 
   private struct Host {
@@ -99,6 +107,7 @@ struct World {
       hosts[index].inbox.append(.listed(server.records, revision: server.revision))
     case .watch(let from): hosts[index].watchFrom = from
     case .push(let pushes): hosts[index].outbox.append((pushes, hosts[index].connection))
+    case .purge(let removals): server.purge(removals)
     case .edit(let edits): for (key, value) in edits { hosts[index].store[key] = value }
     }
   }
