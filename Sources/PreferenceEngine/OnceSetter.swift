@@ -10,8 +10,8 @@ import SystemCalls
 /// user has a value already. Those that have been dealt with are noted in a preference of the
 /// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one. A
 /// value without a time stamp is set by the first owner of the store after each log-in, whatever
-/// the user has; that is not noted. A transaction that fails is logged, and tried again by the next
-/// owner, or once the profiles set different values.
+/// the user has; that is not noted. Where a transaction fails, its values are tried again ten
+/// seconds later, at the next change of the store, and by the next owner.
 ///
 /// Threads: any; the work is done by a thread of its own, because a transaction may wait for a
 /// list. One lock, held for a look.
@@ -24,8 +24,8 @@ final class OnceSetter: Sendable {
 
   private struct Done {
     var settings: [OnceSetting] = []
-    /// When settings that could not be set are tried again; nil: all were set.
-    var retry: Instant?
+    /// Those that could not be set, and when they are tried again.
+    var failed: (settings: [OnceSetting], retry: Instant)?
     /// Whether the places are about to end, so that nothing more may be set.
     var hasEnded = false
   }
@@ -46,10 +46,15 @@ final class OnceSetter: Sendable {
   /// Cost: a comparison if the settings are the same as in the last call.
   func set(_ settings: [OnceSetting], in places: LocalPlaces) {
     let new = done.withLock { done -> [OnceSetting] in
-      let isDue = done.retry.map { $0 <= .now } ?? false
-      guard isDue || settings != done.settings, !done.hasEnded else { return [] }
-      defer { done = Done(settings: settings) }
-      return isDue ? settings : settings.filter { !done.settings.contains($0) }
+      var failed: [OnceSetting] = []
+      if let (known, retry) = done.failed, retry <= .now {
+        failed = known
+        done.failed = nil
+      }
+      guard !failed.isEmpty || settings != done.settings, !done.hasEnded else { return [] }
+      defer { done.settings = settings }
+      // A value that was set is not set again: the user may have changed it since.
+      return settings.filter { failed.contains($0) || !done.settings.contains($0) }
     }
     if new.isEmpty { return }
     _ = thread.run { [self] in
@@ -61,7 +66,8 @@ final class OnceSetter: Sendable {
         if error.reason != .changedMeanwhile {
           log("values that profiles set once could not be set, and are tried again: \(error)")
         }
-        done.withLock { $0.retry = Instant.now.advanced(milliseconds: Self.pause) }
+        let retry = Instant.now.advanced(milliseconds: Self.pause)
+        done.withLock { $0.failed = (new + ($0.failed?.settings ?? []), retry) }
       }
     }
   }

@@ -105,11 +105,13 @@ public struct ChangeRules<Places: StoredPlaces> {
     guard domain != .global else {
       throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
     }
-    for place in Place.forced + [.anyUser] where try places.exists(Location(place, domain)) {
+    for place in Place.forced + [.anyUser] {
+      let location = Location(place, domain)
+      guard try places.exists(location) else { continue }
+      let name = location.source(seenFrom: domain)
       throw EngineError(
         .heldElsewhere, domain: domain,
-        "the place \(Location(place, domain).source(seenFrom: domain)) has the domain too, which this change does not reach"
-      )
+        "the place \(name) has the domain too, which this change does not reach")
     }
     var own: [Location] = []
     for place in [Place.user, .host] where try places.exists(Location(place, domain)) {

@@ -183,7 +183,8 @@ public enum SearchList {
   }
 
   /// Calls the body with each location that is asked for a domain's keys, in order, and returns its
-  /// first result; nil if it has none. No list of locations is made, because each look-up comes here.
+  /// first result; nil if it has none. No array of locations is made, `forced` included, because
+  /// each look-up comes here.
   @inlinable
   public static func first<Result, Failure: Error>(
     for domain: DomainName, suites: [DomainName],

@@ -9,9 +9,7 @@ public struct Publication: Sendable {
   /// The client's request that it carries out; nil: it is no client's.
   public let origin: Origin?
 
-  init(
-    _ changeset: Changeset, author: Author? = nil, origin: Origin? = nil
-  ) {
+  init(_ changeset: Changeset, author: Author? = nil, origin: Origin? = nil) {
     self.changeset = changeset
     (self.author, self.origin) = (author, origin)
   }
@@ -32,8 +30,9 @@ extension Store {
 
 extension Store.State {
   /// Numbers the change and enqueues it; ignores an empty one.
+  /// - Parameter withProfiles: whether the change is already what readers see, with what profiles
+  ///   set; otherwise it is a change of lists alone.
   /// - Returns: the number of the last change.
-  /// - Parameter withProfiles: whether the change says already what readers see beside profiles.
   @discardableResult
   mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }

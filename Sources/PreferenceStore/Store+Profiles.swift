@@ -20,8 +20,9 @@ extension Store.State {
 }
 
 extension Store {
-  /// Sets the body that is called when a managed list of another user has been read for the first
-  /// time, so that its directory is watched. The thread that read the list calls it.
+  /// Sets the body that is called when the profiles of a managed place are to be read
+  /// (`loadRequestedProfiles`), and when those of another user have been read for the first time, so
+  /// that their directory is watched. Any thread calls it; it must not wait.
   public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
     placeAdded.withLock { $0 = body }
   }
@@ -37,17 +38,13 @@ extension Store {
     readingProfiles.withLock { _ in readProfiles(of: place) }
   }
 
+  /// Called under `readingProfiles`.
   private func readProfiles(of place: Place) {
     guard state.withLock({ $0.managed[place] == nil }) else { return }
     let read = Managed(
       state: profiles?.state(of: place) ?? [],
       settings: profiles?.settings(of: place, at: .now) ?? ManagedSettings())
-    let isFirst = state.withLock { state in
-      guard state.managed[place] == nil else { return false }
-      state.managed[place] = read
-      return true
-    }
-    guard isFirst else { return }
+    state.withLock { $0.managed[place] = read }
     report(read.settings, since: ManagedSettings())
     if case .managedFor = place { placeAdded.withLock { $0 }?() }
   }

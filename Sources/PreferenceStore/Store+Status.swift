@@ -14,7 +14,8 @@ extension Store {
       $1
     }
     let profiles = profileReports.map { report in
-      Value.dictionary(ValueDictionary(report.filter { !["forced", "once"].contains($0.key) }))
+      Value.dictionary(
+        ValueDictionary(report.filter { !["forced", "joined", "once"].contains($0.key) }))
     }
     return [
       "profiles": .array(profiles),

@@ -263,6 +263,24 @@ import Testing
     }
   }
 
+  @Test("a certificate of a signer that cannot be read lets no profile through")
+  func unreadableSigner() throws {
+    try withSandbox { sandbox in
+      try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "red"]])
+      let signers = "\(sandbox.system)/profile-signers"
+      let isForced = { folder(sandbox).settings(of: .managed, at: .now).forced["d"] != nil }
+      #expect(isForced())
+      sandbox.shell("mkdir \(signers)")
+      #expect(isForced(), "no signer is required yet")
+      for command in ["mkfifo \(signers)/one.crt", "echo junk > \(signers)/one.crt"] {
+        sandbox.shell(command)
+        #expect(!isForced(), "\(command)")
+        sandbox.shell("rm \(signers)/one.crt")
+      }
+      #expect(isForced())
+    }
+  }
+
   @Test("with certificates of signers, only what they signed counts")
   func signers() throws {
     try withSandbox { sandbox in

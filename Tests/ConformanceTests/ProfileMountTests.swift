@@ -134,6 +134,23 @@ import Testing
     }
   }
 
+  @Test("a Set-Once that failed is tried again, and nothing else is set again")
+  func onceAgain() throws {
+    try withMount(prepare: { sandbox in
+      try prepare(sandbox)
+      sandbox.shell("echo garbage > $C/damaged.plist")
+      install(sandbox, "a", "[once('d', 0, Often=1)]")
+    }) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.waitUntil("[ $(cat $M/d/Often) = 1 ]")
+      install(sandbox, "b", "[once('damaged', 1, K=1)]")
+      for _ in 0..<100 where !mount.log.contains("are tried again") { usleep(50_000) }
+      #expect(mount.log.contains("values that profiles set once could not be set"))
+      sandbox.shell("echo 2 > $M/d/Often; rm $C/damaged.plist; sleep 10.5; echo 1 > $M/d/Integer")
+      sandbox.waitUntil("[ $(cat $M/damaged/K) = 1 ]")
+      #expect(sandbox.shell("cat $M/d/Often").output == "2\n")
+    }
+  }
+
   @Test("defaults profiles checks and shows a profile, and apply takes what it shows")
   func command() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
