@@ -67,10 +67,7 @@ struct DomainView {
 
   /// Returns the value of a key and the location that it is from; nil if there is none.
   func find(_ key: Key) throws(EngineError) -> (stored: StoredValue, location: Location)? {
-    for location in target.locations {
-      if let stored = try store.places.find(key, at: location) { return (stored, location) }
-    }
-    return nil
+    try store.places.findFirst(key, in: target.locations)
   }
 
   /// Returns all keys and values, as they are at one point in time.
@@ -102,7 +99,7 @@ struct DomainView {
   }
 
   /// Returns the intent that removes a key from the location where it was found. If the command
-  /// line does not name a place, it removes the key from both of the user's places.
+  /// line does not name a place, it removes the key from all of the user's places.
   func removing(_ key: Key, from location: Location) -> Intent {
     target.place == nil ? .removeOwn(key, target.domain) : .edit(location, .remove(key))
   }

@@ -7,7 +7,7 @@ struct Target {
   /// The directory of the store; nil: the user's own store.
   var directory: String?
   var domain: DomainName
-  /// The only place to use; nil: both of the user's own places, first the one of this host.
+  /// The only place to use; nil: the user's own places, first the cloud.
   var place: Place?
   /// The name of the domain in messages.
   var name: String
@@ -100,6 +100,6 @@ struct Target {
   /// The locations that a read asks, in this order; the first that has the key counts.
   var locations: [Location] {
     if let place { return [Location(place, domain)] }
-    return [Location(.host, domain), Location(.user, domain)]
+    return Place.own.map { Location($0, domain) }
   }
 }

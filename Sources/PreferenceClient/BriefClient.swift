@@ -64,6 +64,12 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     try ask { places throws(EngineError) in try places.find(key, at: location) }
   }
 
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    try ask { places throws(EngineError) in try places.findFirst(key, in: locations) }
+  }
+
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try ask { places throws(EngineError) in try places.keys(at: location) }
   }

@@ -29,7 +29,7 @@ extension Member {
     // First the posted changes: one that is answered meanwhile is then among the owner's keys.
     let changes = queue.changes(of: location.domain)
     let known = try succession.ask { places throws(EngineError) in try places.keys(at: location) }
-    guard let changes, [.host, .user].contains(location.place) else { return known }
+    guard let changes, location.place.isOwn else { return known }
     var keys = Set(known)
     for (key, change) in changes where try target(of: key, in: location.domain) == location.place {
       if change.value == nil { keys.remove(key) } else { keys.insert(key) }
@@ -93,17 +93,19 @@ extension Member {
   private func posted(
     _ key: Key, at location: Location
   ) throws(EngineError) -> PostedChanges.Change? {
-    guard [.host, .user].contains(location.place),
+    guard location.place.isOwn,
       let change = queue.changes(of: location.domain)?[key],
       try target(of: key, in: location.domain) == location.place
     else { return nil }
     return change
   }
 
-  /// Returns the place that a posted change of the key goes to: the host's list if that has the
-  /// key, else the user's.
+  /// Returns the place that a posted change of the key goes to: the first of the cloud and the
+  /// host's list that has the key, else the user's.
   private func target(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    try stored(key, at: Location(.host, domain)) == nil ? .user : .host
+    for place in [Place.cloud, .host]
+    where try stored(key, at: Location(place, domain)) != nil { return place }
+    return .user
   }
 
   // MARK: - Durability

@@ -147,8 +147,22 @@ extension RemotePlaces {
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     guard isBrief, !replica.holds(location) else { return try read(location) { $0.entry(key) } }
-    guard case .found(let stored) = try call(.find(key, location)) else { throw Self.unexpected }
-    return stored
+    return try findFirst(key, in: [location])?.stored
+  }
+
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    guard isBrief, !locations.contains(where: replica.holds) else {
+      for location in locations {
+        if let stored = try find(key, at: location) { return (stored, location) }
+      }
+      return nil
+    }
+    guard case .found(let stored, let index) = try call(.find(key, locations)),
+      stored == nil || index < locations.count
+    else { throw Self.unexpected }
+    return stored.map { ($0, locations[Int(index)]) }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {

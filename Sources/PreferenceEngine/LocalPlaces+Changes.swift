@@ -55,12 +55,18 @@ extension LocalPlaces {
       defer { if let origin { store.noteProgress(origin) } }
       var items: [Changeset.Item] = []
       let rules = ChangeRules(self)
-      for intent in intents { items += try rules.items(for: intent) }
+      for intent in intents {
+        let edits = try rules.items(for: intent)
+        try checkLimits(of: edits, intent)
+        items += edits
+      }
       if let deadline, deadline <= .now {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
-      return try store.commit(items, by: author, origin: origin)
+      let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
+      noteInCloud(changeset)
+      return (changeset, isFirst)
     }
   }
 

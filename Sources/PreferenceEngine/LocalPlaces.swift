@@ -13,8 +13,8 @@ import SystemCalls
 /// Threads: any. Locks: `applying` is held for one transaction, so that an intent's place is still
 /// right when it is committed; a list that the transaction needs and that nobody has read is read
 /// meanwhile, so callers that must not wait have it read before. `notifying` is held while
-/// observers are called; the two are never held together. The locks of the store, of `observers`
-/// and of the settlements are held for a look, inside one of these or alone.
+/// observers are called; the two are never held together. The locks of the store, of `observers`,
+/// of `cloud` and of the settlements are held for a look, inside one of these or alone.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
@@ -27,6 +27,9 @@ public final class LocalPlaces: StorePlaces {
   private let settlements: Settlements
   private let clients = Atomic<Int>(0)
   let writer: Writer
+
+  /// What the cloud's settings say, and how much is in the cloud.
+  let cloud = Mutex(CloudRules())
 
   /// Sets the values that configuration profiles set once.
   let onceSetter: OnceSetter

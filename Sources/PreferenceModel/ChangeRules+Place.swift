@@ -50,6 +50,11 @@ extension ChangeRules {
         .forced, domain: location.domain, key: key,
         "the profile \(profile) sets it; change or remove that file")
     }
+    if location.place == .cloud, case .set(let key, _, _) = edit, !location.domain.mayBeInCloud {
+      throw EngineError(
+        .forced, domain: location.domain, key: key,
+        "the settings of prefsfs are those of one machine, and never go to the cloud")
+    }
     return Changeset.Item(location, edit)
   }
 

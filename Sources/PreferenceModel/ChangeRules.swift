@@ -15,25 +15,30 @@ public struct ChangeRules<Places: StoredPlaces> {
       let place = try writePlace(of: key, in: domain)
       return [Changeset.Item(Location(place, domain), .set(key, value, text))]
     case .splice(let key, let domain, let splice):
-      let location = Location(try writePlace(of: key, in: domain), domain)
+      let location = try held(key, in: domain)
       guard try places.find(key, at: location)?.accepts(splice) == true else {
         throw .changedMeanwhile(key, domain)
       }
       return [Changeset.Item(location, .splice(key, splice))]
     case .describe(let key, let domain, let description):
-      let location = Location(try writePlace(of: key, in: domain), domain)
+      let location = try held(key, in: domain)
       return [Changeset.Item(location, .describe(key, description))]
     case .remove(let key, let domain):
-      let place = try writePlace(of: key, in: domain)
-      let location = Location(place, domain)
+      let location = try held(key, in: domain)
       if try places.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
       return [Changeset.Item(location, .remove(key))]
     case .setOwn(let key, let domain, let value, let text):
-      let host = try writePlace(of: key, in: domain) == .host ? [Place.host] : []
-      return (host + [.user]).map { .init(Location($0, domain), .set(key, value, text)) }
+      let place = try writePlace(of: key, in: domain)
+      let places = place == .host ? [.host, .user] : [place]
+      return places.map { .init(Location($0, domain), .set(key, value, text)) }
     case .removeOwn(let key, let domain):
-      let items = try self.items(for: .remove(key, domain))
-      return items + [.init(Location(.user, domain), .remove(key))]
+      _ = try items(for: .remove(key, domain))
+      var items: [Changeset.Item] = []
+      for location in Place.own.map({ Location($0, domain) })
+      where try places.find(key, at: location) != nil {
+        items.append(Changeset.Item(location, .remove(key)))
+      }
+      return items
     case .createDomain(let domain):
       guard try !places.hasDomain(domain) else {
         throw EngineError(.domainExists, domain: domain, "a domain of that name exists already")
@@ -65,19 +70,31 @@ public struct ChangeRules<Places: StoredPlaces> {
     }
   }
 
-  /// Returns the place that a write of the key goes to: the host's list if it has the key, else the
-  /// user's list. Throws `.forced` where a managed list or a profile has the key.
+  /// Returns the place that a write of the key goes to: the cloud for a key of the cloud; else the
+  /// host's list if it has the key, else the user's list. Throws `.forced` where a managed list or a
+  /// profile has the key.
   ///
-  /// Only the managed places and the host's list are asked, so that a damaged list elsewhere stops
-  /// no write.
+  /// Only the managed places, the cloud's and the host's list are asked, so that a damaged list
+  /// elsewhere stops no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
+    let held = try held(key, in: domain).place
+    return held != .cloud && places.belongsInCloud(key, of: domain) ? .cloud : held
+  }
+
+  /// Returns the user's location of the domain that has the key, the one that wins first; the
+  /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
+  private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
     for location in SearchList.forced(domain) {
       guard let found = try places.find(key, at: location) else { continue }
       let source = found.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
-    return try places.find(key, at: Location(.host, domain)) != nil ? .host : .user
+    for place in [Place.cloud, .host] {
+      let location = Location(place, domain)
+      if try places.find(key, at: location) != nil { return location }
+    }
+    return Location(.user, domain)
   }
 
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {
@@ -99,7 +116,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     throw EngineError(.noSuchKey, domain: domain, key: key, "there is no such key")
   }
 
-  /// The user's and the host's location of a domain, as far as they exist. Throws for the global
+  /// The user's own locations of a domain, as far as they exist. Throws for the global
   /// domain, and where the domain is in another place too, or in no place.
   private func ownItems(of domain: DomainName) throws(EngineError) -> [Location] {
     guard domain != .global else {
@@ -114,7 +131,7 @@ public struct ChangeRules<Places: StoredPlaces> {
         "the place \(name) has the domain too, which this change does not reach")
     }
     var own: [Location] = []
-    for place in [Place.user, .host] where try places.exists(Location(place, domain)) {
+    for place in Place.own.reversed() where try places.exists(Location(place, domain)) {
       own.append(Location(place, domain))
     }
     guard !own.isEmpty else {

@@ -3,28 +3,30 @@ import SystemCalls
 
 /// A change that is asked for. For most kinds of intent the engine chooses the place.
 public enum Intent: Equatable, Sendable {
-  /// Sets a key: in the host's list if that has the key, else in the user's.
+  /// Sets a key: in the cloud if it is a key of the cloud; else in the host's list if that has the
+  /// key, else in the user's.
   case set(Key, DomainName, Value, WrittenText)
-  /// Changes what is kept beside a key's value. Changes nothing where the place that a write would
-  /// go to does not have the key.
+  /// Changes what is kept beside a key's value, in the first of the user's places that has the key.
+  /// Changes nothing where none has it.
   case describe(Key, DomainName, Description)
-  /// Changes a part of a key's string or data, in the place that a write would go to. Refused
+  /// Changes a part of a key's string or data, in the first of the user's places that has it. Refused
   /// (`.changedMeanwhile`) where the value there does not have the length and kind that the splice
   /// was computed from.
   case splice(Key, DomainName, Splice)
-  /// Removes a key from the place that a write would go to.
+  /// Removes a key from the first of the user's places that has it.
   case remove(Key, DomainName)
-  /// Sets a key in the user's list, and in the host's too if that has the key. Programs then read
+  /// Sets a key of the cloud there. Sets any other key in the user's list, and in the host's too if
+  /// that has the key. Programs then read
   /// the new value, and it is found in whichever of the two lists somebody looks at. (defaults(1)
   /// of macOS changes the user's list alone.)
   case setOwn(Key, DomainName, Value, WrittenText)
-  /// Removes a key from the user's and the host's lists.
+  /// Removes a key from all of the user's places.
   case removeOwn(Key, DomainName)
   /// Makes an empty domain in the user's place.
   case createDomain(DomainName)
   /// Removes an empty domain.
   case removeDomain(DomainName)
-  /// Moves every key of a domain, in the user's and the host's place, to a new name.
+  /// Moves every key of a domain, in each of the user's places, to a new name.
   case renameDomain(DomainName, to: DomainName)
   /// Carries out the intent in that place, whatever the other places hold. An expectation about a
   /// different place is met.

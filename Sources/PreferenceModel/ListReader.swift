@@ -193,7 +193,7 @@ public final class ListReader: Sendable {
       }
       needed.formUnion(SearchList.forced(.global))
       for domain in intent.domains {
-        for place in Place.forced + [.host, .user] { needed.insert(Location(place, domain)) }
+        for place in Place.forced + Place.own { needed.insert(Location(place, domain)) }
       }
       for domain in intent.domains + [.global] where intent.asksEveryPlace {
         for place in SearchList.persistentPlaces { asked.insert(Location(place, domain)) }

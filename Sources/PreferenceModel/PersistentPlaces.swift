@@ -11,6 +11,14 @@ public protocol StoredPlaces {
 
   /// Whether the place has the domain.
   func exists(_ location: Location) throws(EngineError) -> Bool
+
+  /// Whether the settings of the cloud say that the key belongs there, whether or not it has a
+  /// value. False in a process that does not own the store: only the owner carries out changes.
+  func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool
+}
+
+extension StoredPlaces {
+  public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }
 
 /// The persistent places of one store. A process either owns the store (`LocalPlaces`) or asks its
@@ -41,6 +49,12 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// any process. Cost: a few loads.
   var isFresh: Bool { get }
 
+  /// A key's value in the first of the locations that has it. Cost: at most one question to the
+  /// owner, however many locations there are.
+  func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)?
+
   /// When the domain last changed in that place; nil where the place does not have it.
   func modified(_ location: Location) throws(EngineError) -> Timestamp?
 
@@ -59,6 +73,15 @@ public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinat
 }
 
 extension PersistentPlaces {
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    for location in locations {
+      if let stored = try find(key, at: location) { return (stored, location) }
+    }
+    return nil
+  }
+
   /// Asks for each place.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     places.allSatisfy { isLoaded(Location($0, domain)) }

@@ -10,9 +10,15 @@ public enum Place: Hashable, Sendable {
   case managedFor(String)
   /// The `-key value` arguments of this process; they belong to no domain.
   case arguments
+  /// The keys that are the same on every machine of the user.
+  case cloud
+  /// What this host knows of the records of the cloud. It is no part of the search list: the program
+  /// that carries changes to the server and back keeps it, in the transactions that change `cloud`.
+  case cloudRecords
   /// Current user, current host.
   case host
-  /// Current user, any host. Writes go here, except for keys that the host place holds.
+  /// Current user, any host. Writes go here, except for keys of the cloud, and those that the host
+  /// place holds.
   case user
   /// Any user, current host.
   case anyUser
@@ -25,14 +31,14 @@ public enum Place: Hashable, Sendable {
   public var isMachineWide: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor, .anyUser: true
-    case .arguments, .host, .user, .language, .registered: false
+    case .arguments, .cloud, .cloudRecords, .host, .user, .language, .registered: false
     }
   }
 
   /// Whether the place is kept in lists.
   public var isPersistent: Bool {
     switch self {
-    case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: true
+    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser: true
     case .arguments, .language, .registered: false
     }
   }
@@ -44,12 +50,25 @@ public enum Place: Hashable, Sendable {
   public var hasProfiles: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor: true
-    case .arguments, .host, .user, .anyUser, .language, .registered: false
+    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .language, .registered: false
     }
   }
 
   /// The places whose keys are forced, the one that wins first.
   public static let forced: [Place] = [.ownManaged, .managed]
+
+  /// The places that the user's changes go to, the one that wins first.
+  public static let own: [Place] = [.cloud, .host, .user]
+
+  /// Whether the user's changes may go to the place.
+  public var isOwn: Bool {
+    switch self {
+    case .cloud, .host, .user: true
+    case .ownManaged, .managed, .managedFor, .arguments, .cloudRecords, .anyUser, .language,
+      .registered:
+      false
+    }
+  }
 }
 
 // Written out, because the places of each look-up are compared and hashed: what the compiler and
@@ -61,11 +80,13 @@ extension Place {
     case .managed: 1
     case .managedFor: 2
     case .arguments: 3
-    case .host: 4
-    case .user: 5
-    case .anyUser: 6
-    case .language: 7
-    case .registered: 8
+    case .cloud: 4
+    case .cloudRecords: 5
+    case .host: 6
+    case .user: 7
+    case .anyUser: 8
+    case .language: 9
+    case .registered: 10
     }
   }
 
@@ -99,6 +120,8 @@ extension Place: RawRepresentable {
     case .managed: "managed"
     case .managedFor(let user): Self.others + user
     case .arguments: "arguments"
+    case .cloud: "cloud"
+    case .cloudRecords: "cloud-records"
     case .host: "host"
     case .user: "user"
     case .anyUser: "any-user"
@@ -110,7 +133,8 @@ extension Place: RawRepresentable {
   /// Creates the place with that name; nil if no place has it.
   public init?(rawValue name: String) {
     let plain: [Place] = [
-      .ownManaged, .managed, .arguments, .host, .user, .anyUser, .registered,
+      .ownManaged, .managed, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser,
+      .registered,
     ]
     if let place = plain.first(where: { $0.rawValue == name }) {
       self = place
@@ -153,7 +177,8 @@ public struct Location: Hashable, Sendable {
     guard self.domain != domain else { return place.rawValue }
     guard self.domain == .global else { return "suite:\(self.domain)" }
     switch place {
-    case .ownManaged, .managed, .managedFor, .arguments, .language, .registered:
+    case .ownManaged, .managed, .managedFor, .arguments, .cloud, .cloudRecords, .language,
+      .registered:
       return place.rawValue
     case .host: return "global-host"
     case .user: return "global"
@@ -198,13 +223,15 @@ public enum SearchList {
       if let found = try body(Location(.managed, .global)) { return found }
     }
     if let found = try body(Location(.arguments, .global)) { return found }
+    if let found = try body(Location(.cloud, domain)) { return found }
     if let found = try body(Location(.host, domain)) { return found }
     if let found = try body(Location(.user, domain)) { return found }
     for suite in suites.reversed() {
+      if let found = try body(Location(.cloud, suite)) { return found }
       if let found = try body(Location(.host, suite)) { return found }
       if let found = try body(Location(.user, suite)) { return found }
     }
-    for place in [Place.host, .user] where !isGlobal {
+    for place in [Place.cloud, .host, .user] where !isGlobal {
       if let found = try body(Location(place, .global)) { return found }
     }
     for place in [Place.anyUser, .registered] {
@@ -223,5 +250,5 @@ public enum SearchList {
   }
 
   /// The places that are kept in lists. A domain exists where one of them has it.
-  public static let persistentPlaces: [Place] = Place.forced + [.host, .user, .anyUser]
+  public static let persistentPlaces: [Place] = Place.forced + Place.own + [.anyUser]
 }

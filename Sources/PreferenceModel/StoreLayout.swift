@@ -42,6 +42,8 @@ public struct StoreLayout: Sendable {
     case .managed: managedDirectory
     case .ownManaged: "\(managedDirectory)/\(userName)"
     case .managedFor(let user): "\(managedDirectory)/\(user)"
+    case .cloud: stateDirectory + "/Cloud"
+    case .cloudRecords: stateDirectory + "/CloudRecords"
     case .user, .arguments, .language, .registered: userDirectory
     }
   }
@@ -71,7 +73,8 @@ public struct StoreLayout: Sendable {
   /// Whether every user reads the lists of the place. They do for the machine's lists, also where
   /// the directory of those is used as a store of its own.
   package func isMachineWide(_ place: Place) -> Bool {
-    place.isMachineWide || (userDirectory + "/").hasPrefix(systemDirectory + "/")
+    if place == .cloud || place == .cloudRecords { return false }
+    return place.isMachineWide || (userDirectory + "/").hasPrefix(systemDirectory + "/")
   }
 
   /// The path of the location's list.

@@ -12,8 +12,8 @@ public enum Message: Equatable, Sendable {
   /// Several locations as they were after the change of that version, in the order in which they
   /// were asked for.
   case snapshots([DomainSnapshot.Contents], version: UInt64)
-  /// A key's value in a location; nil: the location does not hold it.
-  case found(StoredValue?)
+  /// A key's value, and which of the locations that were named has it; nil: none has it.
+  case found(StoredValue?, index: UInt32)
   /// The domains of a place.
   case domains(Set<DomainName>)
   /// A time; nil where there is none.
@@ -73,8 +73,11 @@ extension Message {
     case .done: Frame.bytes(6, number) { _ in }
     case .failed(let error): Frame.bytes(7, number) { $0.append(error) }
     case .notice(let notice): Frame.bytes(8, number) { $0.append(notice) }
-    case .found(let stored):
-      Frame.bytes(9, number) { if let stored { $0.append(stored) } }
+    case .found(let stored, let index):
+      Frame.bytes(9, number) {
+        $0.append(index)
+        if let stored { $0.append(stored) }
+      }
     }
   }
 
@@ -171,7 +174,9 @@ extension ByteReader {
       var all: [DomainSnapshot.Contents] = []
       for _ in 0..<count { all.append(try contents()) }
       return .snapshots(all, version: version)
-    case 9: return .found(isAtEnd ? nil : try stored(Timestamp(nanoseconds: 0)))
+    case 9:
+      let index = try number(UInt32.self)
+      return .found(isAtEnd ? nil : try stored(Timestamp(nanoseconds: 0)), index: index)
     default: throw Unknown()
     }
   }

@@ -12,9 +12,9 @@ public enum Request: Equatable, Sendable {
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
   case loadAll([Location])
-  /// Asks for one key of a location, for short-lived clients, which need not load all of it.
-  /// Answer: `found`.
-  case find(Key, Location)
+  /// Asks for one key in the first of several locations that has it, for short-lived clients, which
+  /// need not load all of a location. Answer: `found`.
+  case find(Key, [Location])
   /// Asks for the domains of a place. Answer: `domains`.
   case domains(Place)
   /// Asks when a location last changed. Answer: `time`, nil where the place does not have the
@@ -42,7 +42,7 @@ public enum Request: Equatable, Sendable {
   case ping
 
   /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 4
+  public static let version: UInt32 = 5
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -81,10 +81,10 @@ extension Request {
     case .ping: Frame.bytes(10, number) { _ in }
     case .report(let report): Frame.bytes(14, number) { $0.append(report) }
     case .save(let location): Frame.bytes(12, number) { $0.append(location) }
-    case .find(let key, let location):
+    case .find(let key, let locations):
       Frame.bytes(11, number) {
         $0.append(key.string)
-        $0.append(location)
+        $0.append(locations)
       }
     }
   }
@@ -207,7 +207,7 @@ extension ByteReader {
     case 8: return .settle(try settlement(), through: try number(), try author())
     case 9: return .await(try settlement(), through: try number(), try author())
     case 10: return .ping
-    case 11: return .find(try key(), try location())
+    case 11: return .find(try key(), try locations())
     case 12: return .save(try location())
     case 13: return .loadAll(try locations())
     case 14: return .report(try report())

@@ -69,7 +69,7 @@ extension SearchEngine {
       return languages.values(of: name)[key].map {
         StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
       }
-    case .ownManaged, .managed, .managedFor, .host, .user, .anyUser: break
+    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser: break
     }
     do throws(EngineError) {
       if let finding = lists?.finding(location) {
@@ -151,7 +151,7 @@ extension SearchEngine {
   func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found: Set<Key> = []
     for suite in suites(of: domain) {
-      for place in [Place.host, .user] {
+      for place in Place.own {
         found.formUnion(try places.keys(at: Location(place, suite)))
       }
     }

@@ -10,7 +10,7 @@ extension SearchEngine {
   }
 
   public func reaches(_ location: Location, of domain: DomainName) -> Bool {
-    location.domain == domain && [.host, .user].contains(location.place)
+    location.domain == domain && location.place.isOwn
   }
 
   public func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {

@@ -226,7 +226,7 @@ final class Connection: Sendable {
     case .apply(let serial, let author, let deadline, let intents):
       guard let client = state.withLock({ $0.client }) else { return }
       apply(intents, author, Origin(client: client, serial: serial), deadline, number)
-    case .find(_, let location) where server.places.isLoaded(location):
+    case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
     case .load, .loadAll, .find, .domains, .modified, .report: read(request, number)
     case .synchronize(let mounts): synchronize(mounts: mounts, number)
@@ -325,7 +325,12 @@ final class Connection: Sendable {
       case .loadAll(let locations):
         let (domains, version) = try places.versionedSnapshots(of: locations)
         return .snapshots(domains.map(\.contents), version: version)
-      case .find(let key, let location): return .found(try places.find(key, at: location))
+      case .find(let key, let locations):
+        for (index, location) in locations.enumerated() {
+          guard let stored = try places.find(key, at: location) else { continue }
+          return .found(stored, index: UInt32(clamping: index))
+        }
+        return .found(nil, index: 0)
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))

@@ -70,9 +70,8 @@ extension Request {
   /// The places that the request names.
   private var places: [Place] {
     switch self {
-    case .load(let location), .find(_, let location), .modified(let location), .save(let location):
-      [location.place]
-    case .loadAll(let locations): locations.map(\.place)
+    case .load(let location), .modified(let location), .save(let location): [location.place]
+    case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
     case .apply(_, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
@@ -81,9 +80,8 @@ extension Request {
   /// The domains whose lists the request needs.
   private var domains: [DomainName] {
     switch self {
-    case .load(let location), .find(_, let location), .modified(let location), .save(let location):
-      [location.domain]
-    case .loadAll(let locations): locations.map(\.domain)
+    case .load(let location), .modified(let location), .save(let location): [location.domain]
+    case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
     case .apply(_, _, _, let intents): intents.flatMap(\.domains)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
@@ -103,9 +101,9 @@ extension Request {
   /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
     switch self {
-    case .load(let location), .find(_, let location), .modified(let location), .save(let location):
+    case .load(let location), .modified(let location), .save(let location):
       if let error = lists.finding(location)?.error { throw error }
-    case .loadAll(let locations):
+    case .loadAll(let locations), .find(_, let locations):
       for location in locations {
         if let error = lists.finding(location)?.error { throw error }
       }

@@ -35,7 +35,7 @@ extension Tree {
   /// that no change of the global domain can change the answer.
   private func standsBeforeGlobal(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     resolution.location.domain == path.domain
-      && (resolution.isForced || [.host, .user].contains(resolution.location.place))
+      && (resolution.isForced || resolution.location.place.isOwn)
   }
 
   /// Whether the value is the domain's own and not inherited. Listings show only keys with such

@@ -31,6 +31,8 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let isDirectory = Errno(rawValue: EISDIR)
   /// C: EINVAL.
   public static let invalidArgument = Errno(rawValue: EINVAL)
+  /// C: EDQUOT.
+  public static let overQuota = Errno(rawValue: EDQUOT)
   /// C: EFBIG.
   public static let fileTooLarge = Errno(rawValue: EFBIG)
   /// C: ENOSPC.

@@ -149,24 +149,4 @@ import Testing
       decoding: EtcdCoding.purge(Self.key, revision: 3, "/p/"), as: UTF8.self)
     #expect(body.contains("request_delete_range") && body.contains("\"mod_revision\""))
   }
-
-  @Test(
-    "a value of more than 1 MB, and more than 16 MiB in all, are refused; less is always allowed")
-  func limits() throws {
-    var machine = Synchroniser(CloudState(host: "here"))
-    let large = Value.data([UInt8](repeating: 1, count: 990_000))
-    #expect(throws: CloudLimits.Refusal.tooLarge(Self.key)) {
-      try machine.state.check([Self.key: .data([UInt8](repeating: 1, count: 1_000_001))])
-    }
-    for index in 0..<16 {
-      let change: [CloudKey: Value?] = [CloudKey("d", Key("K\(index)")): large]
-      try machine.state.check(change)
-      _ = machine.handle(.set(change), wall: 1)
-    }
-    #expect(machine.state.byteCount > 15_800_000)
-    #expect(throws: CloudLimits.Refusal.overQuota) {
-      try machine.state.check([CloudKey("d", "One"): large])
-    }
-    try machine.state.check([CloudKey("d", "K1"): 1, CloudKey("d", "K2"): nil])
-  }
 }

@@ -20,8 +20,10 @@ enum Domains {
     let place: Place? = options.isCurrentHost ? .host : nil
     do throws(EngineError) {
       let store = try StoreView()
-      var names = try store.places.domains(in: .host)
-      if place == nil { names.formUnion(try store.places.domains(in: .user)) }
+      var names: Set<DomainName> = []
+      for place in place.map({ [$0] }) ?? Place.own {
+        names.formUnion(try store.places.domains(in: place))
+      }
       return ([.global] + names.subtracting([.global]).sorted()).map { domain in
         DomainView(Target(domain: domain, place: place), store)
       }

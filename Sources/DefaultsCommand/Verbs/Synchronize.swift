@@ -22,7 +22,7 @@ enum Synchronize {
   /// Returns the locations of all domains in the user's own places.
   private static func ownLocations(_ store: StoreView) throws(EngineError) -> [Location] {
     var locations: [Location] = []
-    for place in [Place.host, .user] {
+    for place in Place.own {
       locations += try store.places.domains(in: place).map { Location(place, $0) }
     }
     return locations

@@ -75,7 +75,9 @@ struct ControlNames {
     }
   }
 
-  private static let places: [Place] = [.managed, .arguments, .host, .user, .anyUser, .registered]
+  private static let places: [Place] = [
+    .managed, .arguments, .cloud, .host, .user, .anyUser, .registered,
+  ]
 
   /// The names that a directory lists, in no order. Throws where the service does. Cost: for users,
   /// domains and keys, a listing of directories.

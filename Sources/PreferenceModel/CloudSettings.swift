@@ -1,0 +1,115 @@
+import PropertyList
+
+/// The settings of the cloud: preferences of the domain `prefsfs.cloud`, so that an administrator
+/// can force them. Without `Endpoints` there is no cloud.
+public struct CloudSettings: Equatable, Sendable {
+  /// The domain of the settings. It never goes to the cloud itself.
+  public static let domain: DomainName = "prefsfs.cloud"
+
+  /// The names of the settings.
+  public enum Name: String, CaseIterable, Sendable {
+    /// The URLs of etcd's servers: an array, or one string.
+    case endpoints = "Endpoints"
+    /// The user's name at the server.
+    case user = "User"
+    /// The path of a file with the user's password, which nobody else may read.
+    case passwordFile = "PasswordFile"
+    /// The path of the certificates that the server's certificate is verified with; without it, those
+    /// of the system.
+    case authorityFile = "CAFile"
+    /// The path of this client's certificate.
+    case certificateFile = "CertFile"
+    /// The path of its private key.
+    case keyFile = "KeyFile"
+    /// What etcd's names of this user's keys begin with.
+    case prefix = "Prefix"
+    /// The path of a file with the key that values are sealed with, which nobody else may read.
+    case encryptionKeyFile = "EncryptionKeyFile"
+    /// The keys of the cloud: a dictionary of arrays of patterns, by domain.
+    case keys = "Keys"
+
+    /// The key of the preference.
+    public var key: Key { Key(rawValue) }
+  }
+
+  private let values: [Name: Value]
+
+  /// Reads the settings.
+  /// - Parameter find: returns the value of a key of the domain.
+  public init<Failure: Error>(_ find: (Key) throws(Failure) -> Value?) throws(Failure) {
+    var values: [Name: Value] = [:]
+    for name in Name.allCases { values[name] = try find(name.key) }
+    self.values = values
+  }
+
+  /// A setting that is a text; nil where it is not set, or is empty.
+  public func text(_ name: Name) -> String? {
+    if case .string(let text)? = values[name], !text.isEmpty { text } else { nil }
+  }
+
+  /// The URLs of etcd's servers.
+  public var endpoints: [String] {
+    if let one = text(.endpoints) { return [one] }
+    guard case .array(let items)? = values[.endpoints] else { return [] }
+    return items.compactMap { if case .string(let text) = $0, !text.isEmpty { text } else { nil } }
+  }
+
+  /// Whether there is a cloud.
+  public var isConfigured: Bool { !endpoints.isEmpty }
+
+  /// The keys that belong in the cloud.
+  public var keys: CloudKeyPatterns { CloudKeyPatterns(values[.keys]) }
+}
+
+/// Which keys of which domains belong in the cloud: patterns, in which `*` stands for any text.
+public struct CloudKeyPatterns: Equatable, Sendable {
+  /// The patterns of each domain.
+  public private(set) var patterns: [DomainName: [String]] = [:]
+
+  /// No key.
+  public init() {}
+
+  /// Reads the setting `Keys`. What is not a pattern is left out, and so are the domains of this
+  /// program's own settings.
+  public init(_ value: Value?) {
+    guard case .dictionary(let domains)? = value else { return }
+    for (name, value) in domains {
+      let domain = DomainName(name.string)
+      guard case .array(let items) = value, domain.mayBeInCloud else { continue }
+      patterns[domain] = items.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+  }
+
+  /// Whether a pattern names the key. Cost: a hash look-up; the length of the patterns of the domain.
+  public func contain(_ key: Key, of domain: DomainName) -> Bool {
+    guard !patterns.isEmpty, let own = patterns[domain] else { return false }
+    return own.contains { Self.matches(Array(key.string.utf8)[...], Array($0.utf8)[...]) }
+  }
+
+  /// Whether the text matches the pattern: each `*` takes as little as it can, and more where the
+  /// rest does not match.
+  private static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+    var (text, pattern) = (text, pattern)
+    var retry: (text: ArraySlice<UInt8>, pattern: ArraySlice<UInt8>)?
+    while !text.isEmpty || !pattern.isEmpty {
+      if pattern.first == UInt8(ascii: "*") {
+        pattern = pattern.dropFirst()
+        retry = (text, pattern)
+      } else if let byte = text.first, pattern.first == byte {
+        (text, pattern) = (text.dropFirst(), pattern.dropFirst())
+      } else if let last = retry, !last.text.isEmpty {
+        (text, pattern) = (last.text.dropFirst(), last.pattern)
+        retry = (text, pattern)
+      } else {
+        return false
+      }
+    }
+    return true
+  }
+}
+
+extension DomainName {
+  /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
+  /// machine.
+  public var mayBeInCloud: Bool { self != CloudSettings.domain && self != "prefsfs" }
+}
