@@ -29,6 +29,7 @@ let package = Package(
     .executable(name: "prefsd", targets: ["prefsd"]),
     .executable(name: "defaults", targets: ["defaults"]),
     .executable(name: "plutil", targets: ["plutil"]),
+    .executable(name: "prefs-cloud", targets: ["prefs-cloud"]),
     .library(name: "Preferences", targets: ["Preferences", "PropertyList"]),
   ],
   targets: [
@@ -55,6 +56,13 @@ let package = Package(
     .target(
       name: "PreferenceCloud",
       dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"], swiftSettings: strict),
+    // 3: speaks with etcd
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .target(
+      name: "EtcdClient",
+      dependencies: ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"],
+      swiftSettings: strict),
     // 2: the search list over any persistent places
     .target(
       name: "PreferenceSearch", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
@@ -104,6 +112,16 @@ let package = Package(
         "PreferenceClient", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
+    // 5: carries changes between a store and the servers of its cloud
+    .target(
+      name: "CloudCarrier",
+      dependencies: [
+        "EtcdClient", "PreferenceCloud", "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "PropertyList", "SystemCalls", "CCrypto",
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "prefs-cloud", dependencies: ["CloudCarrier"], swiftSettings: strict,
+      linkerSettings: carriesRuntime),
     // 1: the verbs of `plutil`: property lists as files, without preferences
     .target(
       name: "PlutilCommand", dependencies: ["ManualPage", "PropertyList", "SystemCalls"],

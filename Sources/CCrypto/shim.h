@@ -1,11 +1,12 @@
-// The part of libcrypto that reads signed messages (CMS), as one module, with functions for the
-// macros that Swift cannot import. Nothing here makes a decision.
+// The parts of libcrypto that read signed messages (CMS) and seal bytes (EVP), as one module, with
+// functions for the macros that Swift cannot import. Nothing here makes a decision.
 #ifndef PREFSFS_CCRYPTO_SHIM_H
 #define PREFSFS_CCRYPTO_SHIM_H
 
 #include <openssl/bio.h>
 #include <openssl/cms.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>

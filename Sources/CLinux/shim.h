@@ -78,6 +78,17 @@ static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
   syscall(SYS_close_range, first, last, 0);
 }
 
+// pipe2(2) with O_CLOEXEC, which unistd.h declares for _GNU_SOURCE only.
+static inline int prefsfs_pipe(int ends[2]) {
+  extern int pipe2(int[2], int);
+  return pipe2(ends, O_CLOEXEC);
+}
+
+// pidfd_open(2): a descriptor that can be read when the process has ended.
+static inline int prefsfs_pidfd_open(pid_t process) {
+  return (int)syscall(SYS_pidfd_open, process, 0);
+}
+
 // renameat2(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_renameat2(int old_directory, const char *old_path, int new_directory,
                                     const char *new_path, unsigned int flags) {

@@ -200,23 +200,3 @@ extension ValueDictionary {
     self[row] = .dictionary(ValueDictionary(domains.map { ($0, Value.dictionary($1)) }))
   }
 }
-
-extension AbsoluteTime {
-  /// Seconds from 1970 to 2001.
-  private static let epoch = 978_307_200.0
-
-  /// The same moment, as property lists have it.
-  fileprivate init(_ time: Timestamp) {
-    self.init(seconds: Double(time.nanoseconds) / 1e9 - Self.epoch)
-  }
-}
-
-extension Timestamp {
-  /// The nearest time that a file can have.
-  fileprivate init(_ time: AbsoluteTime) {
-    let nanoseconds = (time.seconds + 978_307_200) * 1e9
-    self.init(
-      nanoseconds: nanoseconds.isNaN
-        ? .max : Int64(clamping: Int128(max(-9e18, min(9e18, nanoseconds)))))
-  }
-}

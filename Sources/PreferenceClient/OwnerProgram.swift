@@ -1,4 +1,3 @@
-import Glibc
 import PreferenceModel
 import SystemCalls
 
@@ -8,21 +7,14 @@ public enum OwnerProgram {
   /// program is the one that the environment variable PREFSFS_PREFSD names, else the one in the
   /// directory of the running program, else the one in PATH. Cost: a process.
   public static func start(_ surroundings: Surroundings) throws(SystemError) {
-    let status = try Child.runApartAgain(path, ["--store", surroundings.userDirectory])
+    let status = try Child.runApartAgain(
+      SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD"),
+      ["--store", surroundings.userDirectory])
     if status != 0 {
       let hint =
         "prefsd could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
       throw SystemError(hint, "", .inputOutput)
     }
-  }
-
-  private static var path: String {
-    if let given = getenv("PREFSFS_PREFSD") { return String(cString: given) }
-    if let program = Files.realPath("/proc/self/exe") {
-      let beside = Files.parent(of: program) + "/prefsd"
-      if access(beside, X_OK) == 0 { return beside }
-    }
-    return "prefsd"
   }
 }
 

@@ -44,24 +44,58 @@ extension CloudRecord {
 
   /// The record as a binary property list.
   public var bytes: [UInt8] {
-    var root: ValueDictionary = [
-      "version": .integer(WideInteger(Self.version)), "stamp": stamp.value,
-    ]
+    var root = frame
     root["value"] = value
-    root["replaced"] = replaced?.value
     return Document.binary(.dictionary(root))
   }
 
-  /// Reads a record. Returns nil for bytes that are none, or of a later version.
-  public init?(_ bytes: [UInt8]) {
+  /// The record with its value sealed.
+  /// - Parameter name: the name that the server has for the key. The value cannot be opened under
+  ///   another one.
+  func bytes(sealedBy sealer: any ValueSealer, name: [UInt8]) -> [UInt8] {
+    var root = frame
+    root["sealed"] = value.map { .data(sealer.seal(Document.binary($0), name: name)) }
+    return Document.binary(.dictionary(root))
+  }
+
+  /// Everything but the value.
+  private var frame: ValueDictionary {
+    var root: ValueDictionary = [
+      "version": .integer(WideInteger(Self.version)), "stamp": stamp.value,
+    ]
+    root["replaced"] = replaced?.value
+    return root
+  }
+
+  /// Reads a record. Returns nil for bytes that are none, of a later version, or sealed with another
+  /// key or for another name. With a sealer, values that are not sealed are read too: they are from
+  /// the time before there was a key.
+  public init?(_ bytes: [UInt8], _ seal: (sealer: any ValueSealer, name: [UInt8])? = nil) {
     guard bytes.count <= Self.largest,
       case .dictionary(let root)? = try? Document.read(bytes).value,
       case .integer(let version)? = root["version"], version.signed == Self.version,
       let stamp = root["stamp"].flatMap({ Stamp($0) })
     else { return nil }
-    self.init(
-      value: root["value"], stamp: stamp, replaced: root["replaced"].flatMap { Stamp($0) })
+    var value = root["value"]
+    if let sealed = root["sealed"] {
+      guard case .data(let bytes) = sealed, let seal,
+        let opened = seal.sealer.open(bytes, name: seal.name),
+        let found = try? Document.read(opened).value
+      else { return nil }
+      value = found
+    }
+    self.init(value: value, stamp: stamp, replaced: root["replaced"].flatMap { Stamp($0) })
   }
+}
+
+/// Seals values, so that the server cannot read them.
+public protocol ValueSealer: Sendable {
+  /// The sealed bytes. They can be opened under that name alone.
+  func seal(_ bytes: [UInt8], name: [UInt8]) -> [UInt8]
+
+  /// The bytes that were sealed; nil where they were sealed with another key, under another name, or
+  /// have been changed.
+  func open(_ bytes: [UInt8], name: [UInt8]) -> [UInt8]?
 }
 
 extension Stamp {

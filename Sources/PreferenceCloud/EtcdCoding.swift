@@ -6,27 +6,39 @@ import PropertyList
 ///
 /// In that JSON numbers of 64 bits are strings, bytes are base64, and fields that are zero or false
 /// are left out.
-public enum EtcdCoding {
+public struct EtcdCoding: Sendable {
+  /// The user's name at the server; nil: it asks for none.
+  let user: String?
+  /// What etcd's names of this user's keys begin with.
+  let prefix: String
+  /// Seals values before they leave this host; nil: they leave it as they are.
+  let sealer: (any ValueSealer)?
+
+  /// Creates the coding for a user.
+  public init(user: String? = nil, prefix: String, sealer: (any ValueSealer)? = nil) {
+    (self.user, self.prefix, self.sealer) = (user, prefix, sealer)
+  }
+
   // MARK: - Names
 
   /// etcd's name of a key: the prefix, the domain, a slash and the key. A domain has no slash.
-  static func name(_ key: CloudKey, _ prefix: String) -> [UInt8] {
+  func name(_ key: CloudKey) -> [UInt8] {
     Array("\(prefix)\(key.domain)/\(key.key)".utf8)
   }
 
   /// The key of a name; nil for names of others.
-  static func key(_ name: [UInt8], _ prefix: String) -> CloudKey? {
+  func key(_ name: [UInt8]) -> CloudKey? {
     guard name.starts(with: prefix.utf8),
       let rest = String(validating: name.dropFirst(prefix.utf8.count), as: UTF8.self),
       let slash = rest.firstIndex(of: "/")
     else { return nil }
     let domain = DomainName(String(rest[..<slash]))
-    guard domain.canNameList else { return nil }
+    guard domain.canNameList, domain.mayBeInCloud else { return nil }
     return CloudKey(domain, Key(String(rest[rest.index(after: slash)...])))
   }
 
   /// The first name behind all that begin with the prefix (etcd's range_end).
-  static func end(of prefix: String) -> [UInt8] {
+  var end: [UInt8] {
     var end = Array(prefix.utf8)
     while let last = end.popLast() {
       if last < 0xFF { return end + [last + 1] }
@@ -37,15 +49,15 @@ public enum EtcdCoding {
   // MARK: - Requests
 
   /// The body that asks for every record: POST /v3/kv/range.
-  public static func list(_ prefix: String) -> [UInt8] {
-    json(["key": base64(Array(prefix.utf8)), "range_end": base64(end(of: prefix))])
+  public var list: [UInt8] {
+    Self.json(["key": Self.base64(Array(prefix.utf8)), "range_end": Self.base64(end)])
   }
 
   /// The body that hears of changes: POST /v3/watch.
-  public static func watch(_ prefix: String, from revision: Int64) -> [UInt8] {
-    json([
+  public func watch(from revision: Int64) -> [UInt8] {
+    Self.json([
       "create_request": [
-        "key": base64(Array(prefix.utf8)), "range_end": base64(end(of: prefix)),
+        "key": Self.base64(Array(prefix.utf8)), "range_end": Self.base64(end),
         "start_revision": .string("\(revision)"),
       ]
     ])
@@ -53,33 +65,33 @@ public enum EtcdCoding {
 
   /// The body that writes records if none has changed: POST /v3/kv/txn. If one has, the answer has
   /// the present ones.
-  public static func push(_ pushes: [Synchroniser.Push], _ prefix: String) -> [UInt8] {
-    let names = pushes.map { base64(name($0.key, prefix)) }
-    return json([
+  public func push(_ pushes: [Synchroniser.Push]) -> [UInt8] {
+    let names = pushes.map { Self.base64(name($0.key)) }
+    return Self.json([
       "compare": .array(
         zip(names, pushes).map { name, push in
           ["key": name, "target": "MOD", "mod_revision": .string("\(push.revision)")]
         }),
       "success": .array(
         zip(names, pushes).map { name, push in
-          ["request_put": ["key": name, "value": base64(push.record.bytes)]]
+          ["request_put": ["key": name, "value": Self.base64(bytes(push))]]
         }),
       "failure": .array(names.map { ["request_range": ["key": $0]] }),
     ])
   }
 
   /// The body that deletes a record if it has that revision: POST /v3/kv/txn.
-  public static func purge(_ key: CloudKey, revision: Int64, _ prefix: String) -> [UInt8] {
-    let name = base64(name(key, prefix))
-    return json([
+  public func purge(_ key: CloudKey, revision: Int64) -> [UInt8] {
+    let name = Self.base64(name(key))
+    return Self.json([
       "compare": [["key": name, "target": "MOD", "mod_revision": .string("\(revision)")]],
       "success": [["request_delete_range": ["key": name]]],
     ])
   }
 
   /// The body that asks for a token: POST /v3/auth/authenticate.
-  public static func authenticate(_ user: String, _ password: String) -> [UInt8] {
-    json(["name": .string(user), "password": .string(password)])
+  public func authenticate(_ password: String) -> [UInt8] {
+    Self.json(["name": .string(user ?? ""), "password": .string(password)])
   }
 
   // MARK: - Answers
@@ -97,30 +109,32 @@ public enum EtcdCoding {
   }
 
   /// Reads the answer to `list`.
-  public static func listed(_ bytes: [UInt8], _ prefix: String) -> Answer {
-    read(bytes) { root in
+  public func listed(_ bytes: [UInt8]) -> Answer {
+    Self.read(bytes) { root in
       guard let revision = root.header else { return nil }
       var records: [CloudKey: CloudState.Known] = [:]
       for pair in root.array("kvs") {
-        guard let (key, known) = record(pair, prefix) else { continue }
+        guard let (key, known) = record(pair), let known else { continue }
         records[key] = known
       }
-      return .event(.listed(records, revision: revision))
+      let cluster = root.dictionary("header").text("cluster_id")
+      let account = "\(user ?? "") \(prefix) \(cluster)"
+      return .event(.listed(records, revision: revision, account: account))
     }
   }
 
-  /// Reads the answer to `push`.
-  public static func pushed(
-    _ bytes: [UInt8], _ pushes: [Synchroniser.Push], _ prefix: String
-  ) -> Answer {
-    read(bytes) { root in
+  /// Reads the answer to `push`. Where a present record cannot be read, it is an error: the record is
+  /// never overwritten.
+  public func pushed(_ bytes: [UInt8], _ pushes: [Synchroniser.Push]) -> Answer {
+    Self.read(bytes) { root in
       guard let revision = root.header else { return nil }
       if root["succeeded"] == true { return .event(.pushed(revision: revision)) }
       var present: [CloudKey: CloudState.Known?] = [:]
       for push in pushes { present[push.key] = .some(nil) }
       for answer in root.array("responses") {
         for pair in answer.dictionary("response_range").array("kvs") {
-          guard let (key, known) = record(pair, prefix), present[key] != nil else { continue }
+          guard let (key, known) = record(pair), present[key] != nil else { continue }
+          guard let known else { return Self.unreadable(key) }
           present[key] = .some(known)
         }
       }
@@ -130,22 +144,22 @@ public enum EtcdCoding {
 
   /// Reads one line of the answer to `watch`. A line has the changes of one revision, or of several:
   /// then it gives an event for each.
-  public static func watched(_ line: [UInt8], _ prefix: String) -> [Answer] {
-    guard let root = dictionary(line) else { return [garbage] }
+  public func watched(_ line: [UInt8]) -> [Answer] {
+    guard let root = Self.dictionary(line) else { return [Self.garbage] }
     let result = root.dictionary("result")
     if result["canceled"] == true {
       if result.number("compact_revision") != nil { return [.event(.compacted)] }
       return [.failed(code: 0, "the server ended the watch: \(result.text("cancel_reason"))")]
     }
-    guard result["header"] != nil else { return [failure(root)] }
+    guard result["header"] != nil else { return [Self.failure(root)] }
     var changes: [Int64: [CloudKey: CloudRecord?]] = [:]
     for event in result.array("events") {
       let pair = event.dictionary("kv")
-      guard let name = pair.bytes("key"), let key = key(name, prefix),
+      guard let name = pair.bytes("key"), let key = key(name),
         let revision = pair.number("mod_revision")
       else { continue }
       let isRemoval = event["type"] == "DELETE"
-      let record = pair.bytes("value").flatMap { CloudRecord($0) }
+      let record = pair.bytes("value").flatMap { CloudRecord($0, sealer.map { ($0, name) }) }
       // A record of a later version is left alone.
       if !isRemoval, record == nil { continue }
       changes[revision, default: [:]][key] = .some(isRemoval ? nil : record)
@@ -155,8 +169,8 @@ public enum EtcdCoding {
   }
 
   /// Reads the answer to `authenticate`.
-  public static func authenticated(_ bytes: [UInt8]) -> Answer {
-    read(bytes) { root in
+  public func authenticated(_ bytes: [UInt8]) -> Answer {
+    Self.read(bytes) { root in
       guard case .string(let token)? = root["token"], !token.isEmpty else { return nil }
       return .token(token)
     }
@@ -193,15 +207,26 @@ public enum EtcdCoding {
     return .failed(code: code, text.isEmpty ? "the server sent an unexpected answer" : text)
   }
 
-  /// A record and its key; nil for names of others, and for records of later versions.
-  private static func record(
-    _ pair: ValueDictionary, _ prefix: String
-  ) -> (CloudKey, CloudState.Known)? {
-    guard let name = pair.bytes("key"), let key = key(name, prefix),
-      let revision = pair.number("mod_revision"),
-      let record = pair.bytes("value").flatMap({ CloudRecord($0) })
+  /// A record and its key. The record is nil where it is of a later version, or sealed with another
+  /// key; the whole is nil for names of others.
+  private func record(_ pair: ValueDictionary) -> (CloudKey, CloudState.Known?)? {
+    guard let name = pair.bytes("key"), let key = key(name),
+      let revision = pair.number("mod_revision"), let bytes = pair.bytes("value")
     else { return nil }
-    return (key, CloudState.Known(record, revision: revision))
+    let record = CloudRecord(bytes, sealer.map { ($0, name) })
+    return (key, record.map { CloudState.Known($0, revision: revision) })
+  }
+
+  private func bytes(_ push: Synchroniser.Push) -> [UInt8] {
+    guard let sealer else { return push.record.bytes }
+    return push.record.bytes(sealedBy: sealer, name: name(push.key))
+  }
+
+  private static func unreadable(_ key: CloudKey) -> Answer {
+    .failed(
+      code: 0,
+      "the record of \(key) cannot be read: it is of a later version of prefsfs, or sealed with "
+        + "another EncryptionKeyFile")
   }
 }
 

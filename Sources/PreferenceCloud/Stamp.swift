@@ -54,6 +54,9 @@ public struct HybridClock: Equatable, Sendable {
     return Stamp(milliseconds: milliseconds, counter: counter, host: host)
   }
 
+  /// The last stamp that the clock made or heard of, as one of this host.
+  var latest: Stamp { Stamp(milliseconds: milliseconds, counter: counter, host: host) }
+
   /// Notes a stamp of another host: later stamps of this one are after it.
   public mutating func hear(_ stamp: Stamp) {
     if (stamp.milliseconds, stamp.counter) > (milliseconds, counter) {

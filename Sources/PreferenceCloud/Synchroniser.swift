@@ -13,8 +13,14 @@ import PropertyList
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
 ///
-/// Threads: one caller at a time; it has no lock. The caller saves `state` before it carries out
-/// actions, so that an end at any moment loses and repeats nothing.
+/// - After a change of account, the values are those of the new one. A set that the old one never got
+///   is a loser.
+/// - Where the server went back to an earlier state, from a backup, this host brings back what it
+///   knows to be later.
+///
+/// Threads: one caller at a time; it has no lock. The caller saves `removeUnsaved()` in one step with
+/// the edits, before it carries out other actions, so that an end at any moment loses and repeats
+/// nothing.
 public struct Synchroniser: Sendable {
   /// What has happened.
   public enum Event: Equatable, Sendable {
@@ -24,8 +30,8 @@ public struct Synchroniser: Sendable {
     case connected
     /// The server no longer answers. What was pushed may have arrived.
     case disconnected
-    /// The answer to `.list`: every record, and the revision that they are of.
-    case listed([CloudKey: CloudState.Known], revision: Int64)
+    /// The answer to `.list`: every record, the revision that they are of, and whose they are.
+    case listed([CloudKey: CloudState.Known], revision: Int64, account: String)
     /// Changes that others, or this host, made on the server at one revision; nil: the key's record
     /// was deleted.
     case changed([CloudKey: CloudRecord?], revision: Int64)
@@ -68,6 +74,12 @@ public struct Synchroniser: Sendable {
 
   /// What is saved.
   public private(set) var state: CloudState
+  /// The keys of which something has changed since the last `removeUnsaved`.
+  private var unsaved: Set<CloudKey> = []
+  /// The number of the last loser that was saved.
+  private var lastSavedLoser: UInt64
+  /// The number of the oldest loser then.
+  private var firstSavedLoser: UInt64
   private var isConnected = false
   /// Milliseconds that the server's clock is ahead of this host's; nil: it is not known.
   private var lead: Int64?
@@ -82,7 +94,37 @@ public struct Synchroniser: Sendable {
   static let mostBytes = 1_300_000
 
   /// Goes on from a state.
-  public init(_ state: CloudState) { self.state = state }
+  public init(_ state: CloudState) {
+    self.state = state
+    lastSavedLoser = state.lastLoser
+    firstSavedLoser = state.losers.first?.number ?? state.lastLoser
+  }
+
+  /// Returns what must be saved of the changes since the last call, and forgets it.
+  public mutating func removeUnsaved() -> SavedState.Change {
+    var losers: [UInt64: Value?] = [:]
+    for loser in state.losers.reversed() where loser.number > lastSavedLoser {
+      losers[loser.number] = loser.saved
+    }
+    let first = state.losers.first?.number ?? state.lastLoser
+    if firstSavedLoser > 0, first > firstSavedLoser {
+      for number in firstSavedLoser..<first { losers[number] = .some(nil) }
+    }
+    defer { (unsaved, lastSavedLoser, firstSavedLoser) = ([], state.lastLoser, first) }
+    var entries: [CloudKey: Value?] = [:]
+    for key in unsaved { entries[key] = .some(state.entry(key)) }
+    return SavedState.Change(header: state.header, entries: entries, losers: losers)
+  }
+
+  private mutating func know(_ key: CloudKey, _ known: CloudState.Known?) {
+    state.known[key] = known
+    unsaved.insert(key)
+  }
+
+  private mutating func hold(_ key: CloudKey, _ pending: CloudState.Pending?) {
+    state.pending[key] = pending
+    unsaved.insert(key)
+  }
 
   /// Handles an event.
   /// - Parameters:
@@ -118,7 +160,9 @@ public struct Synchroniser: Sendable {
     case .compacted:
       isListed = false
       return [.list]
-    case .listed(let all, let revision): return listed(all, revision, server)
+    case .listed(let all, let revision, let account):
+      let before = leave(for: account)
+      return listed(all, revision, server, before)
     case .changed(let changes, let revision):
       guard revision > state.revision else { return [] }
       let records = changes.mapValues { $0.map { CloudState.Known($0, revision: revision) } }
@@ -150,11 +194,13 @@ public struct Synchroniser: Sendable {
     if let first = joined.min() {
       batch = first
       for (key, pending) in state.pending where joined.contains(pending.batch) {
-        state.pending[key]?.batch = first
+        var pending = pending
+        pending.batch = first
+        hold(key, pending)
       }
     }
     for (key, value) in changes {
-      state.pending[key] = CloudState.Pending(value: value, stamp: stamp, batch: batch)
+      hold(key, CloudState.Pending(value: value, stamp: stamp, batch: batch))
     }
   }
 
@@ -171,7 +217,7 @@ public struct Synchroniser: Sendable {
       guard var pending = state.pending[key] else { continue }
       // A clock that is far ahead of the server's must not win every conflict.
       pending.stamp = HybridClock.bounded(pending.stamp, server: server)
-      state.pending[key] = pending
+      hold(key, pending)
       let known = state.known[key]
       let record = CloudRecord(
         value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp)
@@ -186,12 +232,10 @@ public struct Synchroniser: Sendable {
     for push in pushed {
       // The watch may have told of this push, and of others since.
       if revision > state.known[push.key]?.revision ?? 0 {
-        state.known[push.key] = CloudState.Known(push.record, revision: revision)
+        know(push.key, CloudState.Known(push.record, revision: revision))
       }
       // The user may have set the key again meanwhile.
-      if state.pending[push.key]?.isThat(of: push.record) == true {
-        state.pending[push.key] = nil
-      }
+      if state.pending[push.key]?.isThat(of: push.record) == true { hold(push.key, nil) }
     }
     pushed = []
   }
@@ -214,14 +258,53 @@ public struct Synchroniser: Sendable {
 
   // MARK: - What the server has
 
+  /// Forgets the values of another account.
+  /// - Returns: the values that this host had from it.
+  private mutating func leave(for account: String) -> [CloudKey: Value] {
+    defer { state.account = account }
+    guard !state.account.isEmpty, state.account != account else { return [:] }
+    var before: [CloudKey: Value] = [:]
+    for key in state.keys { before[key] = state.value(key) }
+    for (key, pending) in state.pending {
+      let none = CloudRecord(value: nil, stamp: state.clock.latest, replaced: nil)
+      lose(key, pending.value, pending.stamp, none)
+      hold(key, nil)
+    }
+    for key in state.known.keys { know(key, nil) }
+    state.revision = 0
+    return before
+  }
+
+  /// Lets what this host knows to be later than an earlier state of the server go there again.
+  private mutating func bringBack(_ all: [CloudKey: CloudState.Known]) {
+    state.lastBatch += 1
+    for (key, known) in state.known {
+      if state.pending[key] == nil, all[key].map({ $0.record.stamp < known.record.stamp }) ?? true {
+        let pending = CloudState.Pending(
+          value: known.record.value, stamp: known.record.stamp, batch: state.lastBatch)
+        hold(key, pending)
+      }
+      know(key, nil)
+    }
+  }
+
   private mutating func listed(
-    _ all: [CloudKey: CloudState.Known], _ revision: Int64, _ server: Int64?
+    _ all: [CloudKey: CloudState.Known], _ revision: Int64, _ server: Int64?,
+    _ before: [CloudKey: Value]
   ) -> [Action] {
     let isFirst = state.revision == 0
+    if revision < state.revision {
+      bringBack(all)
+      state.revision = revision
+    }
     var heard: [CloudKey: CloudState.Known?] = all.mapValues { $0 }
     for key in state.known.keys where all[key] == nil { heard[key] = .some(nil) }
     if isFirst { yield(to: all) }
-    let edits = hear(heard, at: revision, server)
+    var edits = hear(heard, at: revision, server)
+    for (key, old) in before {
+      let value = state.value(key)
+      edits[key] = value == old ? nil : .some(value)
+    }
     state.revision = max(state.revision, revision)
     isListed = true
     let (next, overflow) = state.revision.addingReportingOverflow(1)
@@ -231,7 +314,8 @@ public struct Synchroniser: Sendable {
   /// Lets the server's values win over those that this host had before it first heard of them.
   private mutating func yield(to all: [CloudKey: CloudState.Known]) {
     for (key, known) in all {
-      guard let pending = state.pending.removeValue(forKey: key) else { continue }
+      guard let pending = state.pending[key] else { continue }
+      hold(key, nil)
       if pending.value != known.record.value {
         lose(key, pending.value, pending.stamp, known.record)
       }
@@ -258,20 +342,20 @@ public struct Synchroniser: Sendable {
   private mutating func hear(_ key: CloudKey, _ heard: CloudState.Known?, _ server: Int64?) {
     guard let heard else {
       // A record that was deleted is one of a removal that everybody has heard of.
-      state.known[key] = nil
+      know(key, nil)
       return
     }
     state.clock.hear(HybridClock.bounded(heard.record.stamp, server: server))
     let knewOf = state.known[key]?.record.stamp
-    state.known[key] = heard
+    know(key, heard)
     guard let pending = state.pending[key] else { return }
     if pending.isThat(of: heard.record) {
       // Our own push, whose answer did not come.
-      state.pending[key] = nil
+      hold(key, nil)
     } else if heard.record.stamp.host == state.clock.host {
       // An earlier set of this host, which the pending one replaces.
     } else if pending.stamp < HybridClock.bounded(heard.record.stamp, server: server) {
-      state.pending[key] = nil
+      hold(key, nil)
       if pending.value != heard.record.value {
         lose(key, pending.value, pending.stamp, heard.record)
       }
@@ -284,8 +368,10 @@ public struct Synchroniser: Sendable {
   private mutating func lose(
     _ key: CloudKey, _ value: Value?, _ stamp: Stamp, _ winner: CloudRecord
   ) {
+    state.lastLoser += 1
     state.losers.append(
-      CloudState.Loser(key: key, value: value, stamp: stamp, winner: winner.stamp))
+      CloudState.Loser(
+        number: state.lastLoser, key: key, value: value, stamp: stamp, winner: winner.stamp))
     let excess = state.losers.count - CloudState.mostLosers
     if excess > 0 { state.losers.removeFirst(excess) }
   }

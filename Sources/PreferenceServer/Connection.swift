@@ -29,6 +29,8 @@ final class Connection: Sendable {
     var hasEnded = false
   }
 
+  /// The client's process, when it connected.
+  let process: pid_t
   private let socket: SharedSocket
   private unowned let server: Server
   private let bell: Wakeup
@@ -39,8 +41,10 @@ final class Connection: Sendable {
   /// connection is ended.
   private static let mostWaiting = 64 << 20
 
-  init(_ socket: SharedSocket, server: Server, bell: Wakeup, errands: Errands) {
-    self.socket = socket
+  init(
+    _ socket: SharedSocket, process: pid_t, server: Server, bell: Wakeup, errands: Errands
+  ) {
+    (self.socket, self.process) = (socket, process)
     self.server = server
     self.bell = bell
     self.errands = errands

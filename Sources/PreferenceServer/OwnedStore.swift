@@ -11,6 +11,7 @@ public final class OwnedStore: Sendable {
   public let places: LocalPlaces
   private let store: Store
   private let server: Server?
+  private let cloud: CloudKeeper?
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
   /// process holds the lock. A store that is opened for reading is neither locked nor served.
@@ -26,13 +27,16 @@ public final class OwnedStore: Sendable {
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
     do throws(SystemError) {
       guard !readOnly else {
-        server = nil
+        (server, cloud) = (nil, nil)
         return
       }
       let server = try Server(
         places: places, paths: surroundings.socketPaths, note: surroundings.socketNote, log: log)
       store.onRevival { [weak server] in server?.writeNote() }
       self.server = server
+      cloud = try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
+        [weak server] process in server?.setCompanion(process)
+      }
     } catch {
       places.close()
       store.unlock()
@@ -59,6 +63,7 @@ public final class OwnedStore: Sendable {
   /// Ends every connection, saves every list and releases the lock, so that another process can own
   /// the store.
   public func close() {
+    cloud?.stop()
     server?.stop()
     places.close()
     store.unlock()

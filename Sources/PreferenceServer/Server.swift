@@ -43,6 +43,8 @@ public final class Server: Sendable {
   private struct State {
     var connections: [Connection] = []
     var isStopping = false
+    /// The process that does not count as a client: it is there only because the owner is.
+    var companion: pid_t?
     var idleSince = Instant.now
     /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
@@ -85,8 +87,14 @@ public final class Server: Sendable {
 
   /// Since when there has been no client; nil: there is one.
   public var idleSince: Instant? {
-    state.withLock { $0.connections.isEmpty ? $0.idleSince : nil }
+    state.withLock { state in
+      state.connections.allSatisfy { $0.process == state.companion } ? state.idleSince : nil
+    }
   }
+
+  /// Sets the process that does not count as a client for `idleSince`, because the owner runs it
+  /// itself; nil: every process counts.
+  func setCompanion(_ process: pid_t?) { state.withLock { $0.companion = process } }
 
   /// Writes the socket's path again: the state directory was made anew.
   func writeNote() { door.writeNote() }
@@ -167,7 +175,7 @@ public final class Server: Sendable {
           continue
         }
         let connection = Connection(
-          SharedSocket(socket), server: self, bell: bell, errands: errands)
+          SharedSocket(socket), process: peer.process, server: self, bell: bell, errands: errands)
         state.withLock { state in
           state.connections.append(connection)
           places.noteClients(state.connections.count)
@@ -186,7 +194,9 @@ public final class Server: Sendable {
       guard !ended.isEmpty else { return ended }
       state.connections.removeAll(where: \.isOver)
       places.noteClients(state.connections.count)
-      if state.connections.isEmpty {
+      if ended.contains(where: { $0.process != state.companion }),
+        state.connections.allSatisfy({ $0.process == state.companion })
+      {
         state.idleSince = .now
         clientsBell.ring()
       }

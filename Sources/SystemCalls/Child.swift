@@ -63,6 +63,23 @@ public enum Child {
       newSession: true)
   }
 
+  /// Starts a program with that descriptor as its standard input, and does not wait for it. Its
+  /// other standard streams are /dev/null, and every other descriptor is closed.
+  static func start(
+    _ program: String, _ arguments: [String], standardInput: CInt
+  ) throws(SystemError) -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, standardInput, STDIN_FILENO)
+    for standard in [STDOUT_FILENO, STDERR_FILENO] {
+      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
+    }
+    _ = prefsfs_spawn_close_from(&actions, 3)
+    return try spawn(
+      program, [program] + arguments, extra: [], actions: &actions, newSession: true)
+  }
+
   /// Runs a program like `runApart`, and again where a signal ended it, three times at most.
   /// - Returns: the status of the last run.
   public static func runApartAgain(

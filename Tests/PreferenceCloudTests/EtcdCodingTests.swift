@@ -7,10 +7,11 @@ import Testing
 
 /// The messages of etcd's gateway, as etcd 3.4.23 was seen to send them.
 @Suite("Messages of etcd") struct EtcdCodingTests {
-  private static let prefix = "/prefsfs/ada/"
+  private static let coding = EtcdCoding(user: "ada", prefix: "/prefsfs/ada/")
   private static let key = CloudKey("com.example.editor", "A/B")
   private static let record = CloudRecord(
     value: [1, "x"], stamp: Stamp(milliseconds: 5, counter: 1, host: "h"), replaced: nil)
+  private static let account = "ada /prefsfs/ada/ 14841639068965178418"
   private static let header =
     #""header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"7","raft_term":"2"}"#
 
@@ -18,7 +19,7 @@ import Testing
 
   /// A kv of etcd's with the record.
   private static func pair(revision: Int = 4, record: CloudRecord = record) -> String {
-    let name = text(EtcdCoding.name(key, prefix))
+    let name = text(coding.name(key))
     return
       #"{"key":"\#(name)","create_revision":"2","mod_revision":"\#(revision)","version":"1","value":"\#(text(record.bytes))"}"#
   }
@@ -26,23 +27,27 @@ import Testing
   @Test("a name gives its key again; names of others give none")
   func names() {
     for key in [Self.key, CloudKey("d", ""), CloudKey(.global, "Ä/%")] {
-      #expect(EtcdCoding.key(EtcdCoding.name(key, Self.prefix), Self.prefix) == key)
+      #expect(Self.coding.key(Self.coding.name(key)) == key)
     }
-    for name in ["/prefsfs/ada", "/prefsfs/bob/d/K", "/prefsfs/ada/d", "/prefsfs/ada//K"] {
-      #expect(EtcdCoding.key(Array(name.utf8), Self.prefix) == nil, "\(name)")
+    for name in [
+      "/prefsfs/ada", "/prefsfs/bob/d/K", "/prefsfs/ada/d", "/prefsfs/ada//K",
+      "/prefsfs/ada/prefsfs.cloud/K",
+      "/prefsfs/ada/prefsfs/K",
+    ] {
+      #expect(Self.coding.key(Array(name.utf8)) == nil, "\(name)")
     }
-    #expect(EtcdCoding.key(Array("/prefsfs/ada/d/".utf8) + [0xFF], Self.prefix) == nil)
-    #expect(EtcdCoding.end(of: "/p/") == Array("/p0".utf8))
-    #expect(EtcdCoding.end(of: "") == [0])
+    #expect(Self.coding.key(Array("/prefsfs/ada/d/".utf8) + [0xFF]) == nil)
+    #expect(EtcdCoding(prefix: "/p/").end == Array("/p0".utf8))
+    #expect(EtcdCoding(prefix: "").end == [0])
   }
 
   @Test("a push compares the revision of each key, and asks for the present ones if one differs")
   func push() throws {
     let push = Synchroniser.Push(key: Self.key, record: Self.record, revision: 4)
-    let body = EtcdCoding.push([push], Self.prefix)
+    let body = Self.coding.push([push])
     let root = try #require(
       try JSONSerialization.jsonObject(with: Data(body)) as? [String: [[String: Any]]])
-    let name = Self.text(EtcdCoding.name(Self.key, Self.prefix))
+    let name = Self.text(Self.coding.name(Self.key))
     #expect(
       root["compare"]?.first as? [String: String] == [
         "key": name, "target": "MOD", "mod_revision": "4",
@@ -58,7 +63,7 @@ import Testing
     let succeeded = Array(
       #"{\#(Self.header),"succeeded":true,"responses":[{"response_put":{"header":{"revision":"7"}}}]}"#
         .utf8)
-    #expect(EtcdCoding.pushed(succeeded, [push], Self.prefix) == .event(.pushed(revision: 7)))
+    #expect(Self.coding.pushed(succeeded, [push]) == .event(.pushed(revision: 7)))
     for (kvs, known) in [
       ("", CloudState.Known?.none),
       (#","kvs":[\#(Self.pair())],"count":"1""#, .some(.init(Self.record, revision: 4))),
@@ -67,7 +72,7 @@ import Testing
         #"{\#(Self.header),"responses":[{"response_range":{"header":{"revision":"7"}\#(kvs)}}]}"#
           .utf8)
       #expect(
-        EtcdCoding.pushed(refused, [push], Self.prefix)
+        Self.coding.pushed(refused, [push])
           == .event(.refused([Self.key: known], revision: 7)))
     }
   }
@@ -76,12 +81,13 @@ import Testing
   func events() {
     let list = Array(#"{\#(Self.header),"kvs":[\#(Self.pair())],"count":"1"}"#.utf8)
     #expect(
-      EtcdCoding.listed(list, Self.prefix)
-        == .event(.listed([Self.key: .init(Self.record, revision: 4)], revision: 7)))
+      Self.coding.listed(list)
+        == .event(
+          .listed([Self.key: .init(Self.record, revision: 4)], revision: 7, account: Self.account)))
     #expect(
-      EtcdCoding.listed(Array("{\(Self.header)}".utf8), Self.prefix)
-        == .event(.listed([:], revision: 7)))
-    let name = Self.text(EtcdCoding.name(Self.key, Self.prefix))
+      Self.coding.listed(Array("{\(Self.header)}".utf8))
+        == .event(.listed([:], revision: 7, account: Self.account)))
+    let name = Self.text(Self.coding.name(Self.key))
     let lines: [(line: String, answers: [EtcdCoding.Answer])] = [
       (#"{"result":{\#(Self.header),"created":true}}"#, [.alive]),
       (
@@ -105,10 +111,11 @@ import Testing
       ),
     ]
     for (line, answers) in lines {
-      #expect(EtcdCoding.watched(Array(line.utf8), Self.prefix) == answers, "\(line)")
+      #expect(Self.coding.watched(Array(line.utf8)) == answers, "\(line)")
     }
     #expect(
-      EtcdCoding.authenticated(Array(#"{\#(Self.header),"token":"abc.9"}"#.utf8)) == .token("abc.9")
+      Self.coding.authenticated(Array(#"{\#(Self.header),"token":"abc.9"}"#.utf8))
+        == .token("abc.9")
     )
   }
 
@@ -123,12 +130,12 @@ import Testing
       var changed = whole
       changed[index] ^= 0x41
       for bytes in [cut, changed] {
-        _ = EtcdCoding.listed(bytes, Self.prefix)
-        _ = EtcdCoding.pushed(bytes, [push], Self.prefix)
-        _ = EtcdCoding.watched(bytes, Self.prefix)
-        _ = EtcdCoding.authenticated(bytes)
+        _ = Self.coding.listed(bytes)
+        _ = Self.coding.pushed(bytes, [push])
+        _ = Self.coding.watched(bytes)
+        _ = Self.coding.authenticated(bytes)
       }
-      if case .event? = EtcdCoding.watched(cut, Self.prefix).first {
+      if case .event? = Self.coding.watched(cut).first {
         Issue.record("a line that is cut at \(index) is an event")
       }
     }

@@ -31,7 +31,7 @@ import Testing
   private static func connected(_ records: [CloudKey: CloudState.Known] = [:]) -> Synchroniser {
     var machine = Synchroniser(CloudState(host: "here"))
     _ = machine.handle(.connected, wall: 1)
-    _ = machine.handle(.listed(records, revision: 5), wall: 1)
+    _ = machine.handle(.listed(records, revision: 5, account: "a"), wall: 1)
     return machine
   }
 
@@ -41,7 +41,8 @@ import Testing
     #expect(machine.handle(.set([Self.key: "local"]), wall: 900) == [])
     _ = machine.handle(.connected, wall: 901)
     let actions = machine.handle(
-      .listed([Self.key: .init(Self.record("theirs", 1), revision: 3)], revision: 7), wall: 902)
+      .listed([Self.key: .init(Self.record("theirs", 1), revision: 3)], revision: 7, account: "a"),
+      wall: 902)
     #expect(actions == [.edit([Self.key: "theirs"]), .watch(from: 8)])
     #expect(machine.state.losers.map(\.value) == ["local"])
     #expect(machine.state.pending.isEmpty)
@@ -120,14 +121,16 @@ import Testing
       .refused([Self.key: .init(Self.record("won", 99), revision: 6)], revision: 6), wall: 21)
     let state = machine.state
     #expect(state.losers.count == 1 && state.pending.count == 1)
-    #expect(CloudState(state.bytes) == state)
-    let bytes = state.bytes
-    for index in stride(from: 0, to: bytes.count, by: 3) {
+    #expect(CloudState(state.saved, host: "here") == state)
+    #expect(CloudState(state.saved, host: "copy").pending == state.pending)
+    let broken = SavedState()
+    #expect(CloudState(broken, host: "here") == CloudState(host: "here"))
+    let bytes = Self.record([1, "x"], 1).bytes
+    for index in bytes.indices {
       var changed = bytes
       changed[index] ^= 0xFF
-      _ = CloudState(changed)
-      _ = CloudState(Array(bytes.prefix(index)))
       _ = CloudRecord(changed)
+      _ = CloudRecord(Array(bytes.prefix(index)))
     }
     #expect(CloudRecord([]) == nil && CloudRecord(Document.binary(["version": 2])) == nil)
   }
@@ -146,7 +149,7 @@ import Testing
     #expect(machine.state.known[Self.key] == nil)
     #expect(machine.handle(.tick, wall: 0, server: 31 * day) == [])
     let body = String(
-      decoding: EtcdCoding.purge(Self.key, revision: 3, "/p/"), as: UTF8.self)
+      decoding: EtcdCoding(prefix: "/p/").purge(Self.key, revision: 3), as: UTF8.self)
     #expect(body.contains("request_delete_range") && body.contains("\"mod_revision\""))
   }
 }

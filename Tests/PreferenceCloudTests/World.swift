@@ -40,7 +40,7 @@ struct World {
   private struct Host {
     var machine: Synchroniser
     /// What was saved last.
-    var saved: [UInt8]
+    var saved: SavedState
     /// What the store of the host has.
     var store: [CloudKey: Value] = [:]
     var isConnected = false
@@ -72,7 +72,7 @@ struct World {
       let state = CloudState(host: "host\(number)")
       self.hosts.append(
         Host(
-          machine: Synchroniser(state), saved: state.bytes,
+          machine: Synchroniser(state), saved: state.saved,
           skew: Int64.random(in: -300_000...300_000, using: &random)))
     }
   }
@@ -97,14 +97,14 @@ struct World {
     let hasServerTime = if case .set = event { false } else { true }
     let actions = hosts[index].machine.handle(
       event, wall: time + hosts[index].skew, server: hasServerTime ? time : nil)
-    hosts[index].saved = hosts[index].machine.state.bytes
+    hosts[index].saved.apply(hosts[index].machine.removeUnsaved())
     for action in actions { carryOut(action, index) }
   }
 
   private mutating func carryOut(_ action: Synchroniser.Action, _ index: Int) {
     switch action {
     case .list:
-      hosts[index].inbox.append(.listed(server.records, revision: server.revision))
+      hosts[index].inbox.append(.listed(server.records, revision: server.revision, account: "a"))
     case .watch(let from): hosts[index].watchFrom = from
     case .push(let pushes): hosts[index].outbox.append((pushes, hosts[index].connection))
     case .purge(let removals): server.purge(removals)
@@ -146,10 +146,8 @@ struct World {
   }
 
   private mutating func restart(_ index: Int) {
-    guard let state = CloudState(hosts[index].saved) else {
-      Issue.record("a saved state cannot be read")
-      return
-    }
+    let state = CloudState(hosts[index].saved, host: "host\(index)")
+    #expect(state == hosts[index].machine.state)
     (hosts[index].isConnected, hosts[index].watchFrom) = (false, nil)
     hosts[index].inbox = []
     hosts[index].machine = Synchroniser(state)

@@ -1,0 +1,92 @@
+import PreferenceCloud
+import PreferenceModel
+import Synchronization
+import SystemCalls
+
+/// What has changed in the store and concerns the carrier, until the carrier takes it.
+///
+/// Threads: any. One lock, held for a look.
+final class Arrivals: Sendable {
+  /// Changes, in the order in which the carrier takes them over.
+  struct Contents: Sendable {
+    /// Changes of the cloud's place.
+    var changes: [(keys: Set<CloudKey>, time: Timestamp)] = []
+    /// Domains of the cloud's place whose lists were changed as a whole.
+    var domains: Set<DomainName> = []
+    /// Domains of the user's other places that have changed.
+    var others: Set<DomainName> = []
+    /// Whether the settings of the cloud have changed.
+    var hasNewSettings = false
+
+    var isEmpty: Bool { changes.isEmpty && domains.isEmpty && others.isEmpty && !hasNewSettings }
+  }
+
+  private let contents = Mutex(Contents())
+  /// Rung when something arrives.
+  let bell: Wakeup
+
+  init() throws(SystemError) { bell = try Wakeup() }
+
+  /// Notes what a notice is about.
+  func hear(_ notice: Notice) {
+    let new = Contents(notice.changeset)
+    if new.isEmpty { return }
+    contents.withLock { $0.add(new) }
+    bell.ring()
+  }
+
+  /// Notes that the settings must be read.
+  func noteSettings() { contents.withLock { $0.hasNewSettings = true } }
+
+  /// Removes and returns everything.
+  func removeAll() -> Contents {
+    contents.withLock { contents in
+      defer { contents = Contents() }
+      return contents
+    }
+  }
+
+  /// Puts back what could not be taken over, before what has arrived since.
+  func putBack(_ rest: Contents) {
+    contents.withLock { contents in
+      var all = rest
+      all.add(contents)
+      contents = all
+    }
+  }
+}
+
+extension Arrivals.Contents {
+  /// What a change means for the carrier.
+  init(_ changeset: Changeset) {
+    self.init()
+    var keys: Set<CloudKey> = []
+    for item in changeset.items {
+      let location = item.location
+      if location.domain == CloudSettings.domain, location.place != .cloudRecords {
+        hasNewSettings = true
+      } else if location.place == .cloud {
+        if let key = item.edit.key {
+          keys.insert(CloudKey(location.domain, key))
+        } else {
+          domains.insert(location.domain)
+        }
+      } else if location.place.isOwn {
+        others.insert(location.domain)
+      }
+    }
+    for location in changeset.invalidated {
+      if location.place == .cloud { domains.insert(location.domain) }
+      if location.domain == CloudSettings.domain { hasNewSettings = true }
+    }
+    if !keys.isEmpty { changes.append((keys, changeset.time)) }
+  }
+
+  /// Adds what came later.
+  fileprivate mutating func add(_ later: Self) {
+    changes += later.changes
+    domains.formUnion(later.domains)
+    others.formUnion(later.others)
+    hasNewSettings = hasNewSettings || later.hasNewSettings
+  }
+}

@@ -1,0 +1,271 @@
+import Glibc
+import PreferenceCloud
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// Carries changes between the cloud's place of one store and the servers of the cloud.
+///
+/// Promises:
+/// - What the state machine has decided (`Synchroniser`) is saved in the transaction that changes the
+///   place, before anything is sent: `kill -9` at any moment loses and repeats nothing. What the user
+///   changed while no carrier ran is found when one begins.
+/// - A change of the user's that comes between is never overwritten: the transaction expects the
+///   values that the decision was made from, and the decision is made again.
+/// - Where the store's owner does not answer, the carrier waits and tries again. Where the server does
+///   not, changes are saved as pending.
+///
+/// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the store
+/// put what has changed there and ring the bell.
+public final class Carrier {
+  private let engine: SearchEngine
+  private let place: CloudPlace
+  private let author = Author.unique()
+  private let userName: String
+  private let log: @Sendable (String) -> Void
+  private let makeTransport: (CarrierSettings) throws(SystemError) -> any CloudTransport
+  private let arrivals: Arrivals
+
+  private var machine: Synchroniser
+  private var session: CloudSession?
+  private var transport: (any CloudTransport)?
+  private var patterns = CloudKeyPatterns()
+  private var lastError: String?
+  /// When old removals are looked for.
+  private var nextTick = Instant.now
+
+  /// Creates the carrier of a store.
+  /// - Parameters:
+  ///   - host: the name of this host in stamps and in the log of losers.
+  ///   - log: receives lines for people. They have no values and no passwords.
+  init(
+    _ places: any PersistentPlaces, host: String, userName: String,
+    makeTransport: @escaping (CarrierSettings) throws(SystemError) -> any CloudTransport,
+    log: @escaping @Sendable (String) -> Void
+  ) throws(EngineError) {
+    engine = SearchEngine(places: places)
+    (self.userName, self.log, self.makeTransport) = (userName, log, makeTransport)
+    place = CloudPlace(places, author: author)
+    arrivals = try EngineError.wrapping { () throws(SystemError) in try Arrivals() }
+    machine = Synchroniser(CloudState(host: host))
+    places.observe(except: author) { [arrivals] notice in arrivals.hear(notice) }
+    machine = Synchroniser(CloudState(try place.savedState(), host: host))
+    arrivals.noteSettings()
+    try scan(Set(machine.state.keys.map(\.domain)).union(try place.domains()))
+  }
+
+  // MARK: - The loop
+
+  /// Carries changes until the descriptor can be read, or is closed at its other end.
+  public func run(until stop: CInt) {
+    while !Self.isReadable(stop) {
+      do throws(EngineError) {
+        try serveArrivals()
+        try tick()
+      } catch {
+        note(error)
+        wait(milliseconds: 1000, stop)
+        continue
+      }
+      guard let transport else {
+        wait(milliseconds: nil, stop)
+        continue
+      }
+      let deadline = min(session?.deadline ?? nextTick, nextTick)
+      let inputs = transport.wait(until: deadline, or: [arrivals.bell.number, stop])
+      arrivals.bell.clear()
+      for input in inputs { handle(input) }
+      if let due = session?.deadline, due <= .now { handle(.timeout) }
+    }
+  }
+
+  private static func isReadable(_ descriptor: CInt) -> Bool {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&entry, 1, 0) > 0
+  }
+
+  private func wait(milliseconds: Int64?, _ stop: CInt) {
+    arrivals.bell.wait(until: milliseconds.map { Instant.now.advanced(milliseconds: $0) }, or: stop)
+  }
+
+  /// Logs an error of the store once, until another one comes.
+  private func note(_ error: EngineError) {
+    if lastError != "\(error)" { log("the store: \(error)") }
+    lastError = "\(error)"
+  }
+
+  private func tick() throws(EngineError) {
+    guard nextTick <= .now else { return }
+    nextTick = Instant.now.advanced(milliseconds: 3_600_000)
+    carryOut(try feed(.tick, server: nil))
+  }
+
+  /// Takes over what observers have heard of. What it cannot do now stays for the next call.
+  private func serveArrivals() throws(EngineError) {
+    var taken = arrivals.removeAll()
+    do throws(EngineError) {
+      while let change = taken.changes.first {
+        try scan(change.keys, time: change.time)
+        taken.changes.removeFirst()
+      }
+      try scan(taken.domains)
+      taken.domains = []
+      if taken.hasNewSettings { try configure() }
+      let named = taken.hasNewSettings ? Set(patterns.patterns.keys) : taken.others
+      taken.hasNewSettings = false
+      for domain in named where patterns.patterns[domain] != nil {
+        try place.adopt(patterns, from: domain, log: log)
+        try scan([domain])
+      }
+    } catch {
+      arrivals.putBack(taken)
+      throw error
+    }
+  }
+
+  // MARK: - Changes of this host
+
+  /// Tells the state machine of keys that are not as it knows them.
+  private func scan(_ keys: Set<CloudKey>, time: Timestamp) throws(EngineError) {
+    var changes: [CloudKey: Value?] = [:]
+    for key in keys {
+      let value = try place.find(key)?.value
+      if value != machine.state.value(key) { changes[key] = .some(value) }
+    }
+    try set(changes, at: time)
+  }
+
+  /// The same for whole domains: the changes of one moment are one change.
+  private func scan(_ domains: Set<DomainName>) throws(EngineError) {
+    for domain in domains {
+      let contents = try place.contents(of: domain)
+      let removed = try place.modified(domain) ?? .now
+      var changes: [Timestamp: [CloudKey: Value?]] = [:]
+      for (key, stored) in contents where stored.value != machine.state.value(key) {
+        changes[stored.modified, default: [:]][key] = .some(stored.value)
+      }
+      for key in machine.state.keys where key.domain == domain && contents[key] == nil {
+        changes[removed, default: [:]][key] = .some(nil)
+      }
+      for (time, change) in changes.sorted(by: { $0.key < $1.key }) {
+        try set(change, at: min(time, .now))
+      }
+    }
+  }
+
+  private func set(_ changes: [CloudKey: Value?], at time: Timestamp) throws(EngineError) {
+    let own = changes.filter { $0.key.domain.mayBeInCloud }
+    guard !own.isEmpty else { return }
+    carryOut(try feed(.set(own), server: nil, wall: time.nanoseconds / 1_000_000))
+  }
+
+  // MARK: - The server
+
+  /// Connects as the settings say now.
+  private func configure() throws(EngineError) {
+    carryOut([.event(.disconnected, server: nil)])
+    transport?.disconnect()
+    (session, transport) = (nil, nil)
+    do throws(EngineError) {
+      let settings = try CarrierSettings(engine, userName: userName)
+      patterns = settings.settings.keys
+      guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
+      transport = try EngineError.wrapping { () throws(SystemError) in try makeTransport(settings) }
+      session = CloudSession(
+        settings.coding, endpoints: settings.endpoints, password: settings.password)
+      handle(.timeout)
+    } catch  where error.reason != .ownerGone && error.reason != .system(.timedOut) {
+      log("not connected: \(error)")
+      show(CloudStatus(error: "\(error)"))
+    }
+  }
+
+  private func handle(_ input: CloudSession.Input) {
+    guard let commands = session?.handle(input, now: .now, random: .random(in: 0...1)) else {
+      return
+    }
+    carryOut(commands)
+  }
+
+  private func carryOut(_ first: [CloudSession.Command]) {
+    var waiting = first[...]
+    while let command = waiting.popFirst() {
+      switch command {
+      case .call(let url, let body, let token): transport?.call(url, body, token: token)
+      case .watch(let url, let body, let token): transport?.watch(url, body, token: token)
+      case .endWatch: transport?.endWatch()
+      case .disconnect: transport?.disconnect()
+      case .status(let status): show(status)
+      case .event(let event, let server):
+        waiting += persistently { () throws(EngineError) in try feed(event, server: server) }
+      }
+    }
+  }
+
+  /// Runs the body until the store's owner has carried it out.
+  private func persistently(
+    _ body: () throws(EngineError) -> [CloudSession.Command]
+  ) -> [CloudSession.Command] {
+    while true {
+      do throws(EngineError) { return try body() } catch {
+        note(error)
+        Instant.sleep(milliseconds: 1000)
+      }
+    }
+  }
+
+  /// Gives an event to the state machine, saves what it decided, and returns what must be sent.
+  private func feed(
+    _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
+  ) throws(EngineError) -> [CloudSession.Command] {
+    while true {
+      var next = machine
+      let time = wall ?? Timestamp.now.nanoseconds / 1_000_000
+      let actions = next.handle(event, wall: time, server: server)
+      var edits: [CloudKey: (old: Value?, new: Value?)] = [:]
+      for case .edit(let changes) in actions {
+        for (key, value) in changes { edits[key] = (machine.state.value(key), value) }
+      }
+      do throws(EngineError) {
+        try save(edits, &next)
+        machine = next
+        return session?.perform(actions) ?? []
+      } catch  where error.reason == .changedMeanwhile {
+        try scan(Set(edits.keys), time: .now)
+      }
+    }
+  }
+
+  /// Saves what has changed. A revision that is heard of alone is saved with the next change: until
+  /// then this host would only hear of the same changes again.
+  private func save(
+    _ edits: [CloudKey: (old: Value?, new: Value?)], _ next: inout Synchroniser
+  ) throws(EngineError) {
+    let isFirst = machine.state.revision == 0 && next.state.revision > 0
+    var saved = next
+    let change = saved.removeUnsaved()
+    guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {
+      return
+    }
+    try place.commit(edits, change)
+    next = saved
+    for loser in change.losers where loser.value != nil {
+      log("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
+    }
+  }
+
+  /// Notes for people whether there is a connection.
+  private func show(_ status: CloudStatus) {
+    if let error = status.error { log("\(status.endpoint ?? "not connected"): \(error)") }
+    if status.isConnected { log("connected to \(status.endpoint ?? "")") }
+    var note: ValueDictionary = [
+      "Connected": .boolean(status.isConnected), "Since": .date(AbsoluteTime(.now)),
+    ]
+    note["Endpoint"] = status.endpoint.map { .string($0) }
+    note["Error"] = status.error.map { .string($0) }
+    do throws(EngineError) { try place.note("Status", .dictionary(note)) } catch {
+      self.note(error)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import EtcdClient
+import PreferenceCloud
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// What a carrier needs to know to connect: the settings of the cloud, with their files read.
+struct CarrierSettings: Sendable {
+  let settings: CloudSettings
+  let endpoints: [String]
+  let coding: EtcdCoding
+  let password: String?
+  let security: TransportSecurity
+
+  /// Reads the settings through the search list, and the files that they name. Throws where a file
+  /// cannot be read, or others may read it.
+  /// - Parameter userName: the user's name on this machine, for the prefix.
+  init(_ engine: SearchEngine, userName: String) throws(EngineError) {
+    settings = try CloudSettings { (key) throws(EngineError) in
+      try engine.resolve(key, in: CloudSettings.domain)?.value
+    }
+    endpoints = settings.endpoints
+    for url in endpoints {
+      if let refusal = TransportSecurity.refusal(of: url) {
+        throw EngineError(
+          .system(.invalidArgument), domain: CloudSettings.domain, key: "Endpoints",
+          "\(url): \(refusal)")
+      }
+    }
+    let user = settings.text(.user)
+    var prefix = settings.text(.prefix) ?? "/prefsfs/\(user ?? userName)/"
+    if !prefix.hasSuffix("/") { prefix += "/" }
+    let sealer = try settings.text(.encryptionKeyFile).map { (file) throws(EngineError) in
+      try FileSealer(file: file)
+    }
+    coding = EtcdCoding(user: user, prefix: prefix, sealer: sealer)
+    password = user == nil ? nil : try Self.password(settings.text(.passwordFile))
+    security = TransportSecurity(
+      authorityFile: settings.text(.authorityFile),
+      certificateFile: settings.text(.certificateFile), keyFile: settings.text(.keyFile))
+  }
+
+  /// The password in the file, without the newline at its end.
+  private static func password(_ file: String?) throws(EngineError) -> String {
+    guard let file else {
+      throw EngineError(
+        .noSuchKey, domain: CloudSettings.domain, key: "PasswordFile",
+        "it is not set, but User is; defaults cloud login sets both")
+    }
+    let bytes = try SecretFile.bytes(file, limit: 4096)
+    let text = String(decoding: bytes, as: UTF8.self)
+    return text.hasSuffix("\n") ? String(text.dropLast()) : text
+  }
+}

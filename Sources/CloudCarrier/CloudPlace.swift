@@ -1,0 +1,139 @@
+import PreferenceCloud
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The cloud's place on this host, and what is saved beside it (`SavedState`), each a location of the
+/// store.
+///
+/// Threads: one. Every call may wait for the store's owner, for 5 s at most.
+struct CloudPlace {
+  private let places: any PersistentPlaces
+  private let author: Author
+
+  /// The location of what is saved for the host as a whole.
+  static let note = Location(.cloudRecords, CloudSettings.domain)
+  private static let header: Key = "State"
+  private static let loser = "Log."
+
+  init(_ places: any PersistentPlaces, author: Author) {
+    (self.places, self.author) = (places, author)
+  }
+
+  // MARK: - Reading
+
+  /// Everything that is saved.
+  func savedState() throws(EngineError) -> SavedState {
+    var saved = SavedState()
+    for domain in try places.domains(in: .cloudRecords) {
+      let values = try places.snapshots(of: [Location(.cloudRecords, domain)])[0].values
+      for (key, value) in values {
+        if domain != CloudSettings.domain {
+          saved.entries[CloudKey(domain, key)] = value
+        } else if key == Self.header {
+          saved.header = value
+        } else if let number = Self.number(key) {
+          saved.losers[number] = value
+        }
+      }
+    }
+    return saved
+  }
+
+  /// The number of a loser's key; nil for other keys.
+  static func number(_ key: Key) -> UInt64? {
+    key.string.hasPrefix(loser) ? UInt64(key.string.dropFirst(loser.count)) : nil
+  }
+
+  /// What the place has for a key.
+  func find(_ key: CloudKey) throws(EngineError) -> StoredValue? {
+    try places.find(key.key, at: Location(.cloud, key.domain))
+  }
+
+  /// All keys of a domain, and their values.
+  func contents(of domain: DomainName) throws(EngineError) -> [CloudKey: StoredValue] {
+    let location = Location(.cloud, domain)
+    guard let snapshot = try places.snapshots(of: [location]).first else { return [:] }
+    var found: [CloudKey: StoredValue] = [:]
+    for key in snapshot.keys { found[CloudKey(domain, key)] = snapshot.entry(key) }
+    return found
+  }
+
+  /// The domains that the place has.
+  func domains() throws(EngineError) -> Set<DomainName> { try places.domains(in: .cloud) }
+
+  /// When a domain of the place last changed.
+  func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
+    try places.modified(Location(.cloud, domain))
+  }
+
+  // MARK: - Changes
+
+  /// Makes the edits and saves the change, both or nothing.
+  /// - Parameter edits: the keys that are changed, their values before and after. Throws
+  ///   `.changedMeanwhile` where a value before is not the present one.
+  func commit(
+    _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedState.Change
+  ) throws(EngineError) {
+    var intents: [Intent] = []
+    for (key, edit) in edits {
+      let location = Location(.cloud, key.domain)
+      intents.append(.expect(key.key, location, edit.old))
+      intents.append(
+        .edit(location, edit.new.map { .set(key.key, $0, .unknown) } ?? .remove(key.key)))
+    }
+    for (key, entry) in change.entries {
+      let location = Location(.cloudRecords, key.domain)
+      intents.append(.edit(location, Self.edit(key.key, entry)))
+    }
+    for (number, loser) in change.losers {
+      intents.append(.edit(Self.note, Self.edit(Key("\(Self.loser)\(number)"), loser)))
+    }
+    intents.append(.edit(Self.note, .set(Self.header, change.header, .unknown)))
+    _ = try places.apply(intents, by: author)
+  }
+
+  private static func edit(_ key: Key, _ value: Value?) -> Edit {
+    value.map { .set(key, $0, .unknown) } ?? .remove(key)
+  }
+
+  /// Saves a value for people beside the state.
+  func note(_ key: Key, _ value: Value) throws(EngineError) {
+    _ = try places.apply([.edit(Self.note, .set(key, value, .unknown))], by: author)
+  }
+
+  /// Moves the keys of the user's other places that patterns name to the cloud. Keys that the cloud
+  /// has already stay where they are, behind the cloud's value. A value that is too large for the
+  /// cloud stays too.
+  func adopt(
+    _ patterns: CloudKeyPatterns, from domain: DomainName, log: (String) -> Void
+  ) throws(EngineError) {
+    for place in [Place.host, .user] {
+      for key in try places.keys(at: Location(place, domain))
+      where patterns.contain(key, of: domain) {
+        do throws(EngineError) {
+          _ = try places.apply(try move(CloudKey(domain, key), from: place), by: author)
+        } catch  where [.system(.fileTooLarge), .system(.overQuota)].contains(error.reason) {
+          log("\(error); it stays on this machine")
+        } catch  where error.reason == .changedMeanwhile {
+          continue
+        }
+      }
+    }
+  }
+
+  /// The intents that move a key to the cloud; none where the cloud has it, or the place lacks it.
+  private func move(_ key: CloudKey, from place: Place) throws(EngineError) -> [Intent] {
+    let location = Location(place, key.domain)
+    guard try find(key) == nil, let stored = try places.find(key.key, at: location) else {
+      return []
+    }
+    let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
+    return [
+      .expect(key.key, Location(.cloud, key.domain), nil),
+      .expect(key.key, location, stored.value),
+      .at(.cloud, .set(key.key, key.domain, stored.value, text)),
+      .edit(location, .remove(key.key)),
+    ]
+  }
+}

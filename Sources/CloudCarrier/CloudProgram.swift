@@ -1,0 +1,111 @@
+import EtcdClient
+import Glibc
+import PreferenceClient
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The program that carries changes between the cloud's place of a store and the servers. The
+/// store's owner starts it where a cloud is configured; a service can run it too.
+public enum CloudProgram {
+  private static let usage = """
+    usage: prefs-cloud [--store DIRECTORY] [--owned]
+
+    Keeps the preferences of the cloud the same on every machine of the user. The mount, or prefsd,
+    starts it when Endpoints of the domain prefsfs.cloud is set, and ends it; run it yourself only as
+    a service. `defaults cloud` says how it is doing.
+
+      --store DIRECTORY  the directory of the user's lists (default: ~/.config)
+      --owned            end when standard input ends; log to the system's log
+      -h, --help         this help
+
+    Exit status: 0  ended as asked; 1  failure; 2  wrong arguments; 75  another one runs already
+
+    """
+
+  /// Runs the program with these arguments.
+  /// - Returns: its exit status.
+  public static func run(_ words: [String]) -> Int32 {
+    Inheritance.ignoreWriteSignals()
+    var store: String?
+    var isOwned = false
+    var rest = words[...]
+    while let word = rest.popFirst() {
+      switch word {
+      case "--store" where !rest.isEmpty: store = rest.removeFirst()
+      case "--owned": isOwned = true
+      case "-h", "--help":
+        print(usage, terminator: "")
+        return 0
+      default:
+        print(usage, terminator: "")
+        return 2
+      }
+    }
+    let log = Log("prefs-cloud")
+    if isOwned { log.moveToSystemLog() }
+    defer { log.flush() }
+    return run(Surroundings(store: store), isOwned: isOwned, log)
+  }
+
+  private static func run(_ surroundings: Surroundings, isOwned: Bool, _ log: Log) -> Int32 {
+    do throws(EngineError) {
+      guard try lock(surroundings) else { return isBusy }
+      if isOwned { try endWithStandardInput() }
+      let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
+      let carrier = try Carrier(
+        places, host: host(surroundings), userName: surroundings.userName,
+        makeTransport: { (settings) throws(SystemError) in try CurlTransport(settings.security) },
+        log: { log($0) })
+      let never = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
+      carrier.run(until: never.number)
+      places.close()
+      return 0
+    } catch {
+      log("\(error)")
+      return 1
+    }
+  }
+
+  /// The exit status where another carrier of the store runs (EX_TEMPFAIL).
+  public static let isBusy: Int32 = 75
+
+  /// Takes the lock of the store's carrier, which ends with the process.
+  /// - Returns: false where another process has it.
+  private static func lock(_ surroundings: Surroundings) throws(EngineError) -> Bool {
+    let path = CloudLock.path(surroundings)
+    return try EngineError.wrapping { () throws(SystemError) in
+      try Files.makeDirectories(surroundings.stateDirectory, mode: 0o700)
+      // The descriptor stays open until the process ends.
+      let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      if file < 0 { throw SystemError("open", path) }
+      if flock(file, LOCK_EX | LOCK_NB) == 0 { return true }
+      if Errno.current == .wouldBlock { return false }
+      throw SystemError("flock", path)
+    }
+  }
+
+  /// Ends the process when standard input does, whatever it is doing: its owner is gone then, or
+  /// wants it to end. Nothing is lost by that (`Carrier`).
+  private static func endWithStandardInput() throws(EngineError) {
+    let thread = try EngineError.wrapping { () throws(SystemError) in
+      try WorkerThread(name: "prefs-stdin") {
+        var byte: UInt8 = 0
+        while read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR {}
+        _exit(0)
+      }
+    }
+    thread.detach()
+  }
+
+  /// The name of this host in stamps: for people the machine's name, and a hash that tells machines
+  /// of one name, and stores on one machine, apart.
+  static func host(_ surroundings: Surroundings) -> String {
+    var bytes = [CChar](repeating: 0, count: 256)
+    gethostname(&bytes, bytes.count - 1)
+    let name = String(
+      decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let identity = surroundings.hostIdentifier + "\0" + surroundings.stateDirectory
+    return "\(name)-\(StableHash.text(of: identity.utf8).prefix(8))"
+  }
+}

@@ -1,0 +1,119 @@
+import CCurl
+import PropertyList
+import SystemCalls
+
+/// One request on its way: libcurl's easy handle, and what has come of its answer.
+///
+/// Threads: those of the transport. libcurl calls the callbacks inside of `curl_multi_perform`.
+final class CurlHandle {
+  /// What to do with the lines of the answer; nil: the answer is taken as a whole.
+  private let isWatch: Bool
+  let handle: UnsafeMutableRawPointer
+  private var headers: UnsafeMutablePointer<curl_slist>?
+  private(set) var body: [UInt8] = []
+  /// The complete lines of a watch that nobody has taken yet.
+  private var lines: [[UInt8]] = []
+  /// The server's clock, in milliseconds since 1970.
+  private(set) var date: Int64?
+
+  /// Bytes that an answer may have, or a line of a watch.
+  private static let largest = 256 << 20
+
+  /// Prepares a request; nil where libcurl has no memory.
+  init?(
+    _ url: String, _ body: [UInt8], token: String?, isWatch: Bool, _ security: TransportSecurity
+  ) {
+    guard let handle = curl_easy_init() else { return nil }
+    (self.handle, self.isWatch) = (handle, isWatch)
+    set(CURLOPT_URL, url)
+    set(CURLOPT_PROTOCOLS_STR, "http,https")
+    // For https, HTTP/2 where the server has it: then the watch and the calls share a connection.
+    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    set(CURLOPT_PIPEWAIT, 1)
+    set(CURLOPT_NOSIGNAL, 1)
+    set(CURLOPT_CONNECTTIMEOUT, 10)
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_TCP_KEEPIDLE, 60)
+    set(CURLOPT_TCP_KEEPINTVL, 15)
+    if !isWatch {
+      // A call that makes no progress for 15 s has failed. Over http its connection, which is to
+      // this machine, is closed at once: only that of the watch stays.
+      set(CURLOPT_LOW_SPEED_LIMIT, 1)
+      set(CURLOPT_LOW_SPEED_TIME, 15)
+      if url.hasPrefix("http:") { set(CURLOPT_FORBID_REUSE, 1) }
+    }
+    security.apply { set($0, $1) }
+    // An empty value removes the header: a 100-continue would cost a round trip.
+    var fields = ["Content-Type: application/json", "Expect:"]
+    if let token { fields.append("Authorization: \(token)") }
+    // etcd ends the watch when its server has lost the others, and hears of nothing any more.
+    if isWatch { fields.append("Grpc-Metadata-hasleader: true") }
+    for field in fields { headers = curl_slist_append(headers, field) }
+    _ = prefsfs_curl_set_headers(handle, headers)
+    body.withUnsafeBytes { _ = prefsfs_curl_set_body(handle, $0.baseAddress, $0.count) }
+    receive()
+  }
+
+  deinit {
+    curl_easy_cleanup(handle)
+    curl_slist_free_all(headers)
+  }
+
+  private func set(_ option: CURLoption, _ value: Int) {
+    _ = prefsfs_curl_set_number(handle, option, value)
+  }
+
+  private func set(_ option: CURLoption, _ value: String) {
+    _ = prefsfs_curl_set_text(handle, option, value)
+  }
+
+  // MARK: - Receiving
+
+  private func receive() {
+    let me = Unmanaged.passUnretained(self).toOpaque()
+    _ = prefsfs_curl_set_pointer(handle, CURLOPT_WRITEDATA, me)
+    _ = prefsfs_curl_set_pointer(handle, CURLOPT_HEADERDATA, me)
+    _ = prefsfs_curl_set_callback(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, me in
+      guard let me, let bytes else { return 0 }
+      let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Unmanaged<CurlHandle>.fromOpaque(me).takeUnretainedValue().add(part)
+    }
+    _ = prefsfs_curl_set_callback(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, me in
+      guard let me, let bytes else { return 0 }
+      let line = String(
+        decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self)
+      Unmanaged<CurlHandle>.fromOpaque(me).takeUnretainedValue().note(header: line)
+      return size * count
+    }
+  }
+
+  /// Returns how many bytes were taken: fewer than there are end the request.
+  private func add(_ part: UnsafeRawBufferPointer) -> Int {
+    guard body.count + part.count <= Self.largest else { return 0 }
+    body += part
+    guard isWatch, part.contains(UInt8(ascii: "\n")) else { return part.count }
+    var lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    body = Array(lines.removeLast())
+    self.lines += lines.map { Array($0) }
+    return part.count
+  }
+
+  private func note(header: String) {
+    guard header.lowercased().hasPrefix("date:") else { return }
+    let seconds = curl_getdate(String(header.dropFirst(5)), nil)
+    if seconds > 0 { date = Int64(seconds).multipliedReportingOverflow(by: 1000).partialValue }
+  }
+
+  /// Removes the complete lines of a watch, and returns them.
+  func removeLines() -> [[UInt8]] {
+    defer { lines = [] }
+    return lines.filter { !$0.isEmpty }
+  }
+
+  /// The status of HTTP; 0: there is no answer.
+  var status: Int {
+    var status = 0
+    _ = prefsfs_curl_get_number(handle, CURLINFO_RESPONSE_CODE, &status)
+    return status
+  }
+}

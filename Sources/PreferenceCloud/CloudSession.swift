@@ -1,0 +1,266 @@
+import PropertyList
+import SystemCalls
+
+/// Speaks with the servers of a cloud: which request is sent next, what its answer means, and when
+/// another server is tried. It is a pure state machine: what happens comes in, commands go out; it
+/// knows no network and no clock.
+///
+/// One request is on its way at a time, beside the watch. A request that fails ends both, and after a
+/// pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is 60 s
+/// at most, each time cut by a random part, so that many hosts do not come back at the same moment.
+///
+/// Threads: one caller at a time; it has no lock.
+public struct CloudSession: Sendable {
+  /// What has happened.
+  public enum Input: Equatable, Sendable {
+    /// The deadline has passed; also the first input.
+    case timeout
+    /// The answer to the request.
+    /// - Parameters:
+    ///   - status: the status of HTTP.
+    ///   - date: the server's clock, in milliseconds since 1970; nil: it is not known.
+    case answered(status: Int, body: [UInt8], date: Int64?)
+    /// The request had no answer, for this reason.
+    case failed(String)
+    /// A line of the answer to the watch.
+    case watched([UInt8])
+    /// The watch ended, for this reason.
+    case watchEnded(String)
+  }
+
+  /// What must be done.
+  public enum Command: Equatable, Sendable {
+    /// Send a request, for which there is one answer.
+    case call(url: String, body: [UInt8], token: String?)
+    /// Send the request of a watch, whose answer has no end.
+    case watch(url: String, body: [UInt8], token: String?)
+    /// End the watch.
+    case endWatch
+    /// End the request and the watch. Nothing is heard of them any more.
+    case disconnect
+    /// Give the event to the state machine, and its actions to `perform`.
+    case event(Synchroniser.Event, server: Int64?)
+    /// The connection is there, or is gone.
+    case status(CloudStatus)
+  }
+
+  /// A request.
+  private enum Call: Equatable, Sendable {
+    case authenticate
+    case list
+    case push([Synchroniser.Push])
+    case purge(CloudKey, revision: Int64)
+  }
+
+  private let coding: EtcdCoding
+  private let endpoints: [String]
+  private let password: String?
+  private var endpoint = 0
+  private var token: String?
+  /// The requests that wait; the first one is on its way if `isCalling`.
+  private var calls: [Call] = []
+  private var isCalling = false
+  /// Whether the first request was refused once for its token, and the token is a new one.
+  private var isRenewed = false
+  private var isConnected = false
+  private var failures = 0
+  private var status = CloudStatus()
+  /// The server's clock as the last answer has it.
+  private var server: Int64?
+  /// When `timeout` is due; nil: never.
+  public private(set) var deadline: Instant?
+
+  /// Creates a session that begins with the first `timeout`.
+  /// - Parameters:
+  ///   - endpoints: the URLs of the servers.
+  ///   - password: the user's password, if the coding has a user.
+  public init(_ coding: EtcdCoding, endpoints: [String], password: String?) {
+    (self.coding, self.password) = (coding, password)
+    self.endpoints = endpoints.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+    deadline = endpoints.isEmpty ? nil : Instant(nanoseconds: 0)
+  }
+
+  /// Handles what has happened.
+  /// - Parameter random: a number from 0 to 1, for pauses.
+  public mutating func handle(
+    _ input: Input, now: Instant, random: Double
+  ) -> [Command] {
+    switch input {
+    case .timeout: return begin(now)
+    case .failed(let reason): return fail(reason, now, random)
+    case .watchEnded(let reason): return fail("the watch ended: \(reason)", now, random)
+    case .watched(let line): return watched(line, now, random)
+    case .answered(let status, let body, let date):
+      server = date ?? server
+      return answered(status, body, now, random)
+    }
+  }
+
+  /// Carries out what the state machine wants, apart from its edits.
+  public mutating func perform(_ actions: [Synchroniser.Action]) -> [Command] {
+    var commands: [Command] = []
+    for action in actions {
+      switch action {
+      case .list: calls.append(.list)
+      case .push(let pushes): calls.append(.push(pushes))
+      case .purge(let removals):
+        calls += removals.sorted { $0.key < $1.key }.map { .purge($0.key, revision: $0.value) }
+      case .watch(let revision):
+        commands.append(
+          .watch(url: url("watch"), body: coding.watch(from: revision), token: token))
+      case .edit: break
+      }
+    }
+    return commands + next()
+  }
+
+  // MARK: - Requests
+
+  private func url(_ path: String) -> String { "\(endpoints[endpoint])/v3/\(path)" }
+
+  private mutating func begin(_ now: Instant) -> [Command] {
+    guard let due = deadline, due <= now else { return [] }
+    deadline = nil
+    (calls, isCalling, isRenewed, token) = ([], false, false, nil)
+    guard coding.user == nil else {
+      calls = [.authenticate]
+      return next()
+    }
+    isConnected = true
+    return [.event(.connected, server: nil)]
+  }
+
+  /// Sends the next request, unless one is on its way.
+  private mutating func next() -> [Command] {
+    guard !isCalling, let call = calls.first else { return [] }
+    isCalling = true
+    switch call {
+    case .authenticate:
+      let body = coding.authenticate(password ?? "")
+      return [.call(url: url("auth/authenticate"), body: body, token: nil)]
+    case .list: return [.call(url: url("kv/range"), body: coding.list, token: token)]
+    case .push(let pushes):
+      return [.call(url: url("kv/txn"), body: coding.push(pushes), token: token)]
+    case .purge(let key, let revision):
+      let body = coding.purge(key, revision: revision)
+      return [.call(url: url("kv/txn"), body: body, token: token)]
+    }
+  }
+
+  // MARK: - Answers
+
+  private mutating func answered(
+    _ status: Int, _ body: [UInt8], _ now: Instant, _ random: Double
+  ) -> [Command] {
+    guard isCalling, let call = calls.first else { return [] }
+    let answer: EtcdCoding.Answer
+    switch call {
+    case .authenticate: answer = coding.authenticated(body)
+    case .list: answer = coding.listed(body)
+    case .push(let pushes): answer = coding.pushed(body, pushes)
+    case .purge: answer = status == 200 ? .alive : coding.pushed(body, [])
+    }
+    switch answer {
+    case .failed(let code, let text):
+      if call != .authenticate, !isRenewed, Self.needsToken(status, code, text) { return renew() }
+      return fail(Self.sentence(status, text), now, random)
+    case .token(let token):
+      self.token = token
+      finishCall()
+      guard !isConnected else { return next() }
+      isConnected = true
+      return [.event(.connected, server: server)]
+    case .alive:
+      finishCall()
+      isRenewed = false
+      return next()
+    case .event(let event):
+      finishCall()
+      isRenewed = false
+      failures = 0
+      return become(CloudStatus(isConnected: true, endpoint: endpoints[endpoint]))
+        + [.event(event, server: server)] + next()
+    }
+  }
+
+  private mutating func finishCall() {
+    calls.removeFirst()
+    isCalling = false
+  }
+
+  private mutating func watched(
+    _ line: [UInt8], _ now: Instant, _ random: Double
+  ) -> [Command] {
+    var commands: [Command] = []
+    for answer in coding.watched(line) {
+      switch answer {
+      case .event(.compacted): commands += [.endWatch, .event(.compacted, server: nil)]
+      case .event(let event): commands.append(.event(event, server: nil))
+      case .failed(_, let text): return commands + fail(text, now, random)
+      case .alive, .token: break
+      }
+    }
+    return commands
+  }
+
+  /// Asks for a new token, and then sends the first request again.
+  private mutating func renew() -> [Command] {
+    (isCalling, isRenewed, token) = (false, true, nil)
+    calls.insert(.authenticate, at: 0)
+    return next()
+  }
+
+  /// Whether the server wants another token: it has forgotten this one, which ends after 5 minutes,
+  /// or users or roles have changed since.
+  private static func needsToken(_ status: Int, _ code: Int64, _ text: String) -> Bool {
+    status == 401 || code == 16 || text.contains("invalid auth token")
+      || text.contains("revision of auth store is old")
+  }
+
+  private static func sentence(_ status: Int, _ text: String) -> String {
+    status == 200 ? text : "\(text) (HTTP \(status))"
+  }
+
+  // MARK: - Failures
+
+  /// Milliseconds of the first pause, and of the longest.
+  private static let pauses: ClosedRange<Int64> = 200...60_000
+
+  private mutating func fail(
+    _ reason: String, _ now: Instant, _ random: Double
+  ) -> [Command] {
+    guard deadline == nil else { return [] }
+    let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(failures, 20))
+    let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
+    deadline = now.advanced(milliseconds: pause)
+    failures += 1
+    let failed = endpoints[endpoint]
+    endpoint = (endpoint + 1) % endpoints.count
+    (calls, isCalling) = ([], false)
+    let wasConnected = isConnected
+    isConnected = false
+    return [.disconnect] + (wasConnected ? [.event(.disconnected, server: nil)] : [])
+      + become(CloudStatus(isConnected: false, endpoint: failed, error: reason))
+  }
+
+  private mutating func become(_ new: CloudStatus) -> [Command] {
+    guard new != status else { return [] }
+    status = new
+    return [.status(new)]
+  }
+}
+
+/// Whether a host is connected to the cloud.
+public struct CloudStatus: Equatable, Sendable {
+  /// Whether the server answers.
+  public var isConnected = false
+  /// The URL of the server that was tried last; nil: none was.
+  public var endpoint: String?
+  /// Why there is no connection; nil where there is one.
+  public var error: String?
+
+  /// Creates a status.
+  public init(isConnected: Bool = false, endpoint: String? = nil, error: String? = nil) {
+    (self.isConnected, self.endpoint, self.error) = (isConnected, endpoint, error)
+  }
+}

@@ -1,0 +1,23 @@
+import SystemCalls
+
+/// Carries the requests of one session to servers, and their answers back.
+///
+/// Threads: one, which calls `wait` again and again. Nothing but `wait` blocks.
+public protocol CloudTransport: AnyObject {
+  /// Sends a request. Its answer, or its failure, comes from `wait`.
+  func call(_ url: String, _ body: [UInt8], token: String?)
+
+  /// Sends the request of a watch, in place of the last watch. The lines of its answer come from
+  /// `wait`.
+  func watch(_ url: String, _ body: [UInt8], token: String?)
+
+  /// Ends the watch.
+  func endWatch()
+
+  /// Ends the request and the watch. Nothing comes of them any more.
+  func disconnect()
+
+  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil:
+  /// none) has passed.
+  func wait(until deadline: Instant?, or descriptors: [CInt]) -> [CloudSession.Input]
+}

@@ -1,0 +1,136 @@
+import PreferenceModel
+import PropertyList
+
+/// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for each
+/// loser, and one for the rest. So a change of one key is saved without the others.
+public struct SavedState: Equatable, Sendable {
+  /// What is not of one key; nil: nothing was ever saved.
+  public var header: Value?
+  /// What is known of each key.
+  public var entries: [CloudKey: Value] = [:]
+  /// The losers, by their numbers.
+  public var losers: [UInt64: Value] = [:]
+
+  /// Creates an empty state.
+  public init() {}
+
+  /// What is saved after a change of the state.
+  public struct Change: Equatable, Sendable {
+    /// The header.
+    public let header: Value
+    /// Entries that are written, or deleted (nil).
+    public let entries: [CloudKey: Value?]
+    /// Losers that are written, or deleted (nil).
+    public let losers: [UInt64: Value?]
+  }
+
+  /// Applies a change.
+  public mutating func apply(_ change: Change) {
+    header = change.header
+    for (key, value) in change.entries { entries[key] = value }
+    for (number, value) in change.losers { losers[number] = value }
+  }
+}
+
+// MARK: - Writing
+
+extension CloudState {
+  /// What is saved beside entries and losers.
+  var header: Value {
+    [
+      "host": .string(clock.host), "revision": .integer(WideInteger(revision)),
+      "clock": Stamp(milliseconds: clock.milliseconds, counter: clock.counter, host: clock.host)
+        .value,
+      "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastLoser)),
+      "account": .string(account),
+    ]
+  }
+
+  /// What is saved of a key; nil: nothing.
+  func entry(_ key: CloudKey) -> Value? {
+    var entry: ValueDictionary = [:]
+    if let known = known[key] {
+      entry["known"] = .data(known.record.bytes)
+      entry["revision"] = .integer(WideInteger(known.revision))
+    }
+    if let pending = pending[key] {
+      let record = CloudRecord(value: pending.value, stamp: pending.stamp, replaced: nil)
+      entry["pending"] = .data(record.bytes)
+      entry["batch"] = .integer(WideInteger(pending.batch))
+    }
+    return entry.isEmpty ? nil : .dictionary(entry)
+  }
+
+  /// Everything, as it is saved.
+  public var saved: SavedState {
+    var saved = SavedState()
+    saved.header = header
+    for key in Set(known.keys).union(pending.keys) { saved.entries[key] = entry(key) }
+    for loser in losers { saved.losers[loser.number] = loser.saved }
+    return saved
+  }
+}
+
+extension CloudState.Loser {
+  /// The loser as it is saved.
+  var saved: Value {
+    let record = CloudRecord(value: value, stamp: stamp, replaced: winner)
+    return [
+      "domain": .string(key.domain.string), "key": .string(key.key.string),
+      "record": .data(record.bytes),
+    ]
+  }
+
+  /// Reads a loser; nil for anything else.
+  public init?(_ number: UInt64, _ saved: Value) {
+    guard case .dictionary(let entry) = saved, case .string(let domain)? = entry["domain"],
+      case .string(let key)? = entry["key"], let record = entry["record"]?.record,
+      let winner = record.replaced
+    else { return nil }
+    self.init(
+      number: number, key: CloudKey(DomainName(domain), Key(key)), value: record.value,
+      stamp: record.stamp, winner: winner)
+  }
+}
+
+// MARK: - Reading
+
+extension CloudState {
+  /// Reads a state. What cannot be read is left out: it is heard of again from the server, and the
+  /// values of the host are compared with what is there.
+  /// - Parameter host: the name of this host. Where another one had saved the state, because it was
+  ///   copied, its stamps stay.
+  public init(_ saved: SavedState, host: String) {
+    self.init(host: host)
+    guard case .dictionary(let header)? = saved.header,
+      let clock = header["clock"].flatMap({ Stamp($0) }), let revision = header["revision"]?.signed,
+      let batch = header["batch"]?.unsigned, let losers = header["losers"]?.unsigned,
+      case .string(let account)? = header["account"]
+    else { return }
+    self.clock = HybridClock(host: host, after: clock)
+    (self.revision, lastBatch, lastLoser, self.account) = (revision, batch, losers, account)
+    for case (let key, .dictionary(let entry)) in saved.entries {
+      if let record = entry["known"]?.record, let revision = entry["revision"]?.signed {
+        known[key] = Known(record, revision: revision)
+      }
+      if let record = entry["pending"]?.record, let batch = entry["batch"]?.unsigned {
+        pending[key] = Pending(value: record.value, stamp: record.stamp, batch: batch)
+      }
+    }
+    self.losers = saved.losers.compactMap { Loser($0, $1) }.sorted { $0.number < $1.number }
+  }
+}
+
+extension Value {
+  fileprivate var signed: Int64? {
+    if case .integer(let number) = self { number.signed } else { nil }
+  }
+
+  fileprivate var unsigned: UInt64? {
+    if case .integer(let number) = self { number.unsigned } else { nil }
+  }
+
+  fileprivate var record: CloudRecord? {
+    if case .data(let bytes) = self { CloudRecord(bytes) } else { nil }
+  }
+}

@@ -1,0 +1,67 @@
+import CLinux
+import Glibc
+
+/// A child process that ends with this one: its standard input is a pipe, which ends when this process
+/// does, however that happens. Its other standard streams are /dev/null, and it has no other
+/// descriptor of this process.
+public struct LinkedChild: ~Copyable {
+  /// The number of the process.
+  public let process: pid_t
+  private let pipe: Descriptor
+  private let handle: Descriptor
+
+  private init(_ process: pid_t, _ pipe: consuming Descriptor, _ handle: consuming Descriptor) {
+    self.process = process
+    self.pipe = pipe
+    self.handle = handle
+  }
+
+  /// Starts a program, given by its path or by a name in PATH.
+  public static func start(
+    _ program: String, _ arguments: [String]
+  ) throws(SystemError) -> LinkedChild {
+    var ends: [CInt] = [0, 0]
+    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
+    let reading = Descriptor(owning: ends[0])
+    let writing = Descriptor(owning: ends[1])
+    let process = try Child.start(program, arguments, standardInput: reading.number)
+    let number = prefsfs_pidfd_open(process)
+    guard number >= 0 else {
+      let error = SystemError("pidfd_open", "")
+      kill(process, SIGKILL)
+      _ = Child.wait(process)
+      throw error
+    }
+    return LinkedChild(process, writing, Descriptor(owning: number))
+  }
+
+  /// A descriptor that can be read when the child has ended.
+  public var endDescriptor: CInt { handle.number }
+
+  /// The exit status of a child that has ended, 127 where a signal ended it; nil: it runs.
+  public borrowing func status() -> Int32? {
+    var entry = pollfd(fd: handle.number, events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, 0) > 0 else { return nil }
+    return Child.wait(process)
+  }
+
+  /// Ends the child and waits for its end.
+  public borrowing func end() {
+    kill(process, SIGTERM)
+    _ = Child.wait(process)
+  }
+}
+
+/// Programs that are installed beside this one.
+public enum SiblingProgram {
+  /// The path of a program: the one that the environment variable names, else the one in the
+  /// directory of the running program, else its name, for PATH.
+  public static func path(_ name: String, variable: String) -> String {
+    if let given = getenv(variable) { return String(cString: given) }
+    if let program = Files.realPath("/proc/self/exe") {
+      let beside = "\(Files.parent(of: program))/\(name)"
+      if access(beside, X_OK) == 0 { return beside }
+    }
+    return name
+  }
+}

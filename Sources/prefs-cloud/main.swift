@@ -1,0 +1,4 @@
+import CloudCarrier
+import Glibc
+
+exit(CloudProgram.run(Array(CommandLine.arguments.dropFirst())))
