@@ -109,7 +109,7 @@ let package = Package(
     .target(
       name: "DefaultsCommand",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "PreferenceClient", "PreferenceCloud", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud

@@ -17,8 +17,12 @@ final class Arrivals: Sendable {
     var others: Set<DomainName> = []
     /// Whether the settings of the cloud have changed.
     var hasNewSettings = false
+    /// Whether somebody asks for a synchronisation.
+    var hasSyncRequest = false
 
-    var isEmpty: Bool { changes.isEmpty && domains.isEmpty && others.isEmpty && !hasNewSettings }
+    var isEmpty: Bool {
+      changes.isEmpty && domains.isEmpty && others.isEmpty && !hasNewSettings && !hasSyncRequest
+    }
   }
 
   private let contents = Mutex(Contents())
@@ -35,8 +39,8 @@ final class Arrivals: Sendable {
     bell.ring()
   }
 
-  /// Notes that the settings must be read.
-  func noteSettings() { contents.withLock { $0.hasNewSettings = true } }
+  /// Notes that everything must be looked at: a carrier begins.
+  func noteAll() { contents.withLock { ($0.hasNewSettings, $0.hasSyncRequest) = (true, true) } }
 
   /// Removes and returns everything.
   func removeAll() -> Contents {
@@ -65,6 +69,8 @@ extension Arrivals.Contents {
       let location = item.location
       if location.domain == CloudSettings.domain, location.place != .cloudRecords {
         hasNewSettings = true
+      } else if location == CloudNotes.location {
+        hasSyncRequest = hasSyncRequest || item.edit.key == CloudNotes.syncRequest
       } else if location.place == .cloud {
         if let key = item.edit.key {
           keys.insert(CloudKey(location.domain, key))
@@ -88,5 +94,6 @@ extension Arrivals.Contents {
     domains.formUnion(later.domains)
     others.formUnion(later.others)
     hasNewSettings = hasNewSettings || later.hasNewSettings
+    hasSyncRequest = hasSyncRequest || later.hasSyncRequest
   }
 }

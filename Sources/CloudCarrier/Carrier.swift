@@ -32,6 +32,10 @@ public final class Carrier {
   private var transport: (any CloudTransport)?
   private var patterns = CloudKeyPatterns()
   private var lastError: String?
+  /// The request that somebody waits for.
+  private var syncRequest: Value?
+  /// Whether the server was listed since the request.
+  private var isListed = false
   /// When old removals are looked for.
   private var nextTick = Instant.now
 
@@ -51,7 +55,7 @@ public final class Carrier {
     machine = Synchroniser(CloudState(host: host))
     places.observe(except: author) { [arrivals] notice in arrivals.hear(notice) }
     machine = Synchroniser(CloudState(try place.savedState(), host: host))
-    arrivals.noteSettings()
+    arrivals.noteAll()
     try scan(Set(machine.state.keys.map(\.domain)).union(try place.domains()))
   }
 
@@ -63,6 +67,7 @@ public final class Carrier {
       do throws(EngineError) {
         try serveArrivals()
         try tick()
+        try answerSyncRequest()
       } catch {
         note(error)
         wait(milliseconds: 1000, stop)
@@ -111,6 +116,8 @@ public final class Carrier {
       }
       try scan(taken.domains)
       taken.domains = []
+      if taken.hasSyncRequest { try beginSync() }
+      taken.hasSyncRequest = false
       if taken.hasNewSettings { try configure() }
       let named = taken.hasNewSettings ? Set(patterns.patterns.keys) : taken.others
       taken.hasNewSettings = false
@@ -122,6 +129,24 @@ public final class Carrier {
       arrivals.putBack(taken)
       throw error
     }
+  }
+
+  // MARK: - Synchronisation that somebody waits for
+
+  /// Asks the server for everything, where a request was noted.
+  private func beginSync() throws(EngineError) {
+    guard let request = try place.note(CloudNotes.syncRequest),
+      try place.note(CloudNotes.syncAnswer) != request
+    else { return }
+    (syncRequest, isListed) = (request, false)
+    // A connection that begins lists everything anyway.
+    if session?.isConnected == true { carryOut(session?.perform([.list]) ?? []) }
+  }
+
+  private func answerSyncRequest() throws(EngineError) {
+    guard let request = syncRequest, isListed, machine.state.pending.isEmpty else { return }
+    try place.note(CloudNotes.syncAnswer, request)
+    syncRequest = nil
   }
 
   // MARK: - Changes of this host
@@ -230,6 +255,7 @@ public final class Carrier {
       do throws(EngineError) {
         try save(edits, &next)
         machine = next
+        if case .listed = event { isListed = true }
         return session?.perform(actions) ?? []
       } catch  where error.reason == .changedMeanwhile {
         try scan(Set(edits.keys), time: .now)
@@ -259,12 +285,9 @@ public final class Carrier {
   private func show(_ status: CloudStatus) {
     if let error = status.error { log("\(status.endpoint ?? "not connected"): \(error)") }
     if status.isConnected { log("connected to \(status.endpoint ?? "")") }
-    var note: ValueDictionary = [
-      "Connected": .boolean(status.isConnected), "Since": .date(AbsoluteTime(.now)),
-    ]
-    note["Endpoint"] = status.endpoint.map { .string($0) }
-    note["Error"] = status.error.map { .string($0) }
-    do throws(EngineError) { try place.note("Status", .dictionary(note)) } catch {
+    do throws(EngineError) {
+      try place.note(CloudNotes.status, status.note(since: AbsoluteTime(.now)))
+    } catch {
       self.note(error)
     }
   }

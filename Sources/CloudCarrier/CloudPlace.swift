@@ -11,11 +11,6 @@ struct CloudPlace {
   private let places: any PersistentPlaces
   private let author: Author
 
-  /// The location of what is saved for the host as a whole.
-  static let note = Location(.cloudRecords, CloudSettings.domain)
-  private static let header: Key = "State"
-  private static let loser = "Log."
-
   init(_ places: any PersistentPlaces, author: Author) {
     (self.places, self.author) = (places, author)
   }
@@ -30,19 +25,14 @@ struct CloudPlace {
       for (key, value) in values {
         if domain != CloudSettings.domain {
           saved.entries[CloudKey(domain, key)] = value
-        } else if key == Self.header {
+        } else if key == CloudNotes.state {
           saved.header = value
-        } else if let number = Self.number(key) {
+        } else if let number = CloudNotes.loser(of: key) {
           saved.losers[number] = value
         }
       }
     }
     return saved
-  }
-
-  /// The number of a loser's key; nil for other keys.
-  static func number(_ key: Key) -> UInt64? {
-    key.string.hasPrefix(loser) ? UInt64(key.string.dropFirst(loser.count)) : nil
   }
 
   /// What the place has for a key.
@@ -87,9 +77,9 @@ struct CloudPlace {
       intents.append(.edit(location, Self.edit(key.key, entry)))
     }
     for (number, loser) in change.losers {
-      intents.append(.edit(Self.note, Self.edit(Key("\(Self.loser)\(number)"), loser)))
+      intents.append(.edit(CloudNotes.location, Self.edit(CloudNotes.key(ofLoser: number), loser)))
     }
-    intents.append(.edit(Self.note, .set(Self.header, change.header, .unknown)))
+    intents.append(.edit(CloudNotes.location, .set(CloudNotes.state, change.header, .unknown)))
     _ = try places.apply(intents, by: author)
   }
 
@@ -97,9 +87,14 @@ struct CloudPlace {
     value.map { .set(key, $0, .unknown) } ?? .remove(key)
   }
 
-  /// Saves a value for people beside the state.
+  /// Saves a note.
   func note(_ key: Key, _ value: Value) throws(EngineError) {
-    _ = try places.apply([.edit(Self.note, .set(key, value, .unknown))], by: author)
+    _ = try places.apply([.edit(CloudNotes.location, .set(key, value, .unknown))], by: author)
+  }
+
+  /// A note; nil where there is none.
+  func note(_ key: Key) throws(EngineError) -> Value? {
+    try places.find(key, at: CloudNotes.location)?.value
   }
 
   /// Moves the keys of the user's other places that patterns name to the cloud. Keys that the cloud
@@ -112,7 +107,8 @@ struct CloudPlace {
       for key in try places.keys(at: Location(place, domain))
       where patterns.contain(key, of: domain) {
         do throws(EngineError) {
-          _ = try places.apply(try move(CloudKey(domain, key), from: place), by: author)
+          let intents = try places.intents(movingToCloud: CloudKey(domain, key), from: place)
+          if let intents { _ = try places.apply(intents, by: author) }
         } catch  where [.system(.fileTooLarge), .system(.overQuota)].contains(error.reason) {
           log("\(error); it stays on this machine")
         } catch  where error.reason == .changedMeanwhile {
@@ -120,20 +116,5 @@ struct CloudPlace {
         }
       }
     }
-  }
-
-  /// The intents that move a key to the cloud; none where the cloud has it, or the place lacks it.
-  private func move(_ key: CloudKey, from place: Place) throws(EngineError) -> [Intent] {
-    let location = Location(place, key.domain)
-    guard try find(key) == nil, let stored = try places.find(key.key, at: location) else {
-      return []
-    }
-    let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
-    return [
-      .expect(key.key, Location(.cloud, key.domain), nil),
-      .expect(key.key, location, stored.value),
-      .at(.cloud, .set(key.key, key.domain, stored.value, text)),
-      .edit(location, .remove(key.key)),
-    ]
   }
 }

@@ -39,6 +39,13 @@ enum Manual {
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
     Form("profiles [check|show FILE]", "shows what configuration profiles set, or would set"),
+    Form("cloud [status]", "says whether this machine is connected to a cloud"),
+    Form("cloud login USER [URL...]", "connects it, with the password from standard input"),
+    Form("cloud logout", "disconnects it"),
+    Form("cloud add|remove DOMAIN KEY...", "moves keys to the cloud, or back; KEY may have a *"),
+    Form("cloud sync [SECONDS]", "returns when both sides have the same"),
+    Form("cloud log [NUMBER]", "shows values that lost to those of other machines"),
+    Form("cloud restore NUMBER", "sets the key to such a value again"),
     Form("write|delete|... --sync ...", "returns when the list on the disk has the change"),
     Form("synchronize [DOMAIN]", "returns when the lists on the disk have all changes"),
     Form("read|write|delete --path ...", "KEY is a path into a value: Key:Sub:0"),

@@ -3,7 +3,7 @@ enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
-  case explain, watch, apply, synchronize, suites, profiles
+  case explain, watch, apply, synchronize, suites, profiles, cloud
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -45,6 +45,7 @@ enum Verb: String, CaseIterable {
     case .suites: try Suites.run(&arguments)
     case .apply: return try Apply.run(&arguments)
     case .profiles: return try Profiles.run(&arguments)
+    case .cloud: return try Cloud.run(&arguments)
     }
     return 0
   }

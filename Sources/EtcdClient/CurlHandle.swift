@@ -25,11 +25,9 @@ final class CurlHandle {
   ) {
     guard let handle = curl_easy_init() else { return nil }
     (self.handle, self.isWatch) = (handle, isWatch)
+    let isSecure = url.lowercased().hasPrefix("https:")
     set(CURLOPT_URL, url)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
-    // For https, HTTP/2 where the server has it: then the watch and the calls share a connection.
-    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    set(CURLOPT_PIPEWAIT, 1)
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT, 10)
     set(CURLOPT_TCP_KEEPALIVE, 1)
@@ -40,7 +38,13 @@ final class CurlHandle {
       // this machine, is closed at once: only that of the watch stays.
       set(CURLOPT_LOW_SPEED_LIMIT, 1)
       set(CURLOPT_LOW_SPEED_TIME, 15)
-      if url.hasPrefix("http:") { set(CURLOPT_FORBID_REUSE, 1) }
+      if !isSecure { set(CURLOPT_FORBID_REUSE, 1) }
+    }
+    if isSecure {
+      // HTTP/2 where the server has it: then the watch and the calls share a connection. (Over http
+      // a call that waits for the watch's connection would wait for ever.)
+      set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+      set(CURLOPT_PIPEWAIT, 1)
     }
     security.apply { set($0, $1) }
     // An empty value removes the header: a 100-continue would cost a round trip.

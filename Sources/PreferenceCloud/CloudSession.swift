@@ -62,7 +62,8 @@ public struct CloudSession: Sendable {
   private var isCalling = false
   /// Whether the first request was refused once for its token, and the token is a new one.
   private var isRenewed = false
-  private var isConnected = false
+  /// Whether a connection has begun; it may not be listed yet.
+  public private(set) var isConnected = false
   private var failures = 0
   private var status = CloudStatus()
   /// The server's clock as the last answer has it.
@@ -247,20 +248,5 @@ public struct CloudSession: Sendable {
     guard new != status else { return [] }
     status = new
     return [.status(new)]
-  }
-}
-
-/// Whether a host is connected to the cloud.
-public struct CloudStatus: Equatable, Sendable {
-  /// Whether the server answers.
-  public var isConnected = false
-  /// The URL of the server that was tried last; nil: none was.
-  public var endpoint: String?
-  /// Why there is no connection; nil where there is one.
-  public var error: String?
-
-  /// Creates a status.
-  public init(isConnected: Bool = false, endpoint: String? = nil, error: String? = nil) {
-    (self.isConnected, self.endpoint, self.error) = (isConnected, endpoint, error)
   }
 }

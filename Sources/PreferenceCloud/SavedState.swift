@@ -42,7 +42,7 @@ extension CloudState {
       "clock": Stamp(milliseconds: clock.milliseconds, counter: clock.counter, host: clock.host)
         .value,
       "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastLoser)),
-      "account": .string(account),
+      "account": .string(account), "pending": .integer(WideInteger(UInt64(pending.count))),
     ]
   }
 

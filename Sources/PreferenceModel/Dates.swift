@@ -5,6 +5,11 @@ extension AbsoluteTime {
   /// Seconds from 1970 to 2001.
   private static let epoch = 978_307_200.0
 
+  /// The moment that many milliseconds after 1970.
+  package init(milliseconds: Int64) {
+    self.init(seconds: Double(milliseconds) / 1000 - Self.epoch)
+  }
+
   /// The same moment, as property lists have it.
   package init(_ time: Timestamp) {
     self.init(seconds: Double(time.nanoseconds) / 1e9 - Self.epoch)

@@ -1,0 +1,170 @@
+import PreferenceCloud
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `cloud`: shows whether this machine is connected to a cloud, and chooses the keys that are in it.
+enum Cloud {
+  /// Runs the verb.
+  /// - Returns: the exit status: 1 where what was waited for did not come in time.
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let verb = arguments.isEmpty ? "status" : try arguments.removeNext()
+    let store = try attempt("Could not reach the preferences") { () throws(EngineError) in
+      try StoreView()
+    }
+    switch verb {
+    case "status": return try CloudReport.show(&arguments, store)
+    case "login": return try CloudLogin.logIn(&arguments, store)
+    case "logout": return try CloudLogin.logOut(&arguments, store)
+    case "add": return try add(&arguments, store)
+    case "remove": return try remove(&arguments, store)
+    case "sync": return try synchronize(&arguments, store)
+    case "log": return try CloudLog.show(&arguments, store)
+    case "restore": return try CloudLog.restore(&arguments, store)
+    default: throw .usage
+    }
+  }
+
+  /// Performs a part of the verb, and turns its error into a refusal with the message.
+  static func attempt<Result>(
+    _ message: String, _ body: () throws(EngineError) -> Result
+  ) throws(Refusal) -> Result {
+    do throws(EngineError) { return try body() } catch { throw Refusal(message, error) }
+  }
+
+  // MARK: - Which keys are in the cloud
+
+  private static func domain(_ arguments: inout Arguments) throws(Refusal) -> DomainName {
+    let target = try Target(&arguments)
+    guard !target.isPath, target.domain.mayBeInCloud else {
+      throw Refusal(
+        message: "\(target.name) cannot be in the cloud",
+        detail: "name a domain, as in com.example.app; settings of prefsfs stay on one machine")
+    }
+    if arguments.isEmpty { throw .usage }
+    return target.domain
+  }
+
+  /// Moves keys to the cloud, and has patterns, and keys without a value, named by `Keys`.
+  private static func add(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32
+  {
+    let domain = try domain(&arguments)
+    var patterns: [String] = []
+    while !arguments.isEmpty {
+      let word = try arguments.removeNext()
+      if word.contains("*") {
+        patterns.append(word)
+      } else if try !move(CloudKey(domain, Key(word)), store) {
+        patterns.append(word)
+      }
+    }
+    try change(domain, store) { known in known + patterns.filter { !known.contains($0) } }
+    return 0
+  }
+
+  /// Moves a key from the host's or the user's place.
+  /// - Returns: false where none of the user's places has it.
+  private static func move(_ key: CloudKey, _ store: StoreView) throws(Refusal) -> Bool {
+    try attempt("Could not move \(key) to the cloud") { () throws(EngineError) in
+      for place in [Place.host, .user] {
+        if let intents = try store.places.intents(movingToCloud: key, from: place) {
+          try store.apply(intents)
+          return true
+        }
+      }
+      return try store.places.find(key.key, at: Location(.cloud, key.domain)) != nil
+    }
+  }
+
+  /// Moves keys from the cloud to the user's place, and removes patterns from `Keys`.
+  private static func remove(
+    _ arguments: inout Arguments, _ store: StoreView
+  ) throws(Refusal) -> Int32 {
+    let domain = try domain(&arguments)
+    var words: [String] = []
+    while !arguments.isEmpty { words.append(try arguments.removeNext()) }
+    var isKnown = false
+    try change(domain, store) { known in
+      isKnown = known.contains { words.contains($0) }
+      return known.filter { !words.contains($0) }
+    }
+    let patterns = try settings(store).keys
+    for word in words where !word.contains("*") {
+      if patterns.contain(Key(word), of: domain) {
+        throw Refusal(
+          message: "\(domain) \(word) stays in the cloud",
+          detail: "a pattern of Keys in \(CloudSettings.domain) names it; remove the pattern first")
+      }
+      let isMoved = try attempt("Could not move \(word)") { () throws(EngineError) in
+        let key = CloudKey(domain, Key(word))
+        guard let intents = try store.places.intents(movingFromCloud: key) else { return false }
+        try store.apply(intents)
+        return true
+      }
+      if !isMoved, !isKnown {
+        throw Refusal(message: "\(domain) \(word) is not in the cloud")
+      }
+    }
+    return 0
+  }
+
+  /// The settings of the cloud, as they are in force.
+  static func settings(_ store: StoreView) throws(Refusal) -> CloudSettings {
+    try attempt("Could not read \(CloudSettings.domain)") { () throws(EngineError) in
+      try CloudSettings { (key) throws(EngineError) in
+        try store.engine.resolve(key, in: CloudSettings.domain)?.value
+      }
+    }
+  }
+
+  /// Changes the patterns of a domain in the setting `Keys`, if the body changes them.
+  private static func change(
+    _ domain: DomainName, _ store: StoreView, _ body: ([String]) -> [String]
+  ) throws(Refusal) {
+    let view = DomainView(Target(domain: CloudSettings.domain, place: nil), store)
+    let known = try settings(store).keys.patterns[domain] ?? []
+    let new = body(known)
+    if new == known { return }
+    try view.update(CloudSettings.Name.keys.key) { value in
+      var domains: ValueDictionary = [:]
+      if case .dictionary(let present)? = value { domains = present }
+      domains[Key(domain.string)] = new.isEmpty ? nil : .array(new.map { .string($0) })
+      return domains.isEmpty ? nil : .dictionary(domains)
+    }
+  }
+
+  // MARK: - Waiting
+
+  /// Waits until what was changed before is on the server, and what the server has is here.
+  private static func synchronize(
+    _ arguments: inout Arguments, _ store: StoreView
+  ) throws(Refusal) -> Int32 {
+    let seconds = arguments.isEmpty ? 30 : Double(try arguments.removeNext())
+    guard let seconds, seconds >= 0 else { throw .usage }
+    try arguments.end()
+    guard try settings(store).isConfigured else {
+      throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")
+    }
+    let request = Value.string("\(UInt64.random(in: 1 ... .max))")
+    let isDone = try attempt("Could not synchronize with the cloud") { () throws(EngineError) in
+      try store.apply([.edit(CloudNotes.location, .set(CloudNotes.syncRequest, request, .unknown))])
+      let deadline = Instant.now.advanced(seconds: seconds)
+      while try store.note(CloudNotes.syncAnswer) != request {
+        if deadline <= .now { return false }
+        Instant.sleep(milliseconds: 20)
+      }
+      return true
+    }
+    if isDone { return 0 }
+    throw Refusal(
+      message: "The cloud was not reached in \(seconds) s; changes are kept, and sent later",
+      detail: try CloudReport(store).connection)
+  }
+}
+
+extension StoreView {
+  /// A note of the carrier; nil where there is none.
+  func note(_ key: Key) throws(EngineError) -> Value? {
+    try places.find(key, at: CloudNotes.location)?.value
+  }
+}

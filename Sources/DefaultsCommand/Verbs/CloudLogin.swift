@@ -1,0 +1,106 @@
+import Glibc
+import PreferenceCloud
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `cloud login` and `cloud logout`: which cloud this machine is connected to, and as whom.
+enum CloudLogin {
+  private static var passwordFile: String { Surroundings().stateDirectory + "/cloud-password" }
+
+  /// Keeps the user, the password and the servers, and waits for the connection. The password comes
+  /// from standard input; at a terminal it is asked for and not shown.
+  /// - Returns: the exit status: 1 where there is no connection after 10 s.
+  static func logIn(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
+    let user = try arguments.removeNext()
+    var servers: [String] = []
+    while !arguments.isEmpty { servers.append(try arguments.removeNext()) }
+    guard !user.isEmpty, !user.contains("/") else { throw .usage }
+    let known = try Cloud.settings(store).endpoints
+    guard !servers.isEmpty || !known.isEmpty else {
+      throw Refusal(
+        message: "No server is known", detail: "name one, as in https://etcd.example.org:2379")
+    }
+    let password = try readPassword()
+    let file = passwordFile
+    do throws(SystemError) {
+      try Files.makeDirectories(Files.parent(of: file), mode: 0o700)
+      try Files.replace(file, with: Array(password.utf8))
+      if chmod(file, 0o600) != 0 { throw SystemError("chmod", file) }
+    } catch {
+      throw Refusal(message: "The password could not be kept", detail: "\(error)")
+    }
+    let began = AbsoluteTime(.now)
+    _ = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+      try store.apply(
+        [set(.user, .string(user)), set(.passwordFile, .string(file))]
+          + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))]))
+    }
+    return try awaitConnection(since: began, store)
+  }
+
+  private static func set(_ name: CloudSettings.Name, _ value: Value) -> Intent {
+    .setOwn(name.key, CloudSettings.domain, value, .unknown)
+  }
+
+  private static func awaitConnection(
+    since began: AbsoluteTime, _ store: StoreView
+  ) throws(Refusal) -> Int32 {
+    let deadline = Instant.now.advanced(seconds: 10)
+    while deadline > .now {
+      let note = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+        try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }
+      }
+      if let (status, since) = note, since.seconds >= began.seconds,
+        status.isConnected || status.error != nil
+      {
+        break
+      }
+      Instant.sleep(milliseconds: 20)
+    }
+    var none = Arguments([], Options())
+    return try CloudReport.show(&none, store)
+  }
+
+  /// Forgets the user, the password and the servers. The values of the cloud stay here, and are
+  /// replaced when somebody logs in again.
+  static func logOut(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
+    try arguments.end()
+    try Cloud.attempt("Could not log out") { () throws(EngineError) in
+      var intents: [Intent] = []
+      for name in [CloudSettings.Name.user, .passwordFile, .endpoints] {
+        let locations = Place.own.map { Location($0, CloudSettings.domain) }
+        if try store.places.findFirst(name.key, in: locations) != nil {
+          intents.append(.removeOwn(name.key, CloudSettings.domain))
+        }
+      }
+      try store.apply(intents)
+    }
+    do throws(SystemError) { try Files.remove(passwordFile) } catch {
+      throw Refusal(message: "The password could not be removed", detail: "\(error)")
+    }
+    return 0
+  }
+
+  /// Reads a line from standard input, without showing it where that is a terminal.
+  private static func readPassword() throws(Refusal) -> String {
+    var settings = termios()
+    let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0
+    if isTerminal {
+      Output.write("Password: ", to: .errors)
+      var quiet = settings
+      quiet.c_lflag &= ~tcflag_t(ECHO)
+      tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet)
+    }
+    defer {
+      if isTerminal {
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+        Output.write("\n", to: .errors)
+      }
+    }
+    guard let line = readLine(strippingNewline: true), !line.isEmpty else {
+      throw Refusal(message: "There is no password", detail: "it is read from standard input")
+    }
+    return line
+  }
+}

@@ -1,0 +1,155 @@
+import PreferenceCloud
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `cloud status`: what the carrier has noted, and what is in the cloud.
+struct CloudReport {
+  private let settings: CloudSettings
+  private let status: (status: CloudStatus, since: AbsoluteTime)?
+  private let state: ValueDictionary
+  private let losers: Int
+  private let isRunning: Bool
+  private let size: (keys: Int, bytes: Int)
+
+  init(_ store: StoreView) throws(Refusal) {
+    settings = try Cloud.settings(store)
+    isRunning = CloudLock.isHeld(Surroundings())
+    (status, state, losers, size) = try Cloud.attempt("Could not read the cloud's state") {
+      () throws(EngineError) in
+      var state: ValueDictionary = [:]
+      if case .dictionary(let saved)? = try store.note(CloudNotes.state) { state = saved }
+      let losers = try store.places.keys(at: CloudNotes.location).filter {
+        CloudNotes.loser(of: $0) != nil
+      }
+      return (
+        try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }, state, losers.count,
+        try Self.size(store)
+      )
+    }
+  }
+
+  private static func size(_ store: StoreView) throws(EngineError) -> (keys: Int, bytes: Int) {
+    var usage = CloudUsage()
+    var keys = 0
+    let locations = try store.places.domains(in: .cloud).map { Location(.cloud, $0) }
+    for (location, snapshot) in zip(locations, try store.places.snapshots(of: locations)) {
+      usage.add(location.domain, snapshot.values)
+      keys += snapshot.values.count
+    }
+    return (keys, usage.total)
+  }
+
+  /// Shows the report.
+  /// - Returns: the exit status: 1 where there is no connection.
+  static func show(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
+    try arguments.end()
+    let report = try CloudReport(store)
+    Output.write(report.text)
+    return report.isConnected ? 0 : 1
+  }
+
+  private var isConnected: Bool {
+    settings.isConfigured && isRunning && status?.status.isConnected == true
+  }
+
+  /// One line: whether there is a connection, and since when or why not.
+  var connection: String {
+    guard settings.isConfigured else {
+      return "no cloud: Endpoints of \(CloudSettings.domain) is not set"
+    }
+    guard isRunning else { return "not connected: prefs-cloud does not run" }
+    guard let (status, since) = status else { return "not connected: prefs-cloud has just begun" }
+    let place = status.endpoint.map { " to \($0)" } ?? ""
+    let reason = status.error.map { ": \($0)" } ?? ""
+    return
+      "\(status.isConnected ? "connected" : "not connected")\(place) since \(since.text)\(reason)"
+  }
+
+  private var text: String {
+    var lines = [connection]
+    if case .string(let account)? = state["account"], !account.isEmpty {
+      let parts = account.split(separator: " ", omittingEmptySubsequences: false)
+      let user = parts.first.map(String.init) ?? ""
+      let name = user.isEmpty ? "no user" : "user \(user)"
+      lines.append(
+        "\(name), prefix \(parts.dropFirst().first ?? ""), revision \(number("revision"))")
+    }
+    lines.append(
+      "\(size.keys) keys with \(size.bytes) of \(CloudLimits.largestTotal) bytes, "
+        + "\(number("pending")) of them not sent yet")
+    if losers > 0 {
+      lines.append("\(losers) values lost to others; defaults cloud log shows them")
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private func number(_ key: Key) -> String {
+    if case .integer(let number)? = state[key] { "\(number)" } else { "0" }
+  }
+}
+
+/// `cloud log` and `cloud restore`: the values that lost to those of other hosts.
+enum CloudLog {
+  /// Shows all losers, the latest last, or the value of one.
+  static func show(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
+    if !arguments.isEmpty {
+      let loser = try loser(&arguments, store)
+      Output.write(
+        loser.value.map { ValueDescription.text(of: $0, isAppleText: false) + "\n" }
+          ?? "(removed)\n")
+      return 0
+    }
+    let losers = try Cloud.attempt("Could not read the log") { () throws(EngineError) in
+      var losers: [CloudState.Loser] = []
+      for key in try store.places.keys(at: CloudNotes.location) {
+        guard let number = CloudNotes.loser(of: key), let note = try store.note(key),
+          let loser = CloudState.Loser(number, note)
+        else { continue }
+        losers.append(loser)
+      }
+      return losers.sorted { $0.number < $1.number }
+    }
+    for loser in losers { Output.write(line(loser)) }
+    return 0
+  }
+
+  private static func line(_ loser: CloudState.Loser) -> String {
+    let time = AbsoluteTime(milliseconds: loser.stamp.milliseconds).text
+    let what = loser.value.map { ValueDescription.line(of: $0, false) } ?? "(removed)"
+    return "\(loser.number) \(time) \(loser.stamp.host) \(loser.key) = \(what)"
+      + " (lost to \(loser.winner.host))\n"
+  }
+
+  /// Sets a key to the value that lost.
+  static func restore(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
+    let loser = try loser(&arguments, store)
+    let key = loser.key
+    try Cloud.attempt("Could not restore \(key)") { () throws(EngineError) in
+      let change: Intent? =
+        if let value = loser.value {
+          .set(key.key, key.domain, value, .unknown)
+        } else if try store.places.find(key.key, at: Location(.cloud, key.domain)) != nil {
+          .remove(key.key, key.domain)
+        } else {
+          nil
+        }
+      if let change { try store.apply([.at(.cloud, change)]) }
+    }
+    return 0
+  }
+
+  private static func loser(
+    _ arguments: inout Arguments, _ store: StoreView
+  ) throws(Refusal) -> CloudState.Loser {
+    guard let number = UInt64(try arguments.removeNext()) else { throw .usage }
+    try arguments.end()
+    let note = try Cloud.attempt("Could not read the log") { () throws(EngineError) in
+      try store.note(CloudNotes.key(ofLoser: number))
+    }
+    guard let note, let loser = CloudState.Loser(number, note) else {
+      throw Refusal(message: "The log has no number \(number)")
+    }
+    return loser
+  }
+}
