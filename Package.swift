@@ -198,6 +198,12 @@ let package = Package(
       name: "PreferenceCloudTests",
       dependencies: ["PreferenceCloud", "PreferenceModel", "PropertyList"], swiftSettings: strict),
     .testTarget(
+      name: "CloudCarrierTests",
+      dependencies: [
+        "CloudCarrier", "EtcdClient", "PreferenceCloud", "PreferenceModel", "PropertyList",
+        "SystemCalls", "Support", "prefsfs", "prefsd", "prefs-cloud", "defaults",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],
       swiftSettings: strict),
     .testTarget(

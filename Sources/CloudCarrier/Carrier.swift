@@ -80,7 +80,11 @@ public final class Carrier {
       let deadline = min(session?.deadline ?? nextTick, nextTick)
       let inputs = transport.wait(until: deadline, or: [arrivals.bell.number, stop])
       arrivals.bell.clear()
-      for input in inputs { handle(input) }
+      for input in inputs {
+        handle(input)
+        // The others are of the connection that has just ended.
+        if session?.deadline != nil { break }
+      }
       if let due = session?.deadline, due <= .now { handle(.timeout) }
     }
   }
@@ -139,8 +143,13 @@ public final class Carrier {
       try place.note(CloudNotes.syncAnswer) != request
     else { return }
     (syncRequest, isListed) = (request, false)
-    // A connection that begins lists everything anyway.
-    if session?.isConnected == true { carryOut(session?.perform([.list]) ?? []) }
+    // A connection that begins lists everything anyway. Somebody who waits may have mended what kept
+    // it from being there: the settings and their files are read again.
+    if session?.isConnected == true {
+      carryOut(session?.perform([.list]) ?? [])
+    } else {
+      try configure()
+    }
   }
 
   private func answerSyncRequest() throws(EngineError) {

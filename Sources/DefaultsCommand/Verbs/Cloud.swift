@@ -145,11 +145,11 @@ enum Cloud {
     guard try settings(store).isConfigured else {
       throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")
     }
-    let request = Value.string("\(UInt64.random(in: 1 ... .max))")
+    let request = requestSync()
     let isDone = try attempt("Could not synchronize with the cloud") { () throws(EngineError) in
-      try store.apply([.edit(CloudNotes.location, .set(CloudNotes.syncRequest, request, .unknown))])
+      try store.apply([request.intent])
       let deadline = Instant.now.advanced(seconds: seconds)
-      while try store.note(CloudNotes.syncAnswer) != request {
+      while try store.note(CloudNotes.syncAnswer) != request.value {
         if deadline <= .now { return false }
         Instant.sleep(milliseconds: 20)
       }
@@ -159,6 +159,15 @@ enum Cloud {
     throw Refusal(
       message: "The cloud was not reached in \(seconds) s; changes are kept, and sent later",
       detail: try CloudReport(store).connection)
+  }
+}
+
+extension Cloud {
+  /// A new request for a synchronisation: the intent that makes it, and the note that answers it. It
+  /// also has the carrier read its settings and try to connect at once.
+  static func requestSync() -> (intent: Intent, value: Value) {
+    let value = Value.string("\(UInt64.random(in: 1 ... .max))")
+    return (.edit(CloudNotes.location, .set(CloudNotes.syncRequest, value, .unknown)), value)
   }
 }
 

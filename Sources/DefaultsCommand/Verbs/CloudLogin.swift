@@ -34,7 +34,8 @@ enum CloudLogin {
     _ = try Cloud.attempt("Could not log in") { () throws(EngineError) in
       try store.apply(
         [set(.user, .string(user)), set(.passwordFile, .string(file))]
-          + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))]))
+          + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))])
+          + [Cloud.requestSync().intent])
     }
     return try awaitConnection(since: began, store)
   }

@@ -1,0 +1,122 @@
+import Foundation
+import Support
+import Testing
+
+/// Programs that are killed, servers that fail: nothing that was acknowledged is lost or repeated.
+@Suite("Faults of the cloud", .serialized) struct CloudFaultTests {
+  /// The process of the machine's carrier.
+  private static let carrier = "pgrep -f \"prefs-cloud --owned --store $C\""
+
+  @Test("kill -9 of the carrier at any moment loses and repeats nothing")
+  func killedCarrier() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir -p $M/.prefs/places/cloud/d")
+      for round in 1...25 {
+        here.shell(
+          """
+          (sleep 0.0\(Int.random(in: 0...9)); kill -9 $(\(Self.carrier))) 2>/dev/null &
+          for n in 1 2 3 4; do echo \(round)-$n > $M/.prefs/places/cloud/d/K$n; done; wait
+          prefs-cloud --store $C 2>/dev/null &
+          sleep 0.0\(Int.random(in: 0...9)); kill -9 $!
+          """)
+      }
+      here.waitUntil("defaults cloud sync 2")
+      #expect(
+        there.shell("defaults cloud sync 10; cat $M/d/K?").output == "25-1\n25-2\n25-3\n25-4\n")
+      for machine in [here, there] { #expect(machine.shell("defaults cloud log").output == "") }
+      // Each set is at most one transaction on the server.
+      let versions = machines.etcd.control(
+        ["get", "-w", "fields", "--prefix", "/prefsfs/root/d/"]
+      ).output.split(separator: "\n").filter { $0.contains("\"Version\"") }
+        .compactMap { Int($0.split(separator: " ").last ?? "") }
+      #expect(versions.count == 4 && versions.allSatisfy { $0 <= 25 }, "\(versions)")
+    }
+  }
+
+  @Test("kill -9 of the owner ends the carrier; the next owner's goes on")
+  func killedOwner() throws {
+    try withSandbox { there in
+      try withMachines { machines in
+        let here = machines.here
+        here.shell("mkdir $M/d; echo 1 > $M/d/K; defaults cloud add d K; defaults cloud sync")
+        let mount = try Mount(there)
+        there.shell("\(Machines.connect(machines.etcd))")
+        there.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
+        machines.etcd.kill()
+        there.shell("echo 2 > $M/d/K")
+        mount.crash()
+        there.waitUntil("! \(Self.carrier)")
+        try machines.etcd.start()
+        let again = try Mount(there)
+        defer { again.unmount() }
+        #expect(there.shell("cat $M/d/K").output == "2\n")
+        here.waitUntil("[ \"$(cat $M/d/K)\" = 2 ]")
+      }
+    }
+  }
+
+  @Test("a machine that was away finds removals and sets after a compaction; both sides at once")
+  func compaction() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir $M/d; for n in 1 2 3 4; do echo $n > $M/d/K$n; done")
+      here.shell("defaults cloud add d '*'; defaults cloud sync")
+      there.waitUntil("[ \"$(cat $M/d/K4)\" = 4 ]")
+      there.shell("kill -STOP $(\(Self.carrier))")
+      here.shell("rm $M/d/K1; echo 22 > $M/d/K2; echo here > $M/d/K5; defaults cloud sync")
+      there.shell("echo 33 > $M/d/K3; for n in $(seq 200); do echo $n > $M/d/K4; done")
+      let status = machines.etcd.control(["endpoint", "status", "-w", "fields"]).output
+      let revision = status.split(separator: "\n").first { $0.contains("\"Revision\"") }?
+        .split(separator: " ").last
+      #expect(machines.etcd.control(["compact", String(revision ?? "")]).status == 0)
+      there.shell("kill -9 $(\(Self.carrier))")
+      there.waitUntil("defaults cloud sync 3")
+      here.waitUntil("defaults cloud sync 3")
+      let list = "cd $M/d; ls; cat *"
+      #expect(here.shell(list).output == there.shell(list).output)
+      #expect(there.shell("cat $M/d/K1").status != 0)
+      #expect(there.shell("cat $M/d/K2 $M/d/K3 $M/d/K4").output == "22\n33\n200\n")
+    }
+  }
+
+  @Test("a server without space: sets are kept and sent when there is room")
+  func noSpace() throws {
+    try withMachines(options: ["--quota-backend-bytes", "3000000"]) { machines in
+      let here = machines.here
+      here.shell("mkdir -p $M/.prefs/places/cloud/d")
+      for index in 0..<6 {
+        here.shell("head -c 700000 /dev/urandom > $M/.prefs/places/cloud/d/K\(index)")
+      }
+      here.waitUntil("defaults cloud | grep -q 'space exceeded'")
+      #expect(here.shell("echo still > $M/.prefs/places/cloud/d/Small").status == 0)
+      #expect(here.shell("cat $M/d/Small").output == "still\n")
+      here.shell("cd $M/d; for n in 0 1 2 3 4 5; do rm K$n; done")
+      machines.etcd.control(["alarm", "disarm"])
+      here.waitUntil("defaults cloud sync 10")
+      machines.there.waitUntil("[ \"$(cat $M/d/Small)\" = still ]")
+    }
+  }
+
+  @Test("a server that hangs, and a carrier that is stopped, hold up no read and no write")
+  func hung() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir -p $M/.prefs/places/cloud/d; echo 0 > $M/.prefs/places/cloud/d/K")
+      there.waitUntil("[ \"$(cat $M/d/K)\" = 0 ]")
+      kill(machines.etcd.process(), SIGSTOP)
+      #expect(
+        here.shell("for n in $(seq 50); do echo $n > $M/d/K; done; timeout 3 cat $M/d/K").output
+          == "50\n")
+      here.shell("kill -STOP $(\(Self.carrier))")
+      #expect(
+        here.shell(
+          "for n in $(seq 51 99); do timeout 3 sh -c \"echo $n > $M/d/K\"; done; cat $M/d/K"
+        )
+        .output == "99\n")
+      kill(machines.etcd.process(), SIGCONT)
+      here.shell("kill -CONT $(\(Self.carrier))")
+      there.waitUntil("[ \"$(cat $M/d/K)\" = 99 ]")
+    }
+  }
+}
