@@ -167,6 +167,12 @@ let package = Package(
     .executableTarget(
       name: "prefs-sample", dependencies: ["Preferences"], path: "Tests/Sample",
       swiftSettings: strict),
+    // Many hosts and a real etcd, for scripts/cloud-test.
+    .executableTarget(
+      name: "cloud-simulation",
+      dependencies: [
+        "EtcdClient", "PreferenceCloud", "PreferenceModel", "PropertyList", "SystemCalls",
+      ], path: "Tests/CloudSimulation", swiftSettings: strict),
     // The example program of the README.
     .executableTarget(
       name: "tab-editor", dependencies: ["Preferences"], path: "Tests/Example",

@@ -13,6 +13,8 @@ final class Arrivals: Sendable {
     var changes: [(keys: Set<CloudKey>, time: Timestamp)] = []
     /// Domains of the cloud's place whose lists were changed as a whole.
     var domains: Set<DomainName> = []
+    /// Domains of the cloud's place whose lists became unreadable, or readable again.
+    var invalidated: Set<DomainName> = []
     /// Domains of the user's other places that have changed.
     var others: Set<DomainName> = []
     /// Whether the settings of the cloud have changed.
@@ -21,7 +23,8 @@ final class Arrivals: Sendable {
     var hasSyncRequest = false
 
     var isEmpty: Bool {
-      changes.isEmpty && domains.isEmpty && others.isEmpty && !hasNewSettings && !hasSyncRequest
+      changes.isEmpty && domains.isEmpty && invalidated.isEmpty && others.isEmpty
+        && !hasNewSettings && !hasSyncRequest
     }
   }
 
@@ -82,7 +85,7 @@ extension Arrivals.Contents {
       }
     }
     for location in changeset.invalidated {
-      if location.place == .cloud { domains.insert(location.domain) }
+      if location.place == .cloud { invalidated.insert(location.domain) }
       if location.domain == CloudSettings.domain { hasNewSettings = true }
     }
     if !keys.isEmpty { changes.append((keys, changeset.time)) }
@@ -92,6 +95,7 @@ extension Arrivals.Contents {
   fileprivate mutating func add(_ later: Self) {
     changes += later.changes
     domains.formUnion(later.domains)
+    invalidated.formUnion(later.invalidated)
     others.formUnion(later.others)
     hasNewSettings = hasNewSettings || later.hasNewSettings
     hasSyncRequest = hasSyncRequest || later.hasSyncRequest

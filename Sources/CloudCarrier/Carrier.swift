@@ -1,7 +1,6 @@
 import Glibc
 import PreferenceCloud
 import PreferenceModel
-import PreferenceSearch
 import PropertyList
 import SystemCalls
 
@@ -19,7 +18,7 @@ import SystemCalls
 /// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the store
 /// put what has changed there and ring the bell.
 public final class Carrier {
-  private let engine: SearchEngine
+  private let places: any PersistentPlaces
   private let place: CloudPlace
   private let author = Author.unique()
   private let userName: String
@@ -32,10 +31,12 @@ public final class Carrier {
   private var transport: (any CloudTransport)?
   private var patterns = CloudKeyPatterns()
   private var lastError: String?
+  /// The status that was noted last.
+  private var status = CloudStatus()
   /// The request that somebody waits for.
   private var syncRequest: Value?
-  /// Whether the server was listed since the request.
-  private var isListed = false
+  /// How many lists must come before it is answered.
+  private var listsAwaited = 0
   /// When old removals are looked for.
   private var nextTick = Instant.now
 
@@ -48,14 +49,15 @@ public final class Carrier {
     makeTransport: @escaping (CarrierSettings) throws(SystemError) -> any CloudTransport,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
-    engine = SearchEngine(places: places)
-    (self.userName, self.log, self.makeTransport) = (userName, log, makeTransport)
+    (self.places, self.userName) = (places, userName)
+    (self.log, self.makeTransport) = (log, makeTransport)
     place = CloudPlace(places, author: author)
     arrivals = try EngineError.wrapping { () throws(SystemError) in try Arrivals() }
     machine = Synchroniser(CloudState(host: host))
     places.observe(except: author) { [arrivals] notice in arrivals.hear(notice) }
-    machine = Synchroniser(CloudState(try place.savedState(), host: host))
+    machine = Synchroniser(CloudState(try place.savedState(log: log), host: host))
     arrivals.noteAll()
+    show(CloudStatus())
     try scan(Set(machine.state.keys.map(\.domain)).union(try place.domains()))
   }
 
@@ -118,16 +120,17 @@ public final class Carrier {
         try scan(change.keys, time: change.time)
         taken.changes.removeFirst()
       }
-      try scan(taken.domains)
-      taken.domains = []
+      try restore(taken.invalidated)
+      try scan(taken.domains.union(taken.invalidated))
+      (taken.domains, taken.invalidated) = ([], [])
       if taken.hasSyncRequest { try beginSync() }
       taken.hasSyncRequest = false
       if taken.hasNewSettings { try configure() }
-      let named = taken.hasNewSettings ? Set(patterns.patterns.keys) : taken.others
+      taken.others.formUnion(taken.hasNewSettings ? Array(patterns.patterns.keys) : [])
       taken.hasNewSettings = false
-      for domain in named where patterns.patterns[domain] != nil {
-        try place.adopt(patterns, from: domain, log: log)
-        try scan([domain])
+      while let domain = taken.others.first {
+        if patterns.patterns[domain] != nil { try adopt(domain) }
+        taken.others.remove(domain)
       }
     } catch {
       arrivals.putBack(taken)
@@ -142,18 +145,22 @@ public final class Carrier {
     guard let request = try place.note(CloudNotes.syncRequest),
       try place.note(CloudNotes.syncAnswer) != request
     else { return }
-    (syncRequest, isListed) = (request, false)
+    syncRequest = request
     // A connection that begins lists everything anyway. Somebody who waits may have mended what kept
     // it from being there: the settings and their files are read again.
     if session?.isConnected == true {
       carryOut(session?.perform([.list]) ?? [])
+      listsAwaited = session?.listsWaiting ?? 1
     } else {
+      listsAwaited = 1
       try configure()
     }
   }
 
   private func answerSyncRequest() throws(EngineError) {
-    guard let request = syncRequest, isListed, machine.state.pending.isEmpty else { return }
+    guard let request = syncRequest, listsAwaited == 0, machine.state.pending.isEmpty else {
+      return
+    }
     try place.note(CloudNotes.syncAnswer, request)
     syncRequest = nil
   }
@@ -173,7 +180,9 @@ public final class Carrier {
   /// The same for whole domains: the changes of one moment are one change.
   private func scan(_ domains: Set<DomainName>) throws(EngineError) {
     for domain in domains {
-      let contents = try place.contents(of: domain)
+      guard
+        let contents = try readable({ () throws(EngineError) in try place.contents(of: domain) })
+      else { continue }
       let removed = try place.modified(domain) ?? .now
       var changes: [Timestamp: [CloudKey: Value?]] = [:]
       for (key, stored) in contents where stored.value != machine.state.value(key) {
@@ -188,10 +197,41 @@ public final class Carrier {
     }
   }
 
+  /// Runs the body; nil where a list cannot be read. Its domain is looked at again when it can.
+  private func readable<Result>(
+    _ body: () throws(EngineError) -> Result
+  ) throws(EngineError) -> Result? {
+    do throws(EngineError) { return try body() } catch  where error.reason == .unreadable {
+      note(error)
+      return nil
+    }
+  }
+
+  /// Brings back keys of lists that were damaged, or are gone: nobody has removed these keys.
+  private func restore(_ domains: Set<DomainName>) throws(EngineError) {
+    for domain in domains {
+      let contents = try readable { () throws(EngineError) in try place.contents(of: domain) }
+      guard let contents else { continue }
+      let lost = machine.state.keys.filter { $0.domain == domain && contents[$0] == nil }
+      try place.restore(lost.map { ($0, machine.state.value($0)) })
+    }
+  }
+
   private func set(_ changes: [CloudKey: Value?], at time: Timestamp) throws(EngineError) {
     let own = changes.filter { $0.key.domain.mayBeInCloud }
     guard !own.isEmpty else { return }
     carryOut(try feed(.set(own), server: nil, wall: time.nanoseconds / 1_000_000))
+  }
+
+  /// Moves the keys of the domain that belong in the cloud there, unless the cloud has, or had, them.
+  private func adopt(_ domain: DomainName) throws(EngineError) {
+    let machine = machine
+    _ = try readable { () throws(EngineError) in
+      try place.adopt(domain, log: log) { key in
+        patterns.contain(key.key, of: domain) && machine.state.known[key] == nil
+      }
+    }
+    try scan([domain])
   }
 
   // MARK: - The server
@@ -202,7 +242,7 @@ public final class Carrier {
     transport?.disconnect()
     (session, transport) = (nil, nil)
     do throws(EngineError) {
-      let settings = try CarrierSettings(engine, userName: userName)
+      let settings = try CarrierSettings(places, userName: userName)
       patterns = settings.settings.keys
       guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
       transport = try EngineError.wrapping { () throws(SystemError) in try makeTransport(settings) }
@@ -232,19 +272,29 @@ public final class Carrier {
       case .disconnect: transport?.disconnect()
       case .status(let status): show(status)
       case .event(let event, let server):
-        waiting += persistently { () throws(EngineError) in try feed(event, server: server) }
+        waiting += persistently { () throws(EngineError) in
+          try feedParts(of: event)
+          return try feed(event, server: server)
+        }
       }
     }
   }
 
-  /// Runs the body until the store's owner has carried it out.
+  /// Runs the body until the store's owner has carried it out. What the owner refuses ends the
+  /// connection: it is tried again after a pause, when everything is listed anew.
   private func persistently(
     _ body: () throws(EngineError) -> [CloudSession.Command]
   ) -> [CloudSession.Command] {
     while true {
-      do throws(EngineError) { return try body() } catch {
+      do throws(EngineError) {
+        return try body()
+      } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
         note(error)
         Instant.sleep(milliseconds: 1000)
+      } catch {
+        note(error)
+        let failed = CloudSession.Input.failed("the store refused what the server has: \(error)")
+        return session?.handle(failed, now: .now, random: .random(in: 0...1)) ?? []
       }
     }
   }
@@ -253,10 +303,21 @@ public final class Carrier {
   private func feed(
     _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
   ) throws(EngineError) -> [CloudSession.Command] {
+    let actions = try feed { machine in
+      machine.handle(event, wall: wall ?? Timestamp.now.nanoseconds / 1_000_000, server: server)
+    }
+    note(event, actions)
+    return session?.perform(actions) ?? []
+  }
+
+  /// Has the state machine decide, saves what it decided, and returns its actions.
+  @discardableResult
+  private func feed(
+    _ decide: (inout Synchroniser) -> [Synchroniser.Action]
+  ) throws(EngineError) -> [Synchroniser.Action] {
     while true {
       var next = machine
-      let time = wall ?? Timestamp.now.nanoseconds / 1_000_000
-      let actions = next.handle(event, wall: time, server: server)
+      let actions = decide(&next)
       var edits: [CloudKey: (old: Value?, new: Value?)] = [:]
       for case .edit(let changes) in actions {
         for (key, value) in changes { edits[key] = (machine.state.value(key), value) }
@@ -264,12 +325,46 @@ public final class Carrier {
       do throws(EngineError) {
         try save(edits, &next)
         machine = next
-        if case .listed = event { isListed = true }
-        return session?.perform(actions) ?? []
+        return actions
       } catch  where error.reason == .changedMeanwhile {
         try scan(Set(edits.keys), time: .now)
       }
     }
+  }
+
+  /// Bytes of records that are taken over in one transaction of the store, about: a message to its
+  /// owner has them up to four times.
+  private static let largestPart = 4 << 20
+
+  /// Takes over a long list in parts first, so that the event as a whole changes little.
+  private func feedParts(of event: Synchroniser.Event) throws(EngineError) {
+    guard case .listed(let all, _, let account) = event else { return }
+    var part: [CloudKey: CloudState.Known] = [:]
+    var bytes = 0
+    for (key, known) in all where machine.state.known[key] != known {
+      part[key] = known
+      bytes += known.record.bytes.count
+      guard bytes > Self.largestPart else { continue }
+      try feed { machine in
+        machine.hearPart(part, account: account, wall: Timestamp.now.nanoseconds / 1_000_000)
+      }
+      (part, bytes) = ([:], 0)
+    }
+  }
+
+  /// Notes for people and for those who wait what an event has done.
+  private func note(_ event: Synchroniser.Event, _ actions: [Synchroniser.Action]) {
+    switch event {
+    case .listed: listsAwaited = max(0, listsAwaited - 1)
+    case .disconnected: listsAwaited = syncRequest == nil ? 0 : 1
+    default: break
+    }
+    for case .tellClockAhead(let milliseconds) in actions {
+      log(
+        "the clock of this machine was \(milliseconds / 1000) s ahead of the server's; "
+          + "changes count from the server's time on")
+    }
+    if status.isConnected, status.unreadable != machine.unreadable.count { show(status) }
   }
 
   /// Saves what has changed. A revision that is heard of alone is saved with the next change: until
@@ -291,11 +386,20 @@ public final class Carrier {
   }
 
   /// Notes for people whether there is a connection.
-  private func show(_ status: CloudStatus) {
-    if let error = status.error { log("\(status.endpoint ?? "not connected"): \(error)") }
-    if status.isConnected { log("connected to \(status.endpoint ?? "")") }
+  private func show(_ new: CloudStatus) {
+    if let error = new.error { log("\(new.endpoint ?? "not connected"): \(error)") }
+    if new.isConnected, !status.isConnected { log("connected to \(new.endpoint ?? "")") }
+    status = new
+    status.unreadable = new.isConnected ? machine.unreadable.count : 0
+    if status.unreadable > 0 {
+      log(
+        "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
+          + "later version of prefsfs, or sealed with another EncryptionKeyFile")
+    }
     do throws(EngineError) {
-      try place.note(CloudNotes.status, status.note(since: AbsoluteTime(.now)))
+      try place.note(
+        CloudNotes.status,
+        status.note(since: AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)))
     } catch {
       self.note(error)
     }

@@ -1,7 +1,6 @@
 import EtcdClient
 import PreferenceCloud
 import PreferenceModel
-import PreferenceSearch
 import PropertyList
 import SystemCalls
 
@@ -13,19 +12,17 @@ struct CarrierSettings: Sendable {
   let password: String?
   let security: TransportSecurity
 
-  /// Reads the settings through the search list, and the files that they name. Throws where a file
+  /// Reads the settings, and the files that they name. Throws where a file
   /// cannot be read, or others may read it.
   /// - Parameter userName: the user's name on this machine, for the prefix.
-  init(_ engine: SearchEngine, userName: String) throws(EngineError) {
-    settings = try CloudSettings { (key) throws(EngineError) in
-      try engine.resolve(key, in: CloudSettings.domain)?.value
-    }
+  init(_ places: any StoredPlaces, userName: String) throws(EngineError) {
+    settings = try CloudSettings(of: places)
     endpoints = settings.endpoints
     for url in endpoints {
       if let refusal = TransportSecurity.refusal(of: url) {
         throw EngineError(
           .system(.invalidArgument), domain: CloudSettings.domain, key: "Endpoints",
-          "\(url): \(refusal)")
+          "\(TransportSecurity.display(url)): \(refusal)")
       }
     }
     let user = settings.text(.user)

@@ -17,12 +17,19 @@ struct CloudPlace {
 
   // MARK: - Reading
 
-  /// Everything that is saved.
-  func savedState() throws(EngineError) -> SavedState {
+  /// Everything that is saved. A list that cannot be read is passed over: its keys are then compared
+  /// with what the server has, as at the first connection.
+  func savedState(log: (String) -> Void) throws(EngineError) -> SavedState {
     var saved = SavedState()
     for domain in try places.domains(in: .cloudRecords) {
-      let values = try places.snapshots(of: [Location(.cloudRecords, domain)])[0].values
-      for (key, value) in values {
+      let snapshot: DomainSnapshot?
+      do throws(EngineError) {
+        snapshot = try places.snapshots(of: [Location(.cloudRecords, domain)]).first
+      } catch  where error.reason == .unreadable {
+        log("\(error)")
+        continue
+      }
+      for (key, value) in snapshot?.values ?? [:] {
         if domain != CloudSettings.domain {
           saved.entries[CloudKey(domain, key)] = value
         } else if key == CloudNotes.state {
@@ -97,15 +104,14 @@ struct CloudPlace {
     try places.find(key, at: CloudNotes.location)?.value
   }
 
-  /// Moves the keys of the user's other places that patterns name to the cloud. Keys that the cloud
-  /// has already stay where they are, behind the cloud's value. A value that is too large for the
-  /// cloud stays too.
+  /// Moves keys of the user's other places to the cloud. Keys that the cloud has already stay where
+  /// they are, behind the cloud's value; so does a value that is too large for the cloud.
   func adopt(
-    _ patterns: CloudKeyPatterns, from domain: DomainName, log: (String) -> Void
+    _ domain: DomainName, log: (String) -> Void, where belongs: (CloudKey) -> Bool
   ) throws(EngineError) {
     for place in [Place.host, .user] {
       for key in try places.keys(at: Location(place, domain))
-      where patterns.contain(key, of: domain) {
+      where belongs(CloudKey(domain, key)) {
         do throws(EngineError) {
           let intents = try places.intents(movingToCloud: CloudKey(domain, key), from: place)
           if let intents { _ = try places.apply(intents, by: author) }
@@ -116,5 +122,13 @@ struct CloudPlace {
         }
       }
     }
+  }
+
+  /// Sets keys that are missing in the place.
+  func restore(_ keys: [(CloudKey, Value?)]) throws(EngineError) {
+    let intents = keys.compactMap { key, value in
+      value.map { Intent.edit(Location(.cloud, key.domain), .set(key.key, $0, .unknown)) }
+    }
+    if !intents.isEmpty { _ = try places.apply(intents, by: author) }
   }
 }

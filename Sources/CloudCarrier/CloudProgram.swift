@@ -50,8 +50,12 @@ public enum CloudProgram {
 
   private static func run(_ surroundings: Surroundings, isOwned: Bool, _ log: Log) -> Int32 {
     do throws(EngineError) {
-      guard try lock(surroundings) else { return isBusy }
       if isOwned { try endWithStandardInput() }
+      // One that the owner runs waits for the end of a service's, and then takes over.
+      let isAlone = try EngineError.wrapping { () throws(SystemError) in
+        try CloudLock.take(surroundings, waits: isOwned)
+      }
+      guard isAlone else { return isBusy }
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
       let carrier = try Carrier(
         places, host: host(surroundings), userName: surroundings.userName,
@@ -69,21 +73,6 @@ public enum CloudProgram {
 
   /// The exit status where another carrier of the store runs (EX_TEMPFAIL).
   public static let isBusy: Int32 = 75
-
-  /// Takes the lock of the store's carrier, which ends with the process.
-  /// - Returns: false where another process has it.
-  private static func lock(_ surroundings: Surroundings) throws(EngineError) -> Bool {
-    let path = CloudLock.path(surroundings)
-    return try EngineError.wrapping { () throws(SystemError) in
-      try Files.makeDirectories(surroundings.stateDirectory, mode: 0o700)
-      // The descriptor stays open until the process ends.
-      let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-      if file < 0 { throw SystemError("open", path) }
-      if flock(file, LOCK_EX | LOCK_NB) == 0 { return true }
-      if Errno.current == .wouldBlock { return false }
-      throw SystemError("flock", path)
-    }
-  }
 
   /// Ends the process when standard input does, whatever it is doing: its owner is gone then, or
   /// wants it to end. Nothing is lost by that (`Carrier`).

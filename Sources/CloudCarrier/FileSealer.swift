@@ -8,7 +8,7 @@ import SystemCalls
 /// them.
 ///
 /// A sealed value has 12 random bytes (the nonce), the encrypted bytes, and 16 bytes that tell
-/// whether it was changed. These also cover the server's name of the key.
+/// whether it was changed. These also cover what it belongs to: name and stamp.
 struct FileSealer: ValueSealer {
   private let key: [UInt8]
 
@@ -27,26 +27,26 @@ struct FileSealer: ValueSealer {
     }
   }
 
-  func seal(_ bytes: [UInt8], name: [UInt8]) -> [UInt8] {
+  func seal(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]? {
     var nonce = [UInt8](repeating: 0, count: Self.nonceSize)
     var random = SystemRandomNumberGenerator()
     for index in nonce.indices { nonce[index] = .random(in: 0...255, using: &random) }
     var tag = [UInt8](repeating: 0, count: Self.tagSize)
-    let sealed = run(bytes, nonce, name, isSealing: true, &tag) ?? []
+    guard let sealed = run(bytes, nonce, context, isSealing: true, &tag) else { return nil }
     return nonce + sealed + tag
   }
 
-  func open(_ bytes: [UInt8], name: [UInt8]) -> [UInt8]? {
+  func open(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]? {
     guard bytes.count >= Self.nonceSize + Self.tagSize else { return nil }
     var tag = Array(bytes.suffix(Self.tagSize))
     let nonce = Array(bytes.prefix(Self.nonceSize))
     let sealed = Array(bytes.dropFirst(Self.nonceSize).dropLast(Self.tagSize))
-    return run(sealed, nonce, name, isSealing: false, &tag)
+    return run(sealed, nonce, context, isSealing: false, &tag)
   }
 
   /// Encrypts or decrypts; nil where the tag does not fit.
   private func run(
-    _ bytes: [UInt8], _ nonce: [UInt8], _ name: [UInt8], isSealing: Bool, _ tag: inout [UInt8]
+    _ bytes: [UInt8], _ nonce: [UInt8], _ subject: [UInt8], isSealing: Bool, _ tag: inout [UInt8]
   ) -> [UInt8]? {
     guard let context = EVP_CIPHER_CTX_new() else { return nil }
     defer { EVP_CIPHER_CTX_free(context) }
@@ -54,7 +54,7 @@ struct FileSealer: ValueSealer {
     var count: CInt = 0
     let mode: CInt = isSealing ? 1 : 0
     guard EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, key, nonce, mode) == 1,
-      EVP_CipherUpdate(context, nil, &count, name, CInt(clamping: name.count)) == 1,
+      EVP_CipherUpdate(context, nil, &count, subject, CInt(clamping: subject.count)) == 1,
       bytes.isEmpty
         || EVP_CipherUpdate(context, &result, &count, bytes, CInt(clamping: bytes.count)) == 1
     else { return nil }

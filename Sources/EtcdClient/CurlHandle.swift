@@ -10,6 +10,8 @@ final class CurlHandle {
   private let isWatch: Bool
   let handle: UnsafeMutableRawPointer
   private var headers: UnsafeMutablePointer<curl_slist>?
+  /// Where libcurl writes what went wrong.
+  private let error: UnsafeMutablePointer<CChar>
   private(set) var body: [UInt8] = []
   /// The complete lines of a watch that nobody has taken yet.
   private var lines: [[UInt8]] = []
@@ -25,6 +27,9 @@ final class CurlHandle {
   ) {
     guard let handle = curl_easy_init() else { return nil }
     (self.handle, self.isWatch) = (handle, isWatch)
+    error = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    error.pointee = 0
+    _ = prefsfs_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, error)
     let isSecure = url.lowercased().hasPrefix("https:")
     set(CURLOPT_URL, url)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
@@ -40,6 +45,8 @@ final class CurlHandle {
       set(CURLOPT_LOW_SPEED_TIME, 15)
       if !isSecure { set(CURLOPT_FORBID_REUSE, 1) }
     }
+    // A request to this machine never goes through a proxy.
+    if !isSecure { set(CURLOPT_PROXY, "") }
     if isSecure {
       // HTTP/2 where the server has it: then the watch and the calls share a connection. (Over http
       // a call that waits for the watch's connection would wait for ever.)
@@ -60,6 +67,7 @@ final class CurlHandle {
 
   deinit {
     curl_easy_cleanup(handle)
+    error.deallocate()
     curl_slist_free_all(headers)
   }
 
@@ -112,6 +120,12 @@ final class CurlHandle {
   func removeLines() -> [[UInt8]] {
     defer { lines = [] }
     return lines.filter { !$0.isEmpty }
+  }
+
+  /// What went wrong.
+  func reason(_ result: CURLcode) -> String {
+    error.pointee == 0
+      ? String(cString: curl_easy_strerror(result)) : String(cString: error)
   }
 
   /// The status of HTTP; 0: there is no answer.

@@ -59,7 +59,7 @@ public final class CurlTransport: CloudTransport {
   }
 
   private static func reason(_ url: String) -> String {
-    "\(url): \(TransportSecurity.refusal(of: url) ?? "there is no memory")"
+    "\(TransportSecurity.display(url)): \(TransportSecurity.refusal(of: url) ?? "no memory")"
   }
 
   private func start(
@@ -107,16 +107,17 @@ public final class CurlTransport: CloudTransport {
   }
 
   private func ended(_ handle: UnsafeMutableRawPointer?, _ result: CURLcode) {
-    let reason = String(cString: curl_easy_strerror(result))
     if let call = calling, call.handle == handle {
       happened.append(
         result == CURLE_OK
-          ? .answered(status: call.status, body: call.body, date: call.date) : .failed(reason))
+          ? .answered(status: call.status, body: call.body, date: call.date)
+          : .failed(call.reason(result)))
       remove(&calling)
     } else if let watch = watching, watch.handle == handle {
       // An error of the gateway has no newline at its end.
       if !watch.body.isEmpty { happened.append(.watched(watch.body)) }
-      happened.append(.watchEnded(result == CURLE_OK ? "the server closed it" : reason))
+      happened.append(
+        .watchEnded(result == CURLE_OK ? "the server closed it" : watch.reason(result)))
       remove(&watching)
     }
   }

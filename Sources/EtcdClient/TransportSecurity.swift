@@ -39,6 +39,17 @@ public struct TransportSecurity: Equatable, Sendable {
     }
   }
 
+  /// The URL for people: without a user, a password and a path.
+  public static func display(_ url: String) -> String {
+    guard let parts = curl_url() else { return "the URL" }
+    defer { curl_url_cleanup(parts) }
+    guard curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK,
+      let scheme = part(CURLUPART_SCHEME, parts), let host = part(CURLUPART_HOST, parts)
+    else { return "the URL" }
+    let port = part(CURLUPART_PORT, parts).map { ":\($0)" } ?? ""
+    return "\(scheme)://\(host)\(port)"
+  }
+
   private static func part(_ part: CURLUPart, _ parts: OpaquePointer) -> String? {
     var text: UnsafeMutablePointer<CChar>?
     guard curl_url_get(parts, part, &text, 0) == CURLUE_OK, let text else { return nil }
@@ -57,7 +68,5 @@ public struct TransportSecurity: Equatable, Sendable {
     if let authorityFile { set(CURLOPT_CAINFO, authorityFile) }
     if let certificateFile { set(CURLOPT_SSLCERT, certificateFile) }
     if let keyFile { set(CURLOPT_SSLKEY, keyFile) }
-    // A request to this machine never goes through a proxy.
-    set(CURLOPT_NOPROXY, "localhost,127.0.0.0/8,::1")
   }
 }

@@ -10,8 +10,9 @@ public enum CloudNotes {
   public static let state: Key = "State"
   /// A `CloudStatus`.
   public static let status: Key = "Status"
-  /// Any string. When every change that was made before it is on the server, and every change of the
-  /// server's from before it is here, the carrier sets `syncAnswer` to it.
+  /// An integer that each request makes larger. When every change that was made before it is on the
+  /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer` to
+  /// it.
   public static let syncRequest: Key = "SyncRequest"
   /// The last `syncRequest` that was carried out.
   public static let syncAnswer: Key = "SyncAnswer"
@@ -34,6 +35,8 @@ public struct CloudStatus: Equatable, Sendable {
   public var endpoint: String?
   /// Why there is no connection; nil where there is one.
   public var error: String?
+  /// How many keys the server has that cannot be read here.
+  public var unreadable = 0
 
   /// Creates a status.
   public init(isConnected: Bool = false, endpoint: String? = nil, error: String? = nil) {
@@ -45,6 +48,7 @@ public struct CloudStatus: Equatable, Sendable {
     var note: ValueDictionary = ["Connected": .boolean(isConnected), "Since": .date(time)]
     note["Endpoint"] = endpoint.map { .string($0) }
     note["Error"] = error.map { .string($0) }
+    if unreadable > 0 { note["Unreadable"] = .integer(WideInteger(UInt64(unreadable))) }
     return .dictionary(note)
   }
 
@@ -56,6 +60,9 @@ public struct CloudStatus: Equatable, Sendable {
     var status = CloudStatus(isConnected: isConnected)
     if case .string(let text)? = note["Endpoint"] { status.endpoint = text }
     if case .string(let text)? = note["Error"] { status.error = text }
+    if case .integer(let count)? = note["Unreadable"] {
+      status.unreadable = Int(clamping: count.signed ?? 0)
+    }
     return (status, since)
   }
 }

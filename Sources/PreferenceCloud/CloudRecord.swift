@@ -49,13 +49,22 @@ extension CloudRecord {
     return Document.binary(.dictionary(root))
   }
 
-  /// The record with its value sealed.
+  /// The record with its value sealed; nil where that fails.
   /// - Parameter name: the name that the server has for the key. The value cannot be opened under
-  ///   another one.
-  func bytes(sealedBy sealer: any ValueSealer, name: [UInt8]) -> [UInt8] {
+  ///   another name, or with another stamp.
+  func bytes(sealedBy sealer: any ValueSealer, name: [UInt8]) -> [UInt8]? {
     var root = frame
-    root["sealed"] = value.map { .data(sealer.seal(Document.binary($0), name: name)) }
+    if let value {
+      let context = Self.context(name, stamp)
+      guard let sealed = sealer.seal(Document.binary(value), context: context) else { return nil }
+      root["sealed"] = .data(sealed)
+    }
     return Document.binary(.dictionary(root))
+  }
+
+  /// What a sealed value belongs to.
+  private static func context(_ name: [UInt8], _ stamp: Stamp) -> [UInt8] {
+    Array("\(stamp.milliseconds) \(stamp.counter) \(stamp.host) ".utf8) + name
   }
 
   /// Everything but the value.
@@ -79,7 +88,7 @@ extension CloudRecord {
     var value = root["value"]
     if let sealed = root["sealed"] {
       guard case .data(let bytes) = sealed, let seal,
-        let opened = seal.sealer.open(bytes, name: seal.name),
+        let opened = seal.sealer.open(bytes, context: Self.context(seal.name, stamp)),
         let found = try? Document.read(opened).value
       else { return nil }
       value = found
@@ -90,12 +99,12 @@ extension CloudRecord {
 
 /// Seals values, so that the server cannot read them.
 public protocol ValueSealer: Sendable {
-  /// The sealed bytes. They can be opened under that name alone.
-  func seal(_ bytes: [UInt8], name: [UInt8]) -> [UInt8]
+  /// The sealed bytes, which can be opened with the same context alone; nil where there is no memory.
+  func seal(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]?
 
-  /// The bytes that were sealed; nil where they were sealed with another key, under another name, or
-  /// have been changed.
-  func open(_ bytes: [UInt8], name: [UInt8]) -> [UInt8]?
+  /// The bytes that were sealed; nil where they were sealed with another key or context, or have been
+  /// changed.
+  func open(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]?
 }
 
 extension Stamp {

@@ -47,6 +47,7 @@ public struct CloudSession: Sendable {
   /// A request.
   private enum Call: Equatable, Sendable {
     case authenticate
+    case found(String)
     case list
     case push([Synchroniser.Push])
     case purge(CloudKey, revision: Int64)
@@ -65,11 +66,17 @@ public struct CloudSession: Sendable {
   /// Whether a connection has begun; it may not be listed yet.
   public private(set) var isConnected = false
   private var failures = 0
+  private var refusals = 0
+  /// When the connection began.
+  private var began = Instant(nanoseconds: 0)
   private var status = CloudStatus()
   /// The server's clock as the last answer has it.
   private var server: Int64?
   /// When `timeout` is due; nil: never.
   public private(set) var deadline: Instant?
+
+  /// How many lists are asked for and not answered yet.
+  public var listsWaiting: Int { calls.count { $0 == .list } }
 
   /// Creates a session that begins with the first `timeout`.
   /// - Parameters:
@@ -86,8 +93,11 @@ public struct CloudSession: Sendable {
   public mutating func handle(
     _ input: Input, now: Instant, random: Double
   ) -> [Command] {
+    if input == .timeout { return begin(now) }
+    // The rest of what came from a connection that has ended.
+    guard deadline == nil else { return [] }
     switch input {
-    case .timeout: return begin(now)
+    case .timeout: return []
     case .failed(let reason): return fail(reason, now, random)
     case .watchEnded(let reason): return fail("the watch ended: \(reason)", now, random)
     case .watched(let line): return watched(line, now, random)
@@ -99,6 +109,7 @@ public struct CloudSession: Sendable {
 
   /// Carries out what the state machine wants, apart from its edits.
   public mutating func perform(_ actions: [Synchroniser.Action]) -> [Command] {
+    guard deadline == nil else { return [] }
     var commands: [Command] = []
     for action in actions {
       switch action {
@@ -109,7 +120,7 @@ public struct CloudSession: Sendable {
       case .watch(let revision):
         commands.append(
           .watch(url: url("watch"), body: coding.watch(from: revision), token: token))
-      case .edit: break
+      case .edit, .tellClockAhead: break
       }
     }
     return commands + next()
@@ -121,8 +132,9 @@ public struct CloudSession: Sendable {
 
   private mutating func begin(_ now: Instant) -> [Command] {
     guard let due = deadline, due <= now else { return [] }
-    deadline = nil
+    (deadline, began) = (nil, now)
     (calls, isCalling, isRenewed, token) = ([], false, false, nil)
+    (isConnected, refusals) = (false, 0)
     guard coding.user == nil else {
       calls = [.authenticate]
       return next()
@@ -139,9 +151,13 @@ public struct CloudSession: Sendable {
     case .authenticate:
       let body = coding.authenticate(password ?? "")
       return [.call(url: url("auth/authenticate"), body: body, token: nil)]
+    case .found(let identity):
+      return [.call(url: url("kv/txn"), body: coding.found(identity), token: token)]
     case .list: return [.call(url: url("kv/range"), body: coding.list, token: token)]
     case .push(let pushes):
-      return [.call(url: url("kv/txn"), body: coding.push(pushes), token: token)]
+      // A push that cannot be made waits for the next connection, as if it had not been answered.
+      guard let body = coding.push(pushes) else { return [] }
+      return [.call(url: url("kv/txn"), body: body, token: token)]
     case .purge(let key, let revision):
       let body = coding.purge(key, revision: revision)
       return [.call(url: url("kv/txn"), body: body, token: token)]
@@ -159,7 +175,7 @@ public struct CloudSession: Sendable {
     case .authenticate: answer = coding.authenticated(body)
     case .list: answer = coding.listed(body)
     case .push(let pushes): answer = coding.pushed(body, pushes)
-    case .purge: answer = status == 200 ? .alive : coding.pushed(body, [])
+    case .purge, .found: answer = status == 200 ? .alive : coding.pushed(body, [])
     }
     switch answer {
     case .failed(let code, let text):
@@ -171,17 +187,48 @@ public struct CloudSession: Sendable {
       guard !isConnected else { return next() }
       isConnected = true
       return [.event(.connected, server: server)]
+    case .unfounded:
+      // The list comes again afterwards.
+      isCalling = false
+      let number = UInt64(min(max(random, 0), 1) * 0x1p53)
+      calls.insert(.found(String(number, radix: 16) + "-\(server ?? 0)"), at: 0)
+      return next()
     case .alive:
       finishCall()
       isRenewed = false
       return next()
-    case .event(let event):
+    case .event(let event, let unreadable):
       finishCall()
       isRenewed = false
-      failures = 0
+      if let failure = count(event, now) { return fail(failure, now, random) }
       return become(CloudStatus(isConnected: true, endpoint: endpoints[endpoint]))
-        + [.event(event, server: server)] + next()
+        + Self.events(event, unreadable, server) + next()
     }
+  }
+
+  /// Counts successes and refusals. A connection that works for a minute, or takes a push, is a good
+  /// one: the pauses begin anew.
+  /// - Returns: why the connection must end: the server refuses whatever it is sent.
+  private mutating func count(_ event: Synchroniser.Event, _ now: Instant) -> String? {
+    if now.milliseconds(after: began) > 60_000 { failures = 0 }
+    switch event {
+    case .pushed: (failures, refusals) = (0, 0)
+    case .refused:
+      refusals += 1
+      if refusals >= Self.mostRefusals { return "the server refuses every change" }
+    case .set, .connected, .disconnected, .listed, .changed, .compacted, .tick, .unreadable: break
+    }
+    return nil
+  }
+
+  /// How many refusals in a row end the connection: far more than other hosts cause.
+  private static let mostRefusals = 30
+
+  private static func events(
+    _ event: Synchroniser.Event, _ unreadable: Set<CloudKey>, _ server: Int64?
+  ) -> [Command] {
+    (unreadable.isEmpty ? [] : [.event(.unreadable(unreadable), server: nil)])
+      + [.event(event, server: server)]
   }
 
   private mutating func finishCall() {
@@ -195,10 +242,10 @@ public struct CloudSession: Sendable {
     var commands: [Command] = []
     for answer in coding.watched(line) {
       switch answer {
-      case .event(.compacted): commands += [.endWatch, .event(.compacted, server: nil)]
-      case .event(let event): commands.append(.event(event, server: nil))
+      case .event(.compacted, _): commands += [.endWatch, .event(.compacted, server: nil)]
+      case .event(let event, let unreadable): commands += Self.events(event, unreadable, nil)
       case .failed(_, let text): return commands + fail(text, now, random)
-      case .alive, .token: break
+      case .alive, .token, .unfounded: break
       }
     }
     return commands
@@ -230,7 +277,6 @@ public struct CloudSession: Sendable {
   private mutating func fail(
     _ reason: String, _ now: Instant, _ random: Double
   ) -> [Command] {
-    guard deadline == nil else { return [] }
     let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(failures, 20))
     let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
     deadline = now.advanced(milliseconds: pause)

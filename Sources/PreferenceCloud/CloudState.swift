@@ -39,6 +39,9 @@ public struct CloudState: Equatable, Sendable {
     public var stamp: Stamp
     /// Who won.
     public var winner: Stamp
+
+    /// Bytes that the value has, as a property list.
+    var byteCount: Int { value.map { Document.binary($0).count } ?? 0 }
   }
 
   /// What the server has, as far as this host has heard.
@@ -51,19 +54,35 @@ public struct CloudState: Equatable, Sendable {
   public internal(set) var losers: [Loser] = []
   /// The number of the last loser.
   public internal(set) var lastLoser: UInt64 = 0
-  /// Whose values these are: the user's name at the server, the prefix and the cluster; empty before
+  /// Whose values these are: the user's name at the server, the prefix, and what
+  /// identifies the values under it; empty before
   /// the first list.
   public internal(set) var account = ""
+  /// Bytes that the values of the losers have, as property lists.
+  private var loserBytes = 0
+  /// The server's clock when this host last heard of its records, in milliseconds since 1970; 0:
+  /// never.
+  public internal(set) var heardAt: Int64 = 0
   /// The clock.
   public internal(set) var clock: HybridClock
   /// The number of the last batch.
   public internal(set) var lastBatch: UInt64 = 0
 
-  /// How many losers are kept.
+  /// How many losers are kept, and how many bytes their values may have together.
   static let mostLosers = 10_000
+  static let mostLoserBytes = 32 << 20
 
   /// Creates the state of a host that has never heard of the cloud.
   public init(host: String) { clock = HybridClock(host: host) }
+
+  /// Adds a loser, and drops the oldest ones if there are too many.
+  mutating func add(_ loser: Loser) {
+    losers.append(loser)
+    loserBytes += loser.byteCount
+    while losers.count > Self.mostLosers || loserBytes > Self.mostLoserBytes, losers.count > 1 {
+      loserBytes -= losers.removeFirst().byteCount
+    }
+  }
 
   /// The value that the key has on this host; nil if it has none.
   public func value(_ key: CloudKey) -> Value? {

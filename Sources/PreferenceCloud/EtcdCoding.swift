@@ -46,7 +46,20 @@ public struct EtcdCoding: Sendable {
     return [0]
   }
 
+  /// The name of the record that identifies the values of a prefix, on whatever server they are. It
+  /// has no slash behind the prefix: it is no key's.
+  var accountName: [UInt8] { Array("\(prefix)account".utf8) }
+
   // MARK: - Requests
+
+  /// The body that makes the record which identifies the values, unless it is there: POST /v3/kv/txn.
+  func found(_ identity: String) -> [UInt8] {
+    let name = Self.base64(accountName)
+    return Self.json([
+      "compare": [["key": name, "target": "MOD", "mod_revision": "0"]],
+      "success": [["request_put": ["key": name, "value": Self.base64(Array(identity.utf8))]]],
+    ])
+  }
 
   /// The body that asks for every record: POST /v3/kv/range.
   public var list: [UInt8] {
@@ -64,8 +77,10 @@ public struct EtcdCoding: Sendable {
   }
 
   /// The body that writes records if none has changed: POST /v3/kv/txn. If one has, the answer has
-  /// the present ones.
-  public func push(_ pushes: [Synchroniser.Push]) -> [UInt8] {
+  /// the present ones. Returns nil where a value could not be sealed.
+  public func push(_ pushes: [Synchroniser.Push]) -> [UInt8]? {
+    let records = pushes.compactMap { bytes($0) }
+    guard records.count == pushes.count else { return nil }
     let names = pushes.map { Self.base64(name($0.key)) }
     return Self.json([
       "compare": .array(
@@ -73,8 +88,8 @@ public struct EtcdCoding: Sendable {
           ["key": name, "target": "MOD", "mod_revision": .string("\(push.revision)")]
         }),
       "success": .array(
-        zip(names, pushes).map { name, push in
-          ["request_put": ["key": name, "value": Self.base64(bytes(push))]]
+        zip(names, records).map { name, record in
+          ["request_put": ["key": name, "value": Self.base64(record)]]
         }),
       "failure": .array(names.map { ["request_range": ["key": $0]] }),
     ])
@@ -98,10 +113,12 @@ public struct EtcdCoding: Sendable {
 
   /// What a line of an answer means.
   public enum Answer: Equatable, Sendable {
-    /// Something for the state machine.
-    case event(Synchroniser.Event)
+    /// Something for the state machine, and the keys whose records cannot be read.
+    case event(Synchroniser.Event, unreadable: Set<CloudKey> = [])
     /// The watch has begun, or is alive.
     case alive
+    /// Nobody has kept anything under the prefix yet.
+    case unfounded
     /// A token, for the header `Authorization`.
     case token(String)
     /// The server refused the request, or sent what it should not.
@@ -113,32 +130,39 @@ public struct EtcdCoding: Sendable {
     Self.read(bytes) { root in
       guard let revision = root.header else { return nil }
       var records: [CloudKey: CloudState.Known] = [:]
+      var unreadable: Set<CloudKey> = []
+      var identity: String?
       for pair in root.array("kvs") {
-        guard let (key, known) = record(pair), let known else { continue }
+        if pair.bytes("key") == accountName, let bytes = pair.bytes("value") {
+          identity = String(decoding: bytes.prefix(100), as: UTF8.self)
+        }
+        guard let (key, known) = record(pair) else { continue }
         records[key] = known
+        if known == nil { unreadable.insert(key) }
       }
-      let cluster = root.dictionary("header").text("cluster_id")
-      let account = "\(user ?? "") \(prefix) \(cluster)"
-      return .event(.listed(records, revision: revision, account: account))
+      guard let identity else { return .unfounded }
+      let account = "\(user ?? "") \(prefix) \(identity)"
+      return .event(
+        .listed(records, revision: revision, account: account), unreadable: unreadable)
     }
   }
 
-  /// Reads the answer to `push`. Where a present record cannot be read, it is an error: the record is
-  /// never overwritten.
+  /// Reads the answer to `push`.
   public func pushed(_ bytes: [UInt8], _ pushes: [Synchroniser.Push]) -> Answer {
     Self.read(bytes) { root in
       guard let revision = root.header else { return nil }
       if root["succeeded"] == true { return .event(.pushed(revision: revision)) }
       var present: [CloudKey: CloudState.Known?] = [:]
+      var unreadable: Set<CloudKey> = []
       for push in pushes { present[push.key] = .some(nil) }
       for answer in root.array("responses") {
         for pair in answer.dictionary("response_range").array("kvs") {
           guard let (key, known) = record(pair), present[key] != nil else { continue }
-          guard let known else { return Self.unreadable(key) }
-          present[key] = .some(known)
+          if known == nil { unreadable.insert(key) }
+          present[key] = known.map { .some($0) }
         }
       }
-      return .event(.refused(present, revision: revision))
+      return .event(.refused(present, revision: revision), unreadable: unreadable)
     }
   }
 
@@ -149,10 +173,13 @@ public struct EtcdCoding: Sendable {
     let result = root.dictionary("result")
     if result["canceled"] == true {
       if result.number("compact_revision") != nil { return [.event(.compacted)] }
-      return [.failed(code: 0, "the server ended the watch: \(result.text("cancel_reason"))")]
+      return [
+        .failed(code: 0, "the server ended the watch: \(result.text("cancel_reason").prefix(200))")
+      ]
     }
     guard result["header"] != nil else { return [Self.failure(root)] }
     var changes: [Int64: [CloudKey: CloudRecord?]] = [:]
+    var unreadable: [Int64: Set<CloudKey>] = [:]
     for event in result.array("events") {
       let pair = event.dictionary("kv")
       guard let name = pair.bytes("key"), let key = key(name),
@@ -160,12 +187,17 @@ public struct EtcdCoding: Sendable {
       else { continue }
       let isRemoval = event["type"] == "DELETE"
       let record = pair.bytes("value").flatMap { CloudRecord($0, sealer.map { ($0, name) }) }
-      // A record of a later version is left alone.
-      if !isRemoval, record == nil { continue }
+      if !isRemoval, record == nil {
+        unreadable[revision, default: []].insert(key)
+        changes[revision, default: [:]] = changes[revision] ?? [:]
+        continue
+      }
       changes[revision, default: [:]][key] = .some(isRemoval ? nil : record)
     }
     if changes.isEmpty { return [.alive] }
-    return changes.sorted { $0.key < $1.key }.map { .event(.changed($1, revision: $0)) }
+    return changes.sorted { $0.key < $1.key }.map { revision, changes in
+      .event(.changed(changes, revision: revision), unreadable: unreadable[revision] ?? [])
+    }
   }
 
   /// Reads the answer to `authenticate`.
@@ -204,7 +236,8 @@ public struct EtcdCoding: Sendable {
     var code: Int64 = 0
     if case .integer(let number)? = root["code"] { code = number.signed ?? 0 }
     let text = root.text("error")
-    return .failed(code: code, text.isEmpty ? "the server sent an unexpected answer" : text)
+    return .failed(
+      code: code, text.isEmpty ? "the server sent an unexpected answer" : String(text.prefix(200)))
   }
 
   /// A record and its key. The record is nil where it is of a later version, or sealed with another
@@ -217,16 +250,10 @@ public struct EtcdCoding: Sendable {
     return (key, record.map { CloudState.Known($0, revision: revision) })
   }
 
-  private func bytes(_ push: Synchroniser.Push) -> [UInt8] {
+  /// The record as it is sent; nil where it could not be sealed.
+  private func bytes(_ push: Synchroniser.Push) -> [UInt8]? {
     guard let sealer else { return push.record.bytes }
     return push.record.bytes(sealedBy: sealer, name: name(push.key))
-  }
-
-  private static func unreadable(_ key: CloudKey) -> Answer {
-    .failed(
-      code: 0,
-      "the record of \(key) cannot be read: it is of a later version of prefsfs, or sealed with "
-        + "another EncryptionKeyFile")
   }
 }
 

@@ -42,7 +42,8 @@ extension CloudState {
       "clock": Stamp(milliseconds: clock.milliseconds, counter: clock.counter, host: clock.host)
         .value,
       "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastLoser)),
-      "account": .string(account), "pending": .integer(WideInteger(UInt64(pending.count))),
+      "account": .string(account), "heard": .integer(WideInteger(heardAt)),
+      "pending": .integer(WideInteger(UInt64(pending.count))),
     ]
   }
 
@@ -117,7 +118,10 @@ extension CloudState {
         pending[key] = Pending(value: record.value, stamp: record.stamp, batch: batch)
       }
     }
-    self.losers = saved.losers.compactMap { Loser($0, $1) }.sorted { $0.number < $1.number }
+    heardAt = header["heard"]?.signed ?? 0
+    for loser in saved.losers.compactMap({ Loser($0, $1) }).sorted(by: { $0.number < $1.number }) {
+      add(loser)
+    }
   }
 }
 

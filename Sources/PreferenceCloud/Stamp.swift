@@ -23,6 +23,15 @@ public struct Stamp: Hashable, Comparable, Sendable {
   }
 }
 
+extension Stamp {
+  /// The first stamp of the host that is later than this one.
+  func next(by host: String) -> Stamp {
+    if counter < .max { return Stamp(milliseconds: milliseconds, counter: counter + 1, host: host) }
+    let (next, overflow) = milliseconds.addingReportingOverflow(1)
+    return Stamp(milliseconds: overflow ? .max : next, counter: 0, host: host)
+  }
+}
+
 /// The hybrid logical clock of one host: never goes back, and is never behind a stamp that it has
 /// heard of.
 public struct HybridClock: Equatable, Sendable {

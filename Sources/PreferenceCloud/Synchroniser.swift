@@ -44,6 +44,9 @@ public struct Synchroniser: Sendable {
     /// The push was refused, because records have other revisions than it was compared with. These
     /// are the ones at that revision; nil: there was none.
     case refused([CloudKey: CloudState.Known?], revision: Int64)
+    /// The server has records of these keys that cannot be read here: they are of a later version, or
+    /// sealed with another key. It comes before the event that the records belong to.
+    case unreadable(Set<CloudKey>)
   }
 
   /// What must be done.
@@ -60,6 +63,9 @@ public struct Synchroniser: Sendable {
     case purge([CloudKey: Int64])
     /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the user's.
     case edit([CloudKey: Value?])
+    /// Say that this host's clock was that many milliseconds ahead of the server's, and that stamps
+    /// were cut.
+    case tellClockAhead(milliseconds: Int64)
   }
 
   /// One record of a push.
@@ -73,55 +79,56 @@ public struct Synchroniser: Sendable {
   }
 
   /// What is saved.
-  public private(set) var state: CloudState
+  public internal(set) var state: CloudState
+  /// The keys whose records on the server cannot be read. They are left alone: neither pushed nor
+  /// edited.
+  public internal(set) var unreadable: Set<CloudKey> = []
   /// The keys of which something has changed since the last `removeUnsaved`.
   private var unsaved: Set<CloudKey> = []
-  /// The number of the last loser that was saved.
-  private var lastSavedLoser: UInt64
-  /// The number of the oldest loser then.
-  private var firstSavedLoser: UInt64
-  private var isConnected = false
+  /// The numbers of the losers that were saved.
+  private var savedLosers: Set<UInt64>
+  var isConnected = false
   /// Milliseconds that the server's clock is ahead of this host's; nil: it is not known.
   private var lead: Int64?
   /// Whether the list has been heard since the connection began.
-  private var isListed = false
+  var isListed = false
   /// The push whose answer is awaited.
   private var pushed: [Push] = []
 
   /// Operations that a transaction may have (etcd's default), one of them for each key.
   static let mostKeys = 100
-  /// Bytes that the records of a transaction may have together, below etcd's 1.5 MiB.
+  /// Bytes that a transaction may have, below etcd's 1.5 MiB.
   static let mostBytes = 1_300_000
 
   /// Goes on from a state.
   public init(_ state: CloudState) {
     self.state = state
-    lastSavedLoser = state.lastLoser
-    firstSavedLoser = state.losers.first?.number ?? state.lastLoser
+    savedLosers = Set(state.losers.map(\.number))
   }
 
   /// Returns what must be saved of the changes since the last call, and forgets it.
   public mutating func removeUnsaved() -> SavedState.Change {
     var losers: [UInt64: Value?] = [:]
-    for loser in state.losers.reversed() where loser.number > lastSavedLoser {
-      losers[loser.number] = loser.saved
+    if state.losers.count != savedLosers.count || state.losers.last?.number != savedLosers.max() {
+      for loser in state.losers where !savedLosers.contains(loser.number) {
+        losers[loser.number] = .some(loser.saved)
+      }
+      let present = Set(state.losers.map(\.number))
+      for number in savedLosers.subtracting(present) { losers[number] = .some(nil) }
+      savedLosers = present
     }
-    let first = state.losers.first?.number ?? state.lastLoser
-    if firstSavedLoser > 0, first > firstSavedLoser {
-      for number in firstSavedLoser..<first { losers[number] = .some(nil) }
-    }
-    defer { (unsaved, lastSavedLoser, firstSavedLoser) = ([], state.lastLoser, first) }
+    defer { unsaved = [] }
     var entries: [CloudKey: Value?] = [:]
     for key in unsaved { entries[key] = .some(state.entry(key)) }
     return SavedState.Change(header: state.header, entries: entries, losers: losers)
   }
 
-  private mutating func know(_ key: CloudKey, _ known: CloudState.Known?) {
+  mutating func know(_ key: CloudKey, _ known: CloudState.Known?) {
     state.known[key] = known
     unsaved.insert(key)
   }
 
-  private mutating func hold(_ key: CloudKey, _ pending: CloudState.Pending?) {
+  mutating func hold(_ key: CloudKey, _ pending: CloudState.Pending?) {
     state.pending[key] = pending
     unsaved.insert(key)
   }
@@ -137,11 +144,13 @@ public struct Synchroniser: Sendable {
       let (difference, overflow) = server.subtractingReportingOverflow(wall)
       lead = overflow ? nil : difference
     }
+    // Once the server's clock is known, it is the one that stamps are made with.
     let present = lead.flatMap { lead -> Int64? in
       let (sum, overflow) = wall.addingReportingOverflow(lead)
       return overflow ? nil : sum
     }
-    return handle(event, wall, server: present)
+    let healing = present.map { heal(server: $0) } ?? []
+    return healing + handle(event, present ?? wall, server: present)
   }
 
   private mutating func handle(
@@ -150,9 +159,9 @@ public struct Synchroniser: Sendable {
     switch event {
     case .set(let changes):
       set(changes, wall)
-      return push(server)
+      return push()
     case .connected:
-      (isConnected, isListed, pushed) = (true, false, [])
+      (isConnected, isListed, pushed, unreadable) = (true, false, [], [])
       return [.list]
     case .disconnected:
       (isConnected, isListed, pushed) = (false, false, [])
@@ -160,23 +169,41 @@ public struct Synchroniser: Sendable {
     case .compacted:
       isListed = false
       return [.list]
+    case .unreadable(let keys):
+      unreadable.formUnion(keys)
+      return []
     case .listed(let all, let revision, let account):
-      let before = leave(for: account)
-      return listed(all, revision, server, before)
+      return listed(all, revision, account, server)
     case .changed(let changes, let revision):
       guard revision > state.revision else { return [] }
       let records = changes.mapValues { $0.map { CloudState.Known($0, revision: revision) } }
       let edits = hear(records, at: revision, server)
       state.revision = revision
-      return edit(edits) + push(server)
+      if isListed { state.heardAt = server ?? state.heardAt }
+      return edits + push()
     case .tick: return purge(server)
     case .pushed(let revision):
       accept(revision)
-      return push(server)
+      return push()
     case .refused(let present, let revision):
       pushed = []
-      return edit(hear(present, at: revision, server)) + push(server)
+      return hear(present, at: revision, server) + push()
     }
+  }
+
+  /// Cuts what this host's clock made while it was far ahead of the server's: it must not win every
+  /// conflict.
+  private mutating func heal(server: Int64) -> [Action] {
+    let (ahead, overflow) = state.clock.milliseconds.subtractingReportingOverflow(server)
+    guard !overflow, ahead > HybridClock.largestLead else { return [] }
+    for (key, pending) in state.pending {
+      var cut = pending
+      cut.stamp = HybridClock.bounded(pending.stamp, server: server)
+      if cut.stamp != pending.stamp { hold(key, cut) }
+    }
+    let latest = Stamp(milliseconds: server, counter: 0, host: state.clock.host)
+    state.clock = HybridClock(host: state.clock.host, after: latest)
+    return [.tellClockAhead(milliseconds: ahead)]
   }
 
   // MARK: - Sets
@@ -206,26 +233,40 @@ public struct Synchroniser: Sendable {
 
   // MARK: - Pushes
 
-  /// Pushes the oldest batch, unless one is on its way.
-  private mutating func push(_ server: Int64?) -> [Action] {
-    guard isConnected, isListed, pushed.isEmpty,
-      let batch = state.pending.values.map(\.batch).min()
-    else { return [] }
+  /// Pushes the oldest batch, unless one is on its way. What cannot be read on the server stays.
+  mutating func push() -> [Action] {
+    guard isConnected, isListed, pushed.isEmpty else { return [] }
+    let pending = state.pending.filter { !unreadable.contains($0.key) }
+    guard let batch = pending.values.map(\.batch).min() else { return [] }
     var bytes = 0
-    let keys = state.pending.filter { $0.value.batch == batch }.keys.sorted()
-    for key in keys.prefix(Self.mostKeys) {
-      guard var pending = state.pending[key] else { continue }
-      // A clock that is far ahead of the server's must not win every conflict.
-      pending.stamp = HybridClock.bounded(pending.stamp, server: server)
-      hold(key, pending)
-      let known = state.known[key]
-      let record = CloudRecord(
-        value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp)
-      bytes += record.bytes.count
+    for key in pending.filter({ $0.value.batch == batch }).keys.sorted().prefix(Self.mostKeys) {
+      guard let next = next(key) else { continue }
+      // The name is in the comparison, in the record that is written, and in the question.
+      bytes +=
+        next.record.bytes.count + 3 * (key.domain.string.utf8.count + key.key.string.utf8.count)
       if !pushed.isEmpty, bytes > Self.mostBytes { break }
-      pushed.append(Push(key: key, record: record, revision: known?.revision ?? 0))
+      pushed.append(next)
     }
-    return [.push(pushed)]
+    return pushed.isEmpty ? push() : [.push(pushed)]
+  }
+
+  /// The push of a pending key. Its stamp is later than that of the record that it replaces, also
+  /// where it was cut.
+  private mutating func next(_ key: CloudKey) -> Push? {
+    guard var pending = state.pending[key] else { return nil }
+    let known = state.known[key]
+    if pending.value == nil, known == nil {
+      // The server never had what was removed here.
+      hold(key, nil)
+      return nil
+    }
+    if let last = known?.record.stamp, pending.stamp <= last {
+      pending.stamp = last.next(by: pending.stamp.host)
+      hold(key, pending)
+    }
+    let record = CloudRecord(
+      value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp)
+    return Push(key: key, record: record, revision: known?.revision ?? 0)
   }
 
   private mutating func accept(_ revision: Int64) {
@@ -239,151 +280,11 @@ public struct Synchroniser: Sendable {
     }
     pushed = []
   }
-
-  // MARK: - Old removals
-
-  /// Milliseconds for which the record of a removal is kept, so that a host which was away that long
-  /// learns of the removal: 30 days.
-  static let removalAge: Int64 = 30 * 86_400_000
-
-  private func purge(_ server: Int64?) -> [Action] {
-    guard isConnected, isListed, let server else { return [] }
-    let old = state.known.filter { key, known in
-      let (age, overflow) = server.subtractingReportingOverflow(known.record.stamp.milliseconds)
-      return known.record.value == nil && state.pending[key] == nil && !overflow
-        && age > Self.removalAge
-    }
-    return old.isEmpty ? [] : [.purge(old.mapValues(\.revision))]
-  }
-
-  // MARK: - What the server has
-
-  /// Forgets the values of another account.
-  /// - Returns: the values that this host had from it.
-  private mutating func leave(for account: String) -> [CloudKey: Value] {
-    defer { state.account = account }
-    guard !state.account.isEmpty, state.account != account else { return [:] }
-    var before: [CloudKey: Value] = [:]
-    for key in state.keys { before[key] = state.value(key) }
-    for (key, pending) in state.pending {
-      let none = CloudRecord(value: nil, stamp: state.clock.latest, replaced: nil)
-      lose(key, pending.value, pending.stamp, none)
-      hold(key, nil)
-    }
-    for key in state.known.keys { know(key, nil) }
-    state.revision = 0
-    return before
-  }
-
-  /// Lets what this host knows to be later than an earlier state of the server go there again.
-  private mutating func bringBack(_ all: [CloudKey: CloudState.Known]) {
-    state.lastBatch += 1
-    for (key, known) in state.known {
-      if state.pending[key] == nil, all[key].map({ $0.record.stamp < known.record.stamp }) ?? true {
-        let pending = CloudState.Pending(
-          value: known.record.value, stamp: known.record.stamp, batch: state.lastBatch)
-        hold(key, pending)
-      }
-      know(key, nil)
-    }
-  }
-
-  private mutating func listed(
-    _ all: [CloudKey: CloudState.Known], _ revision: Int64, _ server: Int64?,
-    _ before: [CloudKey: Value]
-  ) -> [Action] {
-    let isFirst = state.revision == 0
-    if revision < state.revision {
-      bringBack(all)
-      state.revision = revision
-    }
-    var heard: [CloudKey: CloudState.Known?] = all.mapValues { $0 }
-    for key in state.known.keys where all[key] == nil { heard[key] = .some(nil) }
-    if isFirst { yield(to: all) }
-    var edits = hear(heard, at: revision, server)
-    for (key, old) in before {
-      let value = state.value(key)
-      edits[key] = value == old ? nil : .some(value)
-    }
-    state.revision = max(state.revision, revision)
-    isListed = true
-    let (next, overflow) = state.revision.addingReportingOverflow(1)
-    return edit(edits) + [.watch(from: overflow ? .max : next)] + push(server)
-  }
-
-  /// Lets the server's values win over those that this host had before it first heard of them.
-  private mutating func yield(to all: [CloudKey: CloudState.Known]) {
-    for (key, known) in all {
-      guard let pending = state.pending[key] else { continue }
-      hold(key, nil)
-      if pending.value != known.record.value {
-        lose(key, pending.value, pending.stamp, known.record)
-      }
-    }
-  }
-
-  /// Takes over records of the server, as they were at that revision.
-  /// - Returns: the keys whose values are different on this host from now on.
-  private mutating func hear(
-    _ records: [CloudKey: CloudState.Known?], at revision: Int64, _ server: Int64?
-  ) -> [CloudKey: Value?] {
-    var edits: [CloudKey: Value?] = [:]
-    for (key, heard) in records {
-      let before = state.value(key)
-      // Answers and the watch overtake each other: what is known may be newer.
-      if let known = state.known[key], known.revision >= heard?.revision ?? revision { continue }
-      hear(key, heard, server)
-      let now = state.value(key)
-      if now != before { edits[key] = .some(now) }
-    }
-    return edits
-  }
-
-  private mutating func hear(_ key: CloudKey, _ heard: CloudState.Known?, _ server: Int64?) {
-    guard let heard else {
-      // A record that was deleted is one of a removal that everybody has heard of.
-      know(key, nil)
-      return
-    }
-    state.clock.hear(HybridClock.bounded(heard.record.stamp, server: server))
-    let knewOf = state.known[key]?.record.stamp
-    know(key, heard)
-    guard let pending = state.pending[key] else { return }
-    if pending.isThat(of: heard.record) {
-      // Our own push, whose answer did not come.
-      hold(key, nil)
-    } else if heard.record.stamp.host == state.clock.host {
-      // An earlier set of this host, which the pending one replaces.
-    } else if pending.stamp < HybridClock.bounded(heard.record.stamp, server: server) {
-      hold(key, nil)
-      if pending.value != heard.record.value {
-        lose(key, pending.value, pending.stamp, heard.record)
-      }
-    } else if heard.record.stamp != knewOf, heard.record.value != pending.value {
-      let ours = CloudRecord(value: pending.value, stamp: pending.stamp, replaced: nil)
-      lose(key, heard.record.value, heard.record.stamp, ours)
-    }
-  }
-
-  private mutating func lose(
-    _ key: CloudKey, _ value: Value?, _ stamp: Stamp, _ winner: CloudRecord
-  ) {
-    state.lastLoser += 1
-    state.losers.append(
-      CloudState.Loser(
-        number: state.lastLoser, key: key, value: value, stamp: stamp, winner: winner.stamp))
-    let excess = state.losers.count - CloudState.mostLosers
-    if excess > 0 { state.losers.removeFirst(excess) }
-  }
-
-  private func edit(_ edits: [CloudKey: Value?]) -> [Action] {
-    edits.isEmpty ? [] : [.edit(edits)]
-  }
 }
 
 extension CloudState.Pending {
   /// Whether the record is that of this set.
-  fileprivate func isThat(of record: CloudRecord) -> Bool {
+  func isThat(of record: CloudRecord) -> Bool {
     record.stamp == stamp && record.value == value
   }
 }

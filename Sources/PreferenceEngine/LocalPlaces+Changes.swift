@@ -55,17 +55,19 @@ extension LocalPlaces {
       defer { if let origin { store.noteProgress(origin) } }
       var items: [Changeset.Item] = []
       let rules = ChangeRules(self)
+      var foreign: Set<Int> = []
       for intent in intents {
         let edits = try rules.items(for: intent)
-        try checkLimits(of: edits, intent)
+        if case .edit = intent { foreign.formUnion(items.count..<items.count + edits.count) }
         items += edits
       }
+      let usage = try usage(after: items, foreign: foreign)
       if let deadline, deadline <= .now {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
       let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
-      noteInCloud(changeset)
+      note(usage)
       return (changeset, isFirst)
     }
   }

@@ -50,12 +50,17 @@ extension ChangeRules {
         .forced, domain: location.domain, key: key,
         "the profile \(profile) sets it; change or remove that file")
     }
-    if location.place == .cloud, case .set(let key, _, _) = edit, !location.domain.mayBeInCloud {
+    try requireCloudDomain(location)
+    return Changeset.Item(location, edit)
+  }
+
+  /// Throws where the location is one of the cloud that must not be there.
+  func requireCloudDomain(_ location: Location) throws(EngineError) {
+    if location.place == .cloud, !location.domain.mayBeInCloud {
       throw EngineError(
-        .forced, domain: location.domain, key: key,
+        .forced, domain: location.domain,
         "the settings of prefsfs are those of one machine, and never go to the cloud")
     }
-    return Changeset.Item(location, edit)
   }
 
   /// Throws unless the domain exists and has no keys.

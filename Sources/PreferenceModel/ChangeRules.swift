@@ -77,8 +77,15 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Only the managed places, the cloud's and the host's list are asked, so that a damaged list
   /// elsewhere stops no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    let held = try held(key, in: domain).place
-    return held != .cloud && places.belongsInCloud(key, of: domain) ? .cloud : held
+    let held = try held(key, in: domain)
+    if held.place == .cloud || places.belongsInCloud(key, of: domain) { return .cloud }
+    // A key of the cloud that was removed and is made again, as some programs write files.
+    if held.place == .user, places.isKnownToCloud(key, of: domain),
+      try places.find(key, at: held) == nil
+    {
+      return .cloud
+    }
+    return held.place
   }
 
   /// Returns the user's location of the domain that has the key, the one that wins first; the
@@ -161,6 +168,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   func moves(
     from location: Location, to target: Location
   ) throws(EngineError) -> [Changeset.Item] {
+    try requireCloudDomain(target)
     var items = [Changeset.Item(target, .createDomain)]
     for key in try places.keys(at: location) {
       guard let entry = try places.find(key, at: location) else { continue }

@@ -7,63 +7,77 @@ public enum CloudLimits {
   /// Bytes that all values of a user may have together: 16 MiB.
   public static let largestTotal = 16 << 20
 
+  /// Bytes that a key's name may have in UTF-8.
+  public static let longestName = 1000
+
   /// The refusal of a value that is too large (EFBIG).
-  package static func tooLarge(_ key: Key, _ domain: DomainName) -> EngineError {
+  static func tooLarge(_ key: Key, _ domain: DomainName) -> EngineError {
     EngineError(
       .system(.fileTooLarge), domain: domain, key: key,
-      "a value in the cloud has at most 1 MB; defaults cloud remove keeps it on this machine alone")
+      "in the cloud a value has at most 1 MB and a name 1000 bytes; "
+        + "defaults cloud remove keeps it on this machine alone")
   }
 
   /// The refusal of a value for which there is no room (EDQUOT).
-  package static func overQuota(_ key: Key, _ domain: DomainName) -> EngineError {
+  static func overQuota(_ key: Key, _ domain: DomainName) -> EngineError {
     EngineError(
       .system(.overQuota), domain: domain, key: key,
       "the values in the cloud would have more than 16 MiB together; remove some")
   }
 }
 
-/// Counts the bytes of the values in the cloud. One owner has it; it is not thread-safe.
-package struct CloudUsage {
+/// Counts the bytes of the values in the cloud, as binary property lists, with their names. It is not
+/// thread-safe.
+public struct CloudUsage: Sendable {
   private var sizes: [DomainName: [Key: Int]] = [:]
   /// Bytes of all values.
-  package private(set) var total = 0
+  public private(set) var total = 0
 
   /// Counts nothing yet.
-  package init() {}
+  public init() {}
 
   /// Counts a domain. Cost: O(its values).
-  package mutating func add(_ domain: DomainName, _ values: ValueDictionary) {
-    for (key, value) in values { note(key, domain, Self.size(value)) }
+  public mutating func add(_ domain: DomainName, _ values: ValueDictionary) {
+    for (key, value) in values { note(key, domain, Self.size(key, value)) }
   }
 
-  /// Throws where the edits, which are the user's, would exceed the limits. A change that makes the
-  /// whole smaller is always accepted. Cost: O(the values that are set).
-  package func check(_ items: [Changeset.Item]) throws(EngineError) {
-    var growth = 0
-    for item in items where item.location.place == .cloud {
-      guard let key = item.edit.key, let size = Self.size(item.edit) else { continue }
-      let domain = item.location.domain
-      if size > CloudLimits.largestValue { throw CloudLimits.tooLarge(key, domain) }
-      growth += size - (sizes[domain]?[key] ?? 0)
-      if growth > 0, total + growth > CloudLimits.largestTotal {
-        throw CloudLimits.overQuota(key, domain)
-      }
-    }
-  }
-
-  /// Notes what has changed.
-  package mutating func note(_ items: [Changeset.Item]) {
-    for item in items where item.location.place == .cloud {
+  /// Returns the usage after the items. Throws where the user's items exceed the limits: EFBIG for a
+  /// value, EDQUOT for the whole, unless it becomes smaller. Cost: O(the values that are changed).
+  /// - Parameters:
+  ///   - items: all that change in one transaction.
+  ///   - isUsers: whether the item is a change of the user's; others bring what the server has.
+  ///   - find: a key's value now.
+  package func after(
+    _ items: [Changeset.Item], isUsers: (Int) -> Bool,
+    find: (Key, Location) throws(EngineError) -> StoredValue?
+  ) throws(EngineError) -> CloudUsage {
+    var after = self
+    var last: (key: Key, domain: DomainName)?
+    for (index, item) in items.enumerated() where item.location.place == .cloud {
       let domain = item.location.domain
       switch item.edit {
-      case .set(let key, _, _), .splice(let key, _):
-        note(key, domain, Self.size(item.edit) ?? 0)
-      case .remove(let key): note(key, domain, nil)
-      case .removeDomain:
-        for key in Array((sizes[domain] ?? [:]).keys) { note(key, domain, nil) }
-      case .describe, .createDomain: break
+      case .set(let key, let value, _):
+        after.note(key, domain, Self.size(key, value))
+      case .splice(let key, let splice):
+        let value = try find(key, item.location)?.applying(splice, time: .now).value
+        after.note(key, domain, value.map { Self.size(key, $0) })
+      case .remove(let key): after.note(key, domain, nil)
+      case .removeDomain: after.remove(domain)
+      case .describe, .createDomain: continue
       }
+      guard isUsers(index), let key = item.edit.key, let size = after.sizes[domain]?[key] else {
+        continue
+      }
+      let name = key.string.utf8.count
+      if size - name > CloudLimits.largestValue || name > CloudLimits.longestName {
+        throw CloudLimits.tooLarge(key, domain)
+      }
+      last = (key, domain)
     }
+    if let last, after.total > CloudLimits.largestTotal, after.total > total {
+      throw CloudLimits.overQuota(last.key, last.domain)
+    }
+    return after
   }
 
   private mutating func note(_ key: Key, _ domain: DomainName, _ size: Int?) {
@@ -71,13 +85,11 @@ package struct CloudUsage {
     sizes[domain, default: [:]][key] = size
   }
 
-  private static func size(_ edit: Edit) -> Int? {
-    switch edit {
-    case .set(_, let value, _): size(value)
-    case .splice(_, let splice): splice.count
-    case .describe, .remove, .createDomain, .removeDomain: nil
-    }
+  private mutating func remove(_ domain: DomainName) {
+    total -= (sizes.removeValue(forKey: domain) ?? [:]).values.reduce(0, +)
   }
 
-  private static func size(_ value: Value) -> Int { Document.binary(value).count }
+  private static func size(_ key: Key, _ value: Value) -> Int {
+    Document.binary(value).count + key.string.utf8.count
+  }
 }

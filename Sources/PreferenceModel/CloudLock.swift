@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// The file that the carrier of a store's cloud keeps locked (flock(2)) while it runs.
+/// The file that the carrier of a store's cloud keeps locked (fcntl(2), F_SETLK) while it runs.
 public enum CloudLock {
   /// The path of the file.
   public static func path(_ surroundings: Surroundings) -> String {
@@ -10,7 +10,35 @@ public enum CloudLock {
 
   /// Whether a carrier runs for the store.
   public static func isHeld(_ surroundings: Surroundings) -> Bool {
-    guard let file = try? Descriptor(opening: path(surroundings), O_RDONLY) else { return false }
-    return flock(file.number, LOCK_SH | LOCK_NB) != 0
+    guard let file = try? Descriptor(opening: path(surroundings), O_RDWR) else { return false }
+    var lock = whole
+    return fcntl(file.number, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+  }
+
+  /// Takes the lock, which ends with the process.
+  /// - Parameter waits: whether it waits while another process has the lock.
+  /// - Returns: false where another process has it.
+  public static func take(
+    _ surroundings: Surroundings, waits: Bool
+  ) throws(SystemError) -> Bool {
+    try Files.makeDirectories(surroundings.stateDirectory, mode: 0o700)
+    // The descriptor stays open until the process ends.
+    let file = open(path(surroundings), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if file < 0 { throw SystemError("open", path(surroundings)) }
+    var lock = whole
+    while fcntl(file, waits ? F_SETLKW : F_SETLK, &lock) != 0 {
+      let failure = SystemError("fcntl", path(surroundings))
+      if [.wouldBlock, .permissionDenied].contains(failure.errno) { return false }
+      if failure.errno != .interrupted { throw failure }
+    }
+    return true
+  }
+
+  /// A lock of the whole file.
+  private static var whole: flock {
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    return lock
   }
 }

@@ -93,33 +93,36 @@ final class CloudKeeper: Sendable {
       let began = Instant.now
       let status = runProgram()
       guard let status else { continue }
-      let isBusy = status == Self.isBusy
-      if !isBusy { log("prefs-cloud ended with status \(status); it is started again") }
+      log("prefs-cloud ended with status \(status); it is started again")
       if Instant.now.milliseconds(after: began) > 60_000 { pause = Self.pauses.lowerBound }
-      bell.wait(until: Instant.now.advanced(milliseconds: isBusy ? 60_000 : pause))
+      bell.wait(until: Instant.now.advanced(milliseconds: pause))
       pause = min(pause * 2, Self.pauses.upperBound)
     }
   }
 
   private static let pauses: ClosedRange<Int64> = 1000...60_000
-  /// The exit status of a program that found another one at work.
-  private static let isBusy: Int32 = 75
 
   private func readSettings() -> Bool {
     do throws(EngineError) {
-      let settings = try CloudSettings { (key) throws(EngineError) in
-        for location in SearchList.locations(for: CloudSettings.domain)
-        where location.place.isPersistent && location.domain == CloudSettings.domain {
-          if let found = try places.find(key, at: location) { return found.value }
-        }
-        return nil
-      }
-      places.setCloudKeys(settings.isConfigured ? settings.keys : CloudKeyPatterns())
-      return settings.isConfigured && !places.isReadOnly
+      let settings = try CloudSettings(of: places)
+      var isConfigured = settings.isConfigured && !places.isReadOnly
+      if isConfigured { isConfigured = try isMeant() }
+      places.setCloudKeys(isConfigured ? settings.keys : nil)
+      return isConfigured
     } catch {
       log("the settings of the cloud cannot be read: \(error)")
       return false
     }
+  }
+
+  /// Whether the settings are for this store. The machine's are for the user's own store alone, and
+  /// not for a backup that is mounted beside it.
+  private func isMeant() throws(EngineError) -> Bool {
+    if Files.canonicalPath(store) == Files.canonicalPath(Surroundings().userDirectory) {
+      return true
+    }
+    let own = [Place.host, .user].map { Location($0, CloudSettings.domain) }
+    return try places.findFirst(CloudSettings.Name.endpoints.key, in: own) != nil
   }
 
   /// Runs the program until it ends, or is no longer wanted.

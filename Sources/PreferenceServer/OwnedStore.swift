@@ -33,10 +33,15 @@ public final class OwnedStore: Sendable {
       let server = try Server(
         places: places, paths: surroundings.socketPaths, note: surroundings.socketNote, log: log)
       store.onRevival { [weak server] in server?.writeNote() }
-      self.server = server
-      cloud = try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
-        [weak server] process in server?.setCompanion(process)
+      do throws(SystemError) {
+        cloud = try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
+          [weak server] process in server?.setCompanion(process)
+        }
+      } catch {
+        server.stop()
+        throw error
       }
+      self.server = server
     } catch {
       places.close()
       store.unlock()

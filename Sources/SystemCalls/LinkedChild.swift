@@ -45,9 +45,9 @@ public struct LinkedChild: ~Copyable {
     return Child.wait(process)
   }
 
-  /// Ends the child and waits for its end.
+  /// Ends the child with SIGKILL, also one that is stopped, and waits for its end.
   public borrowing func end() {
-    kill(process, SIGTERM)
+    kill(process, SIGKILL)
     _ = Child.wait(process)
   }
 }

@@ -21,6 +21,9 @@ import Testing
           sleep 0.0\(Int.random(in: 0...9)); kill -9 $!
           """)
       }
+      // The owner pauses longer and longer before it starts one again.
+      let carrier = try here.start("exec prefs-cloud --store $C")
+      defer { here.end(carrier) }
       here.waitUntil("defaults cloud sync 2")
       #expect(
         there.shell("defaults cloud sync 10; cat $M/d/K?").output == "25-1\n25-2\n25-3\n25-4\n")
@@ -92,9 +95,49 @@ import Testing
       #expect(here.shell("echo still > $M/.prefs/places/cloud/d/Small").status == 0)
       #expect(here.shell("cat $M/d/Small").output == "still\n")
       here.shell("cd $M/d; for n in 0 1 2 3 4 5; do rm K$n; done")
-      machines.etcd.control(["alarm", "disarm"])
+      // As an administrator makes room.
+      let status = machines.etcd.control(["endpoint", "status", "-w", "fields"]).output
+      let revision = status.split(separator: "\n").first { $0.contains("\"Revision\"") }
+      for words in [
+        ["compact", String(revision?.split(separator: " ").last ?? "")], ["defrag"],
+        ["alarm", "disarm"],
+      ] { machines.etcd.control(words) }
       here.waitUntil("defaults cloud sync 10")
       machines.there.waitUntil("[ \"$(cat $M/d/Small)\" = still ]")
+    }
+  }
+
+  @Test("a damaged list holds up its own domain alone, and removes nothing elsewhere")
+  func damagedList() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir -p $M/.prefs/places/cloud/{d,e}; echo 1 > $M/.prefs/places/cloud/d/K")
+      #expect(here.shell("defaults cloud sync").status == 0)
+      here.waitUntil("test -s $(echo $C/../state/prefsfs/*/Cloud)/d.plist")
+      there.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
+      let list = "$(echo $C/../state/prefsfs/*/Cloud)/d.plist"
+      here.shell("cp \(list) $C/../good; echo garbage > \(list)")
+      here.waitUntil("! cat $M/d/K")
+      here.shell("kill -9 $(\(Self.carrier)); echo 2 > $M/.prefs/places/cloud/e/K")
+      there.waitUntil("[ \"$(cat $M/e/K)\" = 2 ]")
+      #expect(there.shell("cat $M/d/K").output == "1\n")
+      here.shell("cp $C/../good \(list)")
+      here.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
+      here.waitUntil("defaults cloud sync 3")
+      #expect(there.shell("defaults cloud sync; cat $M/d/K").output == "1\n")
+    }
+  }
+
+  @Test("a carrier that is stopped does not hold up the end of the mount")
+  func stoppedAtEnd() throws {
+    try withMachines { machines in
+      try withMount { late, mount in
+        late.shell(Machines.connect(machines.etcd))
+        late.waitUntil("defaults cloud")
+        late.shell("kill -STOP $(\(Self.carrier)); fusermount3 -u $M")
+        late.waitUntil("! kill -0 \(mount.pid)")
+        #expect(late.shell(Self.carrier).status == 1)
+      }
     }
   }
 

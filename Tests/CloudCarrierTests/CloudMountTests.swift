@@ -141,6 +141,25 @@ func withMachines(
     }
   }
 
+  @Test("several may wait for a synchronisation at once; a removed key stays away")
+  func waiting() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      let many = here.shell(
+        "for n in 1 2 3 4 5 6; do defaults cloud sync 10 & p=\"$p $!\"; done; "
+          + "for n in $p; do wait $n || exit 1; done")
+      #expect(many.status == 0, "\(many)")
+      // A value of the user's place behind the cloud's does not come back after a removal.
+      there.shell("mkdir $M/d; echo stale > $M/d/Z; defaults cloud add d 'Q*'")
+      here.shell("mkdir -p $M/.prefs/places/cloud/d; echo new > $M/.prefs/places/cloud/d/Z")
+      there.waitUntil("[ \"$(cat $M/d/Z)\" = new ]")
+      here.shell("defaults delete d Z; defaults cloud sync")
+      there.waitUntil("[ \"$(cat $M/d/Z)\" = stale ]")
+      there.shell("defaults cloud add d 'Z*'; defaults cloud sync")
+      #expect(here.shell("defaults cloud sync; cat $M/d/Z").status != 0)
+    }
+  }
+
   @Test("without a server in the settings no program runs, and no more is linked")
   func nothing() throws {
     try withMount { here, mount in

@@ -11,7 +11,7 @@ import Testing
   private static let key = CloudKey("com.example.editor", "A/B")
   private static let record = CloudRecord(
     value: [1, "x"], stamp: Stamp(milliseconds: 5, counter: 1, host: "h"), replaced: nil)
-  private static let account = "ada /prefsfs/ada/ 14841639068965178418"
+  private static let account = "ada /prefsfs/ada/ f00d"
   private static let header =
     #""header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"7","raft_term":"2"}"#
 
@@ -44,7 +44,7 @@ import Testing
   @Test("a push compares the revision of each key, and asks for the present ones if one differs")
   func push() throws {
     let push = Synchroniser.Push(key: Self.key, record: Self.record, revision: 4)
-    let body = Self.coding.push([push])
+    let body = try #require(Self.coding.push([push]))
     let root = try #require(
       try JSONSerialization.jsonObject(with: Data(body)) as? [String: [[String: Any]]])
     let name = Self.text(Self.coding.name(Self.key))
@@ -79,14 +79,17 @@ import Testing
 
   @Test("a list and the lines of a watch become events")
   func events() {
-    let list = Array(#"{\#(Self.header),"kvs":[\#(Self.pair())],"count":"1"}"#.utf8)
+    let identity =
+      #"{"key":"\#(Self.text(Self.coding.accountName))","mod_revision":"2","value":"\#(Self.text(Array("f00d".utf8)))"}"#
+    let list = Array(#"{\#(Self.header),"kvs":[\#(identity),\#(Self.pair())],"count":"2"}"#.utf8)
     #expect(
       Self.coding.listed(list)
         == .event(
           .listed([Self.key: .init(Self.record, revision: 4)], revision: 7, account: Self.account)))
     #expect(
-      Self.coding.listed(Array("{\(Self.header)}".utf8))
+      Self.coding.listed(Array(#"{\#(Self.header),"kvs":[\#(identity)]}"#.utf8))
         == .event(.listed([:], revision: 7, account: Self.account)))
+    #expect(Self.coding.listed(Array("{\(Self.header)}".utf8)) == .unfounded)
     let name = Self.text(Self.coding.name(Self.key))
     let lines: [(line: String, answers: [EtcdCoding.Answer])] = [
       (#"{"result":{\#(Self.header),"created":true}}"#, [.alive]),

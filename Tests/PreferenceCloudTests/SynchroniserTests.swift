@@ -17,6 +17,27 @@ import Testing
     world.check(seed)
   }
 
+  @Test(
+    "a server that goes back to a backup, and on from there, gets later values back from the hosts",
+    arguments: 1...20)
+  func backup(_ seed: Int) {
+    var world = World(seed: UInt64(seed), hosts: 3, keys: 4)
+    for _ in 0..<200 { world.step() }
+    world.keepBackup()
+    for _ in 0..<200 { world.step() }
+    world.heal()
+    let before = world.values
+    world.restoreBackup()
+    if seed % 2 == 0 {
+      world.heal()
+      #expect(world.values == before && world.isEqual)
+    } else {
+      for _ in 0..<300 { world.step() }
+      world.heal()
+      #expect(world.isEqual)
+    }
+  }
+
   // MARK: - Single steps
 
   private static let key = CloudKey("d", "K")
@@ -46,6 +67,75 @@ import Testing
     #expect(actions == [.edit([Self.key: "theirs"]), .watch(from: 8)])
     #expect(machine.state.losers.map(\.value) == ["local"])
     #expect(machine.state.pending.isEmpty)
+  }
+
+  @Test("a record that cannot be read is left alone, and holds up no other key")
+  func unreadable() {
+    var machine = Self.connected([Self.key: .init(Self.record(1, 1), revision: 4)])
+    let other = CloudKey("d", "L")
+    _ = machine.handle(.disconnected, wall: 2)
+    _ = machine.handle(.connected, wall: 3)
+    #expect(machine.handle(.unreadable([Self.key]), wall: 3) == [])
+    #expect(machine.handle(.listed([:], revision: 9, account: "a"), wall: 3) == [.watch(from: 10)])
+    #expect(machine.state.value(Self.key) == 1)
+    #expect(machine.handle(.set([Self.key: 2]), wall: 4) == [])
+    guard case .push(let pushes)? = machine.handle(.set([other: 3]), wall: 5).first else {
+      Issue.record("no push")
+      return
+    }
+    #expect(pushes.map(\.key) == [other])
+    // Somebody wrote one that can be read.
+    _ = machine.handle(.pushed(revision: 10), wall: 6)
+    let actions = machine.handle(.changed([Self.key: Self.record(5, 1)], revision: 11), wall: 6)
+    #expect(actions.contains { if case .push = $0 { true } else { false } })
+  }
+
+  @Test("a clock that was ahead does not win every conflict for ever")
+  func clockAhead() {
+    var machine = Synchroniser(CloudState(host: "here"))
+    _ = machine.handle(.set([Self.key: "far"]), wall: 900_000_000)
+    _ = machine.handle(.connected, wall: 900_000_001)
+    let actions = machine.handle(
+      .listed([:], revision: 1, account: "a"), wall: 900_000_002, server: 1_000_000)
+    #expect(actions.contains(.tellClockAhead(milliseconds: 899_000_000)))
+    #expect(machine.state.pending[Self.key]?.stamp.milliseconds == 1_000_000)
+    _ = machine.handle(.set([Self.key: "again"]), wall: 900_000_010)
+    #expect(machine.state.clock.milliseconds == 1_000_008)
+  }
+
+  @Test("a first connection that finds a later removal removes the local value, and logs it")
+  func firstRemoval() {
+    var machine = Synchroniser(CloudState(host: "here"))
+    _ = machine.handle(.set([Self.key: "local"]), wall: 10)
+    _ = machine.handle(.connected, wall: 11)
+    let removal = CloudState.Known(Self.record(nil, 500), revision: 3)
+    let actions = machine.handle(
+      .listed([Self.key: removal], revision: 7, account: "a"), wall: 12)
+    #expect(actions == [.edit([Self.key: nil]), .watch(from: 8)])
+    #expect(machine.state.losers.map(\.value) == ["local"])
+  }
+
+  @Test("a list that the watch has overtaken changes nothing")
+  func overtaken() {
+    var machine = Self.connected()
+    _ = machine.handle(.changed([Self.key: Self.record(2, 2)], revision: 6), wall: 2)
+    #expect(machine.handle(.listed([:], revision: 5, account: "a"), wall: 3) == [])
+    #expect(machine.state.value(Self.key) == 2 && machine.state.revision == 6)
+  }
+
+  @Test("a change of account brings the values of the new one; unsent ones are in the log")
+  func account() {
+    var machine = Self.connected([Self.key: .init(Self.record("ada", 1), revision: 4)])
+    _ = machine.handle(.disconnected, wall: 2)
+    _ = machine.handle(.set([CloudKey("d", "Unsent"): 1]), wall: 3)
+    _ = machine.handle(.connected, wall: 4)
+    let theirs = CloudKey("d", "Theirs")
+    let actions = machine.handle(
+      .listed([theirs: .init(Self.record("bob", 1), revision: 2)], revision: 3, account: "b"),
+      wall: 5)
+    let edit: [CloudKey: Value?] = [Self.key: nil, theirs: "bob", CloudKey("d", "Unsent"): nil]
+    #expect(actions.first == .edit(edit))
+    #expect(machine.state.losers.map(\.value) == [1])
   }
 
   @Test("the keys of one change are one push, compared with what is known")
@@ -116,7 +206,7 @@ import Testing
   @Test("a state and a record come back from their bytes; other bytes are refused")
   func coding() throws {
     var machine = Self.connected([Self.key: .init(Self.record([1, "x"], 1), revision: 4)])
-    _ = machine.handle(.set([Self.key: ["a": .real(2)], CloudKey("e", ""): nil]), wall: 10)
+    _ = machine.handle(.set([Self.key: ["a": .real(2)], CloudKey("e", ""): 7]), wall: 10)
     _ = machine.handle(
       .refused([Self.key: .init(Self.record("won", 99), revision: 6)], revision: 6), wall: 21)
     let state = machine.state

@@ -111,9 +111,7 @@ enum Cloud {
   /// The settings of the cloud, as they are in force.
   static func settings(_ store: StoreView) throws(Refusal) -> CloudSettings {
     try attempt("Could not read \(CloudSettings.domain)") { () throws(EngineError) in
-      try CloudSettings { (key) throws(EngineError) in
-        try store.engine.resolve(key, in: CloudSettings.domain)?.value
-      }
+      try CloudSettings(of: store.places)
     }
   }
 
@@ -145,11 +143,10 @@ enum Cloud {
     guard try settings(store).isConfigured else {
       throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")
     }
-    let request = requestSync()
     let isDone = try attempt("Could not synchronize with the cloud") { () throws(EngineError) in
-      try store.apply([request.intent])
+      let request = try requestSync(store)
       let deadline = Instant.now.advanced(seconds: seconds)
-      while try store.note(CloudNotes.syncAnswer) != request.value {
+      while try number(store, CloudNotes.syncAnswer) < request {
         if deadline <= .now { return false }
         Instant.sleep(milliseconds: 20)
       }
@@ -163,11 +160,31 @@ enum Cloud {
 }
 
 extension Cloud {
-  /// A new request for a synchronisation: the intent that makes it, and the note that answers it. It
-  /// also has the carrier read its settings and try to connect at once.
-  static func requestSync() -> (intent: Intent, value: Value) {
-    let value = Value.string("\(UInt64.random(in: 1 ... .max))")
-    return (.edit(CloudNotes.location, .set(CloudNotes.syncRequest, value, .unknown)), value)
+  /// Asks for a synchronisation. It also has the carrier read its settings and try to connect at once.
+  /// - Returns: the number of the request; an answer with this number, or a larger one, answers it.
+  @discardableResult
+  static func requestSync(_ store: StoreView) throws(EngineError) -> Int64 {
+    while true {
+      let last = try store.note(CloudNotes.syncRequest)
+      let next = max(
+        try number(store, CloudNotes.syncRequest), try number(store, CloudNotes.syncAnswer)
+      ).addingReportingOverflow(1).partialValue
+      let location = CloudNotes.location
+      do throws(EngineError) {
+        try store.apply([
+          .expect(CloudNotes.syncRequest, location, last),
+          .edit(location, .set(CloudNotes.syncRequest, .integer(WideInteger(next)), .unknown)),
+        ])
+        return next
+      } catch  where error.reason == .changedMeanwhile {
+        continue
+      }
+    }
+  }
+
+  /// A note that is a number; 0 where there is none.
+  static func number(_ store: StoreView, _ key: Key) throws(EngineError) -> Int64 {
+    if case .integer(let number)? = try store.note(key) { number.signed ?? 0 } else { 0 }
   }
 }
 

@@ -21,42 +21,46 @@ enum CloudLogin {
       throw Refusal(
         message: "No server is known", detail: "name one, as in https://etcd.example.org:2379")
     }
-    let password = try readPassword()
     let file = passwordFile
+    let intents =
+      [set(.user, .string(user)), set(.passwordFile, .string(file))]
+      + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))])
+    try Cloud.attempt("Could not log in") { () throws(EngineError) in try store.check(intents) }
+    let password = try readPassword()
     do throws(SystemError) {
       try Files.makeDirectories(Files.parent(of: file), mode: 0o700)
+      let mask = umask(0o077)
+      defer { umask(mask) }
+      try Files.remove(file)
       try Files.replace(file, with: Array(password.utf8))
-      if chmod(file, 0o600) != 0 { throw SystemError("chmod", file) }
     } catch {
       throw Refusal(message: "The password could not be kept", detail: "\(error)")
     }
-    let began = AbsoluteTime(.now)
-    _ = try Cloud.attempt("Could not log in") { () throws(EngineError) in
-      try store.apply(
-        [set(.user, .string(user)), set(.passwordFile, .string(file))]
-          + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))])
-          + [Cloud.requestSync().intent])
+    let began = AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)
+    let request = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+      try store.apply(intents)
+      return try Cloud.requestSync(store)
     }
-    return try awaitConnection(since: began, store)
+    return try awaitConnection(request, since: began, store)
   }
 
   private static func set(_ name: CloudSettings.Name, _ value: Value) -> Intent {
     .setOwn(name.key, CloudSettings.domain, value, .unknown)
   }
 
+  /// Waits until the request is answered, or the server refuses, for 10 s at most; then shows how it
+  /// is.
   private static func awaitConnection(
-    since began: AbsoluteTime, _ store: StoreView
+    _ request: Int64, since began: AbsoluteTime, _ store: StoreView
   ) throws(Refusal) -> Int32 {
     let deadline = Instant.now.advanced(seconds: 10)
     while deadline > .now {
-      let note = try Cloud.attempt("Could not log in") { () throws(EngineError) in
-        try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }
+      let isOver = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+        let note = try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }
+        if let note, note.since.seconds >= began.seconds, note.status.error != nil { return true }
+        return try Cloud.number(store, CloudNotes.syncAnswer) >= request
       }
-      if let (status, since) = note, since.seconds >= began.seconds,
-        status.isConnected || status.error != nil
-      {
-        break
-      }
+      if isOver { break }
       Instant.sleep(milliseconds: 20)
     }
     var none = Arguments([], Options())

@@ -76,10 +76,15 @@ struct CloudReport {
         "\(name), prefix \(parts.dropFirst().first ?? ""), revision \(number("revision"))")
     }
     lines.append(
-      "\(size.keys) keys with \(size.bytes) of \(CloudLimits.largestTotal) bytes, "
-        + "\(number("pending")) of them not sent yet")
+      "keys: \(size.keys), bytes: \(size.bytes) of \(CloudLimits.largestTotal), "
+        + "changes not sent yet: \(number("pending"))")
+    if let unreadable = status?.status.unreadable, unreadable > 0 {
+      lines.append(
+        "keys that cannot be read: \(unreadable); they are left alone, because they are of a later "
+          + "version, or sealed with another EncryptionKeyFile")
+    }
     if losers > 0 {
-      lines.append("\(losers) values lost to others; defaults cloud log shows them")
+      lines.append("values that lost to others: \(losers); defaults cloud log shows them")
     }
     return lines.joined(separator: "\n") + "\n"
   }
