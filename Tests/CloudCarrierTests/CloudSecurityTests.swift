@@ -57,7 +57,7 @@ import Testing
         here.waitUntil("[ \"$(cat $M/d/Name)\" = both ]")
         #expect(
           etcd.control(["get", "--prefix", "/prefsfs/bob/", "--keys-only"], user: "bob:bobpass")
-            .output.hasPrefix("/prefsfs/bob/d/Name\n"))
+            .output.contains("/prefsfs/bob/d/Name\n"))
       }
     }
   }
