@@ -80,6 +80,7 @@ enum Manual {
   private static let files = [
     Form("~/.config/DOMAIN.plist", "the user's lists, or in $XDG_CONFIG_HOME"),
     Form("~/.config/ByHost/DOMAIN.HOST.plist", "the user's lists for this host"),
+    Form("~/.local/state/prefsfs", "journal, keys of the cloud; or in $XDG_STATE_HOME"),
     Form("/etc/preferences", "the machine's lists; in managed, forced lists and profiles"),
   ]
 
@@ -88,9 +89,9 @@ enum Manual {
     which prefsfs(1) shows as files. Its verbs, messages and exit statuses are those of defaults on
     macOS. When it returns, every mount and every program of the user reads what it has written.
 
-    It reads and writes the user's own lists. If the list of this host has a key, it reads the key
-    there, and writes it to that list and to the user's other list in one step, so that programs
-    read what was written. -currentHost selects the list of this host alone, and a path selects the
+    It reads and writes the user's own lists. A key that is in the cloud it reads and writes there.
+    If the list of this host has a key, it reads the key there, and writes it to that list and to
+    the user's other list in one step, so that programs read what was written. -currentHost selects the list of this host alone, and a path selects the
     list with that path.
 
     Lists are rewritten within a second. defaults waits for that with --sync, with DEFAULTS_SYNC=1

@@ -42,14 +42,14 @@ enum Help {
     Form("~/.config/DOMAIN.plist", "the user's lists; in $XDG_CONFIG_HOME if that is set"),
     Form("~/.config/ByHost/DOMAIN.HOST.plist", "the user's lists for this host"),
     Form("/etc/preferences", "the machine's lists; lists and profiles in managed force keys"),
-    Form("~/.local/state/prefsfs", "journal and lock; in $XDG_STATE_HOME if that is set"),
+    Form("~/.local/state/prefsfs", "journal, lock, keys of the cloud; or in $XDG_STATE_HOME"),
   ]
 
   private static let description = """
     cat reads a preference through the search list: what an administrator forces, arguments of the
-    mount, this host, the user, suites, the global domain, the machine, languages. echo sets it in
-    the user's list. The list is rewritten, in one step, within a second, but what was written
-    survives kill -9 of every process at once.
+    mount, the cloud, this host, the user, suites, the global domain, the machine, languages. echo
+    sets it in the user's list, or in the cloud if the key is there. The list is rewritten, in one
+    step, within a second, but what was written survives kill -9 of every process at once.
 
     The directory .prefs at the root is not listed. In it, places shows and changes single places of
     the search list, domains whole domains as documents, and suites the suites of a domain; search,
