@@ -91,8 +91,8 @@ enum Manual {
 
     It reads and writes the user's own lists. A key that is in the cloud it reads and writes there.
     If the list of this host has a key, it reads the key there, and writes it to that list and to
-    the user's other list in one step, so that programs read what was written. -currentHost selects the list of this host alone, and a path selects the
-    list with that path.
+    the user's other list in one step, so that programs read what was written. -currentHost selects
+    the list of this host alone, and a path selects the list with that path.
 
     Lists are rewritten within a second. defaults waits for that with --sync, with DEFAULTS_SYNC=1
     in the environment, and if the list was named by its path.
