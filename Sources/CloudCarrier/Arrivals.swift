@@ -7,7 +7,7 @@ import SystemCalls
 ///
 /// Threads: any. One lock, held for a look.
 final class Arrivals: Sendable {
-  /// Changes, in the order in which the carrier takes them over.
+  /// What has changed. The carrier takes the properties over in this order.
   struct Contents: Sendable {
     /// Changes of the cloud's place.
     var changes: [(keys: Set<CloudKey>, time: Timestamp)] = []

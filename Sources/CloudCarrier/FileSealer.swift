@@ -16,8 +16,8 @@ struct FileSealer: ValueSealer {
   private static let nonceSize = 12
   private static let tagSize = 16
 
-  /// Reads the key. Throws where nobody but the user may read the file is not so, or it has not
-  /// 32 bytes.
+  /// Reads the key. Throws where the file can be read by others than the user, or does not have 32
+  /// bytes.
   init(file: String) throws(EngineError) {
     key = try SecretFile.bytes(file, limit: 4096)
     guard key.count == Self.keySize else {
@@ -44,7 +44,8 @@ struct FileSealer: ValueSealer {
     return run(sealed, nonce, context, isSealing: false, &tag)
   }
 
-  /// Encrypts or decrypts; nil where the tag does not fit.
+  /// Encrypts or decrypts. Returns nil where the tag does not fit: the bytes, the key or the name
+  /// differ from what was sealed.
   private func run(
     _ bytes: [UInt8], _ nonce: [UInt8], _ subject: [UInt8], isSealing: Bool, _ tag: inout [UInt8]
   ) -> [UInt8]? {

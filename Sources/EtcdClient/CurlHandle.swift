@@ -6,14 +6,14 @@ import SystemCalls
 ///
 /// Threads: those of the transport. libcurl calls the callbacks inside of `curl_multi_perform`.
 final class CurlHandle {
-  /// What to do with the lines of the answer; nil: the answer is taken as a whole.
+  /// Whether the request is a watch, whose answer is taken line by line as it comes.
   private let isWatch: Bool
   let handle: UnsafeMutableRawPointer
   private var headers: UnsafeMutablePointer<curl_slist>?
   /// Where libcurl writes what went wrong.
   private let error: UnsafeMutablePointer<CChar>
   private(set) var body: [UInt8] = []
-  /// The complete lines of a watch that nobody has taken yet.
+  /// The complete lines of a watch that `removeLines` has not returned yet.
   private var lines: [[UInt8]] = []
   /// The server's clock, in milliseconds since 1970.
   private(set) var date: Int64?
@@ -99,7 +99,8 @@ final class CurlHandle {
     }
   }
 
-  /// Returns how many bytes were taken: fewer than there are end the request.
+  /// Adds bytes of the answer. Returns how many were taken; libcurl fails the request if that is
+  /// fewer than it had.
   private func add(_ part: UnsafeRawBufferPointer) -> Int {
     guard body.count + part.count <= Self.largest else { return 0 }
     body += part

@@ -63,7 +63,8 @@ public struct TransportSecurity: Equatable, Sendable {
     return inet_pton(AF_INET, host, &address) == 1 && UInt32(bigEndian: address.s_addr) >> 24 == 127
   }
 
-  /// Calls the body with each option of libcurl that is not as it should be anyway.
+  /// Calls the body with each of libcurl's options that differs from its default, which verifies
+  /// certificate and name.
   func apply(_ set: (CURLoption, String) -> Void) {
     if let authorityFile { set(CURLOPT_CAINFO, authorityFile) }
     if let certificateFile { set(CURLOPT_SSLCERT, certificateFile) }

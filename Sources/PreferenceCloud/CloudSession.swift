@@ -36,7 +36,7 @@ public struct CloudSession: Sendable {
     case watch(url: String, body: [UInt8], token: String?)
     /// End the watch.
     case endWatch
-    /// End the request and the watch. Nothing is heard of them any more.
+    /// End the request and the watch. Nothing about them comes in from now on.
     case disconnect
     /// Give the event to the state machine, and its actions to `perform`.
     case event(Synchroniser.Event, server: Int64?)
@@ -61,9 +61,9 @@ public struct CloudSession: Sendable {
   /// The requests that wait; the first one is on its way if `isCalling`.
   private var calls: [Call] = []
   private var isCalling = false
-  /// Whether the first request was refused once for its token, and the token is a new one.
+  /// Whether a new token was asked for, because the server refused the first request.
   private var isRenewed = false
-  /// Whether a connection has begun; it may not be listed yet.
+  /// Whether a connection has begun. The server's records may not have been listed yet.
   public private(set) var isConnected = false
   private var failures = 0
   private var refusals = 0
@@ -258,8 +258,8 @@ public struct CloudSession: Sendable {
     return next()
   }
 
-  /// Whether the server wants another token: it has forgotten this one, which ends after 5 minutes,
-  /// or users or roles have changed since.
+  /// Whether the server wants a new token: it no longer knows this one, which it keeps for 5
+  /// minutes, or users or roles have changed since.
   private static func needsToken(_ status: Int, _ code: Int64, _ text: String) -> Bool {
     status == 401 || code == 16 || text.contains("invalid auth token")
       || text.contains("revision of auth store is old")

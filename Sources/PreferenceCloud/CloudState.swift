@@ -27,17 +27,18 @@ public struct CloudState: Equatable, Sendable {
     public var batch: UInt64
   }
 
-  /// A value that lost: another host had set the key without knowledge of it, or it.
+  /// A value that lost a conflict: two hosts had set the key without knowledge of each other, and
+  /// the stamp of this value was the earlier one. Also a set that an earlier account never got.
   public struct Loser: Equatable, Sendable {
-    /// Losers of this host are counted from 1 on.
+    /// The number of the loser. Each host counts its own from 1 on.
     public var number: UInt64
     /// The key.
     public var key: CloudKey
     /// The value; nil: a removal lost.
     public var value: Value?
-    /// Who had set it, and when.
+    /// When it was set, and by which host.
     public var stamp: Stamp
-    /// Who won.
+    /// The stamp of the value that won; after a change of account, one of this host.
     public var winner: Stamp
 
     /// Bytes that the value has, as a property list.

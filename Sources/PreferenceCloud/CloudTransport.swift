@@ -14,7 +14,7 @@ public protocol CloudTransport: AnyObject {
   /// Ends the watch.
   func endWatch()
 
-  /// Ends the request and the watch. Nothing comes of them any more.
+  /// Ends the request and the watch. `wait` returns nothing about them from now on.
   func disconnect()
 
   /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil:

@@ -4,7 +4,7 @@ import PropertyList
 /// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for each
 /// loser, and one for the rest. So a change of one key is saved without the others.
 public struct SavedState: Equatable, Sendable {
-  /// What is not of one key; nil: nothing was ever saved.
+  /// What does not belong to one key; nil: nothing was ever saved.
   public var header: Value?
   /// What is known of each key.
   public var entries: [CloudKey: Value] = [:]
@@ -99,8 +99,8 @@ extension CloudState.Loser {
 extension CloudState {
   /// Reads a state. What cannot be read is left out: it is heard of again from the server, and the
   /// values of the host are compared with what is there.
-  /// - Parameter host: the name of this host. Where another one had saved the state, because it was
-  ///   copied, its stamps stay.
+  /// - Parameter host: the name of this host. Where a different host has saved the state, because
+  ///   the directory was copied, that host's stamps stay.
   public init(_ saved: SavedState, host: String) {
     self.init(host: host)
     guard case .dictionary(let header)? = saved.header,

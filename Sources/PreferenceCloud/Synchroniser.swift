@@ -12,7 +12,6 @@ import PropertyList
 ///   replaced by a host that knew of it, or is a loser in the state.
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
-///
 /// - After a change of account, the values are those of the new one. A set that the old one never got
 ///   is a loser.
 /// - Where the server went back to an earlier state, from a backup, this host brings back what it
@@ -37,7 +36,7 @@ public struct Synchroniser: Sendable {
     case changed([CloudKey: CloudRecord?], revision: Int64)
     /// The revisions that the watch needs are no longer there.
     case compacted
-    /// Some time has passed: an hour, say.
+    /// Time has passed: sent about once an hour, so that the records of old removals are deleted.
     case tick
     /// The push was carried out.
     case pushed(revision: Int64)
@@ -95,7 +94,8 @@ public struct Synchroniser: Sendable {
   /// The push whose answer is awaited.
   private var pushed: [Push] = []
 
-  /// Operations that a transaction may have (etcd's default), one of them for each key.
+  /// Keys that a transaction may have. Each is one operation, of which etcd accepts 128 unless it
+  /// is configured otherwise.
   static let mostKeys = 100
   /// Bytes that a transaction may have, below etcd's 1.5 MiB.
   static let mostBytes = 1_300_000
