@@ -102,7 +102,7 @@ let package = Package(
     .target(
       name: "Preferences",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "PreferenceClient", "PreferenceCloud", "PreferenceSearch", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     // 6: the verbs of `defaults`
@@ -207,7 +207,7 @@ let package = Package(
       name: "CloudCarrierTests",
       dependencies: [
         "CloudCarrier", "EtcdClient", "PreferenceCloud", "PreferenceModel", "PropertyList",
-        "SystemCalls", "Support", "prefsfs", "prefsd", "prefs-cloud", "defaults",
+        "SystemCalls", "Support", "prefsfs", "prefsd", "prefs-cloud", "prefs-sample", "defaults",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],

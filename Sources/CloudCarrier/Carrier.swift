@@ -378,7 +378,9 @@ public final class Carrier {
     guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {
       return
     }
-    try place.commit(edits, change)
+    let account = next.state.account
+    try place.commit(
+      edits, change, newAccount: account == machine.state.account ? nil : account)
     next = saved
     for loser in change.losers where loser.value != nil {
       log("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")

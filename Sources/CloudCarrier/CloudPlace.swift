@@ -67,12 +67,19 @@ struct CloudPlace {
   // MARK: - Changes
 
   /// Makes the edits and saves the change, both or nothing.
-  /// - Parameter edits: the keys that are changed, their values before and after. Throws
-  ///   `.changedMeanwhile` where a value before is not the present one.
+  ///
+  /// Throws `.changedMeanwhile` where a value before is not the present one.
+  /// - Parameters:
+  ///   - edits: the keys that are changed, their values before and after.
+  ///   - newAccount: the account that the values are of from now on; nil: that of before.
   func commit(
-    _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedState.Change
+    _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedState.Change,
+    newAccount: String?
   ) throws(EngineError) {
     var intents: [Intent] = []
+    if let newAccount {
+      intents.append(.edit(CloudNotes.location, Self.edit(CloudNotes.account, .string(newAccount))))
+    }
     for (key, edit) in edits {
       let location = Location(.cloud, key.domain)
       intents.append(.expect(key.key, location, edit.old))

@@ -10,6 +10,8 @@ public enum CloudNotes {
   public static let state: Key = "State"
   /// A `CloudStatus`.
   public static let status: Key = "Status"
+  /// The account whose values are here. It changes when all of its values have come.
+  public static let account: Key = "Account"
   /// An integer that each request makes larger. When every change that was made before it is on the
   /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer` to
   /// it.

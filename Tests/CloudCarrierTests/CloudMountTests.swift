@@ -141,6 +141,37 @@ func withMachines(
     }
   }
 
+  @Test("programs hear of accounts and limits by the notifications of NSUserDefaults")
+  func notifications() throws {
+    try withMount { here, _ in
+      let etcd = try Etcd(in: here.root)
+      defer { etcd.stop() }
+      here.shell(
+        "mkdir -p $M/.prefs/places/cloud/prefs-sample; echo a > $M/.prefs/places/cloud/prefs-sample/K"
+      )
+      let sample = try here.start(
+        "mkfifo $C/../in; exec $SAMPLE cloud K < $C/../in > $C/../said 2> /dev/null")
+      defer { here.end(sample) }
+      let input = try here.start(
+        "exec 3> $C/../in; while true; do read -r l < $C/../next && echo $l >&3; rm -f $C/../next; sleep 0.05; done"
+      )
+      defer { here.end(input) }
+      func says(_ text: String) {
+        here.waitUntil("[ \"$(cat $C/../said | tr '\\n' ' ')\" = '\(text) ' ]")
+      }
+      says("a")
+      here.shell("echo 3 > $C/../next")
+      says("a none")
+      here.shell("echo 1100000 > $C/../next")
+      says("a none size")
+      here.shell(Machines.connect(etcd))
+      says("a none size completed")
+      here.shell("defaults write prefsfs.cloud Prefix /other/")
+      says("a none size completed accounts completed")
+      #expect(here.shell("defaults read prefs-sample K").status == 1)
+    }
+  }
+
   @Test("several may wait for a synchronisation at once; a removed key stays away")
   func waiting() throws {
     try withMachines { machines in

@@ -12,6 +12,7 @@ enum Sample {
            sample sync KEY TEXT                sets and synchronizes, then ends with kill -9
            sample watch KEY COUNT              prints a line for each of COUNT changes
            sample languages                    prints what the languages of the search list have
+           sample cloud KEY                    says which notifications of the cloud come
            sample late KEY                     reads it 40 times, 50 ms apart
 
     """
@@ -39,6 +40,7 @@ enum Sample {
         names.map { $0 as? String ?? "(none)" }.joined(separator: " ")
           + " \(defaults.integer(forKey: "Custom"))")
       say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
+    case ("cloud", 2): cloud(words[1])
     case ("late", 2):
       for _ in 0..<40 {
         say(defaults.string(forKey: words[1]) ?? "(none)")
@@ -67,6 +69,26 @@ enum Sample {
     case "exit": _exit(0)
     default: break
     }
+  }
+
+  /// Says which notifications of the cloud come while it sets a key, once for each line of input.
+  private static func cloud(_ key: String) {
+    let names = [
+      UserDefaults.completedInitialSyncNotification: "completed",
+      UserDefaults.didChangeCloudAccountsNotification: "accounts",
+      UserDefaults.noCloudAccountNotification: "none",
+      UserDefaults.sizeLimitExceededNotification: "size",
+    ]
+    let tokens = names.map { name, text in
+      NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in
+        say(text)
+      }
+    }
+    say(UserDefaults.standard.string(forKey: key) ?? "(none)")
+    while let line = readLine() {
+      UserDefaults.standard.set(String(repeating: "x", count: Int(line) ?? 0), forKey: key)
+    }
+    for token in tokens { NotificationCenter.default.removeObserver(token) }
   }
 
   private static func watch(_ key: String, _ count: Int) {

@@ -20,6 +20,7 @@ final class Session: Sendable {
   let durability: any DurabilityService
   let author = Author.unique()
   let dispatcher: Dispatcher
+  private let cloud: CloudNotices
   /// Volatile domains that are in no search list, by name.
   let volatile = Mutex<[String: ValueDictionary]>([:])
   private static let log = Log("preferences")
@@ -35,6 +36,8 @@ final class Session: Sendable {
     durability = places
     engine = SearchEngine(places: places, arguments: arguments, refusesShadowed: false)
     dispatcher = Dispatcher(engine, author)
+    cloud = CloudNotices(places, author)
+    cloud.begin()
   }
 
   /// Returns the places of the owner of the store; if it cannot be had, places that hold nothing
@@ -72,8 +75,11 @@ final class Session: Sendable {
       Dispatcher.Event(domain: domain, key: key, maker: .own, value: value)
     }
     dispatcher.expect(events)
-    engine.post(intents, by: author) { [weak dispatcher] error in
-      if let error { Self.note(error) }
+    engine.post(intents, by: author) { [weak dispatcher, cloud] error in
+      if let error {
+        Self.note(error)
+        cloud.note(error)
+      }
       dispatcher?.put(
         values.keys.map { Dispatcher.Event(domain: domain, key: $0, maker: .unknown) })
     }

@@ -1,0 +1,117 @@
+import Foundation
+internal import PreferenceCloud
+internal import PreferenceModel
+internal import PropertyList
+internal import Synchronization
+internal import SystemCalls
+
+extension UserDefaults {
+  /// Posted when all values of the cloud have come, after this machine was first connected to a cloud
+  /// or to another account. Until then local values and registered defaults are read.
+  ///
+  /// The notifications of the cloud are posted on a thread of this library, with ``standard`` as the
+  /// object. Source: NSUserDefaults.h.
+  public static let completedInitialSyncNotification = Notification.Name(
+    "NSUbiquitousUserDefaultsCompletedInitialSyncNotification")
+  /// Posted when this machine was connected to another account of the cloud. Its values replace those
+  /// of the last one.
+  public static let didChangeCloudAccountsNotification = Notification.Name(
+    "NSUbiquitousUserDefaultsDidChangeAccountsNotification")
+  /// Posted when this process has set a key of the cloud while this machine has no cloud. The value is
+  /// kept, and sent when somebody logs in.
+  public static let noCloudAccountNotification = Notification.Name(
+    "NSUbiquitousUserDefaultsNoCloudAccountNotification")
+  /// Posted when a setter of this process was refused because the value has more than 1 MB, or all
+  /// values together more than 16 MiB, where the key is one of the cloud.
+  public static let sizeLimitExceededNotification = Notification.Name(
+    "NSUserDefaultsSizeLimitExceededNotification")
+}
+
+/// Posts the notifications of the cloud.
+///
+/// Threads: `hear` is called by observers' threads, and does not block. The first change of the cloud
+/// starts a thread, which posts; without a cloud there is none. Lock: `queue`, held for a look.
+final class CloudNotices: Sendable {
+  private enum Event {
+    /// All values of an account have come.
+    case account(isFirst: Bool)
+    /// This process has set a key.
+    case ownChange
+    case sizeLimit
+  }
+
+  private struct State {
+    var events: [Event] = []
+    var isRunning = false
+  }
+
+  private let places: any PersistentPlaces
+  private let author: Author
+  private let queue = Monitor(State())
+
+  init(_ places: any PersistentPlaces, _ author: Author) {
+    (self.places, self.author) = (places, author)
+  }
+
+  /// Begins to listen.
+  func begin() {
+    places.observe(except: nil) { [weak self] notice in self?.hear(notice) }
+  }
+
+  private func hear(_ notice: Notice) {
+    for item in notice.changeset.items {
+      if item.location == CloudNotes.location, item.edit.key == CloudNotes.account {
+        add(.account(isFirst: !item.hadKey))
+      } else if item.location.place == .cloud, notice.author == author {
+        add(.ownChange)
+      }
+    }
+  }
+
+  /// Notes a refusal of a setter.
+  func note(_ error: EngineError) {
+    if [.system(.fileTooLarge), .system(.overQuota)].contains(error.reason) { add(.sizeLimit) }
+  }
+
+  private func add(_ event: Event) {
+    let starts = queue.change { state in
+      state.events.append(event)
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    guard starts else { return }
+    do {
+      try WorkerThread(name: "prefs-cloud") { [weak self] in self?.run() }.detach()
+    } catch {
+      queue.change { $0.isRunning = false }
+    }
+  }
+
+  private func run() {
+    while true {
+      let events = queue.change { state -> [Event] in
+        defer { state.events = [] }
+        if state.events.isEmpty { state.isRunning = false }
+        return state.events
+      }
+      if events.isEmpty { return }
+      for event in events { handle(event) }
+    }
+  }
+
+  private func handle(_ event: Event) {
+    switch event {
+    case .account(let isFirst):
+      if !isFirst { post(UserDefaults.didChangeCloudAccountsNotification) }
+      post(UserDefaults.completedInitialSyncNotification)
+    case .ownChange:
+      let isConfigured = (try? CloudSettings(of: places))?.isConfigured ?? true
+      if !isConfigured { post(UserDefaults.noCloudAccountNotification) }
+    case .sizeLimit: post(UserDefaults.sizeLimitExceededNotification)
+    }
+  }
+
+  private func post(_ name: Notification.Name) {
+    NotificationCenter.default.post(name: name, object: UserDefaults.standard)
+  }
+}
