@@ -123,10 +123,14 @@ final class CurlHandle {
     return lines.filter { !$0.isEmpty }
   }
 
-  /// What went wrong.
+  /// What went wrong. Of certificates libcurl says more; of others it says how long it took, which
+  /// would make each failure a new one.
   func reason(_ result: CURLcode) -> String {
-    error.pointee == 0
-      ? String(cString: curl_easy_strerror(result)) : String(cString: error)
+    let isOfCertificates = [
+      CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
+    ].contains(result)
+    return isOfCertificates && error.pointee != 0
+      ? String(cString: error) : String(cString: curl_easy_strerror(result))
   }
 
   /// The status of HTTP; 0: there is no answer.

@@ -63,7 +63,7 @@ struct CloudReport {
     let place = status.endpoint.map { " to \($0)" } ?? ""
     let reason = status.error.map { ": \($0)" } ?? ""
     return
-      "\(status.isConnected ? "connected" : "not connected")\(place) since \(since.text)\(reason)"
+      "\(status.isConnected ? "connected" : "not connected")\(place) since \(since.inWholeSeconds.text)\(reason)"
   }
 
   private var text: String {
@@ -120,7 +120,7 @@ enum CloudLog {
   }
 
   private static func line(_ loser: CloudState.Loser) -> String {
-    let time = AbsoluteTime(milliseconds: loser.stamp.milliseconds).text
+    let time = AbsoluteTime(milliseconds: loser.stamp.milliseconds).inWholeSeconds.text
     let what = loser.value.map { ValueDescription.line(of: $0, false) } ?? "(removed)"
     return "\(loser.number) \(time) \(loser.stamp.host) \(loser.key) = \(what)"
       + " (lost to \(loser.winner.host))\n"
