@@ -107,6 +107,73 @@ import Testing
     }
   }
 
+  @Test("of three servers any one may fail, the leader too")
+  func lostLeader() throws {
+    try withMachines(members: 3) { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir -p $M/.prefs/places/cloud/d")
+      for index in 0..<3 {
+        machines.etcd.kill(index)
+        #expect(here.shell("echo \(index) > $M/.prefs/places/cloud/d/K").status == 0)
+        there.waitUntil("[ \"$(cat $M/d/K)\" = \(index) ]")
+        try machines.etcd.start(index)
+      }
+    }
+  }
+
+  @Test("both sides change 200 keys 2,500 times without the server; then they are equal")
+  func longOffline() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell("mkdir -p $M/.prefs/places/cloud/d; touch $M/.prefs/places/cloud/d/K{1..200}")
+      #expect(here.shell("defaults cloud sync").status == 0)
+      there.waitUntil("test -f $M/d/K200")
+      machines.etcd.kill()
+      for machine in [here, there] {
+        machine.shell("cd $M/d; for n in {1..2500}; do echo $n-$$ > K$((RANDOM % 200 + 1)); done")
+        machine.shell("cd $M/d; cat K* | sort > $C/../acknowledged")
+      }
+      try machines.etcd.start()
+      for machine in [here, there, here] { machine.waitUntil("defaults cloud sync 20") }
+      let all = "cd $M/d; for k in K{1..200}; do echo $k $(cat $k); done"
+      #expect(here.shell(all).output == there.shell(all).output)
+      // What was acknowledged at last is a value, or in a log.
+      let kept = [here, there].map { $0.shell("cat $M/d/K*; defaults cloud log").output }.joined()
+      for machine in [here, there] {
+        let lost = machine.shell("cat $C/../acknowledged").output.split(separator: "\n").filter {
+          !$0.isEmpty && !kept.contains($0)
+        }
+        #expect(lost == [])
+      }
+    }
+  }
+
+  @Test("kill -9 of the owner at any moment loses and repeats nothing")
+  func killedOwners() throws {
+    try withSandbox { here in
+      try withMount { there, _ in
+        let etcd = try Etcd(in: here.root)
+        defer { etcd.stop() }
+        there.shell(Machines.connect(etcd))
+        for round in 1...8 {
+          let mount = try Mount(here)
+          here.shell("\(Machines.connect(etcd)); mkdir -p $M/.prefs/places/cloud/d")
+          usleep(useconds_t.random(in: 0...700_000))
+          #expect(
+            here.shell("for n in 1 2 3; do echo \(round)$n > $M/.prefs/places/cloud/d/K$n; done")
+              .status == 0)
+          usleep(useconds_t.random(in: 0...30_000))
+          mount.crash()
+        }
+        let mount = try Mount(here)
+        defer { mount.unmount() }
+        here.waitUntil("defaults cloud sync 5")
+        #expect(there.shell("defaults cloud sync; cat $M/d/K?").output == "81\n82\n83\n")
+        #expect(here.shell("cat $M/d/K?; defaults cloud log").output == "81\n82\n83\n")
+      }
+    }
+  }
+
   @Test("a damaged list holds up its own domain alone, and removes nothing elsewhere")
   func damagedList() throws {
     try withMachines { machines in

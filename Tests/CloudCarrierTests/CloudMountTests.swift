@@ -16,11 +16,11 @@ struct Machines {
 
 /// Runs the body with two machines that are connected to one etcd.
 func withMachines(
-  options: [String] = [], _ body: (Machines) throws -> Void
+  members: Int = 1, options: [String] = [], _ body: (Machines) throws -> Void
 ) throws {
   try withMount { here, _ in
     try withMount { there, _ in
-      let etcd = try Etcd(in: here.root, options: options)
+      let etcd = try Etcd(in: here.root, members: members, options: options)
       defer { etcd.stop() }
       for machine in [here, there] {
         machine.shell(Machines.connect(etcd))
