@@ -7,38 +7,38 @@ import SystemCalls
 /// Carries changes between the cloud's place of one store and the servers of the cloud.
 ///
 /// Promises:
-/// - What the state machine has decided (`Synchroniser`) is saved in the transaction that changes the
-///   place, before anything is sent: `kill -9` at any moment loses and repeats nothing. What the user
-///   changed while no carrier ran is found when one begins.
+/// - What the state machine has decided (`Synchroniser`) is saved in the transaction that changes
+///   the place, before anything is sent: `kill -9` at any moment loses and repeats nothing. What
+///   the user changed while no carrier ran is found when one begins.
 /// - A change of the user's that comes between is never overwritten: the transaction expects the
 ///   values that the decision was made from, and the decision is made again.
-/// - Where the store's owner does not answer, the carrier waits and tries again. Where the server does
-///   not, changes are saved as pending.
+/// - Where the store's owner does not answer, the carrier waits and tries again. Where the server
+///   does not, changes are saved as pending.
 ///
-/// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the store
-/// put what has changed there and ring the bell.
+/// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the
+/// store put what has changed there and ring the bell.
 public final class Carrier {
-  private let places: any PersistentPlaces
-  private let place: CloudPlace
-  private let author = Author.unique()
-  private let userName: String
-  private let log: @Sendable (String) -> Void
-  private let makeTransport: (CarrierSettings) throws(SystemError) -> any CloudTransport
-  private let arrivals: Arrivals
+  let places: any PersistentPlaces
+  let place: CloudPlace
+  let author = Author.unique()
+  let userName: String
+  let log: @Sendable (String) -> Void
+  let makeTransport: (CarrierSettings) throws(SystemError) -> any CloudTransport
+  let arrivals: Arrivals
 
-  private var machine: Synchroniser
-  private var session: CloudSession?
-  private var transport: (any CloudTransport)?
-  private var patterns = CloudKeyPatterns()
-  private var lastError: String?
+  var machine: Synchroniser
+  var session: CloudSession?
+  var transport: (any CloudTransport)?
+  var patterns = CloudKeyPatterns()
+  var lastError: String?
   /// The status that was noted last.
-  private var status = CloudStatus()
+  var status = CloudStatus()
   /// The request that somebody waits for.
-  private var syncRequest: Value?
+  var syncRequest: Value?
   /// How many lists must come before it is answered.
-  private var listsAwaited = 0
+  var listsAwaited = 0
   /// When old removals are looked for.
-  private var nextTick = Instant.now
+  var nextTick = Instant.now
 
   /// Creates the carrier of a store.
   /// - Parameters:
@@ -101,7 +101,7 @@ public final class Carrier {
   }
 
   /// Logs an error of the store once, until another one comes.
-  private func note(_ error: EngineError) {
+  func note(_ error: EngineError) {
     if lastError != "\(error)" { log("the store: \(error)") }
     lastError = "\(error)"
   }
@@ -165,245 +165,4 @@ public final class Carrier {
     syncRequest = nil
   }
 
-  // MARK: - Changes of this host
-
-  /// Tells the state machine of keys that are not as it knows them.
-  private func scan(_ keys: Set<CloudKey>, time: Timestamp) throws(EngineError) {
-    var changes: [CloudKey: Value?] = [:]
-    for key in keys {
-      let value = try place.find(key)?.value
-      if value != machine.state.value(key) { changes[key] = .some(value) }
-    }
-    try set(changes, at: time)
-  }
-
-  /// The same for whole domains: the changes of one moment are one change.
-  private func scan(_ domains: Set<DomainName>) throws(EngineError) {
-    for domain in domains {
-      guard
-        let contents = try readable({ () throws(EngineError) in try place.contents(of: domain) })
-      else { continue }
-      let removed = try place.modified(domain) ?? .now
-      var changes: [Timestamp: [CloudKey: Value?]] = [:]
-      for (key, stored) in contents where stored.value != machine.state.value(key) {
-        changes[stored.modified, default: [:]][key] = .some(stored.value)
-      }
-      for key in machine.state.keys where key.domain == domain && contents[key] == nil {
-        changes[removed, default: [:]][key] = .some(nil)
-      }
-      for (time, change) in changes.sorted(by: { $0.key < $1.key }) {
-        try set(change, at: min(time, .now))
-      }
-    }
-  }
-
-  /// Runs the body; nil where a list cannot be read. Its domain is looked at again when it can.
-  private func readable<Result>(
-    _ body: () throws(EngineError) -> Result
-  ) throws(EngineError) -> Result? {
-    do throws(EngineError) { return try body() } catch  where error.reason == .unreadable {
-      note(error)
-      return nil
-    }
-  }
-
-  /// Brings back keys of lists that were damaged, or are gone: nobody has removed these keys.
-  private func restore(_ domains: Set<DomainName>) throws(EngineError) {
-    for domain in domains {
-      let contents = try readable { () throws(EngineError) in try place.contents(of: domain) }
-      guard let contents else { continue }
-      let lost = machine.state.keys.filter { $0.domain == domain && contents[$0] == nil }
-      try place.restore(lost.map { ($0, machine.state.value($0)) })
-    }
-  }
-
-  private func set(_ changes: [CloudKey: Value?], at time: Timestamp) throws(EngineError) {
-    let own = changes.filter { $0.key.domain.mayBeInCloud }
-    guard !own.isEmpty else { return }
-    carryOut(try feed(.set(own), server: nil, wall: time.nanoseconds / 1_000_000))
-  }
-
-  /// Moves the keys of the domain that belong in the cloud there, unless the cloud has, or had, them.
-  private func adopt(_ domain: DomainName) throws(EngineError) {
-    let machine = machine
-    _ = try readable { () throws(EngineError) in
-      try place.adopt(domain, log: log) { key in
-        patterns.contain(key.key, of: domain) && machine.state.known[key] == nil
-      }
-    }
-    try scan([domain])
-  }
-
-  // MARK: - The server
-
-  /// Connects as the settings say now.
-  private func configure() throws(EngineError) {
-    carryOut([.event(.disconnected, server: nil)])
-    transport?.disconnect()
-    (session, transport) = (nil, nil)
-    do throws(EngineError) {
-      let settings = try CarrierSettings(places, userName: userName)
-      patterns = settings.settings.keys
-      guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
-      transport = try EngineError.wrapping { () throws(SystemError) in try makeTransport(settings) }
-      session = CloudSession(
-        settings.coding, endpoints: settings.endpoints, password: settings.password)
-      handle(.timeout)
-    } catch  where error.reason != .ownerGone && error.reason != .system(.timedOut) {
-      log("not connected: \(error)")
-      show(CloudStatus(error: "\(error)"))
-    }
-  }
-
-  private func handle(_ input: CloudSession.Input) {
-    guard let commands = session?.handle(input, now: .now, random: .random(in: 0...1)) else {
-      return
-    }
-    carryOut(commands)
-  }
-
-  private func carryOut(_ first: [CloudSession.Command]) {
-    var waiting = first[...]
-    while let command = waiting.popFirst() {
-      switch command {
-      case .call(let url, let body, let token): transport?.call(url, body, token: token)
-      case .watch(let url, let body, let token): transport?.watch(url, body, token: token)
-      case .endWatch: transport?.endWatch()
-      case .disconnect: transport?.disconnect()
-      case .status(let status): show(status)
-      case .event(let event, let server):
-        waiting += persistently { () throws(EngineError) in
-          try feedParts(of: event)
-          return try feed(event, server: server)
-        }
-      }
-    }
-  }
-
-  /// Runs the body until the store's owner has carried it out. What the owner refuses ends the
-  /// connection: it is tried again after a pause, when everything is listed anew.
-  private func persistently(
-    _ body: () throws(EngineError) -> [CloudSession.Command]
-  ) -> [CloudSession.Command] {
-    while true {
-      do throws(EngineError) {
-        return try body()
-      } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
-        note(error)
-        Instant.sleep(milliseconds: 1000)
-      } catch {
-        note(error)
-        let failed = CloudSession.Input.failed("the store refused what the server has: \(error)")
-        return session?.handle(failed, now: .now, random: .random(in: 0...1)) ?? []
-      }
-    }
-  }
-
-  /// Gives an event to the state machine, saves what it decided, and returns what must be sent.
-  private func feed(
-    _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
-  ) throws(EngineError) -> [CloudSession.Command] {
-    let actions = try feed { machine in
-      machine.handle(event, wall: wall ?? Timestamp.now.nanoseconds / 1_000_000, server: server)
-    }
-    note(event, actions)
-    return session?.perform(actions) ?? []
-  }
-
-  /// Has the state machine decide, saves what it decided, and returns its actions.
-  @discardableResult
-  private func feed(
-    _ decide: (inout Synchroniser) -> [Synchroniser.Action]
-  ) throws(EngineError) -> [Synchroniser.Action] {
-    while true {
-      var next = machine
-      let actions = decide(&next)
-      var edits: [CloudKey: (old: Value?, new: Value?)] = [:]
-      for case .edit(let changes) in actions {
-        for (key, value) in changes { edits[key] = (machine.state.value(key), value) }
-      }
-      do throws(EngineError) {
-        try save(edits, &next)
-        machine = next
-        return actions
-      } catch  where error.reason == .changedMeanwhile {
-        try scan(Set(edits.keys), time: .now)
-      }
-    }
-  }
-
-  /// Bytes of records that are taken over in one transaction of the store, about: a message to its
-  /// owner has them up to four times.
-  private static let largestPart = 4 << 20
-
-  /// Takes over a long list in parts first, so that the event as a whole changes little.
-  private func feedParts(of event: Synchroniser.Event) throws(EngineError) {
-    guard case .listed(let all, _, let account) = event else { return }
-    var part: [CloudKey: CloudState.Known] = [:]
-    var bytes = 0
-    for (key, known) in all where machine.state.known[key] != known {
-      part[key] = known
-      bytes += known.record.bytes.count
-      guard bytes > Self.largestPart else { continue }
-      try feed { machine in
-        machine.hearPart(part, account: account, wall: Timestamp.now.nanoseconds / 1_000_000)
-      }
-      (part, bytes) = ([:], 0)
-    }
-  }
-
-  /// Notes for people and for those who wait what an event has done.
-  private func note(_ event: Synchroniser.Event, _ actions: [Synchroniser.Action]) {
-    switch event {
-    case .listed: listsAwaited = max(0, listsAwaited - 1)
-    case .disconnected: listsAwaited = syncRequest == nil ? 0 : 1
-    default: break
-    }
-    for case .tellClockAhead(let milliseconds) in actions {
-      log(
-        "the clock of this machine was \(milliseconds / 1000) s ahead of the server's; "
-          + "changes count from the server's time on")
-    }
-    if status.isConnected, status.unreadable != machine.unreadable.count { show(status) }
-  }
-
-  /// Saves what has changed. A revision that is heard of alone is saved with the next change: until
-  /// then this host would only hear of the same changes again.
-  private func save(
-    _ edits: [CloudKey: (old: Value?, new: Value?)], _ next: inout Synchroniser
-  ) throws(EngineError) {
-    let isFirst = machine.state.revision == 0 && next.state.revision > 0
-    var saved = next
-    let change = saved.removeUnsaved()
-    guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {
-      return
-    }
-    let account = next.state.account
-    try place.commit(
-      edits, change, newAccount: account == machine.state.account ? nil : account)
-    next = saved
-    for loser in change.losers where loser.value != nil {
-      log("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
-    }
-  }
-
-  /// Notes for people whether there is a connection.
-  private func show(_ new: CloudStatus) {
-    if let error = new.error { log("\(new.endpoint ?? "not connected"): \(error)") }
-    if new.isConnected, !status.isConnected { log("connected to \(new.endpoint ?? "")") }
-    status = new
-    status.unreadable = new.isConnected ? machine.unreadable.count : 0
-    if status.unreadable > 0 {
-      log(
-        "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
-          + "later version of prefsfs, or sealed with another EncryptionKeyFile")
-    }
-    do throws(EngineError) {
-      try place.note(
-        CloudNotes.status,
-        status.note(since: AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)))
-    } catch {
-      self.note(error)
-    }
-  }
 }

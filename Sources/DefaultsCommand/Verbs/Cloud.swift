@@ -3,7 +3,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// `cloud`: shows whether this machine is connected to a cloud, and chooses the keys that are in it.
+/// `cloud`: shows whether this machine is connected to a cloud, and chooses the keys that are in
+/// it.
 enum Cloud {
   /// Runs the verb.
   /// - Returns: the exit status: 1 where what was waited for did not come in time.
@@ -154,13 +155,15 @@ enum Cloud {
     }
     if isDone { return 0 }
     throw Refusal(
-      message: "The cloud was not reached in \(seconds) s; changes are kept, and sent later",
-      detail: try CloudReport(store).connection)
+      message:
+        "Not everything was sent and heard in \(seconds) s; changes are kept, and sent later",
+      detail: String(try CloudReport(store).text.dropLast()))
   }
 }
 
 extension Cloud {
-  /// Asks for a synchronisation. It also has the carrier read its settings and try to connect at once.
+  /// Asks for a synchronisation. It also has the carrier read its settings and try to connect at
+  /// once.
   /// - Returns: the number of the request; an answer with this number, or a larger one, answers it.
   @discardableResult
   static func requestSync(_ store: StoreView) throws(EngineError) -> Int64 {

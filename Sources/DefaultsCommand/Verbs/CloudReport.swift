@@ -66,7 +66,8 @@ struct CloudReport {
       "\(status.isConnected ? "connected" : "not connected")\(place) since \(since.inWholeSeconds.text)\(reason)"
   }
 
-  private var text: String {
+  /// The report, a line for each thing.
+  var text: String {
     var lines = [connection]
     if case .string(let account)? = state["account"], !account.isEmpty {
       let parts = account.split(separator: " ", omittingEmptySubsequences: false)

@@ -1,0 +1,179 @@
+import PreferenceCloud
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// What the server has, and the state machine's decisions.
+
+extension Carrier {
+  /// Connects as the settings say now.
+  func configure() throws(EngineError) {
+    carryOut([.event(.disconnected, server: nil)])
+    transport?.disconnect()
+    (session, transport) = (nil, nil)
+    do throws(EngineError) {
+      let settings = try CarrierSettings(places, userName: userName)
+      patterns = settings.settings.keys
+      guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
+      transport = try EngineError.wrapping { () throws(SystemError) in try makeTransport(settings) }
+      session = CloudSession(
+        settings.coding, endpoints: settings.endpoints, password: settings.password)
+      handle(.timeout)
+    } catch  where error.reason != .ownerGone && error.reason != .system(.timedOut) {
+      log("not connected: \(error)")
+      show(CloudStatus(error: "\(error)"))
+    }
+  }
+
+  func handle(_ input: CloudSession.Input) {
+    guard let commands = session?.handle(input, now: .now, random: .random(in: 0...1)) else {
+      return
+    }
+    carryOut(commands)
+  }
+
+  func carryOut(_ first: [CloudSession.Command]) {
+    var waiting = first[...]
+    while let command = waiting.popFirst() {
+      switch command {
+      case .call(let url, let body, let token): transport?.call(url, body, token: token)
+      case .watch(let url, let body, let token): transport?.watch(url, body, token: token)
+      case .endWatch: transport?.endWatch()
+      case .disconnect: transport?.disconnect()
+      case .status(let status): show(status)
+      case .event(let event, let server):
+        waiting += persistently { () throws(EngineError) in
+          try feedParts(of: event)
+          return try feed(event, server: server)
+        }
+      }
+    }
+  }
+
+  /// Runs the body until the store's owner has carried it out. What the owner refuses ends the
+  /// connection: it is tried again after a pause, when everything is listed anew.
+  func persistently(
+    _ body: () throws(EngineError) -> [CloudSession.Command]
+  ) -> [CloudSession.Command] {
+    while true {
+      do throws(EngineError) {
+        return try body()
+      } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
+        note(error)
+        Instant.sleep(milliseconds: 1000)
+      } catch {
+        note(error)
+        let failed = CloudSession.Input.failed("the store refused what the server has: \(error)")
+        return session?.handle(failed, now: .now, random: .random(in: 0...1)) ?? []
+      }
+    }
+  }
+
+  /// Gives an event to the state machine, saves what it decided, and returns what must be sent.
+  func feed(
+    _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
+  ) throws(EngineError) -> [CloudSession.Command] {
+    let actions = try feed { machine in
+      machine.handle(event, wall: wall ?? Timestamp.now.nanoseconds / 1_000_000, server: server)
+    }
+    note(event, actions)
+    return session?.perform(actions) ?? []
+  }
+
+  /// Has the state machine decide, saves what it decided, and returns its actions.
+  @discardableResult
+  func feed(
+    _ decide: (inout Synchroniser) -> [Synchroniser.Action]
+  ) throws(EngineError) -> [Synchroniser.Action] {
+    while true {
+      var next = machine
+      let actions = decide(&next)
+      var edits: [CloudKey: (old: Value?, new: Value?)] = [:]
+      for case .edit(let changes) in actions {
+        for (key, value) in changes { edits[key] = (machine.state.value(key), value) }
+      }
+      do throws(EngineError) {
+        try save(edits, &next)
+        machine = next
+        return actions
+      } catch  where error.reason == .changedMeanwhile {
+        try scan(Set(edits.keys), time: .now)
+      }
+    }
+  }
+
+  /// Bytes of records that are taken over in one transaction of the store, about: a message to its
+  /// owner has them up to four times.
+  private static let largestPart = 4 << 20
+
+  /// Takes over a long list in parts first, so that the event as a whole changes little.
+  func feedParts(of event: Synchroniser.Event) throws(EngineError) {
+    guard case .listed(let all, _, let account) = event else { return }
+    var part: [CloudKey: CloudState.Known] = [:]
+    var bytes = 0
+    for (key, known) in all where machine.state.known[key] != known {
+      part[key] = known
+      bytes += known.record.bytes.count
+      guard bytes > Self.largestPart else { continue }
+      try feed { machine in
+        machine.hearPart(part, account: account, wall: Timestamp.now.nanoseconds / 1_000_000)
+      }
+      (part, bytes) = ([:], 0)
+    }
+  }
+
+  /// Notes for people and for those who wait what an event has done.
+  func note(_ event: Synchroniser.Event, _ actions: [Synchroniser.Action]) {
+    switch event {
+    case .listed: listsAwaited = max(0, listsAwaited - 1)
+    case .disconnected: listsAwaited = syncRequest == nil ? 0 : 1
+    default: break
+    }
+    for case .tellClockAhead(let milliseconds) in actions {
+      log(
+        "the clock of this machine was \(milliseconds / 1000) s ahead of the server's; "
+          + "changes count from the server's time on")
+    }
+    if status.isConnected, status.unreadable != machine.unreadable.count { show(status) }
+  }
+
+  /// Saves what has changed. A revision that is heard of alone is saved with the next change: until
+  /// then this host would only hear of the same changes again.
+  func save(
+    _ edits: [CloudKey: (old: Value?, new: Value?)], _ next: inout Synchroniser
+  ) throws(EngineError) {
+    let isFirst = machine.state.revision == 0 && next.state.revision > 0
+    var saved = next
+    let change = saved.removeUnsaved()
+    guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {
+      return
+    }
+    let account = next.state.account
+    try place.commit(
+      edits, change, newAccount: account == machine.state.account ? nil : account)
+    next = saved
+    for loser in change.losers where loser.value != nil {
+      log("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
+    }
+  }
+
+  /// Notes for people whether there is a connection.
+  func show(_ new: CloudStatus) {
+    if let error = new.error { log("\(new.endpoint ?? "not connected"): \(error)") }
+    if new.isConnected, !status.isConnected { log("connected to \(new.endpoint ?? "")") }
+    status = new
+    status.unreadable = new.isConnected ? machine.unreadable.count : 0
+    if status.unreadable > 0 {
+      log(
+        "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
+          + "later version of prefsfs, or sealed with another EncryptionKeyFile")
+    }
+    do throws(EngineError) {
+      try place.note(
+        CloudNotes.status,
+        status.note(since: AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)))
+    } catch {
+      self.note(error)
+    }
+  }
+}
