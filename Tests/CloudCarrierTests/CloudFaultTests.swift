@@ -99,6 +99,7 @@ import Testing
       let status = machines.etcd.control(["endpoint", "status", "-w", "fields"]).output
       let revision = status.split(separator: "\n").first { $0.contains("\"Revision\"") }
       for words in [
+        ["del", "--prefix", "/prefsfs/root/d/K"],
         ["compact", String(revision?.split(separator: " ").last ?? "")], ["defrag"],
         ["alarm", "disarm"],
       ] { machines.etcd.control(words) }
