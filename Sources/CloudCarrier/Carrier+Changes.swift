@@ -62,7 +62,8 @@ extension Carrier {
     carryOut(try feed(.set(own), server: nil, wall: time.nanoseconds / 1_000_000))
   }
 
-  /// Moves the keys of the domain that belong in the cloud there, unless the cloud has, or had, them.
+  /// Moves the keys of the domain that belong in the cloud there, unless the cloud has, or had,
+  /// them.
   func adopt(_ domain: DomainName) throws(EngineError) {
     let machine = machine
     _ = try readable { () throws(EngineError) in

@@ -3,8 +3,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The cloud's place on this host, and what is saved beside it (`SavedState`), each a location of the
-/// store.
+/// The cloud's place on this host, and what is saved beside it (`SavedState`), each a location of
+/// the store.
 ///
 /// Threads: one. Every call may wait for the store's owner, for 5 s at most.
 struct CloudPlace {
@@ -17,8 +17,8 @@ struct CloudPlace {
 
   // MARK: - Reading
 
-  /// Everything that is saved. A list that cannot be read is passed over: its keys are then compared
-  /// with what the server has, as at the first connection.
+  /// Everything that is saved. A list that cannot be read is passed over: its keys are then
+  /// compared with what the server has, as at the first connection.
   func savedState(log: (String) -> Void) throws(EngineError) -> SavedState {
     var saved = SavedState()
     for domain in try places.domains(in: .cloudRecords) {

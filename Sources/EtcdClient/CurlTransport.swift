@@ -6,8 +6,8 @@ import SystemCalls
 /// Speaks with etcd's JSON gateway through libcurl.
 ///
 /// Promises: a server of https is verified; a URL that `TransportSecurity` refuses fails. One
-/// connection stays open, that of the watch; over HTTP/2 the calls share it. No password or token is
-/// logged.
+/// connection stays open, that of the watch; over HTTP/2 the calls share it. No password or token
+/// is logged.
 ///
 /// Threads: one, as `CloudTransport` says. Where nothing happens it sleeps in poll(2).
 public final class CurlTransport: CloudTransport {

@@ -1,8 +1,8 @@
 import PreferenceModel
 import PropertyList
 
-/// What the carrier of a store keeps for the host as a whole, beside the records of keys: keys of one
-/// location. Commands read them, and ask for a synchronisation through them.
+/// What the carrier of a store keeps for the host as a whole, beside the records of keys: keys of
+/// one location. Commands read them, and ask for a synchronisation through them.
 public enum CloudNotes {
   /// The location of the notes.
   public static let location = Location(.cloudRecords, CloudSettings.domain)
@@ -13,8 +13,8 @@ public enum CloudNotes {
   /// The account whose values are here. It changes when all of its values have come.
   public static let account: Key = "Account"
   /// An integer that each request makes larger. When every change that was made before it is on the
-  /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer` to
-  /// it.
+  /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer`
+  /// to it.
   public static let syncRequest: Key = "SyncRequest"
   /// The last `syncRequest` that was carried out.
   public static let syncAnswer: Key = "SyncAnswer"

@@ -19,8 +19,8 @@ extension CloudKey: CustomStringConvertible {
 
 /// What the server keeps for a key: its value, or that it was removed, and who set it when.
 public struct CloudRecord: Equatable, Sendable {
-  /// The value; nil: the key was removed. Such a record is kept for 30 days, so that a host that was
-  /// away learns of the removal.
+  /// The value; nil: the key was removed. Such a record is kept for 30 days, so that a host that
+  /// was away learns of the removal.
   public let value: Value?
   /// When the key was set or removed, and by which host.
   public let stamp: Stamp
@@ -76,9 +76,9 @@ extension CloudRecord {
     return root
   }
 
-  /// Reads a record. Returns nil for bytes that are none, of a later version, or sealed with another
-  /// key or for another name. With a sealer, values that are not sealed are read too: they are from
-  /// the time before there was a key.
+  /// Reads a record. Returns nil for bytes that are none, of a later version, or sealed with
+  /// another key or for another name. With a sealer, values that are not sealed are read too: they
+  /// are from the time before there was a key.
   public init?(_ bytes: [UInt8], _ seal: (sealer: any ValueSealer, name: [UInt8])? = nil) {
     guard bytes.count <= Self.largest,
       case .dictionary(let root)? = try? Document.read(bytes).value,
@@ -99,11 +99,12 @@ extension CloudRecord {
 
 /// Seals values, so that the server cannot read them.
 public protocol ValueSealer: Sendable {
-  /// The sealed bytes, which can be opened with the same context alone; nil where there is no memory.
+  /// The sealed bytes, which can be opened with the same context alone; nil where there is no
+  /// memory.
   func seal(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]?
 
-  /// The bytes that were sealed; nil where they were sealed with another key or context, or have been
-  /// changed.
+  /// The bytes that were sealed; nil where they were sealed with another key or context, or have
+  /// been changed.
   func open(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]?
 }
 

@@ -5,9 +5,10 @@ import SystemCalls
 /// another server is tried. It is a pure state machine: what happens comes in, commands go out; it
 /// knows no network and no clock.
 ///
-/// One request is on its way at a time, beside the watch. A request that fails ends both, and after a
-/// pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is 60 s
-/// at most, each time cut by a random part, so that many hosts do not come back at the same moment.
+/// One request is on its way at a time, beside the watch. A request that fails ends both, and after
+/// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
+/// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
+/// moment.
 ///
 /// Threads: one caller at a time; it has no lock.
 public struct CloudSession: Sendable {
@@ -206,8 +207,8 @@ public struct CloudSession: Sendable {
     }
   }
 
-  /// Counts successes and refusals. A connection that works for a minute, or takes a push, is a good
-  /// one: the pauses begin anew.
+  /// Counts successes and refusals. A connection that works for a minute, or takes a push, is a
+  /// good one: the pauses begin anew.
   /// - Returns: why the connection must end: the server refuses whatever it is sent.
   private mutating func count(_ event: Synchroniser.Event, _ now: Instant) -> String? {
     if now.milliseconds(after: began) > 60_000 { failures = 0 }

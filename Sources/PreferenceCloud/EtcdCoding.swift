@@ -52,7 +52,8 @@ public struct EtcdCoding: Sendable {
 
   // MARK: - Requests
 
-  /// The body that makes the record which identifies the values, unless it is there: POST /v3/kv/txn.
+  /// The body that makes the record which identifies the values, unless it is there: POST
+  /// /v3/kv/txn.
   func found(_ identity: String) -> [UInt8] {
     let name = Self.base64(accountName)
     return Self.json([
@@ -166,8 +167,8 @@ public struct EtcdCoding: Sendable {
     }
   }
 
-  /// Reads one line of the answer to `watch`. A line has the changes of one revision, or of several:
-  /// then it gives an event for each.
+  /// Reads one line of the answer to `watch`. A line has the changes of one revision, or of
+  /// several: then it gives an event for each.
   public func watched(_ line: [UInt8]) -> [Answer] {
     guard let root = Self.dictionary(line) else { return [Self.garbage] }
     let result = root.dictionary("result")

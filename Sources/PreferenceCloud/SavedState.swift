@@ -1,8 +1,8 @@
 import PreferenceModel
 import PropertyList
 
-/// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for each
-/// loser, and one for the rest. So a change of one key is saved without the others.
+/// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for
+/// each loser, and one for the rest. So a change of one key is saved without the others.
 public struct SavedState: Equatable, Sendable {
   /// What does not belong to one key; nil: nothing was ever saved.
   public var header: Value?

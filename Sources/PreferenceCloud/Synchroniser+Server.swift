@@ -5,8 +5,8 @@ import PropertyList
 extension Synchroniser {
   // MARK: - Lists
 
-  /// Takes over the list. The first one of a connection is the truth about the server, whatever this
-  /// host knew.
+  /// Takes over the list. The first one of a connection is the truth about the server, whatever
+  /// this host knew.
   mutating func listed(
     _ all: [CloudKey: CloudState.Known], _ revision: Int64, _ account: String, _ server: Int64?
   ) -> [Action] {
@@ -75,8 +75,8 @@ extension Synchroniser {
     }
   }
 
-  /// Handles keys that the server no longer has. Their removals are forgotten after 30 days; a value
-  /// that is missing before that was lost, and goes there again.
+  /// Handles keys that the server no longer has. Their removals are forgotten after 30 days; a
+  /// value that is missing before that was lost, and goes there again.
   private mutating func miss(
     _ all: [CloudKey: CloudState.Known], _ revision: Int64, _ server: Int64?
   ) {
@@ -177,8 +177,8 @@ extension Synchroniser {
 
   // MARK: - Old removals
 
-  /// Milliseconds for which the record of a removal is kept, so that a host which was away that long
-  /// learns of the removal: 30 days.
+  /// Milliseconds for which the record of a removal is kept, so that a host which was away that
+  /// long learns of the removal: 30 days.
   static let removalAge: Int64 = 30 * 86_400_000
 
   /// Has the records of old removals deleted.

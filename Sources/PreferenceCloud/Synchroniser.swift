@@ -12,14 +12,14 @@ import PropertyList
 ///   replaced by a host that knew of it, or is a loser in the state.
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
-/// - After a change of account, the values are those of the new one. A set that the old one never got
-///   is a loser.
+/// - After a change of account, the values are those of the new one. A set that the old one never
+///   got is a loser.
 /// - Where the server went back to an earlier state, from a backup, this host brings back what it
 ///   knows to be later.
 ///
-/// Threads: one caller at a time; it has no lock. The caller saves `removeUnsaved()` in one step with
-/// the edits, before it carries out other actions, so that an end at any moment loses and repeats
-/// nothing.
+/// Threads: one caller at a time; it has no lock. The caller saves `removeUnsaved()` in one step
+/// with the edits, before it carries out other actions, so that an end at any moment loses and
+/// repeats nothing.
 public struct Synchroniser: Sendable {
   /// What has happened.
   public enum Event: Equatable, Sendable {
@@ -43,8 +43,8 @@ public struct Synchroniser: Sendable {
     /// The push was refused, because records have other revisions than it was compared with. These
     /// are the ones at that revision; nil: there was none.
     case refused([CloudKey: CloudState.Known?], revision: Int64)
-    /// The server has records of these keys that cannot be read here: they are of a later version, or
-    /// sealed with another key. It comes before the event that the records belong to.
+    /// The server has records of these keys that cannot be read here: they are of a later version,
+    /// or sealed with another key. It comes before the event that the records belong to.
     case unreadable(Set<CloudKey>)
   }
 
@@ -60,7 +60,8 @@ public struct Synchroniser: Sendable {
     /// Delete the records of old removals, each only if it still has that revision. No answer is
     /// awaited; the watch tells of it.
     case purge([CloudKey: Int64])
-    /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the user's.
+    /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the
+    /// user's.
     case edit([CloudKey: Value?])
     /// Say that this host's clock was that many milliseconds ahead of the server's, and that stamps
     /// were cut.

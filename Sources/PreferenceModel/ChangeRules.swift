@@ -71,8 +71,8 @@ public struct ChangeRules<Places: StoredPlaces> {
   }
 
   /// Returns the place that a write of the key goes to: the cloud for a key of the cloud; else the
-  /// host's list if it has the key, else the user's list. Throws `.forced` where a managed list or a
-  /// profile has the key.
+  /// host's list if it has the key, else the user's list. Throws `.forced` where a managed list or
+  /// a profile has the key.
   ///
   /// Only the managed places, the cloud's and the host's list are asked, so that a damaged list
   /// elsewhere stops no write.

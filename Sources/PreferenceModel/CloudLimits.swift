@@ -26,8 +26,8 @@ public enum CloudLimits {
   }
 }
 
-/// Counts the bytes of the values in the cloud, as binary property lists, with their names. It is not
-/// thread-safe.
+/// Counts the bytes of the values in the cloud, as binary property lists, with their names. It is
+/// not thread-safe.
 public struct CloudUsage: Sendable {
   private var sizes: [DomainName: [Key: Int]] = [:]
   /// Bytes of all values.
@@ -41,8 +41,9 @@ public struct CloudUsage: Sendable {
     for (key, value) in values { note(key, domain, Self.size(key, value)) }
   }
 
-  /// Returns the usage after the items. Throws where the user's items exceed the limits: EFBIG for a
-  /// value, EDQUOT for the whole, unless it becomes smaller. Cost: O(the values that are changed).
+  /// Returns the usage after the items. Throws where the user's items exceed the limits: EFBIG for
+  /// a value, EDQUOT for the whole, unless it becomes smaller. Cost: O(the values that are
+  /// changed).
   /// - Parameters:
   ///   - items: all that change in one transaction.
   ///   - isUsers: whether the item is a change of the user's; others bring what the server has.

@@ -14,8 +14,8 @@ public struct CloudSettings: Equatable, Sendable {
     case user = "User"
     /// The path of a file with the user's password, which nobody else may read.
     case passwordFile = "PasswordFile"
-    /// The path of the certificates that the server's certificate is verified with; without it, those
-    /// of the system.
+    /// The path of the certificates that the server's certificate is verified with; without it,
+    /// those of the system.
     case authorityFile = "CAFile"
     /// The path of this client's certificate.
     case certificateFile = "CertFile"
@@ -41,8 +41,8 @@ public struct CloudSettings: Equatable, Sendable {
     self.values = values
   }
 
-  /// Reads the settings of a store. Unlike other preferences they are not inherited, and not read from
-  /// the cloud: who can write there must not choose what leaves this machine.
+  /// Reads the settings of a store. Unlike other preferences they are not inherited, and not read
+  /// from the cloud: who can write there must not choose what leaves this machine.
   public init(of places: any StoredPlaces) throws(EngineError) {
     let locations = (Place.forced + [.host, .user, .anyUser]).map { Location($0, Self.domain) }
     try self.init { (key) throws(EngineError) in
@@ -91,7 +91,8 @@ public struct CloudKeyPatterns: Equatable, Sendable {
     }
   }
 
-  /// Whether a pattern names the key. Cost: a hash look-up; the length of the patterns of the domain.
+  /// Whether a pattern names the key. Cost: a hash look-up; the length of the patterns of the
+  /// domain.
   public func contain(_ key: Key, of domain: DomainName) -> Bool {
     guard !patterns.isEmpty, let own = patterns[domain] else { return false }
     return own.contains { Self.matches(Array(key.string.utf8)[...], Array($0.utf8)[...]) }

@@ -9,9 +9,9 @@ public enum Intent: Equatable, Sendable {
   /// Changes what is kept beside a key's value, in the first of the user's places that has the key.
   /// Changes nothing where none has it.
   case describe(Key, DomainName, Description)
-  /// Changes a part of a key's string or data, in the first of the user's places that has it. Refused
-  /// (`.changedMeanwhile`) where the value there does not have the length and kind that the splice
-  /// was computed from.
+  /// Changes a part of a key's string or data, in the first of the user's places that has it.
+  /// Refused (`.changedMeanwhile`) where the value there does not have the length and kind that the
+  /// splice was computed from.
   case splice(Key, DomainName, Splice)
   /// Removes a key from the first of the user's places that has it.
   case remove(Key, DomainName)

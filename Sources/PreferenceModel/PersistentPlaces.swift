@@ -16,8 +16,8 @@ public protocol StoredPlaces {
   /// value. False in a process that does not own the store: only the owner carries out changes.
   func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool
 
-  /// Whether the key is, or was, in the cloud: a value that it gets belongs there. False in a process
-  /// that does not own the store, and where there is no cloud.
+  /// Whether the key is, or was, in the cloud: a value that it gets belongs there. False in a
+  /// process that does not own the store, and where there is no cloud.
   func isKnownToCloud(_ key: Key, of domain: DomainName) -> Bool
 }
 

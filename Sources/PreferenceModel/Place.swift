@@ -12,8 +12,9 @@ public enum Place: Hashable, Sendable {
   case arguments
   /// The keys that are the same on every machine of the user.
   case cloud
-  /// What this host knows of the records of the cloud. It is no part of the search list: the program
-  /// that carries changes to the server and back keeps it, in the transactions that change `cloud`.
+  /// What this host knows of the records of the cloud. It is no part of the search list: the
+  /// program that carries changes to the server and back keeps it, in the transactions that change
+  /// `cloud`.
   case cloudRecords
   /// Current user, current host.
   case host

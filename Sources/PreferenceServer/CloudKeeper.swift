@@ -4,16 +4,16 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// Runs the program that carries the cloud's changes (`prefs-cloud`) while a cloud is configured, and
-/// tells the engine which keys belong in the cloud.
+/// Runs the program that carries the cloud's changes (`prefs-cloud`) while a cloud is configured,
+/// and tells the engine which keys belong in the cloud.
 ///
 /// Promises: without `Endpoints` no program runs, and no thread but for the moment of a look at the
-/// settings. A program that ends is started again, after 1 s at first; the pause doubles up to 60 s,
-/// and is 1 s again after a run of a minute. `stop` ends the program. The program ends too when this
-/// process does, however that happens: its standard input ends then.
+/// settings. A program that ends is started again, after 1 s at first; the pause doubles up to 60
+/// s, and is 1 s again after a run of a minute. `stop` ends the program. The program ends too when
+/// this process does, however that happens: its standard input ends then.
 ///
-/// Threads: one of its own, while a cloud is configured; any thread may call. Lock: `state`, held for
-/// a look. The thread reads lists; nobody waits for it but `stop`.
+/// Threads: one of its own, while a cloud is configured; any thread may call. Lock: `state`, held
+/// for a look. The thread reads lists; nobody waits for it but `stop`.
 final class CloudKeeper: Sendable {
   private struct State {
     var isRunning = false

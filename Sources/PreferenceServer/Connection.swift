@@ -8,8 +8,8 @@ import SystemCalls
 /// One client's connection, as the owner has it.
 ///
 /// Threads: `notify` and `answer` may be called by any thread, the rest by the server's. Messages
-/// of several threads are sent one after the other, in the order of the calls. One lock, `state`; the
-/// locks of `ListReader` and of the store are taken inside of it.
+/// of several threads are sent one after the other, in the order of the calls. One lock, `state`;
+/// the locks of `ListReader` and of the store are taken inside of it.
 final class Connection: Sendable {
   private struct State {
     var reader = FrameReader(largest: Request.largest)

@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// A child process that ends with this one: its standard input is a pipe, which ends when this process
-/// does, however that happens. Its other standard streams are /dev/null, and it has no other
-/// descriptor of this process.
+/// A child process that ends with this one: its standard input is a pipe, which ends when this
+/// process does, however that happens. Its other standard streams are /dev/null, and it has no
+/// other descriptor of this process.
 public struct LinkedChild: ~Copyable {
   /// The number of the process.
   public let process: pid_t

@@ -4,8 +4,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Many hosts, one real etcd: sets in random order with partitions, clocks that are minutes off, and
-/// restarts. Then everything is connected, and the hosts must agree.
+/// Many hosts, one real etcd: sets in random order with partitions, clocks that are minutes off,
+/// and restarts. Then everything is connected, and the hosts must agree.
 final class Storm {
   private let hosts: [SimulatedHost]
   private let keys: [CloudKey]

@@ -4,8 +4,8 @@ import Testing
 
 @testable import PreferenceCloud
 
-/// A server with revisions and transactions as etcd has them, and hosts with the real state machine,
-/// over a network that is as bad as a random number says.
+/// A server with revisions and transactions as etcd has them, and hosts with the real state
+/// machine, over a network that is as bad as a random number says.
 struct World {
   private struct Server {
     var revision: Int64 = 1

@@ -48,8 +48,8 @@ enum CloudLogin {
     .setOwn(name.key, CloudSettings.domain, value, .unknown)
   }
 
-  /// Waits until the request is answered, or the server refuses, for 10 s at most; then shows how it
-  /// is.
+  /// Waits until the request is answered, or the server refuses, for 10 s at most; then shows how
+  /// it is.
   private static func awaitConnection(
     _ request: Int64, since began: AbsoluteTime, _ store: StoreView
   ) throws(Refusal) -> Int32 {

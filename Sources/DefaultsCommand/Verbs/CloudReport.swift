@@ -62,8 +62,8 @@ struct CloudReport {
     guard let (status, since) = status else { return "not connected: prefs-cloud has just begun" }
     let place = status.endpoint.map { " to \($0)" } ?? ""
     let reason = status.error.map { ": \($0)" } ?? ""
-    return
-      "\(status.isConnected ? "connected" : "not connected")\(place) since \(since.inWholeSeconds.text)\(reason)"
+    let state = status.isConnected ? "connected" : "not connected"
+    return "\(state)\(place) since \(since.inWholeSeconds.text)\(reason)"
   }
 
   /// The report, a line for each thing.

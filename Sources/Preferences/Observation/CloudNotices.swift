@@ -6,19 +6,19 @@ internal import Synchronization
 internal import SystemCalls
 
 extension UserDefaults {
-  /// Posted when all values of the cloud have come, after this machine was first connected to a cloud
-  /// or to another account. Until then local values and registered defaults are read.
+  /// Posted when all values of the cloud have come, after this machine was first connected to a
+  /// cloud or to another account. Until then local values and registered defaults are read.
   ///
-  /// The notifications of the cloud are posted on a thread of this library, with ``standard`` as the
-  /// object. Source: NSUserDefaults.h.
+  /// The notifications of the cloud are posted on a thread of this library, with ``standard`` as
+  /// the object. Source: NSUserDefaults.h.
   public static let completedInitialSyncNotification = Notification.Name(
     "NSUbiquitousUserDefaultsCompletedInitialSyncNotification")
-  /// Posted when this machine was connected to another account of the cloud. Its values replace those
-  /// of the last one.
+  /// Posted when this machine was connected to another account of the cloud. Its values replace
+  /// those of the last one.
   public static let didChangeCloudAccountsNotification = Notification.Name(
     "NSUbiquitousUserDefaultsDidChangeAccountsNotification")
-  /// Posted when this process has set a key of the cloud while this machine has no cloud. The value is
-  /// kept, and sent when somebody logs in.
+  /// Posted when this process has set a key of the cloud while this machine has no cloud. The value
+  /// is kept, and sent when somebody logs in.
   public static let noCloudAccountNotification = Notification.Name(
     "NSUbiquitousUserDefaultsNoCloudAccountNotification")
   /// Posted when a setter of this process was refused because the value has more than 1 MB, or all
@@ -29,8 +29,9 @@ extension UserDefaults {
 
 /// Posts the notifications of the cloud.
 ///
-/// Threads: `hear` is called by observers' threads, and does not block. The first change of the cloud
-/// starts a thread, which posts; without a cloud there is none. Lock: `queue`, held for a look.
+/// Threads: `hear` is called by observers' threads, and does not block. The first change of the
+/// cloud starts a thread, which posts; without a cloud there is none. Lock: `queue`, held for a
+/// look.
 final class CloudNotices: Sendable {
   private enum Event {
     /// All values of an account have come.
