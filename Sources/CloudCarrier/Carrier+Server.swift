@@ -43,7 +43,7 @@ extension Carrier {
       case .status(let status): show(status)
       case .event(let event, let server):
         waiting += persistently { () throws(EngineError) in
-          try feedParts(of: event)
+          try feedParts(of: event, server: server)
           return try feed(event, server: server)
         }
       }
@@ -107,17 +107,24 @@ extension Carrier {
   private static let largestPart = 4 << 20
 
   /// Takes over a long list in parts first, so that the event as a whole changes little.
-  func feedParts(of event: Synchroniser.Event) throws(EngineError) {
+  func feedParts(
+    of event: Synchroniser.Event, server: Int64?
+  ) throws(EngineError) {
     guard case .listed(let all, _, let account) = event else { return }
+    let known = machine.state.known.values.reduce(0) { $0 + $1.record.bytes.count }
+    let isOther = !machine.state.account.isEmpty && machine.state.account != account
+    if isOther, known > Self.largestPart {
+      try feed { machine in machine.leaveOtherAccount(than: account) }
+    } else if isOther {
+      return
+    }
     var part: [CloudKey: CloudState.Known] = [:]
     var bytes = 0
     for (key, known) in all where machine.state.known[key] != known {
       part[key] = known
       bytes += known.record.bytes.count
       guard bytes > Self.largestPart else { continue }
-      try feed { machine in
-        machine.hearPart(part, account: account, wall: Timestamp.now.nanoseconds / 1_000_000)
-      }
+      try feed { machine in machine.hearPart(part, server: server) }
       (part, bytes) = ([:], 0)
     }
   }
@@ -142,7 +149,9 @@ extension Carrier {
   func save(
     _ edits: [CloudKey: (old: Value?, new: Value?)], _ next: inout Synchroniser
   ) throws(EngineError) {
-    let isFirst = machine.state.revision == 0 && next.state.revision > 0
+    let isFirst =
+      machine.state.revision == 0 && next.state.revision > 0
+      || machine.state.account != next.state.account
     var saved = next
     let change = saved.removeUnsaved()
     guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {

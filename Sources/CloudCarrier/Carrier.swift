@@ -45,7 +45,7 @@ public final class Carrier {
   ///   - host: the name of this host in stamps and in the log of losers.
   ///   - log: receives lines for people. They have no values and no passwords.
   init(
-    _ places: any PersistentPlaces, host: String, userName: String,
+    _ places: any PersistentPlaces, _ layout: StoreLayout, host: String, userName: String,
     makeTransport: @escaping (CarrierSettings) throws(SystemError) -> any CloudTransport,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
@@ -55,10 +55,13 @@ public final class Carrier {
     arrivals = try EngineError.wrapping { () throws(SystemError) in try Arrivals() }
     machine = Synchroniser(CloudState(host: host))
     places.observe(except: author) { [arrivals] notice in arrivals.hear(notice) }
-    machine = Synchroniser(CloudState(try place.savedState(log: log), host: host))
+    machine = Synchroniser(CloudState(try place.savedState(layout, log: log), host: host))
     arrivals.noteAll()
     show(CloudStatus())
-    try scan(Set(machine.state.keys.map(\.domain)).union(try place.domains()))
+    let present = try place.domains()
+    // A list that is gone as a whole was lost: nobody has removed its keys one by one.
+    try restore(Set(machine.state.keys.map(\.domain)).subtracting(present))
+    try scan(present)
   }
 
   // MARK: - The loop
@@ -158,9 +161,9 @@ public final class Carrier {
   }
 
   private func answerSyncRequest() throws(EngineError) {
-    guard let request = syncRequest, listsAwaited == 0, machine.state.pending.isEmpty else {
-      return
-    }
+    guard let request = syncRequest, listsAwaited == 0,
+      machine.state.pending.keys.allSatisfy(machine.unreadable.contains)
+    else { return }
     try place.note(CloudNotes.syncAnswer, request)
     syncRequest = nil
   }

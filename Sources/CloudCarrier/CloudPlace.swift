@@ -17,16 +17,22 @@ struct CloudPlace {
 
   // MARK: - Reading
 
-  /// Everything that is saved. A list that cannot be read is passed over: its keys are then
-  /// compared with what the server has, as at the first connection.
-  func savedState(log: (String) -> Void) throws(EngineError) -> SavedState {
+  /// Everything that is saved. A list that cannot be read is set aside: its keys are then compared
+  /// with what the server has, as at the first connection.
+  func savedState(
+    _ layout: StoreLayout, log: (String) -> Void
+  ) throws(EngineError) -> SavedState {
     var saved = SavedState()
     for domain in try places.domains(in: .cloudRecords) {
       let snapshot: DomainSnapshot?
       do throws(EngineError) {
         snapshot = try places.snapshots(of: [Location(.cloudRecords, domain)]).first
       } catch  where error.reason == .unreadable {
-        log("\(error)")
+        let path = layout.path(Location(.cloudRecords, domain))
+        log("\(error); the list is renamed to \(path).damaged")
+        try EngineError.wrapping(domain) { () throws(SystemError) in
+          try Files.rename(path, to: path + ".damaged")
+        }
         continue
       }
       for (key, value) in snapshot?.values ?? [:] {

@@ -58,7 +58,8 @@ public enum CloudProgram {
       guard isAlone else { return isBusy }
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
       let carrier = try Carrier(
-        places, host: host(surroundings), userName: surroundings.userName,
+        places, StoreLayout(surroundings), host: host(surroundings),
+        userName: surroundings.userName,
         makeTransport: { (settings) throws(SystemError) in try CurlTransport(settings.security) },
         log: { log($0) })
       let never = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }

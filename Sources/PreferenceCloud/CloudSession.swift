@@ -156,8 +156,14 @@ public struct CloudSession: Sendable {
       return [.call(url: url("kv/txn"), body: coding.found(identity), token: token)]
     case .list: return [.call(url: url("kv/range"), body: coding.list, token: token)]
     case .push(let pushes):
-      // A push that cannot be made waits for the next connection, as if it had not been answered.
-      guard let body = coding.push(pushes) else { return [] }
+      guard let body = coding.push(pushes) else {
+        // It waits for the next connection; other requests go on.
+        finishCall()
+        return become(
+          CloudStatus(
+            isConnected: true, endpoint: endpoints[endpoint], error: "a value could not be sealed"))
+          + next()
+      }
       return [.call(url: url("kv/txn"), body: body, token: token)]
     case .purge(let key, let revision):
       let body = coding.purge(key, revision: revision)
@@ -211,7 +217,6 @@ public struct CloudSession: Sendable {
   /// good one: the pauses begin anew.
   /// - Returns: why the connection must end: the server refuses whatever it is sent.
   private mutating func count(_ event: Synchroniser.Event, _ now: Instant) -> String? {
-    if now.milliseconds(after: began) > 60_000 { failures = 0 }
     switch event {
     case .pushed: (failures, refusals) = (0, 0)
     case .refused:
@@ -228,8 +233,17 @@ public struct CloudSession: Sendable {
   private static func events(
     _ event: Synchroniser.Event, _ unreadable: Set<CloudKey>, _ server: Int64?
   ) -> [Command] {
-    (unreadable.isEmpty ? [] : [.event(.unreadable(unreadable), server: nil)])
-      + [.event(event, server: server)]
+    let revision: Int64? =
+      switch event {
+      case .listed(_, let revision, _), .changed(_, let revision), .refused(_, let revision):
+        revision
+      default: nil
+      }
+    guard let revision, !unreadable.isEmpty else { return [.event(event, server: server)] }
+    return [
+      .event(.unreadable(unreadable, revision: revision), server: nil),
+      .event(event, server: server),
+    ]
   }
 
   private mutating func finishCall() {
@@ -278,6 +292,7 @@ public struct CloudSession: Sendable {
   private mutating func fail(
     _ reason: String, _ now: Instant, _ random: Double
   ) -> [Command] {
+    if isConnected, now.milliseconds(after: began) > 60_000 { failures = 0 }
     let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(failures, 20))
     let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
     deadline = now.advanced(milliseconds: pause)

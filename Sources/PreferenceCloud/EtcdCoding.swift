@@ -134,8 +134,8 @@ public struct EtcdCoding: Sendable {
       var unreadable: Set<CloudKey> = []
       var identity: String?
       for pair in root.array("kvs") {
-        if pair.bytes("key") == accountName, let bytes = pair.bytes("value") {
-          identity = String(decoding: bytes.prefix(100), as: UTF8.self)
+        if pair.bytes("key") == accountName {
+          identity = String(decoding: (pair.bytes("value") ?? []).prefix(100), as: UTF8.self)
         }
         guard let (key, known) = record(pair) else { continue }
         records[key] = known

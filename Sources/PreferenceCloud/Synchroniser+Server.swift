@@ -30,13 +30,17 @@ extension Synchroniser {
   /// Takes over a part of a list that comes afterwards as a whole. So the edits of a long list are
   /// several changes.
   public mutating func hearPart(
-    _ part: [CloudKey: CloudState.Known], account: String, wall: Int64
+    _ part: [CloudKey: CloudState.Known], server: Int64?
   ) -> [Action] {
-    guard state.account.isEmpty || state.account == account else { return [] }
-    return editing(Set(part.keys)) { machine in
+    editing(Set(part.keys)) { machine in
       if machine.state.revision == 0 { machine.yield(to: part) }
-      machine.take(part.mapValues { $0 }, wall) { _ in false }
+      machine.take(part.mapValues { $0 }, server) { _ in false }
     }
+  }
+
+  /// Forgets the values of another account, before the parts of a list of this one.
+  public mutating func leaveOtherAccount(than account: String) -> [Action] {
+    editing(Set(state.known.keys).union(state.pending.keys)) { $0.leave(for: account) }
   }
 
   /// Forgets the values of another account. What the server of the old one never got is a loser; so
@@ -67,7 +71,7 @@ extension Synchroniser {
   /// Lets the server's values win over those that this host had before it first heard of them.
   private mutating func yield(to all: [CloudKey: CloudState.Known]) {
     for (key, known) in all where known.record.value != nil {
-      guard let pending = state.pending[key] else { continue }
+      guard let pending = state.pending[key], state.known[key] == nil else { continue }
       hold(key, nil)
       if pending.value != known.record.value {
         lose(key, pending.value, pending.stamp, known.record)
@@ -82,8 +86,13 @@ extension Synchroniser {
   ) {
     for (key, known) in state.known where all[key] == nil && !unreadable.contains(key) {
       if isListed, known.revision > revision { continue }
-      if known.record.value != nil, state.pending[key] == nil, !wasAway(server) {
-        bringBack(key, known.record)
+      if known.record.value != nil, state.pending[key] == nil, state.revision > 0 {
+        if wasAway(server) {
+          let none = CloudRecord(value: nil, stamp: state.clock.latest, replaced: nil)
+          lose(key, known.record.value, known.record.stamp, none)
+        } else {
+          bringBack(key, known.record)
+        }
       }
       know(key, nil)
     }

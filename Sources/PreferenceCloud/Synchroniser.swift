@@ -45,7 +45,7 @@ public struct Synchroniser: Sendable {
     case refused([CloudKey: CloudState.Known?], revision: Int64)
     /// The server has records of these keys that cannot be read here: they are of a later version,
     /// or sealed with another key. It comes before the event that the records belong to.
-    case unreadable(Set<CloudKey>)
+    case unreadable(Set<CloudKey>, revision: Int64)
   }
 
   /// What must be done.
@@ -90,6 +90,8 @@ public struct Synchroniser: Sendable {
   var isConnected = false
   /// Milliseconds that the server's clock is ahead of this host's; nil: it is not known.
   private var lead: Int64?
+  /// The server's clock at the last event; nil: it is not known.
+  private var present: Int64?
   /// Whether the list has been heard since the connection began.
   var isListed = false
   /// The push whose answer is awaited.
@@ -142,15 +144,17 @@ public struct Synchroniser: Sendable {
     _ event: Event, wall: Int64, server: Int64? = nil
   ) -> [Action] {
     if let server {
+      // The server tells whole seconds: a small difference is none.
       let (difference, overflow) = server.subtractingReportingOverflow(wall)
-      lead = overflow ? nil : difference
+      lead = overflow ? nil : (-2000...2000).contains(difference) ? 0 : difference
     }
     // Once the server's clock is known, it is the one that stamps are made with.
     let present = lead.flatMap { lead -> Int64? in
       let (sum, overflow) = wall.addingReportingOverflow(lead)
       return overflow ? nil : sum
     }
-    let healing = present.map { heal(server: $0) } ?? []
+    let healing = server.map { heal(server: $0) } ?? []
+    self.present = present
     return healing + handle(event, present ?? wall, server: present)
   }
 
@@ -170,8 +174,9 @@ public struct Synchroniser: Sendable {
     case .compacted:
       isListed = false
       return [.list]
-    case .unreadable(let keys):
-      unreadable.formUnion(keys)
+    case .unreadable(let keys, let revision):
+      if isListed, revision < state.revision { return [] }
+      unreadable.formUnion(keys.filter { state.known[$0]?.revision ?? 0 <= revision })
       return []
     case .listed(let all, let revision, let account):
       return listed(all, revision, account, server)
@@ -197,7 +202,8 @@ public struct Synchroniser: Sendable {
   private mutating func heal(server: Int64) -> [Action] {
     let (ahead, overflow) = state.clock.milliseconds.subtractingReportingOverflow(server)
     guard !overflow, ahead > HybridClock.largestLead else { return [] }
-    for (key, pending) in state.pending {
+    let sent = Set(pushed.map(\.key))
+    for (key, pending) in state.pending where !sent.contains(key) {
       var cut = pending
       cut.stamp = HybridClock.bounded(pending.stamp, server: server)
       if cut.stamp != pending.stamp { hold(key, cut) }
@@ -261,6 +267,11 @@ public struct Synchroniser: Sendable {
       hold(key, nil)
       return nil
     }
+    if pending.value == nil, let present, isOld(pending.stamp, present) {
+      // Its record is kept for 30 days from now on, so that every host hears of it.
+      pending.stamp = state.clock.stamp(at: present)
+      hold(key, pending)
+    }
     if let last = known?.record.stamp, pending.stamp <= last {
       pending.stamp = last.next(by: pending.stamp.host)
       hold(key, pending)
@@ -268,6 +279,12 @@ public struct Synchroniser: Sendable {
     let record = CloudRecord(
       value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp)
     return Push(key: key, record: record, revision: known?.revision ?? 0)
+  }
+
+  /// Whether the stamp is more than a day old.
+  private func isOld(_ stamp: Stamp, _ present: Int64) -> Bool {
+    let (age, overflow) = present.subtractingReportingOverflow(stamp.milliseconds)
+    return overflow || age > 86_400_000
   }
 
   private mutating func accept(_ revision: Int64) {

@@ -67,7 +67,7 @@ extension LocalPlaces {
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
       let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
-      note(usage)
+      note(usage, items, foreign: foreign)
       return (changeset, isFirst)
     }
   }

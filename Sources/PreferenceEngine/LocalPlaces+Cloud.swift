@@ -1,11 +1,12 @@
 import PreferenceModel
 import PropertyList
 import Synchronization
+import SystemCalls
 
 /// What an owner knows of the cloud.
 struct CloudRules {
-  /// Whether there is a cloud.
-  var isConfigured = false
+  /// Keys of the cloud that the user removed a moment ago, and when.
+  var removed: [DomainName: [Key: Instant]] = [:]
   /// The keys that belong in the cloud.
   var keys = CloudKeyPatterns()
   /// How much is in the cloud; nil: nothing has been changed there yet.
@@ -17,12 +18,17 @@ struct CloudRules {
 extension LocalPlaces {
   /// Sets which keys belong in the cloud, where there is one. Later changes of them go there.
   public func setCloudKeys(_ keys: CloudKeyPatterns?) {
-    cloud.withLock { ($0.isConfigured, $0.keys) = (keys != nil, keys ?? CloudKeyPatterns()) }
+    cloud.withLock { $0.keys = keys ?? CloudKeyPatterns() }
   }
 
-  public func isKnownToCloud(_ key: Key, of domain: DomainName) -> Bool {
-    guard cloud.withLock({ $0.isConfigured }) else { return false }
-    return ((try? store.find(key, at: Location(.cloudRecords, domain))) ?? nil) != nil
+  /// Milliseconds for which a key of the cloud that the user removed is still one.
+  private static let memory = 60_000
+
+  public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool {
+    cloud.withLock { cloud in
+      guard !cloud.removed.isEmpty, let time = cloud.removed[domain]?[key] else { return false }
+      return Instant.now.milliseconds(after: time) < Self.memory
+    }
   }
 
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool {
@@ -43,9 +49,20 @@ extension LocalPlaces {
     }
   }
 
-  /// Counts a change that was made.
-  func note(_ usage: CloudUsage?) {
-    if let usage { cloud.withLock { $0.usage = usage } }
+  /// Counts a change that was made, and remembers the keys that the user has removed with it.
+  func note(_ usage: CloudUsage?, _ items: [Changeset.Item], foreign: Set<Int>) {
+    guard let usage else { return }
+    cloud.withLock { cloud in
+      cloud.usage = usage
+      cloud.removed = cloud.removed.compactMapValues { keys in
+        let recent = keys.filter { Instant.now.milliseconds(after: $0.value) < Self.memory }
+        return recent.isEmpty ? nil : recent
+      }
+      for (index, item) in items.enumerated() where item.location.place == .cloud {
+        guard case .remove(let key) = item.edit, !foreign.contains(index) else { continue }
+        cloud.removed[item.location.domain, default: [:]][key] = .now
+      }
+    }
   }
 
   private func countedUsage() throws(EngineError) -> CloudUsage {

@@ -80,7 +80,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     let held = try held(key, in: domain)
     if held.place == .cloud || places.belongsInCloud(key, of: domain) { return .cloud }
     // A key of the cloud that was removed and is made again, as some programs write files.
-    if held.place == .user, places.isKnownToCloud(key, of: domain),
+    if held.place == .user, places.hasLeftCloud(key, of: domain),
       try places.find(key, at: held) == nil
     {
       return .cloud

@@ -16,14 +16,14 @@ public protocol StoredPlaces {
   /// value. False in a process that does not own the store: only the owner carries out changes.
   func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool
 
-  /// Whether the key is, or was, in the cloud: a value that it gets belongs there. False in a
-  /// process that does not own the store, and where there is no cloud.
-  func isKnownToCloud(_ key: Key, of domain: DomainName) -> Bool
+  /// Whether the user removed the key from the cloud a moment ago: if it is made again, it belongs
+  /// there. False in a process that does not own the store.
+  func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool
 }
 
 extension StoredPlaces {
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
-  public func isKnownToCloud(_ key: Key, of domain: DomainName) -> Bool { false }
+  public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }
 
 /// The persistent places of one store. A process either owns the store (`LocalPlaces`) or asks its

@@ -196,6 +196,28 @@ import Testing
     }
   }
 
+  @Test("lists of the carrier that are damaged or gone while nothing runs remove nothing")
+  func damagedRecords() throws {
+    try withSandbox { late in
+      try withMachines { machines in
+        let mount = try Mount(late)
+        late.shell("mkdir -p $M/.prefs/places/cloud/{d,e}; \(Machines.connect(machines.etcd))")
+        late.shell("for d in d e; do echo 1 > $M/.prefs/places/cloud/$d/K; done")
+        late.waitUntil("defaults cloud sync 3")
+        machines.here.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
+        mount.unmount()
+        let state = "$(echo $C/../state/prefsfs/*)"
+        late.shell("echo garbage > \(state)/CloudRecords/d.plist; rm \(state)/Cloud/e.plist")
+        let again = try Mount(late)
+        defer { again.unmount() }
+        late.waitUntil("defaults cloud sync 3")
+        #expect(late.shell("cat $M/d/K $M/e/K").output == "1\n1\n")
+        #expect(machines.here.shell("defaults cloud sync; cat $M/d/K $M/e/K").output == "1\n1\n")
+        #expect(late.shell("ls \(state)/CloudRecords").output.contains("d.plist.damaged"))
+      }
+    }
+  }
+
   @Test("a carrier that is stopped does not hold up the end of the mount")
   func stoppedAtEnd() throws {
     try withMachines { machines in

@@ -57,8 +57,14 @@ func withMachines(
       // A pattern: keys that are there, and later ones.
       here.shell("echo 1 > $M/d/WinOld; defaults cloud add d 'Win*'; echo 2 > $M/d/WinNew")
       there.waitUntil("[ \"$(cat $M/d/WinOld $M/d/WinNew)\" = \"$(printf '1\\n2')\" ]")
-      here.shell("defaults cloud remove d Made")
+      // A tool that replaces a file by removing it first.
+      here.shell("rm $M/d/WinOld; echo 9 > $M/d/WinOld; defaults cloud sync")
+      #expect(here.shell("defaults explain d WinOld").output.hasPrefix("* cloud: 9"))
+      here.shell("defaults cloud remove d Made; defaults cloud sync")
       #expect(here.shell("defaults explain d Made").output.hasPrefix("* user: made"))
+      there.waitUntil("! cat $M/d/Made")
+      there.shell("defaults write d Made theirs; defaults cloud sync")
+      #expect(here.shell("defaults cloud sync; cat $M/d/Made").output == "made\n")
     }
   }
 
@@ -149,20 +155,21 @@ func withMachines(
       here.shell(
         "mkdir -p $M/.prefs/places/cloud/prefs-sample; echo a > $M/.prefs/places/cloud/prefs-sample/K"
       )
+      here.shell("mkfifo $C/../in")
       let sample = try here.start(
-        "mkfifo $C/../in; exec $SAMPLE cloud K < $C/../in > $C/../said 2> /dev/null")
+        "exec $SAMPLE cloud K < $C/../in > $C/../said 2> /dev/null")
       defer { here.end(sample) }
       let input = try here.start(
-        "exec 3> $C/../in; while true; do read -r l < $C/../next && echo $l >&3; rm -f $C/../next; sleep 0.05; done"
+        "exec 3> $C/../in; while true; do if [ -f $C/../next ]; then cat $C/../next >&3; rm $C/../next; fi; sleep 0.05; done"
       )
       defer { here.end(input) }
       func says(_ text: String) {
         here.waitUntil("[ \"$(cat $C/../said | tr '\\n' ' ')\" = '\(text) ' ]")
       }
       says("a")
-      here.shell("echo 3 > $C/../next")
+      here.shell("echo 3 > $C/../line; mv $C/../line $C/../next")
       says("a none")
-      here.shell("echo 1100000 > $C/../next")
+      here.shell("echo 1100000 > $C/../line; mv $C/../line $C/../next")
       says("a none size")
       here.shell(Machines.connect(etcd))
       says("a none size completed")

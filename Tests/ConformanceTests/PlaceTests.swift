@@ -76,6 +76,7 @@ import Testing
           .:
           any-user
           arguments
+          cloud
           host
           managed
           managed-for

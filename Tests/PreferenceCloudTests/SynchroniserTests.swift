@@ -75,7 +75,7 @@ import Testing
     let other = CloudKey("d", "L")
     _ = machine.handle(.disconnected, wall: 2)
     _ = machine.handle(.connected, wall: 3)
-    #expect(machine.handle(.unreadable([Self.key]), wall: 3) == [])
+    #expect(machine.handle(.unreadable([Self.key], revision: 9), wall: 3) == [])
     #expect(machine.handle(.listed([:], revision: 9, account: "a"), wall: 3) == [.watch(from: 10)])
     #expect(machine.state.value(Self.key) == 1)
     #expect(machine.handle(.set([Self.key: 2]), wall: 4) == [])
@@ -113,6 +113,26 @@ import Testing
       .listed([Self.key: removal], revision: 7, account: "a"), wall: 12)
     #expect(actions == [.edit([Self.key: nil]), .watch(from: 8)])
     #expect(machine.state.losers.map(\.value) == ["local"])
+  }
+
+  @Test("a removal that was made long ago is kept for 30 days from when it reaches the server")
+  func oldRemoval() {
+    let day: Int64 = 86_400_000
+    var machine = Self.connected([Self.key: .init(Self.record(1, 1), revision: 4)])
+    _ = machine.handle(.disconnected, wall: 2)
+    _ = machine.handle(.set([Self.key: nil]), wall: 10)
+    _ = machine.handle(.connected, wall: 40 * day, server: 40 * day)
+    let actions = machine.handle(
+      .listed([Self.key: .init(Self.record(1, 1), revision: 4)], revision: 5, account: "a"),
+      wall: 40 * day, server: 40 * day)
+    guard case .push(let pushes)? = actions.last else {
+      Issue.record("no push: \(actions)")
+      return
+    }
+    #expect(pushes[0].record.value == nil && pushes[0].record.stamp.milliseconds == 40 * day)
+    _ = machine.handle(.pushed(revision: 6), wall: 40 * day)
+    #expect(machine.handle(.tick, wall: 69 * day) == [])
+    #expect(machine.handle(.tick, wall: 71 * day) == [.purge([Self.key: 6])])
   }
 
   @Test("a list that the watch has overtaken changes nothing")

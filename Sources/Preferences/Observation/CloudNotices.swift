@@ -60,13 +60,12 @@ final class CloudNotices: Sendable {
   }
 
   private func hear(_ notice: Notice) {
-    for item in notice.changeset.items {
-      if item.location == CloudNotes.location, item.edit.key == CloudNotes.account {
-        add(.account(isFirst: !item.hadKey))
-      } else if item.location.place == .cloud, notice.author == author {
-        add(.ownChange)
-      }
+    for item in notice.changeset.items
+    where item.location == CloudNotes.location && item.edit.key == CloudNotes.account {
+      add(.account(isFirst: !item.hadKey))
     }
+    guard notice.author == author else { return }
+    if notice.changeset.items.contains(where: { $0.location.place == .cloud }) { add(.ownChange) }
   }
 
   /// Notes a refusal of a setter.
