@@ -113,6 +113,10 @@ public final class Carrier {
     guard nextTick <= .now else { return }
     nextTick = Instant.now.advanced(milliseconds: 3_600_000)
     carryOut(try feed(.tick, server: nil))
+    // Until when this host has heard of the server.
+    if machine.state.revision > 0 {
+      try place.commit([:], machine.removeUnsaved(), newAccount: nil)
+    }
   }
 
   /// Takes over what observers have heard of. What it cannot do now stays for the next call.

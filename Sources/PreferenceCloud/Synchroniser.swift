@@ -187,7 +187,9 @@ public struct Synchroniser: Sendable {
       state.revision = revision
       if isListed { state.heardAt = server ?? state.heardAt }
       return edits + push()
-    case .tick: return purge(server)
+    case .tick:
+      if isConnected, isListed { state.heardAt = server ?? state.heardAt }
+      return purge(server)
     case .pushed(let revision):
       accept(revision)
       return push()

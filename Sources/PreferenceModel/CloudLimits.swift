@@ -43,7 +43,7 @@ public struct CloudUsage: Sendable {
 
   /// Returns the usage after the items. Throws where the user's items exceed the limits: EFBIG for
   /// a value, EDQUOT for the whole, unless it becomes smaller. Cost: O(the values that are
-  /// changed).
+  /// changed, and the number of keys of their domains).
   /// - Parameters:
   ///   - items: all that change in one transaction.
   ///   - isUsers: whether the item is a change of the user's; others bring what the server has.
