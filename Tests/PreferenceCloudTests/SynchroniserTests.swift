@@ -9,7 +9,7 @@ import Testing
 @Suite("Synchronisation of hosts") struct SynchroniserTests {
   @Test(
     "whatever is lost, delayed and restarted, all hosts agree, and no acknowledged set is lost",
-    arguments: 1...40)
+    arguments: 1...24)
   func storm(_ seed: Int) {
     var world = World(seed: UInt64(seed), hosts: 2 + seed % 7, keys: 1 + seed % 5)
     for _ in 0..<600 { world.step() }
@@ -19,7 +19,7 @@ import Testing
 
   @Test(
     "a server that goes back to a backup, and on from there, gets later values back from the hosts",
-    arguments: 1...20)
+    arguments: 1...12)
   func backup(_ seed: Int) {
     var world = World(seed: UInt64(seed), hosts: 3, keys: 4)
     for _ in 0..<200 { world.step() }
