@@ -124,7 +124,9 @@ public final class Carrier {
     var taken = arrivals.removeAll()
     do throws(EngineError) {
       while let change = taken.changes.first {
-        try scan(change.keys, time: change.time)
+        _ = try readable { () throws(EngineError) in
+          try scan(change.keys, time: change.time)
+        }
         taken.changes.removeFirst()
       }
       try restore(taken.invalidated)
@@ -153,8 +155,8 @@ public final class Carrier {
       try place.note(CloudNotes.syncAnswer) != request
     else { return }
     syncRequest = request
-    // A connection that begins lists everything anyway. Somebody who waits may have mended what kept
-    // it from being there: the settings and their files are read again.
+    // A connection that begins lists everything anyway. Somebody who waits may have mended what
+    // kept it from being there: the settings and their files are read again.
     if session?.isConnected == true {
       carryOut(session?.perform([.list]) ?? [])
       listsAwaited = session?.listsWaiting ?? 1
@@ -171,5 +173,4 @@ public final class Carrier {
     try place.note(CloudNotes.syncAnswer, request)
     syncRequest = nil
   }
-
 }

@@ -91,11 +91,7 @@ public enum CloudProgram {
   /// The name of this host in stamps: for people the machine's name, and a hash that tells machines
   /// of one name, and stores on one machine, apart.
   static func host(_ surroundings: Surroundings) -> String {
-    var bytes = [CChar](repeating: 0, count: 256)
-    gethostname(&bytes, bytes.count - 1)
-    let name = String(
-      decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let identity = surroundings.hostIdentifier + "\0" + surroundings.stateDirectory
-    return "\(name)-\(StableHash.text(of: identity.utf8).prefix(8))"
+    return "\(Surroundings.hostName)-\(StableHash.text(of: identity.utf8).prefix(8))"
   }
 }

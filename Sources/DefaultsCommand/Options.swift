@@ -46,9 +46,7 @@ struct Options {
   /// Throws unless the name is one of this host. The lists of other hosts are in the same
   /// directory, but they are not a place of a store on this host.
   private static func check(_ host: String) throws(Refusal) {
-    var name = [CChar](repeating: 0, count: 256)
-    gethostname(&name, name.count - 1)
-    let own = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let own = Surroundings.hostName
     let known = [own, String(own.prefix { $0 != "." }), "localhost", Surroundings().hostIdentifier]
     if !known.contains(host) {
       throw Refusal(

@@ -154,10 +154,7 @@ extension RemotePlaces {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
     guard isBrief, !locations.contains(where: replica.holds) else {
-      for location in locations {
-        if let stored = try find(key, at: location) { return (stored, location) }
-      }
-      return nil
+      return try findInTurn(key, in: locations)
     }
     guard case .found(let stored, let index) = try call(.find(key, locations)),
       stored == nil || index < locations.count

@@ -55,9 +55,8 @@ public struct CloudState: Equatable, Sendable {
   public internal(set) var losers: [Loser] = []
   /// The number of the last loser.
   public internal(set) var lastLoser: UInt64 = 0
-  /// Whose values these are: the user's name at the server, the prefix, and what
-  /// identifies the values under it; empty before
-  /// the first list.
+  /// Whose values these are: the user's name at the server, the prefix, and what identifies the
+  /// values under it; empty before the first list.
   public internal(set) var account = ""
   /// Bytes that the values of the losers have, as property lists.
   private var loserBytes = 0

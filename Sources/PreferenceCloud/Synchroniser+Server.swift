@@ -27,12 +27,14 @@ extension Synchroniser {
     return actions + [.watch(from: overflow ? .max : next)] + purge(server) + push()
   }
 
-  /// Takes over a part of a list that comes afterwards as a whole. So the edits of a long list are
-  /// several changes.
+  /// Takes over a part of the first list of a connection, which comes afterwards as a whole. So the
+  /// edits of a long list are several changes. Ignores parts of a later list: the watch may have
+  /// overtaken it.
   public mutating func hearPart(
     _ part: [CloudKey: CloudState.Known], server: Int64?
   ) -> [Action] {
-    editing(Set(part.keys)) { machine in
+    guard !isListed else { return [] }
+    return editing(Set(part.keys)) { machine in
       if machine.state.revision == 0 { machine.yield(to: part) }
       machine.take(part.mapValues { $0 }, server) { _ in false }
     }

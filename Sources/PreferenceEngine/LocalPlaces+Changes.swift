@@ -58,7 +58,9 @@ extension LocalPlaces {
       var foreign: Set<Int> = []
       for intent in intents {
         let edits = try rules.items(for: intent)
-        if case .edit = intent { foreign.formUnion(items.count..<items.count + edits.count) }
+        if case .edit(let location, _) = intent, location.place == .cloud {
+          foreign.formUnion(items.count..<items.count + edits.count)
+        }
         items += edits
       }
       let usage = try usage(after: items, foreign: foreign)

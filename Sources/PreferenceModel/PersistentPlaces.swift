@@ -81,6 +81,13 @@ extension PersistentPlaces {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    try findInTurn(key, in: locations)
+  }
+
+  /// Finds the key in the first of these locations that has it, with a `find` for each.
+  public func findInTurn(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
     for location in locations {
       if let stored = try find(key, at: location) { return (stored, location) }
     }

@@ -15,6 +15,12 @@ public struct Surroundings: Sendable {
   public let stateDirectory: String
   /// The identifier of this host in the names of `ByHost` lists: /etc/machine-id as a UUID.
   public let hostIdentifier: String
+  /// The machine's name, as gethostname(2) tells it.
+  public static var hostName: String {
+    var bytes = [CChar](repeating: 0, count: 256)
+    gethostname(&bytes, bytes.count - 1)
+    return String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
   /// The user's name; empty where the system knows none. Cost: a look-up in the system's accounts.
   public var userName: String { Self.account?.name ?? "" }
   /// The paths where the store's owner may listen, the first choice first: in

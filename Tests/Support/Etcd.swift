@@ -77,6 +77,13 @@ public final class Etcd: @unchecked Sendable {
     return Program.run(Self.program("etcdctl"), arguments + words, environment: environment)
   }
 
+  /// Has the servers forget all but the present values.
+  public func compact() -> Outcome {
+    let status = control(["endpoint", "status", "-w", "fields"]).output
+    let line = status.split(separator: "\n").first { $0.contains("\"Revision\"") }
+    return control(["compact", String(line?.split(separator: " ").last ?? "")])
+  }
+
   // MARK: - Starting
 
   private static func program(_ name: String) -> String {
