@@ -7,6 +7,7 @@
 #include <locale.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -24,9 +25,6 @@
 
 // prctl(2): names the calling thread. Swift cannot call prctl(2), because it is variadic.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
-
-// prctl(2): prevents core dumps of this process. To write one, the kernel waits for every thread.
-static inline void prefsfs_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 // UTIME_OMIT of utimensat(2): leaves a time as it is.
 static const long prefsfs_utime_omit = (1l << 30) - 2l;
@@ -173,6 +171,40 @@ static inline int prefsfs_seal(int descriptor) { return fcntl(descriptor, 1033, 
 static inline int prefsfs_is_sealed(int descriptor) {
   int seals = fcntl(descriptor, 1034);
   return seals >= 0 && (seals & 0x17) == 0x17;
+}
+
+// fcntl(2) with F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: the size is fixed.
+static inline int prefsfs_seal_size(int descriptor) { return fcntl(descriptor, 1033, 0x7); }
+// fallocate(2) with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE: gives the memory or disk space of
+// a part of a file back. stdio.h declares it for _GNU_SOURCE only.
+static inline int prefsfs_punch_hole(int descriptor, long offset, long count) {
+  return (int)syscall(SYS_fallocate, descriptor, 3, offset, count);
+}
+
+// socketpair(2): two ends that keep messages apart. They do not block.
+static inline int prefsfs_packet_pair(int ends[2]) {
+  return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
+}
+
+// Sends {word, signal} to the socket when the process crashes; then the signal has its default
+// effect. A crash is a signal that the process has made itself, not kill(2).
+static inline unsigned int *prefsfs_crash_settings(void) {
+  static unsigned int settings[2];  // The word and the socket.
+  return settings;
+}
+static inline void prefsfs_crash_handler(int number) {
+  unsigned int message[2] = {prefsfs_crash_settings()[0], (unsigned int)number};
+  send((int)prefsfs_crash_settings()[1], message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
+  static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT};
+  struct sigaction action = {0};
+  prefsfs_crash_settings()[0] = word;
+  prefsfs_crash_settings()[1] = (unsigned int)socket_;
+  action.sa_handler = prefsfs_crash_handler;
+  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+  for (unsigned int i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sigaction(numbers[i], &action, NULL);
 }
 
 // unshare(2): gives the calling thread a descriptor table of its own, with all present descriptors.

@@ -25,6 +25,9 @@ final class Announcer: Sendable {
     var device: dev_t?
     var thread: pid_t = 0
     var current: Announcement?
+    /// The thread of a predecessor that was announcing when its process ended, and until when its
+    /// last request may come.
+    var interrupted: (thread: pid_t, until: Instant)?
   }
 
   private let state = Mutex(State())
@@ -36,6 +39,26 @@ final class Announcer: Sendable {
     let mount = MountInformation.mount(at: path)
     state.withLock { ($0.mountPoint, $0.device) = (path, mount?.device) }
     return mount
+  }
+
+  /// Goes on for a predecessor.
+  /// - Parameter interrupted: the thread that was announcing when the predecessor ended; 0: none.
+  func adopt(_ facts: MountFacts, interrupted thread: pid_t) {
+    let until = Instant.now.advanced(milliseconds: 30_000)
+    state.withLock { state in
+      (state.mountPoint, state.device) = (facts.path, dev_t(facts.device))
+      if thread != 0 { state.interrupted = (thread, until) }
+    }
+  }
+
+  /// Whether the thread was a predecessor's, which was announcing when its process ended. It is gone,
+  /// but its last request may still come.
+  func wasInterrupted(_ thread: pid_t) -> Bool {
+    state.withLock { state in
+      guard let interrupted = state.interrupted else { return false }
+      if interrupted.until < .now { state.interrupted = nil }
+      return interrupted.thread == thread
+    }
   }
 
   /// Returns the announcement that the request is a part of; nil for any other thread's request.
@@ -53,7 +76,9 @@ final class Announcer: Sendable {
 
   /// Performs the operations that give watchers the event. Blocks until the loop has answered them.
   /// Does nothing if the mount or the domain is gone.
-  func perform(_ announcement: Announcement) {
+  /// - Parameter note: called with the thread's number before its first request, and with 0 after the
+  ///   last one.
+  func perform(_ announcement: Announcement, note: (pid_t) -> Void) {
     let (mountPoint, device) = state.withLock { ($0.mountPoint, $0.device) }
     do throws(SystemError) {
       // The look-ups on the way to the directory are not yet a part of the announcement.
@@ -61,7 +86,11 @@ final class Announcer: Sendable {
         opening: mountPoint + "/" + announcement.directory, prefsfs_o_path | O_DIRECTORY)
       guard try place.status().st_dev == device else { return }
       state.withLock { ($0.current, $0.thread) = (announcement, prefsfs_thread_id()) }
-      defer { state.withLock { $0.current = nil } }
+      note(prefsfs_thread_id())
+      defer {
+        state.withLock { $0.current = nil }
+        note(0)
+      }
       announce(announcement, in: place.number)
     } catch {
       // The mount or the domain is gone, and its watchers with it.

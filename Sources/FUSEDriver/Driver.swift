@@ -34,19 +34,29 @@ import SystemCalls
 public final class Driver {
   let forest: Forest
   let store: MountedStore
-  private let author = Author.unique()
+  let author = Author.unique()
   let ownership: FileOwnership
-  private let log: @Sendable (String) -> Void
+  let log: @Sendable (String) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
-  private var post: Guard.Post?
-  private var mounted: MountInformation.Mount?
+  /// The channel to the guard; nil: there is none, and the mount ends with this process.
+  let line: GuardLine?
+  /// Where a successor finds what it must know; nil: nowhere.
+  var saved: SavedState?
+  var facts: MountFacts?
+  /// The requests that a predecessor has left; nil: this driver has none.
+  var resent: ResentRequests?
+  /// The request that is being carried out, and whether a predecessor has made its changes.
+  var current: CurrentRequest?
+  var isRepeating = false
   let heldReplies: HeldReplies
   var ownerGate = OwnerGate()
   let gate: ListGate
   /// The mount ends: a request that would have to wait is refused.
   private(set) var isEnding = false
-  private let notifier: Notifier
+  /// Whether the guard has asked this driver to end for a successor.
+  var isHandingOver = false
+  let notifier: Notifier
   private let synchroniser: Synchroniser
   private(set) var session: SessionPointer
   var io = SessionIO.State()
@@ -60,10 +70,12 @@ public final class Driver {
   ///   - root: what the mount point shows.
   ///   - ownership: the user, group and permission mask that files are shown with.
   ///   - arguments: options for libfuse, as on a command line, without the program's name.
+  ///   - line: the channel to the mount's guard.
   public init(
     _ store: MountedStore, _ root: Forest.Root, options: TreeOptions, ownership: FileOwnership,
-    arguments: [String], log: @escaping @Sendable (String) -> Void
+    arguments: [String], line: GuardLine? = nil, log: @escaping @Sendable (String) -> Void
   ) throws(DriverError) {
+    self.line = line
     self.store = store
     self.ownership = ownership
     self.log = log
@@ -113,17 +125,52 @@ public final class Driver {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
     }
-    mounted = announcer.setMountPoint(path)
-    if let device = mounted?.device {
-      do throws(SystemError) {
-        post = try Guard.post(for: prefsfs_minor(UInt(device)))
-      } catch {
-        log("no guard process: if the driver is killed, the mount may hang: \(error)")
-      }
+    let mounted = announcer.setMountPoint(path)
+    try useDevice(fuse_session_fd(session.raw))
+    if let line {
+      prepareSuccession(
+        line,
+        MountFacts(
+          path: path, device: UInt64(mounted?.device ?? 0), store: store.volume))
     }
-    var io = SessionIO.table
-    guard fuse_session_custom_io(session.raw, &io, fuse_session_fd(session.raw)) == 0 else {
-      throw DriverError("\(path): no memory")
+  }
+
+  /// Gives the guard what a successor needs.
+  private func prepareSuccession(_ line: GuardLine, _ facts: MountFacts) {
+    do throws(SystemError) {
+      let log = try SharedLog(name: "prefsfs-state")
+      log.message = facts.bytes
+      let saved = SavedState(log)
+      saved[.format] = SavedState.format
+      saved[.client] = store.changes?.client ?? 0
+      saved[.mounted] = UInt64(bitPattern: Timestamp.now.nanoseconds)
+      self.facts = facts
+      notifier.note(in: log)
+      begin(saving: saved)
+      line.give(
+        device: fuse_session_fd(session.raw), state: log.descriptor.number,
+        connection: facts.device == 0 ? nil : prefsfs_minor(UInt(facts.device)))
+    } catch {
+      log("no state can be saved: if the driver ends, the mount ends too: \(error)")
+    }
+  }
+
+  /// Keeps the kernel's first message for successors.
+  func keepOpening(_ message: UnsafeRawBufferPointer) {
+    guard var facts, let saved, facts.opening.isEmpty else { return }
+    facts.opening = Array(message)
+    self.facts = facts
+    saved.log.message = facts.bytes
+    noteResending()
+  }
+
+  /// Finds out whether the kernel sends requests again (FUSE_HAS_RESEND in FUSE_INIT). If not,
+  /// those under way are noted. PREFSFS_NO_RESEND has it so in any case (tests).
+  func noteResending() {
+    guard let facts, let saved else { return }
+    let flags = facts.opening.dropFirst(56).first ?? 0
+    if flags & 0x80 == 0 || getenv("PREFSFS_NO_RESEND") != nil {
+      io.outstanding = OutstandingRequests(saved.log)
     }
   }
 
@@ -134,7 +181,10 @@ public final class Driver {
     do throws(SystemError) {
       try notifier.start(session)
       let loop = try ReceiveLoop(self)
-      try loop.run { false }
+      askForUnanswered()
+      line?.reportReady()
+      try loop.run { self.isHandingOver }
+      if isHandingOver { return try handOver(loop) }
       // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
       // a lock that an unanswered request holds.
       ownerGate.refuse(self)
@@ -150,7 +200,6 @@ public final class Driver {
     beginStop()
     fuse_session_unmount(session.raw)
     unmountWhereItIs()
-    post?.dismiss()
     forest.finish(now: .now)
     notifier.join()
     synchroniser.join()
@@ -158,9 +207,24 @@ public final class Driver {
     if heldReplies.areSent { fuse_session_destroy(session.raw) }
   }
 
+  /// Ends for a successor, which the guard starts when this process has ended: what has begun is
+  /// finished, and the notifier's thread, which makes requests of this mount, ends. Requests that
+  /// still wait for a list or for the owner are left to the successor.
+  private func handOver(_ loop: borrowing ReceiveLoop) throws(SystemError) {
+    notifier.beginStop()
+    try loop.run { self.notifier.hasEnded }
+    notifier.join()
+    // From here on no request is read, so nothing comes after what the synchroniser has to do.
+    synchroniser.beginStop()
+    synchroniser.join()
+    heldReplies.sendAll()
+    save()
+    line?.reportHandover()
+  }
+
   /// Unmounts a mount whose mount point was renamed; libfuse looks for it at the old path only.
   private func unmountWhereItIs() {
-    guard let mounted, let path = MountInformation.path(of: mounted),
+    guard let facts, let path = MountInformation.mount(on: dev_t(facts.device))?.path,
       umount2(path, CInt(MNT_DETACH)) != 0
     else { return }
     // umount2(2) needs root; fusermount3 is set-uid, and ends a plain user's mounts.
@@ -178,13 +242,9 @@ public final class Driver {
   /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
-    let answer: Answer
-    do {
-      answer = try body()
-    } catch {
-      answer = .error(error.errno)
-    }
+    let answer = carryOut(body)
     let (rest, version) = dropAttributes()
+    let announced = save(answer, rest)
     if let version, store.services.isShared {
       let number = heldReplies.hold(reply, answer)
       store.services.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
@@ -193,7 +253,7 @@ public final class Driver {
     } else {
       reply.send(answer, ownership: ownership, isShared: store.services.isShared)
     }
-    notifier.put(rest)
+    notifier.put(rest, announced: announced)
   }
 
   /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;
@@ -202,7 +262,7 @@ public final class Driver {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
     var refusal: TreeError?
     do { try body() } catch { refusal = error }
-    notifier.put(dropAttributes().rest)
+    perform(dropAttributes().rest)
     if let refusal {
       reply.send(.error(refusal.errno), ownership: ownership)
     } else {
@@ -238,7 +298,12 @@ public final class Driver {
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
     if let deadline = forest.nextDeadline, deadline <= now { forest.tick(now: .now) }
-    notifier.put(dropAttributes().rest)
+    perform(dropAttributes().rest)
+  }
+
+  /// Saves what has changed, and hands the effects to the notifier.
+  private func perform(_ effects: [Effect]) {
+    notifier.put(effects, announced: save(nil, effects))
   }
 
   /// Handles a change that another process made: invalidates what the kernel caches of it, settles
@@ -253,6 +318,7 @@ public final class Driver {
   private func handle(_ notice: Notice) {
     forest.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
+    let announced = save(nil, rest)
     let contents = rest.filter(\.isOfContents)
     notifier.put(contents)
     if contents.isEmpty || !heldReplies.areSent {
@@ -262,7 +328,7 @@ public final class Driver {
     }
     notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
     notifier.put(settled: .entries, version)
-    notifier.put(rest.filter(\.isAnnouncement))
+    notifier.put(rest.filter(\.isAnnouncement), announced: announced)
   }
 }
 

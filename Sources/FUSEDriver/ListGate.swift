@@ -82,7 +82,7 @@ final class ListGate {
     driver.refusal = .inputOutput
     defer { driver.refusal = nil }
     for var request in waiting {
-      fuse_session_process_buf(driver.session.raw, &request.buffer)
+      driver.process(&request.buffer)
       free(request.buffer.mem)
     }
     waiting = []
@@ -104,6 +104,6 @@ extension Driver {
   /// owner of the store.
   func carryOut(_ buffer: inout fuse_buf, _ now: Instant) {
     if ownerGate.keeps(&buffer, store.services, now, announcer: announcer) { return }
-    fuse_session_process_buf(session.raw, &buffer)
+    process(&buffer)
   }
 }

@@ -12,6 +12,10 @@ public struct MountedStore: Sendable {
   let services: any DurabilityService & MountCoordinator
   /// Reads lists on other threads, so that the loop need not wait for one.
   let lists: ListReader
+  /// Numbers changes, so that a successor of the driver can repeat one; nil: nobody does.
+  let changes: (any RepeatableChanges)?
+  /// The defaults that the mount has registered; nil: there is no place for them.
+  let registered: (any RegisteredDefaults)?
   /// A path on the file system that statfs(2) of the mount reports.
   let volume: String
 
@@ -21,13 +25,18 @@ public struct MountedStore: Sendable {
   ///   - control: what the control directory `.prefs` shows.
   ///   - services: waits for the disk and for other mounts.
   ///   - lists: reads lists on other threads.
+  ///   - changes: numbers changes, so that a successor of the driver can repeat one.
+  ///   - registered: the defaults that the mount has registered.
   ///   - volume: the directory of the user's lists.
   public init(
     engine: any Engine, control: any ControlService,
-    services: any DurabilityService & MountCoordinator, lists: ListReader, volume: String
+    services: any DurabilityService & MountCoordinator, lists: ListReader,
+    changes: (any RepeatableChanges)? = nil, registered: (any RegisteredDefaults)? = nil,
+    volume: String
   ) {
     (self.engine, self.control, self.services) = (engine, control, services)
     (self.lists, self.volume) = (lists, volume)
+    (self.changes, self.registered) = (changes, registered)
   }
 
   /// The size of the file system of the lists; zeros where its directory is not there yet. Cost:

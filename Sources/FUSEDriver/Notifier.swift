@@ -13,10 +13,11 @@ import SystemCalls
 ///
 /// The thread has a descriptor table of its own, with a second device of the connection. When the
 /// process is killed, the kernel releases a thread that waits for such a lock only when the request
-/// that holds the lock ends, and ends that request only when the device that it was read from is
-/// closed; this thread must not be the one that keeps that device open. So its table holds nothing
-/// but the standard descriptors, a bell and its own device, and code on this thread must use no
-/// socket and no file of the engine or of other threads.
+/// that holds the lock ends: when a successor answers it, or, if the guard was killed too, when the
+/// device is closed that it was read from. Until then nothing may stay open here that the successor
+/// needs (the store's lock, the channel to the guard), nor that device. So the table holds nothing
+/// but the standard descriptors, a bell and its own device, from which no request is read; and code
+/// on this thread must use no socket and no file of the engine or of other threads.
 ///
 /// Threads: any may put. Locks: the worker's, for a look.
 final class Notifier: Sendable {
@@ -25,6 +26,8 @@ final class Notifier: Sendable {
     /// Once the tasks before this one are done, the kernel has been told of the changes up to the
     /// version.
     case settled(Settlement, UInt64)
+    /// The announcements up to this number are made.
+    case announced(UInt64)
   }
 
   private struct Tasks: Batch {
@@ -53,6 +56,11 @@ final class Notifier: Sendable {
       }
     }
 
+    mutating func add(announced number: UInt64) {
+      if case .announced? = all.last { all.removeLast() }
+      all.append(.announced(number))
+    }
+
     mutating func add(settled kind: Settlement, _ version: UInt64) {
       var version = version
       if case .settled(kind, let before)? = all.last {
@@ -68,6 +76,15 @@ final class Notifier: Sendable {
   private let announcer: Announcer
   private let settled: @Sendable (Settlement, UInt64) -> Void
 
+  private let log = Mutex<SharedLog?>(nil)
+
+  /// Has the thread note in the log, for a successor, what it does.
+  func note(in log: SharedLog) { self.log.withLock { $0 = log } }
+
+  private func note(_ number: SavedState.Number, _ value: UInt64) {
+    log.withLock { $0 }?[number.rawValue] = value
+  }
+
   /// - Parameters:
   ///   - ended: rung when the thread ends.
   ///   - settled: called on the thread when the kernel has been told of the changes up to a
@@ -82,9 +99,6 @@ final class Notifier: Sendable {
   /// Starts the thread, for a session that is mounted.
   func start(_ session: SessionPointer) throws(SystemError) {
     let device = fuse_session_fd(session.raw)
-    // Nor may a crash write a core dump: that would wait for this thread before any device is
-    // closed.
-    prefsfs_forbid_dumps()
     try worker.start(
       name: "prefs-notifier", prepare: { [self] in isolate(device) },
       ended: { [ended] in ended.ring() }
@@ -93,6 +107,7 @@ final class Notifier: Sendable {
         switch task {
         case .effect(let effect): perform(effect, session)
         case .settled(let kind, let version): settled(kind, version)
+        case .announced(let number): note(.announced, number)
         }
       }
     }
@@ -113,10 +128,13 @@ final class Notifier: Sendable {
   }
 
   /// Hands effects to the thread, which performs them in order.
-  func put(_ effects: [Effect]) {
+  /// - Parameter number: that of the last announcement among them; 0: there is none, or it is not
+  ///   saved.
+  func put(_ effects: [Effect], announced number: UInt64 = 0) {
     if effects.isEmpty { return }
     worker.put { tasks in
       for effect in effects { tasks.add(effect) }
+      if number > 0 { tasks.add(announced: number) }
     }
   }
 
@@ -144,7 +162,8 @@ final class Notifier: Sendable {
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
     case .invalidateEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
-    case .announce(let announcement): announcer.perform(announcement)
+    case .announce(let announcement):
+      announcer.perform(announcement) { note(.announcer, UInt64(clamping: $0)) }
     case .awaitSettlement: break
     }
   }

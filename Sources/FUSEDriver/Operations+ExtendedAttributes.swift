@@ -6,8 +6,11 @@ import SystemCalls
 extension Operations {
   static func addExtendedAttributes(_ table: inout fuse_lowlevel_ops) {
     table.getxattr = { request, node, name, room in
-      answer(request, node) { tree, node throws(TreeError) in
-        let value = try tree.extendedAttribute(node, text(name))
+      answerWithDriver(request) { driver throws(TreeError) in
+        let (node, name) = (NodeID(rawValue: node), text(name))
+        let value =
+          node == .root && name == statusAttribute
+          ? try driver.forest.status() : try driver.forest[node].extendedAttribute(node, name)
         return .attribute(value, room: room)
       }
     }
@@ -31,6 +34,10 @@ extension Operations {
     }
   }
 }
+
+/// The extended attribute of the mount point that has the text of `status.json`; listxattr(2) does
+/// not show it.
+public let statusAttribute = "user.prefs.status"
 
 private func text(_ name: UnsafePointer<CChar>?) -> String {
   String(decoding: bytes(name), as: UTF8.self)

@@ -57,7 +57,8 @@ extension Operations {
         }
         let mode: RenameMode =
           flags & prefsfs_rename_exchange != 0
-          ? .exchange : flags & prefsfs_rename_noreplace != 0 ? .keep : .replace
+          ? .exchange
+          : flags & prefsfs_rename_noreplace != 0 && !driver.isRepeating ? .keep : .replace
         try driver.forest.rename(
           NodeID(rawValue: oldParent), bytes(oldName), to: NodeID(rawValue: newParent),
           bytes(newName), mode, now: .now)

@@ -74,7 +74,7 @@ final class OwnerGate {
   private func process(_ driver: Driver) {
     var request = waiting.removeFirst()
     if driver.refusal == nil, driver.gate.keeps(&request.buffer, driver.forest, .now) { return }
-    fuse_session_process_buf(driver.session.raw, &request.buffer)
+    driver.process(&request.buffer)
     free(request.buffer.mem)
   }
 }

@@ -23,17 +23,17 @@ struct ReceiveLoop: ~Copyable {
     if fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 {
       throw SystemError("fcntl", "/dev/fuse")
     }
-    var set = Self.endingSignals
+    var set = Self.signalSet
     let number = signalfd(-1, &set, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
     if number < 0 { throw SystemError("signalfd", "") }
     signals = Descriptor(owning: number)
   }
 
-  /// The signals that end a mount cleanly.
-  static var endingSignals: sigset_t {
+  /// The signals that end a mount cleanly, and the one that asks for an upgrade (SIGUSR2).
+  static var signalSet: sigset_t {
     var set = sigset_t()
     sigemptyset(&set)
-    for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&set, signal) }
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR2] { sigaddset(&set, signal) }
     return set
   }
 
@@ -72,12 +72,13 @@ struct ReceiveLoop: ~Copyable {
   /// - Returns: whether a signal asks for the end.
   private func look(blocking: Bool) -> Bool {
     driver.ownerGate.serve(driver)
-    var entries = [descriptor, driver.mailbox.bell.number, signals.number].map {
-      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
-    }
+    let numbers = [
+      descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1,
+    ]
+    var entries = numbers.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let deadlines = [
       driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
-      driver.gate.deadline,
+      driver.gate.deadline, driver.line?.deadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
@@ -85,18 +86,26 @@ struct ReceiveLoop: ~Copyable {
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
     driver.runTimers(now: .now)
     driver.gate.serve(driver, .now)
+    if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
+    driver.line?.replace()
     return entries[2].revents != 0 && readSignal()
   }
 
+  /// - Returns: whether the signal asks for the end.
   private func readSignal() -> Bool {
     var information = signalfd_siginfo()
-    return read(signals.number, &information, MemoryLayout.size(ofValue: information)) > 0
+    guard read(signals.number, &information, MemoryLayout.size(ofValue: information)) > 0 else {
+      return false
+    }
+    guard information.ssi_signo == UInt32(SIGUSR2) else { return true }
+    driver.line?.askForUpgrade()
+    return false
   }
 }
 
 /// Blocks the signals that end a mount, so that the loop receives them. Call it before any thread
 /// is started, because a thread inherits the mask.
 public func blockEndingSignals() {
-  var set = ReceiveLoop.endingSignals
+  var set = ReceiveLoop.signalSet
   pthread_sigmask(SIG_BLOCK, &set, nil)
 }

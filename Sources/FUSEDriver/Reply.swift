@@ -182,6 +182,11 @@ final class HeldReplies: Sendable {
     if held != nil, isLast { ended.ring() }
   }
 
+  /// Sends all replies, without waiting any longer for other mounts.
+  func sendAll() {
+    for number in state.withLock({ Array($0.held.keys) }) { send(number) }
+  }
+
   /// Sends the replies that were held for 2 s.
   func sendLate(_ now: Instant) {
     let late = state.withLock { $0.held.filter { $0.value.deadline <= now }.map(\.key) }

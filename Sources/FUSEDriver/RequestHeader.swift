@@ -4,10 +4,15 @@ import PreferenceModel
 import PreferenceTree
 
 /// The header of a message from the kernel, read before libfuse takes the message apart
-/// (linux/fuse.h, fuse_in_header): the operation is at byte 4, the node at byte 16, the thread at
-/// byte 32; the operation's own part begins at byte 40.
+/// (linux/fuse.h, fuse_in_header): the operation is at byte 4, the number of the request at byte 8, the
+/// node at byte 16, the thread at byte 32; the operation's own part begins at byte 40.
 struct RequestHeader {
   let opcode: UInt32
+  /// The number of the request (C: unique), without the mark of one that is sent again.
+  let number: UInt64
+  /// Whether the kernel has sent the request before, to a driver that did not answer it
+  /// (FUSE_UNIQUE_RESEND).
+  let isResent: Bool
   let node: NodeID
   /// The thread that made the request.
   let thread: pid_t
@@ -21,8 +26,21 @@ struct RequestHeader {
     guard let memory = buffer.mem, buffer.size >= Self.size else { return nil }
     message = UnsafeRawBufferPointer(start: memory, count: buffer.size)
     opcode = message.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+    let unique = message.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+    (number, isResent) = (unique & ~Self.resent, unique & Self.resent != 0)
     node = NodeID(rawValue: message.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
     thread = message.loadUnaligned(fromByteOffset: 32, as: pid_t.self)
+  }
+
+  private static let resent: UInt64 = 1 << 63
+
+  /// Whether the request is a LOOKUP.
+  var isLookup: Bool { opcode == 1 }
+
+  /// How many bytes a WRITE writes; nil for other requests.
+  var writtenCount: Int? {
+    guard opcode == 16, message.count >= Self.size + 20 else { return nil }
+    return Int(message.loadUnaligned(fromByteOffset: Self.size + 16, as: UInt32.self))
   }
 
   /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR,

@@ -27,12 +27,21 @@ enum SessionIO {
     /// The flags to add to the reply to INIT: set when the request arrives, until the reply, which
     /// is the next message to the kernel.
     var flagsToAdd: UInt32?
+    /// The requests under way, if the kernel cannot send them again.
+    var outstanding: OutstandingRequests?
+    /// Whether the next message to the kernel is dropped: the reply to an INIT that a predecessor has
+    /// answered.
+    var swallowsReply = false
   }
 
   static var table: fuse_custom_io {
     var table = fuse_custom_io()
     table.read = { descriptor, buffer, room, data in
       let count = read(descriptor, buffer, room)
+      if count >= 40, let buffer, let data {
+        let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+        driver.io.outstanding?.begin(buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      }
       guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
         buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self)
           == SessionIO.initOpcode
@@ -40,6 +49,7 @@ enum SessionIO {
       let flags = buffer.loadUnaligned(
         fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
       let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+      driver.keepOpening(UnsafeRawBufferPointer(start: buffer, count: count))
       driver.io.flagsToAdd =
         flags & (SessionIO.handleKillprivV2 | SessionIO.parallelDirectoryOperations)
       return count
@@ -47,12 +57,22 @@ enum SessionIO {
     table.writev = { descriptor, vectors, count, data in
       if let data, let vectors, count == 2 {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+        if driver.io.swallowsReply {
+          return UnsafeBufferPointer(start: vectors, count: Int(count)).reduce(0) {
+            $0 + Int($1.iov_len)
+          }
+        }
         if let flags = driver.io.flagsToAdd {
           driver.io.flagsToAdd = nil
           SessionIO.add(flags, to: vectors[1])
         }
       }
-      return writev(descriptor, vectors, count)
+      let result = writev(descriptor, vectors, count)
+      if result >= 0, let data, let header = vectors?.pointee.iov_base {
+        let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+        driver.io.outstanding?.end(header.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      }
+      return result
     }
     return table
   }

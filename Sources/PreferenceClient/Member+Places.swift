@@ -70,7 +70,9 @@ extension Member {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    return try apply(intents, by: author, origin: nextOrigin(), until: deadline)
+    let changeset = try apply(intents, by: author, origin: nextOrigin(), until: deadline)
+    noteCarriedOut()
+    return changeset
   }
 
   public func apply(
@@ -80,6 +82,8 @@ extension Member {
       try places.apply(intents, by: author, origin: origin, until: deadline)
     }
   }
+
+  public func forget(_ origin: Origin) { succession.role.places?.forget(origin) }
 
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void

@@ -22,6 +22,8 @@ public final class Member: StorePlaces {
     /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
     var lastSerial: UInt64 = 0
+    /// The request of the kernel that changes are made for, and how many it has made.
+    var request: (number: UInt64, changes: UInt64)?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
     /// is read without a lock.
     var gauges: [Gauge] = []
@@ -43,7 +45,8 @@ public final class Member: StorePlaces {
   private let observers = ObserverList()
   let succession: Succession
   let queue: PostQueue
-  private let client: UInt64
+  /// The number of this process and its successors.
+  public let client: UInt64
   /// The present owner's gauge, unretained; 0: this process is the owner.
   let gauge = Atomic<UInt>(0)
   public let isReadOnly: Bool
@@ -54,14 +57,16 @@ public final class Member: StorePlaces {
   /// Finds an owner, or becomes one. Throws `.owned` after 5 s without one (it may be stopped),
   /// unless the process is a lasting one; throws other errors at once, e.g. that the owner speaks
   /// another version of the messages.
-  /// - Parameter log: receives lines for people.
+  /// - Parameters:
+  ///   - client: the number of a predecessor of this process; nil: it has none.
+  ///   - log: receives lines for people.
   public init(
-    _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways,
+    _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways, client: UInt64? = nil,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     isReadOnly = readOnly
-    let search = OwnerSearch(surroundings, isBrief: false, start: ways.start)
-    client = search.client
+    let search = OwnerSearch(surroundings, isBrief: false, client: client, start: ways.start)
+    self.client = search.client
     succession = Succession(search, ways, readOnly: readOnly, log: log)
     queue = PostQueue(succession, client: search.client, log: log)
     try succession.begin { [weak self] role, known throws(EngineError) in
@@ -156,8 +161,42 @@ public final class Member: StorePlaces {
   /// repeated request.
   func nextOrigin() -> Origin {
     state.withLock { state in
+      if let (number, changes) = state.request {
+        return Origin(client: client, request: number, change: changes + 1)
+      }
       state.lastSerial += 1
       return Origin(client: client, serial: state.lastSerial)
     }
+  }
+
+  /// Notes that a change with an origin of `nextOrigin` was carried out.
+  func noteCarriedOut() { state.withLock { $0.request?.changes += 1 } }
+}
+
+// MARK: - Requests that a successor may repeat
+
+extension Member: RepeatableChanges {
+  public func begin(request: UInt64) { state.withLock { $0.request = (request, 0) } }
+
+  public func endRequest() {
+    let request = state.withLock { $0.request.take() }
+    guard let (number, changes) = request, changes > 0, let places = succession.role.places else {
+      return
+    }
+    for change in 1...changes {
+      places.forget(Origin(client: client, request: number, change: change))
+    }
+  }
+
+  public var changesMade: UInt64 { state.withLock { $0.request?.changes ?? 0 } }
+
+  public func outcome(
+    ofChange number: UInt64, request: UInt64
+  ) throws(EngineError) -> Changeset? {
+    let origin = Origin(client: client, request: request, change: number)
+    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    // A request without intents changes nothing, unless it was carried out before.
+    let known = try apply([], by: Author.unique(), origin: origin, until: deadline)
+    return known.isEmpty ? nil : known
   }
 }

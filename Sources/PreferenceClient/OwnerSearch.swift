@@ -15,7 +15,7 @@ final class OwnerSearch: Sendable {
 
   let surroundings: Surroundings
   /// A random number that identifies this client in all its connections.
-  let client = UInt64.random(in: 1 ... .max)
+  let client: UInt64
   private let start: (@Sendable () throws(SystemError) -> Void)?
   private let isBrief: Bool
   private let pace = Mutex(Pace())
@@ -31,11 +31,13 @@ final class OwnerSearch: Sendable {
   /// - Parameters:
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
   ///   - isBrief: see `RemotePlaces`.
+  ///   - client: the number of a predecessor of this process; nil: a new one.
   init(
-    _ surroundings: Surroundings, isBrief: Bool,
+    _ surroundings: Surroundings, isBrief: Bool, client: UInt64? = nil,
     start: (@Sendable () throws(SystemError) -> Void)?
   ) {
     (self.surroundings, self.isBrief, self.start) = (surroundings, isBrief, start)
+    self.client = client ?? .random(in: 1 ... .max)
   }
 
   /// Connects to the owner; nil if none answers.

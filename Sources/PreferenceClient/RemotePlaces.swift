@@ -219,6 +219,9 @@ extension RemotePlaces {
     return changeset
   }
 
+  /// Does nothing: the owner forgets a request when it was answered.
+  public func forget(_ origin: Origin) {}
+
   /// Sends a change that no caller waits for; the owner carries it out however late. Each serial
   /// must be larger than the one before.
   /// - Parameters:

@@ -12,13 +12,15 @@ extension LocalPlaces {
   }
 
   /// Carries out a request that an earlier owner may have carried out already; then returns what it
-  /// changed. The request is of this process, so no record is kept for a repetition.
+  /// changed. The request is of this process, so a record is kept for a repetition only if a
+  /// successor of this process may repeat it.
   public func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     if let known = store.outcome(of: origin) { return known }
     defer { store.noteProgress(origin) }
-    return try commit(intents, by: author, origin: nil)
+    return try commit(
+      intents, by: author, origin: origin.isInheritable ? origin : nil, until: deadline)
   }
 
   /// Carries out a request of another process; of one that was carried out before, returns what it
@@ -73,6 +75,8 @@ extension LocalPlaces {
       return (changeset, isFirst)
     }
   }
+
+  public func forget(_ origin: Origin) { store.forget(origin) }
 
   /// Notes that the client has its answer.
   public func noteAnswered(_ origin: Origin) { store.noteAnswered(origin) }

@@ -18,6 +18,9 @@ package struct ByteWriter {
   @usableFromInline
   mutating func append(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }
 
+  /// Appends the bytes alone, without their number.
+  package mutating func append(raw content: [UInt8]) { bytes += content }
+
   /// Replaces the four bytes at the offset by the number.
   package mutating func overwrite(at offset: Int, with number: UInt32) {
     withUnsafeBytes(of: number.littleEndian) {

@@ -112,4 +112,24 @@ public struct Origin: Hashable, Sendable {
 
   /// Whether the request is an ordered one.
   public var isOrdered: Bool { serial & Self.ordered != 0 }
+
+  /// The bit of a serial that marks a request which its process may leave to a successor: a mount
+  /// whose driver is replaced. Its record is kept even where that process owns the store.
+  public static let inheritable: UInt64 = 1 << 62
+
+  /// The most changes of one request of the kernel that are told apart.
+  private static let mostChanges: UInt64 = 15
+
+  /// Identifies a change that a mount makes for a request of the kernel.
+  /// - Parameters:
+  ///   - request: the number of the request. Its lower 58 bits count.
+  ///   - change: the number of the change among those of the request, from 1.
+  public init(client: UInt64, request: UInt64, change: UInt64) {
+    let number = request << 4 & (Self.inheritable - 1)
+    self.init(
+      client: client, serial: Self.inheritable | number | min(change, Self.mostChanges))
+  }
+
+  /// Whether a successor of the process may repeat the request.
+  public var isInheritable: Bool { serial & Self.inheritable != 0 && !isOrdered }
 }

@@ -75,6 +75,32 @@ public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinat
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset
+
+  /// Forgets an inheritable request of this process: a successor knows the outcome, and will not
+  /// repeat the request.
+  func forget(_ origin: Origin)
+}
+
+/// Numbers the changes of a process so that its successor can repeat one whose outcome it does not
+/// know: an owner carries the change out once.
+///
+/// Threads: the one that makes the changes.
+public protocol RepeatableChanges: AnyObject, Sendable {
+  /// The random number that identifies this process and its successors.
+  var client: UInt64 { get }
+
+  /// Begins a request of the kernel: the changes that follow are its first, second and so on.
+  func begin(request: UInt64)
+
+  /// Ends the present request. A successor will not repeat its changes.
+  func endRequest()
+
+  /// How many changes of the present request were carried out.
+  var changesMade: UInt64 { get }
+
+  /// Returns what a change of the request changed, if it was carried out; nil: it was not, or it
+  /// changed nothing. Waits for the owner as a change does.
+  func outcome(ofChange number: UInt64, request: UInt64) throws(EngineError) -> Changeset?
 }
 
 extension PersistentPlaces {

@@ -1,3 +1,5 @@
+import PropertyList
+
 /// Makes changes and notifies observers.
 ///
 /// Promises: any thread may call. What `apply` has returned is read by everyone and survives the
@@ -37,6 +39,17 @@ public protocol DurabilityService: AnyObject, Sendable {
   /// Returns when every mount has dropped its caches of what changed up to that version, or was
   /// silent for 1 s.
   func awaitMounts(through version: UInt64) throws(EngineError)
+}
+
+/// The registered defaults of a process: NSUserDefaults' registration domain.
+///
+/// Threads: any.
+public protocol RegisteredDefaults: AnyObject, Sendable {
+  /// The registered defaults of every domain that has any.
+  var allRegisteredValues: [DomainName: ValueDictionary] { get }
+
+  /// Registers these defaults for the domain, and removes its others.
+  func setRegisteredValues(_ defaults: ValueDictionary, for domain: DomainName)
 }
 
 /// How far a mount has settled after a change: which of its caches have been dropped.

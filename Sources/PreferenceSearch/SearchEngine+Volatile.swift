@@ -3,7 +3,14 @@ import PropertyList
 
 // Volatile places and suites.
 
-extension SearchEngine {
+extension SearchEngine: RegisteredDefaults {
+  /// The registered defaults of every domain that has any.
+  public var allRegisteredValues: [DomainName: ValueDictionary] {
+    var all: [DomainName: ValueDictionary] = [:]
+    for domain in registered.domains { all[domain] = registered.values(of: domain) }
+    return all
+  }
+
   /// Registers defaults for a domain: keys that no other place holds are read from them, until the
   /// process ends. A key that is registered again gets the new value (NSUserDefaults
   /// registerDefaults:).

@@ -36,6 +36,8 @@ struct Requests: Sendable {
 
   /// Milliseconds that a request is kept.
   private static let patience: Int64 = 10_000
+  /// Milliseconds that a request of a mount is kept: a successor of its driver starts at once.
+  private static let inheritancePatience: Int64 = 2000
   /// Milliseconds that the progress of a client is kept after its last ordered request.
   private static let memory: Int64 = 600_000
 
@@ -43,7 +45,8 @@ struct Requests: Sendable {
   mutating func note(_ origin: Origin, _ changeset: Changeset, _ sequence: UInt64) {
     let now = Instant.now
     forgetOld(now)
-    let until = now.advanced(milliseconds: Self.patience)
+    let until = now.advanced(
+      milliseconds: origin.isInheritable ? Self.inheritancePatience : Self.patience)
     requests[origin] = Request(changeset: changeset, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
@@ -103,6 +106,9 @@ struct Requests: Sendable {
       requests[origin]?.changeset = request.changeset.withoutValues
     }
   }
+
+  /// Forgets a request, because nobody will repeat it.
+  mutating func forget(_ origin: Origin) { requests[origin] = nil }
 
   /// When the first of the unanswered requests is no longer kept; nil: there is none.
   func endOfPatience(_ now: Instant) -> Instant? {

@@ -73,6 +73,9 @@ extension Store {
   /// Notes that the client has its answer: the journal need not keep its request any longer.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 
+  /// Forgets a request that nobody will repeat.
+  public func forget(_ origin: Origin) { state.withLock { $0.requests.forget(origin) } }
+
   /// Loads the location and checks that its list could be replaced. This is done once for all the
   /// changes that one rewrite takes in, and for each change after a rewrite has failed.
   private func prepare(_ location: Location) throws(EngineError) {

@@ -11,6 +11,9 @@ struct AnsweredNames {
   private var domains: [Key: Set<DomainName>] = [:]
   private var count = 0
   private let largest = 65536
+  private var changed: [KeyPath] = []
+  /// Whether changes are noted. They are only where somebody saves them.
+  var isRecording = false
 
   /// Notes that the name was answered.
   /// - Returns: whether the kernel may cache the answer; false if there is no room for the note.
@@ -19,7 +22,19 @@ struct AnsweredNames {
     guard count < largest else { return false }
     domains[path.key, default: []].insert(path.domain)
     count += 1
+    if isRecording { changed.append(path) }
     return true
+  }
+
+  /// Every noted name.
+  var all: [KeyPath] {
+    domains.flatMap { key, domains in domains.map { KeyPath(domain: $0, key: key) } }
+  }
+
+  /// Removes and returns the names that were noted or forgotten since the last call.
+  mutating func removeChanges() -> [KeyPath] {
+    defer { changed.removeAll(keepingCapacity: true) }
+    return changed
   }
 
   /// The domains in which the key was answered and not forgotten since.
@@ -37,6 +52,7 @@ struct AnsweredNames {
   mutating func forget(_ path: KeyPath) {
     guard domains[path.key]?.remove(path.domain) != nil else { return }
     count -= 1
+    if isRecording { changed.append(path) }
     if domains[path.key]?.isEmpty == true { domains[path.key] = nil }
   }
 }

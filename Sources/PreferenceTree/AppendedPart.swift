@@ -5,7 +5,7 @@
 /// other write come between the parts, but another mount of the store may append meanwhile. The
 /// next part then goes directly behind this one and not to the end of the text, so that the bytes
 /// of one write(2) stay in one piece.
-struct AppendedPart {
+struct AppendedPart: Equatable {
   /// The id of the thread that wrote the part.
   var writer: Int32
   /// The offset at which the part ended in the kernel's view of the file.
@@ -21,6 +21,11 @@ struct AppendedPart {
   private static let longestTail = 256
   /// Bytes by which other writers may have moved the part towards the end of the text.
   private static let farthest = 1 << 16
+
+  /// Creates a part that was saved.
+  init(writer: Int32, kernelEnd: Int, end: Int, tail: [UInt8]) {
+    (self.writer, self.kernelEnd, self.end, self.tail) = (writer, kernelEnd, end, tail)
+  }
 
   /// Returns nil if no other part can follow: the write did not end at a page's end, or its thread
   /// is not known.

@@ -34,14 +34,14 @@ struct Departures {
     case completeMove(KeyPath, holder: NodeID)
   }
 
-  private struct Departure {
+  struct Departure: Equatable {
     var until: Instant
     var former: Former
     /// The scratch file that the key was moved away to; nil for a removed key.
     var holder: NodeID?
   }
 
-  private var departures: [KeyPath: Departure] = [:]
+  var departures = TrackedDictionary<KeyPath, Departure>()
   /// The key that was moved away to each scratch file.
   private var sources: [NodeID: KeyPath] = [:]
 
@@ -51,7 +51,7 @@ struct Departures {
   // MARK: - What is known
 
   /// When the next departure is due; nil if there is none.
-  var deadline: Instant? { departures.values.map(\.until).min() }
+  var deadline: Instant? { departures.all.values.map(\.until).min() }
 
   /// Whether the name departed and that has not been ended yet. It may no longer be hidden: a
   /// departure that is due ends at the next tick.
@@ -93,6 +93,13 @@ struct Departures {
     departures[path] = Departure(until: until, former: former, holder: holder)
   }
 
+  /// Puts a departure back that a predecessor of this process has saved.
+  mutating func restore(_ path: KeyPath, _ departure: Departure?) {
+    if let old = departures[path]?.holder { sources[old] = nil }
+    departures.restore(path, departure)
+    if let holder = departure?.holder { sources[holder] = path }
+  }
+
   // MARK: - Departures end
 
   /// Forgets the departure, because the key is there again, or the tree has dealt with it. A
@@ -105,7 +112,7 @@ struct Departures {
   /// Forgets every departure from the domain.
   /// - Returns: the keys.
   mutating func forgetAll(in domain: DomainName) -> [Key] {
-    let paths = departures.keys.filter { $0.domain == domain }
+    let paths = departures.all.keys.filter { $0.domain == domain }
     for path in paths { forget(path) }
     return paths.map(\.key)
   }
@@ -124,7 +131,7 @@ struct Departures {
   }
 
   private mutating func endOldest(where isOver: (KeyPath, Departure) -> Bool) -> Ending? {
-    let over = departures.filter { isOver($0.key, $0.value) }
+    let over = departures.all.filter { isOver($0.key, $0.value) }
     guard let (path, departure) = over.min(by: { $0.value.until < $1.value.until }) else {
       return nil
     }

@@ -21,18 +21,24 @@ public final class Forest {
     case machinePlaces
   }
 
-  private let service: any ControlService
+  let service: any ControlService
   private let options: TreeOptions
   private let author: Author
   private let log: (String) -> Void
   /// The trees by their numbers.
-  private var branches: [any Branch] = []
+  var branches: [any Branch] = []
+  /// The items of the control directory whose trees were made, in the order of their numbers.
+  var items: [(item: ControlItem, path: String)] = []
+  /// How many of them were saved.
+  var savedItems = 0
+  /// Saves values before a request changes them: see `Tree.transact`.
+  var remember: (([UInt8]) -> Void)?
   /// The numbers of the trees that items of the control directory lead to.
-  private var numbers: [ControlItem: Int] = [:]
+  var numbers: [ControlItem: Int] = [:]
   /// The tree at the mount point, if it shows preferences.
-  private var main: Tree?
+  var main: Tree?
   /// The control directory, once somebody has looked it up; or the root of the machine's places.
-  private var control: ControlTree?
+  var control: ControlTree?
 
   /// The name of the control directory at the root, which no listing shows.
   public static let controlName = ".prefs"
@@ -77,25 +83,28 @@ public final class Forest {
       status: { [unowned self] () throws(TreeError) in try status() }, log: log)
   }
 
-  private func add(_ branch: any Branch) {
+  private func add(_ branch: any Branch, of item: ControlItem, at path: String) {
     branches.append(branch)
+    items.append((item, path))
+    if isSaving { beginSaving(branch) }
     for branch in branches { branch.hasNeighbours = true }
   }
 
   /// The control directory; it is made when somebody looks for it.
-  private func controlDirectory() -> ControlTree {
+  func controlDirectory() -> ControlTree {
     if let control { return control }
     let position = TreePosition(
       number: UInt64(branches.count), path: Self.controlName, .domains)
     let tree = controlTree(position, isMachine: false)
     control = tree
-    add(tree)
+    add(tree, of: .root, at: Self.controlName)
     return tree
   }
 
   /// The tree whose root the item of the control directory is. Makes it at the first call; throws
   /// ENOSPC where the mount has too many trees.
-  private func branch(of item: ControlItem, at path: String) throws(TreeError) -> any Branch {
+  @discardableResult
+  func branch(of item: ControlItem, at path: String) throws(TreeError) -> any Branch {
     if let number = numbers[item] { return branches[number] }
     guard branches.count < Self.most else {
       throw .system(.noSpace, "\(path): a mount has at most \(Self.most) directories of this kind")
@@ -118,7 +127,7 @@ public final class Forest {
     numbers[item] = branches.count
     let tree = Tree(
       engine: engine, options: options, position: position, author: author, now: .now, log: log)
-    add(tree)
+    add(tree, of: item, at: path)
     return tree
   }
 
@@ -197,8 +206,8 @@ public final class Forest {
 
   // MARK: - Status
 
-  /// The text of `status.json`: what the service says, and what the trees hold in memory.
-  private func status() throws(TreeError) -> [UInt8] {
+  /// Returns the text of `status.json`: what the service says, and what the trees hold in memory.
+  public func status() throws(TreeError) -> [UInt8] {
     var status = try asTreeError { () throws(EngineError) in try service.status() }
     let trees = branches.compactMap { $0 as? Tree }
     status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })

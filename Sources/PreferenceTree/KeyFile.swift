@@ -8,13 +8,13 @@ import SystemCalls
 final class KeyFile {
   /// Identifies the value that an editor began with or committed last, by where it is stored and
   /// when it changed.
-  struct EditedVersion {
+  struct EditedVersion: Equatable {
     var location: Location
     var modified: Timestamp
   }
 
   /// What is known while the creator of a new key has its file open.
-  struct Creation {
+  struct Creation: Equatable {
     var handle: HandleID
     /// The type of the key that had this name a moment ago: it is tried before others.
     var preferredKind: Kind?
@@ -29,19 +29,19 @@ final class KeyFile {
 
   /// The node of the file.
   let id: NodeID
-  var path: KeyPath
+  var path: KeyPath { didSet { changes.note(id) } }
   /// The text that is being written, or was until a moment ago; nil: the file shows its value.
-  var editor: TextEditor?
+  var editor: TextEditor? { didSet { changes.note(id) } }
   /// What the next editor must know of the last one.
-  var editorMemory = TextEditor.Memory()
+  var editorMemory = TextEditor.Memory() { didSet { changes.note(id) } }
   /// nil once the creator has closed the file, and for keys that existed before.
-  var creation: Creation?
+  var creation: Creation? { didSet { changes.note(id) } }
   /// Whether the value that the editor began with was the domain's own, not inherited.
   var editsOwnValue = false
   /// What the editor's text was computed from; nil before the first editor.
   var origin: EditedVersion?
   /// Where the last append ended, if the kernel may send another request of the same write(2).
-  var appended: AppendedPart?
+  var appended: AppendedPart? { didSet { changes.note(id) } }
   /// The version of the last change that was made through the file.
   var committedVersion: UInt64 = 0
   /// When the text that waits for a decision was last changed; nil: the engine has what the file
@@ -51,9 +51,23 @@ final class KeyFile {
   /// showing it.
   var lastShown: StoredValue?
   /// The type that a tool has set before it wrote any text: the first text must be of that type.
-  var wantedKind: Kind?
+  var wantedKind: Kind? { didSet { changes.note(id) } }
   /// The text that was made last, if making it again would cost something.
   var cachedText: CachedText?
+  /// Whether the editor is one that a predecessor of this process has left: the engine may have its
+  /// text already, and takes it only if the value has not changed.
+  var isInherited = false
+  /// Whether the text of the editor was saved, up to what it calls unsaved.
+  var hasSavedDraft = false
+  private let changes: ChangedNodes
 
-  init(id: NodeID, _ path: KeyPath) { (self.id, self.path) = (id, path) }
+  /// Notes that the editor's text was saved. This is no change of the file.
+  func noteDraftSaved() {
+    hasSavedDraft = true
+    changes.withoutNotes { editor?.noteSaved() }
+  }
+
+  init(id: NodeID, _ path: KeyPath, changes: ChangedNodes) {
+    (self.id, self.path, self.changes) = (id, path, changes)
+  }
 }

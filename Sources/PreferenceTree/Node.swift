@@ -36,19 +36,59 @@ final class Node {
   let id: NodeID
   /// `st_ino`.
   let inode: UInt64
-  var content: Content
+  var content: Content {
+    didSet {
+      unsaved = wholeText
+      changes.note(id)
+    }
+  }
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
-  var lookups: UInt64 = 0
+  var lookups: UInt64 = 0 { didSet { changes.note(id) } }
   /// The modification time of a directory, scratch file or detached file. A key has its own.
-  var modified: Timestamp
+  var modified: Timestamp { didSet { changes.note(id) } }
   /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
   /// node; nil: never.
-  var changed: Timestamp?
+  var changed: Timestamp? { didSet { changes.note(id) } }
+  /// The part of a scratch or detached file's text that was not saved yet.
+  private(set) var unsaved: Range<Int>?
+  private let changes: ChangedNodes
 
   init(
-    id: NodeID, inode: UInt64, _ content: Content, modified: Timestamp = Timestamp(nanoseconds: 0)
+    id: NodeID, inode: UInt64, _ content: Content, modified: Timestamp = Timestamp(nanoseconds: 0),
+    changes: ChangedNodes
   ) {
     (self.id, self.inode, self.content, self.modified) = (id, inode, content, modified)
+    self.changes = changes
+    unsaved = wholeText
+    changes.note(id)
+  }
+
+  /// Notes that a part of a scratch file's text was written.
+  func note(written range: Range<Int>) {
+    unsaved = range.joined(with: unsaved)
+    changes.note(id)
+  }
+
+  /// Notes that the whole text must be saved.
+  func noteWhole() { unsaved = wholeText }
+
+  /// Notes that the text was saved.
+  func noteSaved() { unsaved = nil }
+
+  private var wholeText: Range<Int>? {
+    switch content {
+    case .directory, .key: nil
+    case .scratch(let file): 0..<file.count
+    case .detached(let text): 0..<text.count
+    }
+  }
+}
+
+extension Range<Int> {
+  /// The smallest range that has both; this one where the other is nil.
+  func joined(with other: Range<Int>?) -> Range<Int> {
+    guard let other else { return self }
+    return Swift.min(lowerBound, other.lowerBound)..<Swift.max(upperBound, other.upperBound)
   }
 }
 

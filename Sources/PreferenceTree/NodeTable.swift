@@ -6,13 +6,15 @@ import SystemCalls
 /// memory of scratch files.
 struct NodeTable {
   private(set) var nodes: [NodeID: Node] = [:]
+  /// The nodes that were made, changed or removed since the tree was saved.
+  let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
   private var byKey: [KeyPath: Node] = [:]
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
-  private var lastNumber: UInt64
-  private var inodes: InodeNumbers
+  var lastNumber: UInt64
+  var inodes: InodeNumbers
   let root: Node
 
   /// Creates a table that has only the root, which shows domains or the keys of one domain.
@@ -24,7 +26,8 @@ struct NodeTable {
     case .keys(let domain): content = DomainDirectory(domain)
     }
     root = Node(
-      id: position.rootNode, inode: inodes.root, .directory(content), modified: now.time)
+      id: position.rootNode, inode: inodes.root, .directory(content), modified: now.time,
+      changes: changes)
     lastNumber = root.id.rawValue
     nodes[root.id] = root
     if case .keys(let domain) = position.root { byDomain[domain] = root }
@@ -58,7 +61,7 @@ struct NodeTable {
   private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
     lastNumber += 1
     let id = NodeID(rawValue: lastNumber)
-    let node = Node(id: id, inode: inode, kind(id))
+    let node = Node(id: id, inode: inode, kind(id), changes: changes)
     nodes[id] = node
     return node
   }
@@ -75,13 +78,30 @@ struct NodeTable {
   mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
     if let node = byKey[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
-    let node = add(inode: inodes[path]) { id in
-      let made = KeyFile(id: id, path)
+    let node = add(inode: inodes[path]) { [changes] id in
+      let made = KeyFile(id: id, path, changes: changes)
       file = made
       return .key(made)
     }
     byKey[path] = node
-    return (node, file ?? KeyFile(id: node.id, path))
+    return (node, file ?? KeyFile(id: node.id, path, changes: changes))
+  }
+
+  /// Adds a node that a predecessor of this process has saved.
+  mutating func add(restored node: Node, isNamed: Bool) {
+    nodes[node.id] = node
+    switch node.content {
+    case .directory(let directory as DomainDirectory):
+      if isNamed { byDomain[directory.domain] = node }
+    case .directory(let directory as ScratchDirectory):
+      byScratch[directory.path] = node
+      scratchBytes += ScratchSpace.overhead
+    case .key(let file): byKey[file.path] = node
+    case .scratch(let file):
+      byScratch[file.path] = node
+      scratchBytes += file.count + ScratchSpace.overhead
+    case .directory, .detached: break
+    }
   }
 
   /// Makes a node without a name, for an entry that the driver unlinks once: see `Tree.ghost`.
@@ -151,7 +171,9 @@ extension NodeTable {
   }
 
   /// Removes a domain that is gone: if it comes back, it gets a new node.
-  mutating func remove(_ domain: DomainName) { byDomain[domain] = nil }
+  mutating func remove(_ domain: DomainName) {
+    if let node = byDomain.removeValue(forKey: domain) { changes.note(node.id) }
+  }
 
   /// Subtracts look-ups that the kernel has forgotten, and removes the node after the last one,
   /// unless it must stay.
@@ -161,6 +183,7 @@ extension NodeTable {
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0, !node.mustStay else { return nil }
     nodes[id] = nil
+    changes.note(id)
     switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
@@ -186,20 +209,26 @@ extension NodeTable {
   mutating func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) -> Node {
-    let file = ScratchFile(path, content, mode: mode)
-    return add(path, .scratch(file), bytes: file.count, now)
+    let count: Int =
+      switch content {
+      case .file(let bytes), .link(let bytes): bytes.count
+      }
+    return add(path, bytes: count, now) { [changes] id in
+      .scratch(ScratchFile(path, content, mode: mode, id: id, changes: changes))
+    }
   }
 
   /// Adds a scratch directory.
   mutating func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
-    add(path, nil, bytes: 0, now)
+    add(path, bytes: 0, now) { [changes] id in
+      .directory(ScratchDirectory(path, id, changes: changes))
+    }
   }
 
-  /// - Parameter kind: nil for a directory, which needs its node's number.
   private mutating func add(
-    _ path: ScratchPath, _ content: Node.Content?, bytes: Int, _ now: Moment
+    _ path: ScratchPath, bytes: Int, _ now: Moment, _ content: (NodeID) -> Node.Content
   ) -> Node {
-    let node = add(inode: inodes.next()) { id in content ?? .directory(ScratchDirectory(path, id)) }
+    let node = add(inode: inodes.next(), content)
     node.modified = now.time
     byScratch[path] = node
     scratchBytes += bytes + ScratchSpace.overhead
@@ -207,10 +236,14 @@ extension NodeTable {
   }
 
   /// Changes the text of a scratch file in place, and counts its bytes again.
-  mutating func edit(_ file: ScratchFile, _ body: (inout [UInt8]) -> Void) {
+  /// - Parameter range: the part of the new text that may differ from the old one.
+  mutating func edit(
+    _ node: Node, _ file: ScratchFile, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
+  ) {
     let before = file.count
     file.edit(body)
     scratchBytes += file.count - before
+    node.note(written: range)
   }
 
   /// Gives a scratch file, link or directory a new name.
@@ -233,7 +266,7 @@ extension NodeTable {
   ) {
     byKey[file.path] = nil
     inodes.renew(file.path)
-    let scratch = ScratchFile(path, .file(text), mode: mode)
+    let scratch = ScratchFile(path, .file(text), mode: mode, id: node.id, changes: changes)
     node.content = .scratch(scratch)
     byScratch[path] = node
     scratchBytes += scratch.count + ScratchSpace.overhead
@@ -243,57 +276,10 @@ extension NodeTable {
   @discardableResult
   mutating func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
     unname(node)
-    let file = KeyFile(id: node.id, path)
+    let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)
     byKey[path] = node
     inodes[path] = node.inode
     return file
-  }
-}
-
-/// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
-/// the same in every mount, except for names that were renamed or made anew in this one.
-private struct InodeNumbers {
-  /// What is hashed before each name, so that trees of one mount have different numbers; empty for
-  /// the tree at the mount point.
-  private let prefix: [UInt8]
-  /// The number before the first one that does not follow from a name.
-  private let base: UInt64
-  /// The number of the root.
-  let root: UInt64
-  private var keys: [KeyPath: UInt64] = [:]
-  private var domains: [DomainName: UInt64] = [:]
-  private var last: UInt64 = 0
-
-  init(_ position: TreePosition) {
-    prefix = position.number == 0 ? [] : Array(position.path.utf8) + [0]
-    base = position.number << 40 + 1 << 32
-    root = position.rootInode
-  }
-
-  /// Returns a number that no file of this mount has had.
-  mutating func next() -> UInt64 {
-    last += 1
-    return base + last
-  }
-
-  subscript(path: KeyPath) -> UInt64 {
-    get {
-      if let known = keys[path] { return known }
-      let name = prefix + Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
-      return StableHash.of(name) >> 2 | 1 << 61
-    }
-    set { keys[path] = newValue }
-  }
-
-  subscript(domain: DomainName) -> UInt64 {
-    domains[domain] ?? StableHash.of(prefix + Array(domain.string.utf8)) | 1 << 62
-  }
-
-  mutating func renew(_ path: KeyPath) { keys[path] = next() }
-
-  mutating func rename(_ old: DomainName, to new: DomainName) {
-    domains[new] = self[old]
-    domains[old] = next()
   }
 }

@@ -105,6 +105,8 @@ struct TextEditor {
   var committed: Committed?
   /// The bytes of the text that were written since the last commit; nil if there are none.
   private(set) var dirty: Range<Int>?
+  /// The bytes of the text that were written since the tree was last saved; nil if there are none.
+  private(set) var unsaved: Range<Int>?
   /// Whether the last commit has bytes that were in the text before it was written to. Such a
   /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
@@ -118,6 +120,18 @@ struct TextEditor {
     self.committed = committed
     fresh = judge
     self.judge = judge
+  }
+
+  /// Creates the editor of a text that waits for a decision, as a predecessor of this process left
+  /// it.
+  init(text: [UInt8], judge: Judge, memory: Memory, phase: Phase) {
+    self.init(text: text, judge: judge, memory: memory)
+    self.phase = phase
+    if case .overlaid(let overlay) = phase {
+      feedAgain(to: min(overlay.end, text.count))
+    } else {
+      feedAgain(to: text.count)
+    }
   }
 
   /// When `expire` must be called; nil while the text is complete.
@@ -254,6 +268,7 @@ struct TextEditor {
     judge = fresh
     fed = 0
     (committed, dirty) = (nil, nil)
+    unsaved = 0..<bytes.count
   }
 
   /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
@@ -287,9 +302,12 @@ struct TextEditor {
 
   /// Adds the range to the bytes that the engine does not have.
   private mutating func note(dirty range: Range<Int>) {
-    guard let before = dirty else { return dirty = range }
-    dirty = min(before.lowerBound, range.lowerBound)..<max(before.upperBound, range.upperBound)
+    dirty = range.joined(with: dirty)
+    unsaved = range.joined(with: unsaved)
   }
+
+  /// Notes that the tree was saved.
+  mutating func noteSaved() { unsaved = nil }
 
   /// Commits the value of the whole text.
   mutating func complete(_ value: Value) -> Action {

@@ -89,7 +89,8 @@ extension Tree {
     let path = file.path
     guard let found = try resolve(path), !found.isReadOnly, isOwn(found, path) else { return }
     try transact(
-      [.describe(path.key, path.domain, description)], touching: [path], changesNames: false)
+      [.describe(path.key, path.domain, description)], touching: [path], changesNames: false,
+      remembers: false)
     // The value has a different time now. The next editor must begin with that, or what it computes
     // from the text would be refused as outdated.
     if file.editor?.deadline == nil { file.editor = nil }

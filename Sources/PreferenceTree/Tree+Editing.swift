@@ -16,6 +16,7 @@ extension Tree {
       file.editor = nil
       return editor
     }
+    file.isInherited = false
     file.origin = KeyFile.EditedVersion(
       location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {
@@ -98,9 +99,9 @@ extension Tree {
   ///   The engine then refuses it if the value has changed since.
   private func commit(_ intent: Intent, isComputed: Bool, _ file: KeyFile) throws(TreeError) {
     let changeset = try transact(
-      (isComputed ? expectations(file) : []) + [intent], touching: [file.path],
-      changesNames: !file.editsOwnValue)
-    file.editsOwnValue = true
+      (isComputed || file.isInherited ? expectations(file) : []) + [intent], touching: [file.path],
+      changesNames: !file.editsOwnValue, remembers: false)
+    (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)

@@ -133,7 +133,9 @@ extension Tree {
     let intents: [Intent] = [
       .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
     ]
-    try transact(intents, touching: [path], changesNames: !isOwn(found, path)) { _ in
+    try transact(
+      intents, touching: [path], changesNames: !isOwn(found, path), remembers: false
+    ) { _ in
       node.changed = now.time
       (file.creation, file.wantedKind) = (nil, nil)
       revert(file)

@@ -57,6 +57,7 @@ extension Tree {
 
   /// Returns the key's value, whether or not its name departed; nil if no place has the key.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
+    if !past.isEmpty, let before = past[path] { return before }
     do {
       return try engine.resolve(path.key, in: path.domain)
     } catch {

@@ -10,6 +10,9 @@ extension Tree {
   /// - Parameters:
   ///   - touched: the keys of the request: what the kernel has cached of them is right already.
   ///   - changesNames: whether keys may come or go in their directories.
+  ///   - remembers: whether the keys' present values are saved for a successor, which repeats a
+  ///     request with them if it was carried out and not answered. A request that needs them not is
+  ///     one whose repetition has the same effect, and write(2).
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.
   /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
@@ -17,12 +20,20 @@ extension Tree {
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    _ update: (Changeset) throws(TreeError) -> Void = { _ in }
+    remembers: Bool = true, _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
+    if remembers, let remember { remember(try values(of: touched)) }
     let changeset = engine.shown(try apply(intents))
+    if remembers { past = [:] }
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)
     return changeset
+  }
+
+  private func values(of paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
+    var values: [KeyPath: Resolution?] = [:]
+    for path in paths { values[path] = .some(try resolve(path)) }
+    return values
   }
 
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`

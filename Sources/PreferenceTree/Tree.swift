@@ -43,6 +43,13 @@ public final class Tree {
   var delayedUntil: Instant?
   /// When `tick` must be called next; nil: not before another call sets it.
   public internal(set) var nextDeadline: Instant?
+  /// The numbers that were saved last.
+  var savedNumbers: TreeNumbers?
+  /// Saves the present values of keys before a request changes them; nil: nobody does.
+  var remember: (([KeyPath: Resolution?]) -> Void)?
+  /// The values of keys before a request that a predecessor has carried out, while the request is
+  /// repeated.
+  var past: [KeyPath: Resolution?] = [:]
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   var cachedBytes = 0
 

@@ -80,6 +80,11 @@ public struct Entry: Equatable, Sendable {
   public var attributes: Attributes
   /// Whether the kernel may cache the name until the tree invalidates the entry.
   public var isCacheable = true
+
+  /// Creates an entry.
+  public init(node: NodeID, attributes: Attributes, isCacheable: Bool = true) {
+    (self.node, self.attributes, self.isCacheable) = (node, attributes, isCacheable)
+  }
 }
 
 /// The answer to a look-up.

@@ -39,16 +39,20 @@ public enum Background {
     return Child.wait(child)
   }
 
-  /// Tells the parent that the child is ready. The child leaves the caller's terminal, working
-  /// directory and process group first, and logs to the system's log from then on.
-  public static func ready(_ log: Log) {
-    unsetenv(variable)
+  /// Leaves the caller's terminal, working directory and process group; the log goes to the system's
+  /// log from then on.
+  public static func detach(_ log: Log) {
     _ = setsid()
     log.moveToSystemLog()
     _ = chdir("/")
     let null = open("/dev/null", O_RDWR)
     for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { dup2(null, standard) }
     if null > STDERR_FILENO { close(null) }
+  }
+
+  /// Tells the parent that the child is ready.
+  public static func ready() {
+    unsetenv(variable)
     var byte: UInt8 = 1
     _ = write(3, &byte, 1)
     close(3)

@@ -46,21 +46,42 @@ public enum Child {
       program, arguments, extra: [environment], actions: &actions, newSession: false)
   }
 
-  /// Starts this program again in a session of its own, with `pipe` as its descriptor 3 and
-  /// /dev/null as its standard streams, and does not wait for it. It may live longer than this
-  /// process.
-  public static func runBeside(_ arguments: [String], pipe: CInt) throws(SystemError) {
+  /// Starts a program, which keeps the standard streams and has these descriptors as 3, 4 and so
+  /// on, and no others; does not wait for it.
+  /// - Parameters:
+  ///   - arguments: the words of its command line, its name first.
+  ///   - variables: variables of its environment beside this process's, as `NAME=VALUE`.
+  public static func start(
+    _ program: String, _ arguments: [String], variables: [String], descriptors: [CInt]
+  ) throws(SystemError) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, pipe, 3)
-    for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
-      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
+    // First to numbers that none of them has.
+    for (place, number) in zip(CInt(100)..., descriptors) {
+      posix_spawn_file_actions_adddup2(&actions, number, place)
     }
-    let program = Files.realPath("/proc/self/exe") ?? "/proc/self/exe"
-    _ = try spawn(
-      program, [CommandLine.arguments[0]] + arguments, extra: [], actions: &actions,
-      newSession: true)
+    for place in 0..<CInt(descriptors.count) {
+      posix_spawn_file_actions_adddup2(&actions, 100 + place, 3 + place)
+    }
+    _ = prefsfs_spawn_close_from(&actions, 3 + CInt(descriptors.count))
+    return try spawn(program, arguments, extra: variables, actions: &actions, newSession: false)
+  }
+
+  /// Replaces this process by a program with these descriptors as 3, 4 and so on, and the standard
+  /// streams (execve(2)). Returns only if that fails; errno says why.
+  public static func replaceItself(
+    by program: String, _ arguments: [String], descriptors: [CInt]
+  ) {
+    let copies = descriptors.map { fcntl($0, F_DUPFD, 100) }
+    for (place, copy) in zip(CInt(3)..., copies) { dup2(copy, place) }
+    for copy in copies { close(copy) }
+    var set = sigset_t()
+    sigemptyset(&set)
+    pthread_sigmask(SIG_SETMASK, &set, nil)
+    let words = arguments.map { strdup($0) } + [nil]
+    execve(program, words, environ)
+    for word in words { free(word) }
   }
 
   /// Starts a program with that descriptor as its standard input, and does not wait for it. Its

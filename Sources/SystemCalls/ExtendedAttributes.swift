@@ -32,6 +32,11 @@ public enum ExtendedAttributes {
     }
   }
 
+  /// Returns the value of an extended attribute of a file.
+  public static func value(of name: String, _ path: String) throws(SystemError) -> [UInt8] {
+    try bytes(path) { getxattr(path, name, $0, $1) }
+  }
+
   /// Whether the refusal in `errno`, to set or remove this attribute, is ignored.
   private static func isIgnorable(_ name: String) -> Bool {
     let reason = Errno.current

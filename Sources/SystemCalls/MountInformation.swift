@@ -22,11 +22,9 @@ public enum MountInformation {
     mounts.last { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
-  /// The present mount point of a mount, which changes when a directory above it is renamed; nil
-  /// where the mount is gone.
-  public static func path(of mount: Mount) -> String? {
-    mounts.first { $0.number == mount.number && $0.device == mount.device }?.path
-  }
+  /// The first mount of a file system, with its present mount point, which changes when a directory
+  /// above it is renamed; nil where it is not mounted.
+  public static func mount(on device: dev_t) -> Mount? { mounts.first { $0.device == device } }
 
   /// Whether a path lies in a file system that depends on another machine or process, and so may
   /// hang. It judges by the text of the path and the mount table, and does not access the path.

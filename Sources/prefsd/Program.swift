@@ -73,13 +73,17 @@ enum Program {
   }
 
   private static func serve(_ options: Options, _ log: Log) -> Int32 {
+    // SIGUSR2 asks for an upgrade: clients start the program that is installed now.
     var signals = sigset_t()
     sigemptyset(&signals)
-    for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR2] { sigaddset(&signals, signal) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     do throws(EngineError) {
       let store = try OwnedStore(Surroundings(store: options.store)) { log($0) }
-      if Background.isChild { Background.ready(log) }
+      if Background.isChild {
+        Background.detach(log)
+        Background.ready()
+      }
       waitForEnd(of: store, options.idle, &signals)
       store.close()
       return 0

@@ -9,8 +9,8 @@ enum Help {
   static let page = ManualPage(
     "prefsfs", 1,
     "mount the preferences of the user, or of SOURCE: each domain is a directory, each key a file",
-    synopsis:
-      "prefsfs [SOURCE | --system] MOUNTPOINT [-o OPTION[,OPTION...]] [-f] [-d] [-- -Key value ...]",
+    synopsis: "prefsfs [SOURCE | --system] MOUNTPOINT [-o OPTION[,OPTION...]] [-f] [-d] "
+      + "[-- -Key value ...]",
     description: description,
     sections: [
       ManualPage.Section("Words", words), ManualPage.Section("Options", options),
@@ -24,6 +24,10 @@ enum Help {
     Form("-d", "like -f, and print every request"),
     Form(
       "--system", "mount the machine's places alone: managed, managed-for/USER, any-user (root)"),
+    Form("--status MOUNTPOINT", "print the state of a mount as JSON"),
+    Form(
+      "--upgrade [MOUNTPOINT]",
+      "have the mount, or all mounts, and prefsd go on with the programs that are installed now"),
     Form("-h, -V, --man", "this help, the version, the manual page as troff"),
     Form("-- -Key value ...", "the argument domain: only managed values precede it"),
   ]

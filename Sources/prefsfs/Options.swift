@@ -12,6 +12,11 @@ struct Options: Equatable {
   var showsHelp = false
   var showsVersion = false
   var showsManual = false
+  /// Whether running mounts are asked to go on with the installed program: the one at `mountPoint`,
+  /// or all.
+  var upgrades = false
+  /// Whether the state of the mount at `mountPoint` is printed.
+  var showsStatus = false
   var isReadOnly = false
   /// Whether the machine's places are mounted in place of the user's preferences.
   var isSystem = false
@@ -71,6 +76,8 @@ struct Options: Equatable {
       case "-h", "--help": showsHelp = true
       case "-V", "--version": showsVersion = true
       case "--man": showsManual = true
+      case "--upgrade": upgrades = true
+      case "--status": showsStatus = true
       case "-f": isForeground = true
       case "-d": (isForeground, isDebugging) = (true, true)
       case "-s": break
@@ -85,6 +92,7 @@ struct Options: Equatable {
       }
     }
     if showsHelp || showsVersion || showsManual { return }
+    if upgrades, positional.isEmpty { return }
     try parse(positional)
   }
 

@@ -18,6 +18,16 @@ let allCases =
     }
   }
 
+  @Test("a case holds on trees of which each is replaced after a request", arguments: allCases)
+  func replacedTrees(_ example: Case) throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let files = try TreeFiles(sandbox, isReplaced: true)
+      defer { files.finish() }
+      try example.run(files)
+    }
+  }
+
   @Test("a case holds on a mount", arguments: allCases)
   func mount(_ example: Case) throws {
     try withMount(prepare: Fixture.make) { _, mount in

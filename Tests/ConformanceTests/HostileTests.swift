@@ -286,7 +286,7 @@ import Testing
       sandbox.shell(
         environment
           + "$PREFSFS -f -o writeback=3600 $M & until mountpoint -q $M; do sleep 0.01; done; "
-          + "head -c 300000 /dev/urandom > $M/d/Data; echo 5 > $M/d/Integer; kill -9 $!; fusermount3 -u -z $M"
+          + "head -c 300000 /dev/urandom > $M/d/Data; echo 5 > $M/d/Integer; kill -STOP $!; pkill -9 -P $!; kill -9 $!; fusermount3 -u -z $M"
       )
       sandbox.shell("cat /dev/zero > \(disk)/full")
       #expect(sandbox.shell("df --output=avail \(disk) | tail -1 | tr -d ' '").output == "0\n")

@@ -83,7 +83,7 @@ import Testing
       for look in ["ls $M; stat $M", "true"] {
         #expect(sandbox.shell("$PREFSFS $M; \(look)").status == 0)
         let pid = try #require(owner(of: sandbox))
-        kill(pid, SIGKILL)
+        sandbox.shell("kill -STOP $(ps -o ppid= \(pid)); kill -9 \(pid) $(ps -o ppid= \(pid))")
         #expect(waitForEnd(pid))
         #expect(sandbox.shell("stat -f $M").status != 0)
         #expect(sandbox.shell("$PREFSFS $M && cat $M/d/Integer").output == "42\n")

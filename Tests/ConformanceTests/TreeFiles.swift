@@ -19,14 +19,20 @@ final class TreeFiles: TestFiles {
 
   let places: LocalPlaces
   let engine: SearchEngine
-  let tree: Tree
+  private(set) var tree: Tree
+  /// The saved state of the tree; nil: the tree is not replaced.
+  private var records: [[UInt8]]?
   private var instant = SystemCalls.Instant(nanoseconds: 0)
   /// Deadlines come when the cases say so; the engine takes the time of day.
   private var now: Moment { Moment(instant: instant, time: .now) }
   private var files: [Int: OpenFile] = [:]
   private var lastFile = 0
 
-  init(_ sandbox: Sandbox, options: TreeOptions = TreeOptions()) throws {
+  /// - Parameter isReplaced: whether each request is carried out by a successor of the tree that
+  ///   carried out the one before.
+  init(
+    _ sandbox: Sandbox, options: TreeOptions = TreeOptions(), isReplaced: Bool = false
+  ) throws {
     let layout = StoreLayout(
       userDirectory: sandbox.config, systemDirectory: sandbox.system,
       stateDirectory: sandbox.state + "/tree", hostIdentifier: "HOST", userName: "user")
@@ -34,11 +40,22 @@ final class TreeFiles: TestFiles {
     places = try LocalPlaces(store: store, writeback: 3600) { _ in }
     engine = SearchEngine(places: places)
     tree = Tree(engine: engine, options: options, author: Author(number: 1), now: .now) { _ in }
+    if isReplaced { records = [tree.saved()] }
+  }
+
+  /// Replaces the tree by a successor, which knows only what was saved of it.
+  private func replaceTree() throws {
+    // A case that fills the memory of scratch files would take minutes.
+    guard var records, records.joined().count < 1 << 20 else { return }
+    records.append(tree.saved())
+    tree = try Tree(successorOf: tree, records, now: now)
+    self.records = [tree.saved()]
   }
 
   func finish() { places.close() }
 
   private func checked<Result>(_ body: () throws(TreeError) -> Result) throws -> Result {
+    try replaceTree()
     do { return try body() } catch { throw Refusal(error.errno.rawValue) }
   }
 

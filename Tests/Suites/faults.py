@@ -3,10 +3,11 @@
 PROGRAMS is the directory with prefsfs, prefsd and prefs-probe. There are one store, two mounts and
 a client that starts prefsd when it needs to, in a temporary directory. In each round writers count
 up keys of their own, through each mount and through the client, and note each value when it was
-acknowledged; meanwhile some of the processes are killed with SIGKILL. Then every key must have the
-value that was acknowledged last, or the one that was under way, and every list on the disk must
-parse. The next round starts the mounts again that are gone."""
-import os, plistlib, random, shutil, signal, subprocess, sys, tempfile, threading, time
+acknowledged; meanwhile some of the processes are killed with SIGKILL. In every tenth round that is
+the whole of a mount, guard and driver; the next round mounts it again. Otherwise a mount goes on
+with another driver, and no writer may see an error. Then every key must have the value that was
+acknowledged last, or the one that was under way, and every list on the disk must parse."""
+import ctypes, os, plistlib, random, shutil, signal, subprocess, sys, tempfile, threading, time
 
 programs, rounds = os.path.realpath(sys.argv[1]), int(sys.argv[2])
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
@@ -48,7 +49,8 @@ class MountWriter(threading.Thread):
 
     def __init__(self, number, first, seconds):
         super().__init__()
-        self.number, self.value, self.acknowledged, self.end = number, first, first, time.time() + seconds
+        self.number, self.value, self.acknowledged, self.error = number, first, first, None
+        self.end = time.time() + seconds
 
     def run(self):
         try:
@@ -60,8 +62,8 @@ class MountWriter(threading.Thread):
                 finally:
                     os.close(fd)
                 self.acknowledged = self.value
-        except OSError:
-            pass
+        except OSError as error:
+            self.error = error
 
 
 class Churner(threading.Thread):
@@ -116,6 +118,29 @@ def owner():
         return None
 
 
+def driver(index):
+    """The process that serves a mount: the guard's child."""
+    guardian = drivers[index].pid
+    try:
+        children = open(f"/proc/{guardian}/task/{guardian}/children").read().split()
+    except OSError:
+        return None
+    return int(children[-1]) if children else None
+
+
+def kill_mount(index):
+    """Kills guard and driver. A guard that is stopped starts no successor. Then it ends the
+    connection as an administrator does with umount -f: nobody is left who could, and the dead
+    driver may have a thread in the kernel that keeps the connection."""
+    os.kill(drivers[index].pid, signal.SIGSTOP)
+    for pid in [driver(index), drivers[index].pid]:
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+    drivers[index].wait()
+    # Not by a child process, which would wait for the mount when it closes files.
+    ctypes.CDLL(None).umount2(mounts[index].encode(), 1)
+
+
 def is_ours(pid):
     try:
         return os.readlink(f"/proc/{pid}/exe").startswith(programs)
@@ -160,19 +185,25 @@ try:
             one.start()
         time.sleep(rng.uniform(0, seconds))
         pid = owner()
-        owners[drivers[0].pid == pid, drivers[1].pid == pid] = owners.get((drivers[0].pid == pid, drivers[1].pid == pid), 0) + 1
+        who = (driver(0) == pid, driver(1) == pid)
+        owners[who] = owners.get(who, 0) + 1
         victims = rng.sample(["owner", "one", "other", "client", "all"], rng.randrange(1, 3))
-        pids = {"owner": [pid], "one": [drivers[0].pid], "other": [drivers[1].pid], "client": [probe.process.pid]}
+        pids = {"owner": [pid], "one": [driver(0)], "other": [driver(1)], "client": [probe.process.pid]}
         pids["all"] = sum(pids.values(), [])
         for victim in dict.fromkeys(sum((pids[name] for name in victims), [])):
             if victim is not None and is_ours(victim):
                 os.kill(victim, signal.SIGKILL)
                 kills += 1
+        whole = rng.randrange(2) if number % 10 == 9 else None
+        if whole is not None:
+            kill_mount(whole)
         for one in writers + [probe] + churners:
             one.join(30)
             if one.is_alive():
                 fail(f"a writer hangs: {victims}, drivers {[d.poll() for d in drivers]}, owner {pid} now {owner()}, {type(one).__name__} {vars(one).get('number')}")
         for index, one in enumerate(writers):
+            if one.error is not None and index != whole:
+                fail(f"mount {index}: {one.error}")
             values[index] = check(f"W{index}", one.acknowledged, one.value) if one.value else 0
         if probe.acknowledged:
             check("P", probe.acknowledged, probe.acknowledged + 1)

@@ -48,8 +48,15 @@ public final class Mount: @unchecked Sendable {
   /// What the program has written to standard error.
   public var log: String { (try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "" }
 
-  /// The driver's process.
-  public var pid: pid_t { process.processIdentifier }
+  /// The process that was started: the guard.
+  public var guardian: pid_t { process.processIdentifier }
+
+  /// The driver's process: the guard's child. A successor of the driver has a different one.
+  public var pid: pid_t {
+    let path = "/proc/\(guardian)/task/\(guardian)/children"
+    let children = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    return children.split(separator: " ").last.flatMap { pid_t($0) } ?? 0
+  }
 
   /// The path of a file in the mount.
   public func path(_ name: String) -> String { "\(point)/\(name)" }
@@ -71,16 +78,24 @@ public final class Mount: @unchecked Sendable {
     process.waitUntilExit()
   }
 
-  /// Kills the driver with SIGKILL and unmounts the mount that it leaves behind.
-  public func crash() {
-    kill(pid, SIGKILL)
+  /// Kills the driver and its guard with SIGKILL.
+  public func kill() {
+    // A guard that is stopped starts no successor.
+    Foundation.kill(guardian, SIGSTOP)
+    Foundation.kill(pid, SIGKILL)
+    Foundation.kill(guardian, SIGKILL)
     process.waitUntilExit()
+  }
+
+  /// Kills the driver and its guard with SIGKILL, and unmounts the mount that they leave behind.
+  public func crash() {
+    kill()
     sandbox.shell("fusermount3 -u -z \(point)")
   }
 
   /// Sends the program a signal, waits for its end and returns its exit status.
   public func end(with signal: Int32) -> Int32 {
-    kill(pid, signal)
+    Foundation.kill(guardian, signal)
     process.waitUntilExit()
     return process.terminationStatus
   }

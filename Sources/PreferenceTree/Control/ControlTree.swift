@@ -40,6 +40,8 @@ final class ControlTree {
   private let log: (String) -> Void
   private var nodes: [NodeID: Node] = [:]
   private var ids: [ControlItem: NodeID] = [:]
+  /// The nodes that were made, looked up or forgotten since the tree was saved.
+  let changes = ChangedNodes()
   private var lastNumber: UInt64
   private let started: Timestamp
 
@@ -71,6 +73,7 @@ final class ControlTree {
     let id = NodeID(rawValue: lastNumber)
     nodes[id] = Node(item)
     ids[item] = id
+    changes.note(id)
     return id
   }
 
@@ -139,6 +142,31 @@ final class ControlTree {
   }
 }
 
+// MARK: - State
+
+extension ControlTree {
+  /// Appends records of the nodes that have changed since the tree was last saved, or of all.
+  func save(all: Bool, _ writer: inout ByteWriter) {
+    let changed = changes.removeAll()
+    for id in all ? Array(nodes.keys) : changed {
+      if let node = nodes[id] {
+        writer.append(.control(id, node.item, lookups: node.lookups))
+      } else {
+        writer.append(.controlGone(id))
+      }
+    }
+  }
+
+  /// Adds a node that a predecessor of the driver has saved.
+  func restore(_ id: NodeID, _ item: ControlItem, lookups: UInt64) {
+    let node = Node(item)
+    node.lookups = lookups
+    nodes[id] = node
+    ids[item] = id
+    lastNumber = max(lastNumber, id.rawValue)
+  }
+}
+
 // MARK: - Requests that read
 
 extension ControlTree: Branch {
@@ -157,6 +185,7 @@ extension ControlTree: Branch {
     var entry = Entry(node: id, attributes: try attributes(id))
     entry.isCacheable = entry.attributes.isCacheable
     nodes[id]?.lookups += 1
+    changes.note(id)
     return entry
   }
 
@@ -184,6 +213,7 @@ extension ControlTree: Branch {
 
   func forget(_ id: NodeID, _ count: UInt64) {
     guard let node = nodes[id], id != rootNode else { return }
+    changes.note(id)
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0 else { return }
     nodes[id] = nil

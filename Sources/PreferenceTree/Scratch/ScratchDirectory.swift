@@ -3,13 +3,16 @@ import SystemCalls
 
 /// A directory that a tool has made for its temporary files. Everything in it is scratch.
 final class ScratchDirectory: FileDirectory {
-  var path: ScratchPath
+  var path: ScratchPath { didSet { changes.note(id) } }
   private let id: NodeID
   var listing: [ListingItem]?
-  var mode: UInt32 = 0o700
+  var mode: UInt32 = 0o700 { didSet { changes.note(id) } }
+  private let changes: ChangedNodes
 
   /// - Parameter id: the directory's node.
-  init(_ path: ScratchPath, _ id: NodeID) { (self.path, self.id) = (path, id) }
+  init(_ path: ScratchPath, _ id: NodeID, changes: ChangedNodes) {
+    (self.path, self.id, self.changes) = (path, id, changes)
+  }
 
   var subject: String { path.subject }
   var filesParent: ScratchPath.Parent { .directory(id) }

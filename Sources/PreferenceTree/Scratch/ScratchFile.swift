@@ -14,18 +14,24 @@ final class ScratchFile {
     case link(target: [UInt8])
   }
 
-  var path: ScratchPath
+  private let id: NodeID
+  var path: ScratchPath { didSet { changes.note(id) } }
   fileprivate(set) var content: Content
   /// Permission bits; nil until somebody sets them.
-  var mode: UInt32?
+  var mode: UInt32? { didSet { changes.note(id) } }
   /// Whether utimensat(2) has set the modification time since the last write.
-  var hasOwnTime = false
+  var hasOwnTime = false { didSet { changes.note(id) } }
   /// The type that a tool has set on the file. The key that the file becomes gets this type, if its
   /// text is a value of it.
-  var wantedKind: Kind?
+  var wantedKind: Kind? { didSet { changes.note(id) } }
+  private let changes: ChangedNodes
 
-  init(_ path: ScratchPath, _ content: Content, mode: UInt32?) {
+  /// - Parameter id: the file's node.
+  init(
+    _ path: ScratchPath, _ content: Content, mode: UInt32?, id: NodeID, changes: ChangedNodes
+  ) {
     (self.path, self.content, self.mode) = (path, content, mode)
+    (self.id, self.changes) = (id, changes)
   }
 
   var isLink: Bool { if case .link = content { true } else { false } }

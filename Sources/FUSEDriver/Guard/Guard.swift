@@ -1,0 +1,307 @@
+import CLinux
+import Glibc
+import SystemCalls
+
+/// The process that a mount begins with: it starts the driver, holds what a successor of the driver
+/// needs, and starts the successor when the driver ends without having ended the mount.
+///
+/// Promises:
+/// - The connection to the kernel lives as long as the guard or the driver has its device. When the
+///   driver ends, however that happens, a successor goes on with it within milliseconds; requests
+///   wait meanwhile, and none fails.
+/// - When three successors in a row, within 10 s, end before they serve the mount, the guard ends
+///   the connection: every request then fails with ENOTCONN, but nothing hangs. So it does after
+///   ten crashes, or a hundred times SIGKILL, within 10 s.
+/// - SIGTERM, SIGINT and SIGHUP are passed on to the driver, which ends the mount. SIGUSR2 replaces
+///   the driver, and then the guard, by the program that is installed now, if that can take over.
+/// - It reads nothing that others wrote, but the numbers of messages from its driver.
+///
+/// If the guard ends first, the driver starts another one and gives it everything (`GuardLine`).
+///
+/// Threads: one.
+public final class Guard {
+  /// The mark of a guard's command line that a driver has started, of a driver's, and of a
+  /// successor's.
+  static let (guardWord, driverWord, successorWord) = ("--guard", "--driver", "--successor")
+
+  private let words: [String]
+  private let log: (String) -> Void
+  private let becameReady: () -> Void
+  /// The program as it is installed, for upgrades.
+  private let installed: String
+  /// This program, also after its file was replaced.
+  private static let own = "/proc/self/exe"
+
+  private let signals: Descriptor
+  private var channel: GuardChannel?
+  private var device: SharedDescriptor?
+  private var state: SharedDescriptor?
+  private var abort: SharedDescriptor?
+  private var driver: pid_t = 0
+  private var isParent = true
+  /// Whether the present driver serves the mount.
+  private var isReady = false
+  private var hasBeenReady = false
+  private var endStatus: UInt32?
+  private var hasHandedOver = false
+  private var isUpgrading = false
+  /// Whether the present driver is one of the installed program that has not served yet.
+  private var triesUpgrade = false
+  /// Predecessors whose end was not explained yet.
+  private var unexplained: [pid_t] = []
+  private var failures: [Instant] = []
+  private var crashes: [Instant] = []
+  private var kills: [Instant] = []
+
+  /// Creates the guard of a mount.
+  /// - Parameters:
+  ///   - words: the mount's command line, which drivers get.
+  ///   - becameReady: called once, when the mount is served for the first time.
+  public init(
+    _ words: [String], log: @escaping (String) -> Void, becameReady: @escaping () -> Void
+  ) throws(SystemError) {
+    (self.words, self.log, self.becameReady) = (words, log, becameReady)
+    prefsfs_name_thread("prefs-guard")
+    installed = Files.realPath("/proc/self/exe") ?? Self.own
+    signals = try Self.blockSignals()
+  }
+
+  private static func blockSignals() throws(SystemError) -> Descriptor {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGCHLD] { sigaddset(&set, number) }
+    pthread_sigmask(SIG_BLOCK, &set, nil)
+    let number = signalfd(-1, &set, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
+    if number < 0 { throw SystemError("signalfd", "") }
+    return Descriptor(owning: number)
+  }
+
+  /// Starts the driver, and returns the exit status of the mount when it is over.
+  public func run() throws(SystemError) -> Int32 {
+    try start(Self.own, [Self.driverWord])
+    return serve()
+  }
+
+  /// Goes on for a driver that has lost its guard, or for the guard that this process was before an
+  /// upgrade: with the descriptors of `Handover`.
+  public func goOn() -> Int32 {
+    channel = GuardChannel(Descriptor(owning: Handover.channel))
+    device = SharedDescriptor(Descriptor(owning: Handover.device))
+    state = SharedDescriptor(Descriptor(owning: Handover.state))
+    for number in Handover.channel...Handover.state { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
+    driver = getenv(Handover.driverVariable).flatMap { pid_t(String(cString: $0)) } ?? 0
+    unsetenv(Handover.driverVariable)
+    isParent = waitpid(driver, nil, WNOHANG) == 0
+    (isReady, hasBeenReady) = (true, true)
+    openAbort(getenv(Handover.connectionVariable).flatMap { UInt32(String(cString: $0)) })
+    return serve()
+  }
+
+  /// Whether the command line is one of a guard that takes the place of another, of a driver, or of
+  /// a driver that takes the place of another; and the words of the mount.
+  public static func role(_ words: [String]) -> (role: Role, words: [String])? {
+    let rest = Array(words.dropFirst())
+    switch words.first {
+    case guardWord: return (.guardian, rest)
+    case driverWord: return (.driver, rest)
+    case successorWord: return (.successor, rest)
+    default: return nil
+    }
+  }
+
+  /// What a process of a mount is, if it was started by another one.
+  public enum Role {
+    /// A guard that goes on for another one.
+    case guardian
+    /// The first driver of the mount.
+    case driver
+    /// A driver that goes on for another one.
+    case successor
+  }
+
+  /// Whether the mount runs in the background: log lines go to the system's log once it is served.
+  public static var isInBackground: Bool { getenv(Handover.backgroundVariable) != nil }
+
+  /// Has the mount run in the background. Call it before the driver is started.
+  public static func beginInBackground() { setenv(Handover.backgroundVariable, "1", 1) }
+
+  // MARK: - The loop
+
+  private func serve() -> Int32 {
+    while true {
+      var entries = [
+        pollfd(fd: signals.number, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: channel?.descriptor.number ?? -1, events: Int16(POLLIN), revents: 0),
+      ]
+      _ = poll(&entries, 2, -1)
+      if entries[0].revents != 0 { handleSignals() }
+      if entries[1].revents != 0, let status = receive() { return status }
+    }
+  }
+
+  private func handleSignals() {
+    var information = signalfd_siginfo()
+    while read(signals.number, &information, MemoryLayout.size(ofValue: information)) > 0 {
+      switch Int32(bitPattern: information.ssi_signo) {
+      case SIGCHLD: explain()
+      case SIGUSR2: beginUpgrade()
+      case let signal: if driver > 0 { kill(driver, signal) }
+      }
+    }
+  }
+
+  /// - Returns: the exit status of a mount that is over.
+  private func receive() -> Int32? {
+    switch channel?.receive() ?? .end {
+    case .nothing: return nil
+    case .end: return driverIsGone(signal: nil)
+    case .message(let message):
+      switch message.word {
+      case .device:
+        device = SharedDescriptor(Descriptor(owning: message.descriptor))
+        openAbort(message.number)
+      case .state: state = SharedDescriptor(Descriptor(owning: message.descriptor))
+      case .ready: becomeReady()
+      case .ended: endStatus = message.number
+      case .handedOver: hasHandedOver = true
+      case .crashing: return driverIsGone(signal: Int32(clamping: message.number))
+      case .upgrade: beginUpgrade()
+      case .handOver: break
+      }
+      return nil
+    }
+  }
+
+  private func becomeReady() {
+    (isReady, failures) = (true, [])
+    if !hasBeenReady { becameReady() }
+    hasBeenReady = true
+    if triesUpgrade {
+      triesUpgrade = false
+      replaceItself()
+    }
+  }
+
+  // MARK: - Drivers
+
+  private func start(
+    _ program: String, _ mark: [String], _ ending: PredecessorEnding = .unknown
+  ) throws(SystemError) {
+    let (own, its) = try GuardChannel.pair()
+    let channel = GuardChannel(Descriptor(owning: own))
+    let end = Descriptor(owning: its)
+    driver = try Handover.start(
+      program, mark + words, ["\(Handover.endingVariable)=\(ending.word)"], channel: end.number,
+      device: device?.value.number, state: state?.value.number)
+    self.channel = channel
+    (isReady, isParent, hasHandedOver) = (false, true, false)
+  }
+
+  /// - Parameter signal: of a driver that crashes; nil: it has ended.
+  /// - Returns: the exit status of a mount that is over.
+  private func driverIsGone(signal: Int32?) -> Int32? {
+    channel = nil
+    if let endStatus { return isParent ? Child.wait(driver) : Int32(clamping: endStatus) }
+    guard device != nil, state != nil else { return isParent ? Child.wait(driver) : 1 }
+    unexplained.append(driver)
+    let signal = signal ?? firstExplanation()
+    if hasHandedOver, isUpgrading {
+      (isUpgrading, triesUpgrade) = (false, true)
+      return succeed(installed, .upgraded)
+    }
+    (isUpgrading, triesUpgrade) = (false, false)
+    if signal == SIGKILL { kills.append(.now) } else if !isReady { failures.append(.now) }
+    if signal != SIGKILL, signal != 0 { crashes.append(.now) }
+    return succeed(Self.own, signal == 0 ? .unknown : .signal(signal))
+  }
+
+  private func succeed(_ program: String, _ ending: PredecessorEnding) -> Int32? {
+    let start = Instant.now.advanced(milliseconds: -10_000)
+    failures.removeAll { $0 < start }
+    crashes.removeAll { $0 < start }
+    kills.removeAll { $0 < start }
+    guard failures.count < 3, crashes.count < 10, kills.count < 100 else {
+      return giveUp("it keeps ending")
+    }
+    do throws(SystemError) {
+      try self.start(program, [Self.successorWord], ending)
+      return nil
+    } catch {
+      return giveUp("\(error)")
+    }
+  }
+
+  /// Ends the connection to the kernel.
+  private func giveUp(_ reason: String) -> Int32 {
+    log("the driver cannot be replaced (\(reason)); the mount ends")
+    try? abort?.value.write(Array("1".utf8))
+    return 1
+  }
+
+  /// Opens the file that ends the connection, while it is this connection's: once a connection is
+  /// gone, a later one may have its number. Where fusectl is not mounted, root mounts it for the
+  /// guard alone.
+  private func openAbort(_ connection: UInt32?) {
+    guard let connection else { return }
+    setenv(Handover.connectionVariable, "\(connection)", 1)
+    let path = "\(Self.connections)/\(connection)/abort"
+    let known = open(path, O_WRONLY | O_CLOEXEC)
+    let number = known >= 0 ? known : prefsfs_open_in_mount("fusectl", Self.connections, path)
+    abort = number >= 0 ? SharedDescriptor(Descriptor(owning: number)) : nil
+  }
+
+  private static let connections = "/sys/fs/fuse/connections"
+
+  // MARK: - How drivers ended
+
+  /// Waits a moment for the signal that ended the driver, so that the successor can say it.
+  /// - Returns: 0 where it is not known, or there was none.
+  private func firstExplanation() -> Int32 {
+    guard isParent else { return 0 }
+    for _ in 0..<10 {
+      if let status = ended(driver) { return status }
+      Instant.sleep(microseconds: 500)
+    }
+    return 0
+  }
+
+  /// Logs how predecessors have ended.
+  private func explain() { for process in unexplained { _ = ended(process) } }
+
+  /// - Returns: the signal that ended the process, 0: none; nil: it has not ended, or is no child.
+  private func ended(_ process: pid_t) -> Int32? {
+    var status: Int32 = 0
+    guard waitpid(process, &status, WNOHANG) == process else { return nil }
+    unexplained.removeAll { $0 == process }
+    let (signal, hasCore) = (status & 0x7F, status & 0x80 != 0)
+    if signal != 0 {
+      log(
+        "the driver (process \(process)) was ended by signal \(signal)"
+          + "\(hasCore ? ", with a core dump" : ""); the mount goes on")
+    }
+    return signal
+  }
+
+  // MARK: - Upgrades
+
+  /// Asks the driver to hand over to the program that is installed now, if that can take over.
+  private func beginUpgrade() {
+    guard isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
+    let words = [Handover.takesStateWord, "\(SavedState.format)"]
+    guard let status = try? Child.runApart(installed, words), status == 0 else {
+      return log("not upgraded: \(installed) cannot take over from this version; it goes on")
+    }
+    isUpgrading = true
+    channel?.send(.handOver)
+  }
+
+  /// Becomes the guard of the installed program. The driver goes on meanwhile.
+  private func replaceItself() {
+    guard let channel, let device, let state else { return }
+    let words = [CommandLine.arguments[0], Self.guardWord] + words
+    setenv(Handover.driverVariable, "\(driver)", 1)
+    let ends = [channel.descriptor.number, device.value.number, state.value.number]
+    Child.replaceItself(by: installed, words, descriptors: ends)
+    log("the guard is still of the version before: \(SystemError("execve", installed))")
+  }
+}

@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+import SystemCalls
+
+/// The driver's end of the channel to its guard.
+///
+/// A guard that ends is replaced: the driver starts another one and gives it the device, the saved
+/// state and the mount's command line, at most every 50 ms.
+///
+/// Threads: the loop's alone.
+public final class GuardLine {
+  private var channel: GuardChannel?
+  private let words: [String]
+  private let log: (String) -> Void
+  private var device: CInt = -1
+  private var state: CInt = -1
+  private var connection: UInt32?
+  /// Whether the end of this process is that of the mount.
+  private var isServing = false
+  private var nextStart = Instant.now
+
+  /// Takes the channel that the guard has started this process with.
+  /// - Parameter words: the mount's command line.
+  public init(_ words: [String], log: @escaping (String) -> Void) {
+    (self.words, self.log) = (words, log)
+    prefsfs_name_thread("prefsfs")
+    _ = fcntl(Handover.channel, F_SETFD, FD_CLOEXEC)
+    adopt(Handover.channel)
+  }
+
+  private func adopt(_ number: CInt) {
+    channel = GuardChannel(Descriptor(owning: number))
+    prefsfs_tell_of_crashes(number, GuardChannel.Word.crashing.rawValue)
+  }
+
+  /// The descriptor to be polled; -1: there is no guard.
+  var descriptor: CInt { channel?.descriptor.number ?? -1 }
+
+  /// Gives the guard what a successor needs.
+  /// - Parameter connection: the connection's number in fusectl, if it is known.
+  func give(device: CInt, state: CInt, connection: UInt32?) {
+    (self.device, self.state, self.connection) = (device, state, connection)
+    channel?.send(.device, connection ?? 0, descriptor: device)
+    channel?.send(.state, descriptor: state)
+  }
+
+  /// Notes what the guard has already.
+  func keep(device: CInt, state: CInt, connection: UInt32?) {
+    (self.device, self.state, self.connection) = (device, state, connection)
+  }
+
+  /// Tells the guard that the mount is served.
+  public func reportReady() {
+    channel?.send(.ready)
+    isServing = true
+  }
+
+  /// Tells the guard that the mount is over, unless it goes on with a successor, or this process is
+  /// a successor that could not begin.
+  public func reportEnd(_ status: Int32) {
+    if isServing { channel?.send(.ended, UInt32(bitPattern: status)) }
+  }
+
+  /// Tells the guard that this process ends for a successor.
+  func reportHandover() {
+    channel?.send(.handedOver)
+    isServing = false
+  }
+
+  /// Asks the guard to replace this driver by the program that is installed now.
+  func askForUpgrade() { channel?.send(.upgrade) }
+
+  /// Handles what the guard has sent, or its end.
+  /// - Returns: whether it asks for a handover.
+  func receive() -> Bool {
+    switch channel?.receive() ?? .nothing {
+    case .nothing: return false
+    case .message(let message): return message.word == .handOver
+    case .end:
+      channel = nil
+      replace()
+      return false
+    }
+  }
+
+  /// When `replace` must be called; nil: there is a guard.
+  var deadline: Instant? { channel == nil && device >= 0 ? nextStart : nil }
+
+  /// Starts a guard, if there is none and 50 ms have passed since the last try.
+  func replace() {
+    guard channel == nil, device >= 0, nextStart <= .now else { return }
+    nextStart = Instant.now.advanced(milliseconds: 50)
+    do throws(SystemError) {
+      let (own, its) = try GuardChannel.pair()
+      let end = Descriptor(owning: its)
+      adopt(own)
+      _ = try Handover.start(
+        "/proc/self/exe", [Guard.guardWord] + words,
+        [
+          "\(Handover.driverVariable)=\(getpid())",
+          "\(Handover.connectionVariable)=\(connection.map { "\($0)" } ?? "")",
+        ], channel: end.number, device: device, state: state)
+      log("the guard of the mount had ended; there is a new one")
+    } catch {
+      channel = nil
+      log("no guard process: if the driver ends, the mount ends too: \(error)")
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import CFUSE
+import CLinux
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import PropertyList
+import SystemCalls
+
+// A driver goes on for another one.
+
+extension Driver {
+  /// Goes on with the mount of a predecessor, in place of `mount`: takes its state over, agrees
+  /// with libfuse as the predecessor agreed with the kernel, and drops everything that the kernel
+  /// has cached of keys, because something may have changed meanwhile. Throws if the state makes no
+  /// sense.
+  public func adopt(_ predecessor: Predecessor) throws(DriverError) {
+    let saved = SavedState(predecessor.log)
+    let estate: Estate
+    do {
+      estate = try Estate(predecessor.log.contents, announced: saved[.announced])
+      try forest.restore(estate.trees)
+      for (domain, values) in try estate.registeredDefaults() {
+        store.registered?.setRegisteredValues(values, for: domain)
+      }
+    } catch {
+      throw DriverError("the state of the driver before cannot be read: \(error)")
+    }
+    noteSuspect(saved)
+    resent = ResentRequests(estate, saved)
+    announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
+    saved[.announcer] = 0
+    facts = predecessor.facts
+    try useDevice(predecessor.device)
+    try openSession(predecessor.facts.opening)
+    saved.adopt(estate)
+    begin(saving: saved)
+    noteResending()
+    notifier.note(in: saved.log)
+    saved.replace(trees: forest.saveAll())
+    line?.keep(
+      device: predecessor.device, state: predecessor.log.descriptor.number,
+      connection: prefsfs_minor(UInt(predecessor.facts.device)))
+    forest.invalidateAll()
+    for (number, announcement) in estate.announcements {
+      notifier.put([.announce(announcement)], announced: number)
+    }
+  }
+
+  /// Has libfuse read and write the device in our way.
+  func useDevice(_ device: CInt) throws(DriverError) {
+    var table = SessionIO.table
+    guard fuse_session_custom_io(session.raw, &table, device) == 0 else {
+      throw DriverError("no memory")
+    }
+  }
+
+  /// Gives libfuse the kernel's first message, and keeps its answer from the kernel, which has one.
+  private func openSession(_ opening: [UInt8]) throws(DriverError) {
+    guard !opening.isEmpty else { return }
+    var buffer = fuse_buf()
+    buffer.mem = malloc(opening.count)
+    buffer.size = opening.count
+    defer { free(buffer.mem) }
+    guard let memory = buffer.mem else { throw DriverError("no memory") }
+    opening.withUnsafeBytes { bytes in
+      if let base = bytes.baseAddress { memory.copyMemory(from: base, byteCount: bytes.count) }
+    }
+    io.swallowsReply = true
+    fuse_session_process_buf(session.raw, &buffer)
+    io.swallowsReply = false
+  }
+
+  /// Counts how often the request that was being carried out has ended a driver.
+  private func noteSuspect(_ saved: SavedState) {
+    let request = saved[.request]
+    (saved[.suspectDeaths], saved[.suspect]) = (
+      request == 0 ? 0 : saved[.suspect] == request ? saved[.suspectDeaths] + 1 : 1, request
+    )
+    saved[.request] = 0
+  }
+
+  /// Asks the kernel to send the requests again that the predecessor read and did not answer
+  /// (FUSE_NOTIFY_RESEND, Linux 6.9). Where the kernel cannot, those get an error, as far as they
+  /// are known.
+  func askForUnanswered() {
+    guard let saved, resent != nil else { return }
+    let message: [UInt32] = [16, 7, 0, 0]
+    let count = io.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
+    let lost = OutstandingRequests.removeAll(from: saved.log)
+    if count == 16 { return }
+    for request in lost { answerUnread(request) }
+    log(
+      "this kernel does not send requests again (Linux 6.9 does): \(lost.count) that were under way"
+        + " got an error")
+  }
+
+  /// Answers a request that only its number is known of: with the answer that was saved, if it has
+  /// no more than an error or a count; else with EIO.
+  private func answerUnread(_ request: UInt64) {
+    let answer = resent?.answers[request]
+    var header: [UInt32] = [16, 0, UInt32(truncatingIfNeeded: request), UInt32(request >> 32)]
+    switch answer {
+    case .done: break
+    case .error(let errno): header[1] = UInt32(bitPattern: -errno.rawValue)
+    case .written(let count):
+      header[0] = 24
+      header += [UInt32(clamping: count), 0]
+    case .attributes, .entry, .created, nil: header[1] = UInt32(bitPattern: -EIO)
+    }
+    _ = write(fuse_session_fd(session.raw), header, Int(header[0]))
+  }
+}
+
+/// What is known of the requests that the kernel sends again.
+struct ResentRequests {
+  let answers: [UInt64: SavedAnswer]
+  let pasts: [UInt64: (change: UInt64, values: [UInt8])]
+  /// A request that has ended two drivers.
+  let refused: UInt64?
+
+  init(_ estate: Estate, _ saved: SavedState) {
+    (answers, pasts) = (estate.answers, estate.pasts)
+    refused = saved[.suspectDeaths] >= 2 ? saved[.suspect] : nil
+  }
+}

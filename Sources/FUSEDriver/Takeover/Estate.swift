@@ -1,0 +1,74 @@
+import PreferenceModel
+import PreferenceTree
+import PropertyList
+import SystemCalls
+
+/// What a predecessor has left: the log of its `SavedState`, taken apart.
+struct Estate {
+  /// Records for `Forest.restore`.
+  private(set) var trees: [[UInt8]] = []
+  /// The answers of requests that the kernel may send again.
+  private(set) var answers: [UInt64: SavedAnswer] = [:]
+  /// The values before the last change of a request, and the number of that change.
+  private(set) var pasts: [UInt64: (change: UInt64, values: [UInt8])] = [:]
+  /// The announcements that watchers may not have got, in order.
+  private(set) var announcements: [(number: UInt64, announcement: Announcement)] = []
+  /// The registered defaults as `SavedState` wrote them.
+  private(set) var registered: [UInt8] = []
+
+  /// Reads the log. Throws if it makes no sense.
+  /// - Parameter announced: the number of the last announcement that was made.
+  init(_ log: [UInt8], announced: UInt64) throws {
+    var reader = ByteReader(log[...])
+    while !reader.isAtEnd {
+      guard let kind = SavedState.Frame(rawValue: try reader.number()) else {
+        throw ByteReader.Unknown()
+      }
+      let content = try reader.counted()
+      switch kind {
+      case .trees: trees.append(Array(content))
+      case .registered: registered = Array(content)
+      case .answer:
+        var part = ByteReader(content)
+        let request = try part.number(UInt64.self)
+        answers[request] = try part.savedAnswer()
+        pasts[request] = nil
+      case .past:
+        var part = ByteReader(content)
+        let (request, change) = (try part.number(UInt64.self), try part.number(UInt64.self))
+        pasts[request] = (change, Array(content.dropFirst(16)))
+      case .announcement:
+        var part = ByteReader(content)
+        let number = try part.number(UInt64.self)
+        if number > announced { announcements.append((number, try part.announcement())) }
+      }
+    }
+  }
+
+  /// The registered defaults by their domains.
+  func registeredDefaults() throws -> [DomainName: ValueDictionary] {
+    guard !registered.isEmpty else { return [:] }
+    var reader = ByteReader(registered[...])
+    var all: [DomainName: ValueDictionary] = [:]
+    for _ in 0..<(try reader.number(UInt32.self)) {
+      let domain = try reader.domain()
+      guard case .dictionary(let values) = try reader.value() else { throw ByteReader.Unknown() }
+      all[domain] = values
+    }
+    return all
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func announcement() throws -> Announcement {
+    let (directory, name, isDomain) = (try string(), try string(), try number(UInt8.self) != 0)
+    let kind: Announcement.Kind
+    switch try number(UInt8.self) {
+    case 0: kind = .created
+    case 1: kind = .removed
+    case 2: kind = .changed(try timestamp())
+    default: throw Unknown()
+    }
+    return Announcement(directory: directory, name: name, isDomain: isDomain, kind)
+  }
+}

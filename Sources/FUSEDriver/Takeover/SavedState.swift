@@ -1,0 +1,250 @@
+import PreferenceModel
+import PreferenceTree
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// Saves what a successor of this driver must know, in memory that outlives the process (the guard
+/// has its descriptor): the state of the trees, the answers of requests that the kernel may send
+/// again, the values before a change whose outcome a successor may have to ask for, events that
+/// watchers have not got yet, and registered defaults.
+///
+/// Promises: a request's effects on the trees and its answer are saved in one step, before the
+/// answer is sent. So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these holds:
+/// - its answer is saved: it is given again;
+/// - no answer is saved, but the store has carried its change out (`RepeatableChanges`): it is
+///   carried out on the trees with the values from before, and the store changes nothing;
+/// - neither: nothing of it has happened, and it is carried out.
+///
+/// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
+/// hundred bytes. When the log has grown to twice what a whole state takes, it is replaced by one.
+///
+/// Threads: the loop's alone, except the numbers.
+final class SavedState {
+  /// The numbers beside the log.
+  enum Number: Int {
+    /// The version of everything that is saved: `format`.
+    case format
+    /// The request that is being carried out; 0: none.
+    case request
+    /// The request that was being carried out when a driver ended, and how often that was so.
+    case suspect
+    case suspectDeaths
+    /// The thread that announces something at the moment; 0: none.
+    case announcer
+    /// The number of the last announcement that was made.
+    case announced
+    /// The number that identifies this mount in the store: `RepeatableChanges.client`.
+    case client
+    /// When the mount was made, in nanoseconds since 1970.
+    case mounted
+    /// How many drivers have ended unexpectedly, and how many were replaced by an upgrade.
+    case crashes
+    case upgrades
+  }
+
+  /// What a frame of the log has.
+  enum Frame: UInt8 {
+    /// Changes of the trees: `Forest.saveChanges`.
+    case trees
+    /// The number of a request, and its answer.
+    case answer
+    /// The number of a request, that of a change of it, and the values before that change.
+    case past
+    /// The number of an announcement, and the announcement.
+    case announcement
+    /// The registered defaults of all domains.
+    case registered
+  }
+
+  /// The version of everything that is saved. A driver takes over only from one of its own version.
+  static let format: UInt64 = 1
+
+  let log: SharedLog
+  private var frames = ByteWriter()
+  /// The last answers, for a new whole state: the kernel may not have got them yet.
+  private var answers: [(request: UInt64, answer: SavedAnswer)] = []
+  private var announcements: [(number: UInt64, announcement: Announcement)] = []
+  private var lastAnnouncement: UInt64 = 0
+  private var registered: [UInt8] = []
+  /// Bytes of the log at which it is replaced.
+  private var limit = SavedState.leastLimit
+  private static let leastLimit = 1 << 20
+  /// How many answers a whole state has.
+  private static let keptAnswers = 1024
+  /// Whether the log has run out of memory. A successor then cannot take over.
+  private(set) var isBroken = false
+
+  /// Begins to save in the log; what is in it stays until `replace`.
+  init(_ log: SharedLog) { self.log = log }
+
+  subscript(number: Number) -> UInt64 {
+    get { log[number.rawValue] }
+    set { log[number.rawValue] = newValue }
+  }
+
+  // MARK: - What is saved
+
+  /// Adds changes of the trees to the next commit.
+  func add(trees: [UInt8]) { add(.trees) { $0.append(raw: trees) } }
+
+  /// Adds the answer to a request.
+  func add(_ answer: SavedAnswer, to request: UInt64) {
+    answers.append((request, answer))
+    if answers.count > 2 * Self.keptAnswers { answers.removeFirst(Self.keptAnswers) }
+    add(.answer) { writer in
+      writer.append(request)
+      writer.append(answer)
+    }
+  }
+
+  /// Adds announcements, in order, to the next commit.
+  /// - Returns: the number of the last one, which is noted in `.announced` once they are made.
+  func add(_ new: [Announcement]) -> UInt64 {
+    let done = self[.announced]
+    announcements.removeAll { $0.number <= done }
+    for announcement in new {
+      lastAnnouncement += 1
+      announcements.append((lastAnnouncement, announcement))
+      add(.announcement, lastAnnouncement, announcement)
+    }
+    return lastAnnouncement
+  }
+
+  private func add(_ kind: Frame, _ number: UInt64, _ announcement: Announcement) {
+    add(kind) { writer in
+      writer.append(number)
+      writer.append(announcement)
+    }
+  }
+
+  /// Adds the registered defaults.
+  func add(registered defaults: [DomainName: ValueDictionary]) {
+    var writer = ByteWriter()
+    writer.append(UInt32(clamping: defaults.count))
+    for (domain, values) in defaults {
+      writer.append(domain.string)
+      writer.append(counted: Document.binary(.dictionary(values)))
+    }
+    registered = writer.bytes
+    add(.registered) { $0.append(raw: registered) }
+  }
+
+  /// Saves the values before a change of a request, at once.
+  func remember(_ values: [UInt8], change: UInt64, of request: UInt64) {
+    add(.past) { writer in
+      writer.append(request)
+      writer.append(change)
+      writer.append(raw: values)
+    }
+    commit()
+  }
+
+  private func add(_ kind: Frame, _ body: (inout ByteWriter) -> Void) {
+    frames.append(kind.rawValue)
+    let start = frames.bytes.count
+    frames.append(0 as UInt32)
+    body(&frames)
+    frames.overwrite(at: start, with: UInt32(clamping: frames.bytes.count - start - 4))
+  }
+
+  /// Saves what was added, in one step.
+  func commit() {
+    guard !frames.bytes.isEmpty else { return }
+    if !log.append(frames.bytes) { isBroken = true }
+    frames = ByteWriter()
+  }
+
+  // MARK: - Whole states
+
+  /// Whether the log should be replaced by a whole state.
+  var isLong: Bool { log.count > limit }
+
+  /// Replaces the log by a whole state.
+  /// - Parameter trees: `Forest.saveAll`.
+  func replace(trees: [UInt8]) {
+    commit()
+    add(trees: trees)
+    for (request, answer) in answers.suffix(Self.keptAnswers) {
+      add(.answer) { writer in
+        writer.append(request)
+        writer.append(answer)
+      }
+    }
+    let done = self[.announced]
+    for (number, announcement) in announcements where number > done {
+      add(.announcement, number, announcement)
+    }
+    if !registered.isEmpty { add(.registered) { $0.append(raw: registered) } }
+    if !log.replace(with: frames.bytes) { isBroken = true }
+    limit = max(Self.leastLimit, 2 * frames.bytes.count)
+    frames = ByteWriter()
+  }
+
+  /// Takes over what a predecessor has saved, so that the next whole state has it too.
+  func adopt(_ estate: Estate) {
+    answers = estate.answers.map { ($0.key, $0.value) }
+    announcements = estate.announcements
+    lastAnnouncement = max(estate.announcements.last?.number ?? 0, self[.announced])
+    registered = estate.registered
+  }
+}
+
+extension ByteWriter {
+  mutating func append(_ announcement: Announcement) {
+    append(announcement.directory)
+    append(announcement.name)
+    append(announcement.isDomain ? 1 : 0 as UInt8)
+    switch announcement.kind {
+    case .created: append(0 as UInt8)
+    case .removed: append(1 as UInt8)
+    case .changed(let time):
+      append(2 as UInt8)
+      append(time.nanoseconds)
+    }
+  }
+}
+
+/// The numbers of the requests that were read and not answered, for kernels that cannot send them
+/// again (before Linux 6.9). Where there is no room for a number, its request waits for ever if the
+/// driver ends.
+///
+/// Threads: any. One lock, for a look.
+final class OutstandingRequests: Sendable {
+  private struct State {
+    var slots: [UInt64: Int] = [:]
+    var free = Array(0..<SharedLog.slots)
+  }
+
+  private let state = Mutex(State())
+  private let log: SharedLog
+
+  init(_ log: SharedLog) { self.log = log }
+
+  /// Notes that a request was read.
+  func begin(_ request: UInt64) {
+    state.withLock { state in
+      guard let slot = state.free.popLast() else { return }
+      state.slots[request] = slot
+      log.setSlot(slot, request)
+    }
+  }
+
+  /// Notes that a request was answered.
+  func end(_ request: UInt64) {
+    state.withLock { state in
+      guard let slot = state.slots.removeValue(forKey: request) else { return }
+      log.setSlot(slot, 0)
+      state.free.append(slot)
+    }
+  }
+
+  /// Removes and returns what a predecessor has noted.
+  static func removeAll(from log: SharedLog) -> [UInt64] {
+    (0..<SharedLog.slots).compactMap { slot in
+      let request = log.slot(slot)
+      log.setSlot(slot, 0)
+      return request == 0 ? nil : request
+    }
+  }
+}

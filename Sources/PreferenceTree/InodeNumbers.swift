@@ -1,0 +1,52 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
+/// the same in every mount, except for names that were renamed or made anew in this one.
+struct InodeNumbers {
+  /// What is hashed before each name, so that trees of one mount have different numbers; empty for
+  /// the tree at the mount point.
+  private let prefix: [UInt8]
+  /// The number before the first one that does not follow from a name.
+  private let base: UInt64
+  /// The number of the root.
+  let root: UInt64
+  /// The numbers that do not follow from the names.
+  var keys = TrackedDictionary<KeyPath, UInt64>()
+  var domains = TrackedDictionary<DomainName, UInt64>()
+  /// How many numbers that follow from no name were given.
+  var last: UInt64 = 0
+
+  init(_ position: TreePosition) {
+    prefix = position.number == 0 ? [] : Array(position.path.utf8) + [0]
+    base = position.number << 40 + 1 << 32
+    root = position.rootInode
+  }
+
+  /// Returns a number that no file of this mount has had.
+  mutating func next() -> UInt64 {
+    last += 1
+    return base + last
+  }
+
+  subscript(path: KeyPath) -> UInt64 {
+    get {
+      if let known = keys[path] { return known }
+      let name = prefix + Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
+      return StableHash.of(name) >> 2 | 1 << 61
+    }
+    set { keys[path] = newValue }
+  }
+
+  subscript(domain: DomainName) -> UInt64 {
+    domains[domain] ?? StableHash.of(prefix + Array(domain.string.utf8)) | 1 << 62
+  }
+
+  mutating func renew(_ path: KeyPath) { keys[path] = next() }
+
+  mutating func rename(_ old: DomainName, to new: DomainName) {
+    domains[new] = self[old]
+    domains[old] = next()
+  }
+}

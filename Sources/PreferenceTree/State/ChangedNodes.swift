@@ -1,0 +1,64 @@
+/// The nodes of a tree that have changed since the tree's state was last saved: made, removed, or
+/// different in anything that a successor must know. Nodes and their files note themselves, so that
+/// no change is forgotten.
+///
+/// Threads: the tree's alone.
+final class ChangedNodes {
+  /// Whether changes are noted. They are only where somebody saves them.
+  var isRecording = false
+  private var ids: [NodeID] = []
+
+  /// Notes that the node was made, removed or changed.
+  func note(_ id: NodeID) {
+    guard isRecording, ids.last != id else { return }
+    ids.append(id)
+  }
+
+  /// Runs the body, whose changes need not be saved.
+  func withoutNotes(_ body: () -> Void) {
+    let wasRecording = isRecording
+    isRecording = false
+    body()
+    isRecording = wasRecording
+  }
+
+  var isEmpty: Bool { ids.isEmpty }
+
+  /// Removes and returns the nodes, each once.
+  func removeAll() -> [NodeID] {
+    defer { ids.removeAll(keepingCapacity: true) }
+    return ids.count < 2 ? ids : Array(Set(ids))
+  }
+}
+
+/// A dictionary that knows which keys have changed since its changes were last removed.
+struct TrackedDictionary<Key: Hashable, Value> {
+  private(set) var all: [Key: Value] = [:]
+  private var changed: [Key] = []
+  /// Whether changes are noted. They are only where somebody saves them.
+  var isRecording = false
+
+  subscript(key: Key) -> Value? {
+    get { all[key] }
+    set {
+      all[key] = newValue
+      if isRecording { changed.append(key) }
+    }
+  }
+
+  /// Removes a value and returns it; nil if there was none.
+  mutating func removeValue(forKey key: Key) -> Value? {
+    guard let old = all.removeValue(forKey: key) else { return nil }
+    if isRecording { changed.append(key) }
+    return old
+  }
+
+  /// Puts a value back that was saved; it does not count as a change.
+  mutating func restore(_ key: Key, _ value: Value?) { all[key] = value }
+
+  /// Removes and returns the keys that have changed, in the order of their changes.
+  mutating func removeChanges() -> [Key] {
+    defer { changed.removeAll(keepingCapacity: true) }
+    return changed
+  }
+}

@@ -1,0 +1,179 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// What a successor of the driver must know of the trees.
+
+extension Forest {
+  /// Whether changes are noted for `saveChanges`.
+  var isSaving: Bool { remember != nil }
+
+  /// Begins to note changes for `saveChanges`.
+  /// - Parameter remember: saves the values of keys before a request changes them, which
+  ///   `beginRepetition` takes.
+  package func beginSaving(remember: @escaping ([UInt8]) -> Void) {
+    self.remember = remember
+    for branch in branches { beginSaving(branch) }
+  }
+
+  func beginSaving(_ branch: any Branch) {
+    if let control = branch as? ControlTree { control.changes.isRecording = true }
+    guard let tree = branch as? Tree else { return }
+    tree.beginSaving()
+    let number = tree.position.number
+    tree.remember = { [unowned self] values in
+      var writer = ByteWriter()
+      writer.append(number)
+      writer.append(UInt32(clamping: values.count))
+      for (path, value) in values {
+        writer.append(path)
+        writer.append(optional: value) { $0.append($1) }
+      }
+      remember?(writer.bytes)
+    }
+  }
+
+  /// Returns records of everything that has changed since the trees were last saved; no bytes where
+  /// nothing has. Cost: a look at each tree, and O(what has changed).
+  package func saveChanges() -> [UInt8] {
+    var writer = ByteWriter()
+    while savedItems < items.count {
+      writer.append(.tree(items[savedItems].item, path: items[savedItems].path))
+      savedItems += 1
+    }
+    for branch in branches {
+      if let tree = branch as? Tree { tree.saveChanges(&writer) }
+      if let control = branch as? ControlTree { control.save(all: false, &writer) }
+    }
+    return writer.bytes
+  }
+
+  /// Returns records of everything.
+  package func saveAll() -> [UInt8] {
+    var writer = ByteWriter()
+    for (item, path) in items { writer.append(.tree(item, path: path)) }
+    savedItems = items.count
+    for branch in branches {
+      if let tree = branch as? Tree { tree.saveAll(&writer) }
+      if let control = branch as? ControlTree { control.save(all: true, &writer) }
+    }
+    return writer.bytes
+  }
+
+  /// Makes the trees what a predecessor has saved. Call it on a new forest with the same options.
+  /// Throws if the records make no sense: the predecessor was of a different version.
+  /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has returned since.
+  package func restore(_ records: [[UInt8]]) throws {
+    var saved: [Int: SavedTree] = [:]
+    var control: [NodeID: (item: ControlItem, lookups: UInt64)] = [:]
+    var made: Set<ControlItem> = []
+    for bytes in records {
+      var reader = ByteReader(bytes[...])
+      while !reader.isAtEnd {
+        let record = try reader.treeRecord()
+        switch record {
+        case .tree(let item, let path):
+          if made.insert(item).inserted { try makeTree(of: item, at: path) }
+        case .control(let id, let item, let lookups): control[id] = (item, lookups)
+        case .controlGone(let id): control[id] = nil
+        default: try saved[record.tree, default: SavedTree()].add(record)
+        }
+      }
+    }
+    for (id, node) in control { self.control?.restore(id, node.item, lookups: node.lookups) }
+    for (number, tree) in saved { (branches[safe: number] as? Tree)?.restore(tree, now: .now) }
+  }
+
+  private func makeTree(of item: ControlItem, at path: String) throws {
+    if item == .root {
+      _ = controlDirectory()
+    } else {
+      try branch(of: item, at: path)
+    }
+  }
+
+  /// Has everything dropped that the kernel has cached.
+  package func invalidateAll() {
+    for branch in branches { (branch as? Tree)?.invalidateAll() }
+  }
+
+  // MARK: - Requests that a predecessor has carried out
+
+  /// Has the next request see the values that `remember` was given, until it changes them: a
+  /// predecessor has carried it out, and it is repeated so that the trees follow.
+  package func beginRepetition(_ values: [UInt8]) throws {
+    var reader = ByteReader(values[...])
+    let number = Int(clamping: try reader.number(UInt64.self))
+    let count = try reader.number(UInt32.self)
+    guard let tree = branches[safe: number] as? Tree else { throw ByteReader.Unknown() }
+    var past: [KeyPath: Resolution?] = [:]
+    for _ in 0..<count {
+      let path = try reader.keyPath()
+      past[path] = .some(try reader.optional { try $0.resolution() })
+    }
+    tree.past = past
+  }
+
+  /// Ends a repetition, also of a request that was refused.
+  package func endRepetition() {
+    for branch in branches { (branch as? Tree)?.past = [:] }
+  }
+
+  /// Notes that a predecessor has carried a write out: the engine has the text.
+  package func noteWritten(_ id: NodeID) { (self[id] as? Tree)?.noteWritten(id) }
+
+  /// Whether the node is one of the registered defaults', which end with the mount.
+  package func isRegistered(_ id: NodeID) -> Bool {
+    numbers[.place(.registered)].map { UInt64($0) == id.tree } ?? false
+  }
+}
+
+extension Tree {
+  fileprivate func noteWritten(_ id: NodeID) {
+    guard let file = table[id]?.keyFile else { return }
+    (file.editor, file.editorMemory) = (nil, TextEditor.Memory())
+    invalidateFile(id)
+  }
+}
+
+extension TreeRecord {
+  /// The number of the tree; 0 for records of the forest.
+  fileprivate var tree: Int {
+    switch self {
+    case .node(let tree, _), .gone(let tree, _), .text(let tree, _, _, _, _),
+      .keyInode(let tree, _, _), .domainInode(let tree, _, _), .departure(let tree, _, _),
+      .answered(let tree, _, _), .numbers(let tree, _):
+      tree
+    case .tree, .control, .controlGone: 0
+    }
+  }
+}
+
+extension Array {
+  /// The element at the index; nil if there is none.
+  subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}
+
+// MARK: - Resolutions as bytes
+
+extension ByteWriter {
+  mutating func append(_ resolution: Resolution) {
+    append(resolution.location)
+    append(resolution.isReadOnly)
+    append(counted: Document.binary(resolution.value))
+    append(optional: resolution.text) { $0.append(counted: $1) }
+    append(resolution.modified.nanoseconds)
+    append(optional: resolution.mode) { $0.append($1) }
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func resolution() throws -> Resolution {
+    let (location, isReadOnly, value) = (try location(), try flag(), try value())
+    let metadata = Metadata(
+      text: try optional { Array(try $0.counted()) }, modified: try timestamp(),
+      mode: try optional { try $0.number() })
+    return Resolution(
+      StoredValue(value, metadata), location: location, isReadOnly: isReadOnly)
+  }
+}

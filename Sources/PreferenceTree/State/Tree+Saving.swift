@@ -1,0 +1,165 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Saves what a successor of the driver must know of the tree: as a whole, and then what has
+// changed. `Tree+Restoring` is the other direction.
+//
+// Not saved, because it can be made again: listings, cached texts, editors whose text is complete,
+// and what a file has shown last.
+
+extension Tree {
+  /// Begins to note changes for `saveChanges`.
+  func beginSaving() {
+    table.changes.isRecording = true
+    table.inodes.keys.isRecording = true
+    table.inodes.domains.isRecording = true
+    departures.departures.isRecording = true
+    answered.isRecording = true
+  }
+
+  /// Returns records of everything that has changed since the tree was last saved. The first call
+  /// begins to note changes, and returns records of everything.
+  package func saved() -> [UInt8] {
+    var writer = ByteWriter()
+    if table.changes.isRecording {
+      saveChanges(&writer)
+    } else {
+      beginSaving()
+      saveAll(&writer)
+    }
+    return writer.bytes
+  }
+
+  /// The number of the tree in its mount.
+  private var number: Int { Int(position.number) }
+
+  private var numbers: TreeNumbers {
+    TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: lastHandle)
+  }
+
+  /// Appends records of everything that has changed since it was last saved. Cost: a look where
+  /// nothing has; else O(what has changed).
+  func saveChanges(_ writer: inout ByteWriter) {
+    if !table.changes.isEmpty {
+      for id in table.changes.removeAll() { save(id, &writer) }
+      saveNumbers(&writer)
+    }
+    for path in table.inodes.keys.removeChanges() {
+      writer.append(.keyInode(number, path, table.inodes.keys[path]))
+    }
+    for domain in table.inodes.domains.removeChanges() {
+      writer.append(.domainInode(number, domain, table.inodes.domains[domain]))
+    }
+    for path in departures.departures.removeChanges() {
+      writer.append(.departure(number, path, departures.departures[path]))
+    }
+    for path in answered.removeChanges() {
+      writer.append(.answered(number, path, answered[path.key].contains(path.domain)))
+    }
+  }
+
+  /// Appends records of everything.
+  func saveAll(_ writer: inout ByteWriter) {
+    _ = table.changes.removeAll()
+    _ = table.inodes.keys.removeChanges()
+    _ = table.inodes.domains.removeChanges()
+    _ = departures.departures.removeChanges()
+    _ = answered.removeChanges()
+    for node in table.nodes.values {
+      node.noteWhole()
+      node.keyFile?.hasSavedDraft = false
+      save(node, &writer)
+    }
+    savedNumbers = nil
+    saveNumbers(&writer)
+    for (path, inode) in table.inodes.keys.all { writer.append(.keyInode(number, path, inode)) }
+    for (domain, inode) in table.inodes.domains.all {
+      writer.append(.domainInode(number, domain, inode))
+    }
+    for (path, departure) in departures.departures.all {
+      writer.append(.departure(number, path, departure))
+    }
+    for path in answered.all { writer.append(.answered(number, path, true)) }
+  }
+
+  private func saveNumbers(_ writer: inout ByteWriter) {
+    guard savedNumbers != numbers else { return }
+    savedNumbers = numbers
+    writer.append(.numbers(number, numbers))
+  }
+
+  private func save(_ id: NodeID, _ writer: inout ByteWriter) {
+    if let node = table[id] { save(node, &writer) } else { writer.append(.gone(number, id)) }
+  }
+
+  private func save(_ node: Node, _ writer: inout ByteWriter) {
+    writer.append(.node(number, record(node)))
+    switch node.content {
+    case .directory: break
+    case .detached(let text): saveText(node, text, &writer)
+    case .scratch(let file):
+      switch file.content {
+      case .file(let text), .link(let text): saveText(node, text, &writer)
+      }
+    case .key(let file): saveDraft(file, &writer)
+    }
+  }
+
+  private func saveText(_ node: Node, _ text: [UInt8], _ writer: inout ByteWriter) {
+    saveText(node.id, text, node.unsaved ?? text.count..<text.count, &writer)
+    node.noteSaved()
+  }
+
+  private func saveDraft(_ file: KeyFile, _ writer: inout ByteWriter) {
+    guard let editor = file.editor, editor.deadline != nil else {
+      file.hasSavedDraft = false
+      return
+    }
+    let all = 0..<editor.text.count
+    let unsaved = file.hasSavedDraft ? editor.unsaved ?? all.upperBound..<all.upperBound : all
+    saveText(file.id, editor.text, unsaved, &writer)
+    file.noteDraftSaved()
+  }
+
+  private func saveText(
+    _ id: NodeID, _ text: [UInt8], _ range: Range<Int>, _ writer: inout ByteWriter
+  ) {
+    let range = range.clamped(to: 0..<text.count)
+    writer.append(
+      .text(number, id, count: text.count, offset: range.lowerBound, text[range]))
+  }
+
+  private func record(_ node: Node) -> NodeRecord {
+    let content: NodeRecord.Content
+    switch node.content {
+    case .directory(let directory as DomainDirectory):
+      content = .domain(directory.domain, isNamed: table[directory.domain] === node)
+    case .directory(let directory as ScratchDirectory):
+      content = .scratchDirectory(directory.path, mode: directory.mode)
+    case .directory: content = .root
+    case .key(let file): content = .key(record(file))
+    case .scratch(let file):
+      content = .scratch(
+        ScratchRecord(
+          path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
+          wantedKind: file.wantedKind))
+    case .detached: content = .detached
+    }
+    return NodeRecord(
+      id: node.id, inode: node.inode, lookups: node.lookups, modified: node.modified,
+      changed: node.changed, content: content)
+  }
+
+  private func record(_ file: KeyFile) -> KeyRecord {
+    var draft: KeyRecord.Draft?
+    if let editor = file.editor, editor.deadline != nil {
+      draft = KeyRecord.Draft(
+        phase: editor.phase, isInferred: editor.isInferred, origin: file.origin,
+        uncommittedSince: file.uncommittedSince)
+    }
+    return KeyRecord(
+      path: file.path, creation: file.creation, memory: file.editorMemory,
+      wantedKind: file.wantedKind, appended: file.appended, draft: draft)
+  }
+}

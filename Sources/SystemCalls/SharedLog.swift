@@ -1,0 +1,160 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A log in memory that outlives the process that writes it, as long as some process has its
+/// descriptor (memfd_create(2)), with a few numbers and one message beside it.
+///
+/// Promises: what `append` has returned for is in the log, whatever becomes of the process, and a
+/// reader sees each append as a whole or not at all. The file's size is sealed, so that no other
+/// process can take memory away from under a writer.
+///
+/// Cost: an append is a copy of the bytes and one store. Only pages that were written take memory;
+/// `replace` gives those of the old contents back.
+///
+/// Threads: one writes the log; any may read and write the numbers. There is no lock.
+public final class SharedLog: @unchecked Sendable {
+  // Sendable, because the numbers are atomics, and the rest is touched by one thread. The memory
+  // stays mapped as long as this object lives.
+  private let memory: UnsafeMutableRawPointer
+  /// The file in memory. A process that has it can read the log after this one has ended.
+  public let descriptor: Descriptor
+
+  /// How many numbers there are.
+  public static let numbers = 32
+
+  // The first page has the mark, the state (bit 63: which half, the rest: its length) and the
+  // numbers, 8 bytes each, and then the message. The two halves follow.
+  private static let mark: UInt64 = 0x31_47_4F_4C_53_46_45_52
+  private static let page = 32768
+  private static let slotsOffset = 16384
+  /// How many slots there are.
+  public static let slots = 2048
+  private static let messageOffset = 1024
+  /// Bytes that a message may have.
+  public static let longestMessage = 12288
+  private static let half = 1 << 34
+  private static let size = page + 2 * half
+  private static let secondHalf: UInt64 = 1 << 63
+
+  /// Creates an empty log whose numbers are 0.
+  public init(name: String) throws(SystemError) {
+    let file = prefsfs_memory_file(name)
+    if file < 0 { throw SystemError("memfd_create", "") }
+    descriptor = Descriptor(owning: file)
+    try descriptor.truncate(to: Self.size)
+    memory = try Self.map(file)
+    if prefsfs_seal_size(file) != 0 { throw SystemError("fcntl", "", .current) }
+    cell(0).pointee.store(Self.mark, ordering: .releasing)
+  }
+
+  /// Goes on with the log of another process. Throws EINVAL if the descriptor is not a log's.
+  public init(adopting file: consuming Descriptor) throws(SystemError) {
+    guard try file.status().st_size == Self.size else {
+      throw SystemError("mmap", "", .invalidArgument)
+    }
+    memory = try Self.map(file.number)
+    descriptor = file
+    if cell(0).pointee.load(ordering: .acquiring) != Self.mark {
+      throw SystemError("mmap", "", .invalidArgument)
+    }
+  }
+
+  deinit { munmap(memory, Self.size) }
+
+  private static func map(_ file: CInt) throws(SystemError) -> UnsafeMutableRawPointer {
+    let address = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0)
+    guard let address, address != MAP_FAILED else { throw SystemError("mmap", "") }
+    return address
+  }
+
+  private func cell(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    (memory + 8 * index).assumingMemoryBound(to: Atomic<UInt64>.self)
+  }
+
+  private var state: UInt64 {
+    get { cell(1).pointee.load(ordering: .acquiring) }
+    set { cell(1).pointee.store(newValue, ordering: .releasing) }
+  }
+
+  // MARK: - Numbers and message
+
+  /// A number; the index is less than `numbers`.
+  public subscript(index: Int) -> UInt64 {
+    get { cell(2 + index).pointee.load(ordering: .acquiring) }
+    set { cell(2 + index).pointee.store(newValue, ordering: .releasing) }
+  }
+
+  /// A number of the slots, which are for numbers that come and go; the index is less than `slots`.
+  public func slot(_ index: Int) -> UInt64 {
+    cell(Self.slotsOffset / 8 + index).pointee.load(ordering: .acquiring)
+  }
+
+  /// Sets a number of the slots.
+  public func setSlot(_ index: Int, _ value: UInt64) {
+    cell(Self.slotsOffset / 8 + index).pointee.store(value, ordering: .releasing)
+  }
+
+  /// A message of at most `longestMessage` bytes; longer ones are cut.
+  public var message: [UInt8] {
+    get {
+      let start = memory + Self.messageOffset
+      let count = min(Int(start.load(as: UInt32.self)), Self.longestMessage)
+      return Array(UnsafeRawBufferPointer(start: start + 4, count: count))
+    }
+    set {
+      let start = memory + Self.messageOffset
+      let bytes = newValue.prefix(Self.longestMessage)
+      bytes.withUnsafeBytes { bytes in
+        if let base = bytes.baseAddress {
+          (start + 4).copyMemory(from: base, byteCount: bytes.count)
+        }
+      }
+      start.storeBytes(of: UInt32(bytes.count), as: UInt32.self)
+    }
+  }
+
+  // MARK: - The log
+
+  /// Bytes in the log.
+  public var count: Int { Int(clamping: state & ~Self.secondHalf) }
+
+  /// Appends the bytes, all or, if the process ends meanwhile, none.
+  /// - Returns: false if the log has no room for them.
+  public func append(_ bytes: [UInt8]) -> Bool {
+    let (before, count) = (state, self.count)
+    guard bytes.count <= Self.half - count else { return false }
+    write(bytes, at: offset(of: before) + count)
+    state = before + UInt64(bytes.count)
+    return true
+  }
+
+  /// Makes the bytes the only contents of the log. Until it returns, the old contents count.
+  /// - Returns: false if the log has no room for them.
+  public func replace(with bytes: [UInt8]) -> Bool {
+    guard bytes.count <= Self.half else { return false }
+    let other = ~state & Self.secondHalf
+    write(bytes, at: offset(of: other))
+    let old = (start: offset(of: state), count: count)
+    state = other | UInt64(bytes.count)
+    // Where the memory cannot be given back, it is used again by the replacement after the next.
+    _ = prefsfs_punch_hole(descriptor.number, Int(old.start), Int(old.count))
+    return true
+  }
+
+  /// The bytes of the log.
+  public var contents: [UInt8] {
+    Array(UnsafeRawBufferPointer(start: memory + offset(of: state), count: min(count, Self.half)))
+  }
+
+  private func offset(of state: UInt64) -> Int {
+    Self.page + (state & Self.secondHalf == 0 ? 0 : Self.half)
+  }
+
+  private func write(_ bytes: [UInt8], at offset: Int) {
+    bytes.withUnsafeBytes { bytes in
+      guard let base = bytes.baseAddress else { return }
+      (memory + offset).copyMemory(from: base, byteCount: bytes.count)
+    }
+  }
+}

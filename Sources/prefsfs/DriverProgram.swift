@@ -1,0 +1,138 @@
+import FUSEDriver
+import Glibc
+import PreferenceClient
+import PreferenceModel
+import PreferenceSearch
+import PreferenceServer
+import PropertyList
+import SystemCalls
+
+/// The process that serves a mount: builds the driver from its parts, runs it, and turns the
+/// outcome into an exit status. A guard has started it.
+struct DriverProgram {
+  private let options: Options
+  private let line: GuardLine
+  private let log: Log
+
+  init(_ options: Options, _ line: GuardLine, _ log: Log) {
+    (self.options, self.line, self.log) = (options, line, log)
+  }
+
+  /// Mounts, or goes on with the mount of a predecessor, and returns when the mount is over or
+  /// handed over.
+  func run(goesOn: Bool) -> ExitStatus {
+    blockEndingSignals()
+    if goesOn, Guard.isInBackground { log.moveToSystemLog() }
+    let status = serve(goesOn: goesOn)
+    line.reportEnd(status.rawValue)
+    return status
+  }
+
+  private func serve(goesOn: Bool) -> ExitStatus {
+    do {
+      return try goesOn ? goOn() : begin()
+    } catch let error as EngineError {
+      log("\(error)")
+      return error.reason == .owned ? .storeInUse : .storeUnusable
+    } catch {
+      log("\(error)")
+      return error is MountPoint.Unusable ? .mountPointUnusable : .failure
+    }
+  }
+
+  private func begin() throws -> ExitStatus {
+    if !options.unused.isEmpty {
+      log("without effect here: -o \(options.unused.joined(separator: ","))")
+    }
+    if options.isSystem, geteuid() != 0 {
+      log("--system: only root manages the machine's places")
+      return .failure
+    }
+    let point = try MountPoint.prepare(options.mountPoint)
+    let surroundings = Surroundings(store: options.store ?? options.source)
+    if options.store ?? options.source != nil {
+      try MountPoint.checkSource(surroundings.userDirectory)
+    }
+    try MountPoint.check(
+      point,
+      holds: [
+        surroundings.userDirectory, surroundings.systemDirectory, surroundings.stateDirectory,
+      ])
+    let now = AbsoluteTime(Timestamp.now)
+    let history: ValueDictionary = ["mounted since": .date(now), "driver since": .date(now)]
+    return try serve(surroundings, at: point, client: nil, history) { driver throws(DriverError) in
+      try driver.mount(at: point)
+      if Guard.isInBackground { Background.detach(log) }
+    }
+  }
+
+  /// Touches nothing in the mount, because a request to it would wait for this process.
+  private func goOn() throws -> ExitStatus {
+    let predecessor = try Predecessor()
+    return try serve(
+      Surroundings(store: predecessor.store), at: predecessor.mountPoint,
+      client: predecessor.client, predecessor.history
+    ) { driver throws(DriverError) in
+      try driver.adopt(predecessor)
+    }
+  }
+
+  private func serve(
+    _ surroundings: Surroundings, at point: String, client: UInt64?,
+    _ history: ValueDictionary, _ start: (Driver) throws(DriverError) -> Void
+  ) throws -> ExitStatus {
+    let member = try member(surroundings, client)
+    defer { member.close() }
+    let lists = ListReader(member)
+    let engine = SearchEngine(
+      places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
+    let control = StoreControl(
+      engine, owner: member, layout: StoreLayout(surroundings), about: about(point, history))
+    let store = MountedStore(
+      engine: engine, control: control, services: member, lists: lists, changes: member,
+      registered: engine, volume: surroundings.userDirectory)
+    let driver = try Driver(
+      store, options.isSystem ? .machinePlaces : .preferences, options: options.tree,
+      ownership: options.ownership, arguments: fuseArguments(surroundings), line: line
+    ) { [log] in log($0) }
+    try start(driver)
+    try driver.run()
+    return .success
+  }
+
+  /// What `status.json` says of this mount.
+  private func about(_ point: String, _ history: ValueDictionary) -> ValueDictionary {
+    var about: ValueDictionary = [
+      "version": .string(Help.version), "mount point": .string(point),
+      "process": .integer(WideInteger(UInt64(getpid()))),
+      "arguments": .dictionary(ArgumentDomain.parse(options.arguments)),
+    ]
+    for (key, value) in history { about[key] = value }
+    return about
+  }
+
+  /// Joins the store, and becomes its owner if there is none. A read-only mount takes no lock then,
+  /// so it never keeps another process from owning the store.
+  private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError) -> Member
+  {
+    let (isReadOnly, writeback, log) = (options.isReadOnly, options.writeback, log)
+    let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
+      let store = try OwnedStore(surroundings, readOnly: isReadOnly, writeback: writeback) {
+        log($0)
+      }
+      return Member.Owned(
+        places: store.places, loaded: { store.loaded }, close: { store.close() })
+    }
+    return try Member(
+      surroundings, readOnly: isReadOnly, Member.Ways(own: own), client: client
+    ) { log($0) }
+  }
+
+  private func fuseArguments(_ surroundings: Surroundings) -> [String] {
+    // In an -o option a comma ends the name, and a backslash quotes the character after it.
+    let name = surroundings.userDirectory.replacing("\\", with: "\\\\")
+      .replacing(",", with: "\\,")
+    let passedOn = ["default_permissions", "fsname=\(name)", "subtype=prefsfs"] + options.passedOn
+    return ["-o", passedOn.joined(separator: ",")] + (options.isDebugging ? ["-d"] : [])
+  }
+}

@@ -1,0 +1,78 @@
+import FUSEDriver
+import Glibc
+import PropertyList
+import SystemCalls
+
+/// What a command asks of a mount that runs: its state, or an upgrade.
+struct RunningMount {
+  private let point: String
+  private let log: Log
+
+  init(_ point: String, _ log: Log) { (self.point, self.log) = (point, log) }
+
+  /// Carries out `--status` or `--upgrade`.
+  func run(_ options: Options) -> ExitStatus {
+    do {
+      if options.showsStatus {
+        print(String(decoding: try status(), as: UTF8.self), terminator: "")
+        return .success
+      }
+      if point.isEmpty { return try upgradeAll() }
+      return try upgrade()
+    } catch {
+      log("\(error)")
+      return .failure
+    }
+  }
+
+  /// What went wrong, as a sentence for people.
+  private struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private func status() throws -> [UInt8] {
+    do {
+      return try ExtendedAttributes.value(of: statusAttribute, point)
+    } catch {
+      throw Failure(description: "\(point): no mount of prefsfs answers there: \(error)")
+    }
+  }
+
+  /// The process that serves the mount.
+  private func driver() throws -> pid_t {
+    guard case .dictionary(let status) = try Document.read(try status(), limits: .standard).value,
+      case .integer(let number)? = status["process"], let process = Int32("\(number)")
+    else { throw Failure(description: "\(point): its state has no process") }
+    return process
+  }
+
+  /// Asks for the upgrade of one mount, and waits until a new driver serves it.
+  private func upgrade() throws -> ExitStatus {
+    let before = try driver()
+    guard kill(before, SIGUSR2) == 0 else { throw SystemError("kill", "\(before)") }
+    let end = Instant.now.advanced(milliseconds: 10_000)
+    while try driver() == before {
+      guard .now < end else {
+        throw Failure(
+          description: "\(point): not upgraded; the log of the mount says why, and it goes on")
+      }
+      Instant.sleep(milliseconds: 10)
+    }
+    return .success
+  }
+
+  /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users.
+  private func upgradeAll() throws -> ExitStatus {
+    for name in try Files.names(in: "/proc") ?? [] {
+      guard let process = pid_t(name),
+        let comm = try? Files.contents("/proc/\(name)/comm", limit: 64)
+      else {
+        continue
+      }
+      let program = String(decoding: comm.dropLast(), as: UTF8.self)
+      // Processes of others refuse the signal (EPERM).
+      if ["prefs-guard", "prefsd"].contains(program) { _ = kill(process, SIGUSR2) }
+    }
+    return .success
+  }
+}

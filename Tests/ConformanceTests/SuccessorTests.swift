@@ -1,0 +1,94 @@
+import Foundation
+import Support
+import Testing
+
+/// A mount goes on when its driver, or its guard, ends.
+@Suite("Successors of a driver") struct SuccessorTests {
+  @Test(
+    "eight workers notice nothing when the driver is killed or replaced",
+    arguments: ["kill", "upgrade", "guard", "mixed"])
+  func workers(_ how: String) throws {
+    try withSandbox { sandbox in
+      let rounds = ProcessInfo.processInfo.environment["PREFSFS_SUCCESSOR_ROUNDS"] ?? "15"
+      let outcome = sandbox.shell(
+        "/usr/bin/python3 \(Program.suite("successors.py")) \(Program.path) \(rounds) \(how)")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+
+  @Test("editors, watchers and directories stay open over ten kills; the status counts them")
+  func status() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let script = """
+        cd $M/d; exec 5< String 6>> New; cp Integer .scratch.swp; chmod 400 Real
+        echo one >&6
+        for i in 1 2 3 4 5 6 7 8 9 10; do
+          kill -9 $(ps -o pid= --ppid \(mount.guardian))
+          [ "$(cat Integer)" = 42 ] && [ "$(cat .scratch.swp)" = 42 ] || exit 1
+        done
+        echo two >&6; cat New; cat <&5; stat -c %a Real; pwd
+        $PREFSFS --status $M | grep -c '"driver replaced after a crash": 10,'
+        $PREFSFS --status $M | grep 'last replaced'
+        """
+      let outcome = sandbox.shell(script)
+      let lines = outcome.output.split(separator: "\n")
+      #expect(lines.first == "one" && lines.dropFirst().first == "two", "\(outcome)")
+      #expect(lines.dropFirst(3) == ["400", "\(sandbox.mountPoint)/d", "1", lines.last ?? ""])
+      #expect(lines.last?.contains("signal 9 ended the driver before") == true)
+      #expect(mount.log.contains("was ended by signal 9; the mount goes on"))
+    }
+  }
+
+  @Test("registered defaults, held texts and removed names survive the driver")
+  func state() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let kill = "kill -9 $(ps -o pid= --ppid \(mount.guardian))"
+      let script = """
+        mkdir -p $M/.prefs/places/registered/d; echo 7 > $M/.prefs/places/registered/d/Default
+        exec 5> $M/d/Array; printf '[1, ' >&5; \(kill); cat $M/d/Array; echo
+        printf '2]' >&5; defaults read d Array | tr -d ' \\n'; echo
+        cat $M/d/Default; cat $M/.prefs/places/registered/d/Default
+        printf text > $M/d/.one.swp; mv $M/d/.one.swp $M/d/Fresh; \(kill); cat $M/d/Fresh
+        echo x > $M/NSGlobalDomain/Shadow; echo y > $M/d/Shadow; rm $M/d/Shadow; \(kill)
+        cat $M/d/Shadow 2> /dev/null; echo $?; sleep 1.2; cat $M/d/Shadow
+        """
+      let outcome = sandbox.shell(script)
+      #expect(outcome.output == "[1, \n(1,2)\n7\n7\ntext1\nx\n", "\(outcome)")
+    }
+  }
+
+  @Test("where the kernel does not send requests again, the mount goes on all the same")
+  func withoutResending() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let script = """
+        export PREFSFS_NO_RESEND=1; $PREFSFS -f $M 2> $C/../log & G=$!
+        until mountpoint -q $M; do sleep 0.01; done
+        (for i in $(seq 2000); do cat $M/d/.none$i; done 2> /dev/null) & W=$!
+        for i in 1 2 3 4 5; do
+          sleep 0.1; kill -9 $(ps -o pid= --ppid $G); cat $M/d/Integer > /dev/null
+          echo $i > $M/d/Real || echo $i > $M/d/Real; cat $M/d/Real
+        done
+        wait $W; fusermount3 -u $M; wait $G; echo $?; grep -c 'does not send requests again' $C/../log
+        """
+      #expect(sandbox.shell(script).output == "1\n2\n3\n4\n5\n0\n5\n")
+    }
+  }
+
+  @Test("a mount whose successors cannot begin ends, and nothing hangs")
+  func noSuccessor() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      // A state that is no longer one: what was committed is cut off in the middle.
+      sandbox.shell("mkdir -p $C/../broken; mv \(sandbox.state)/prefsfs $C/../broken/kept")
+      sandbox.shell("ln -s /dev/null \(sandbox.state)/prefsfs")
+      let script = """
+        kill -9 $(ps -o pid= --ppid \(mount.guardian)); timeout 20 cat $M/d/Integer; echo $?
+        """
+      let outcome = sandbox.shell(script)
+      #expect(outcome.output == "1\n", "\(outcome)")
+      #expect(mount.log.contains("the driver cannot be replaced"))
+      sandbox.shell(
+        "rm \(sandbox.state)/prefsfs; mv $C/../broken/kept \(sandbox.state)/prefsfs")
+    }
+  }
+}

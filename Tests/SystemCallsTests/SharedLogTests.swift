@@ -1,0 +1,41 @@
+import Glibc
+import SystemCalls
+import Testing
+
+@Suite("Logs in shared memory") struct SharedLogTests {
+  @Test("what was appended is what another owner of the memory reads")
+  func adopt() throws {
+    let log = try SharedLog(name: "test")
+    #expect(log.append([1, 2, 3]) && log.append([]) && log.append([4]))
+    log[3] = 7
+    log.setSlot(5, 8)
+    log.message = [9, 9]
+    let copy = Descriptor(owning: dup(log.descriptor.number))
+    let other = try SharedLog(adopting: copy)
+    #expect(other.contents == [1, 2, 3, 4] && other.count == 4)
+    #expect(other[3] == 7 && other.slot(5) == 8 && other.message == [9, 9])
+    #expect(other.append([5]))
+    #expect(log.contents == [1, 2, 3, 4, 5])
+  }
+
+  @Test("a replacement has only the new bytes, again and again, and gives memory back")
+  func replace() throws {
+    let log = try SharedLog(name: "test")
+    for round in 1...5 {
+      let bytes = [UInt8](repeating: UInt8(round), count: 1 << 20)
+      #expect(log.replace(with: bytes) && log.append([0]))
+      #expect(log.contents == bytes + [0])
+      // Blocks of 512 bytes: one half, and some pages.
+      #expect(try log.descriptor.status().st_blocks < (1 << 21) / 512)
+    }
+  }
+
+  @Test("the size is sealed, and a file that is no log is refused")
+  func sealed() throws {
+    let log = try SharedLog(name: "test")
+    #expect(ftruncate(log.descriptor.number, 0) != 0)
+    #expect(throws: SystemError.self) {
+      try SharedLog(adopting: Descriptor(opening: "/dev/null", O_RDWR))
+    }
+  }
+}
