@@ -10,9 +10,8 @@ let carriesRuntime: [LinkerSetting] = [
 ]
 
 /// For programs that start often and use no shared library except the C library. Linked statically,
-/// such a program starts in a quarter of the time. getpwuid(3), which is asked for the home directory
-/// where HOME is not set, then loads the machine's own name services, and dlopen(3) stands in the
-/// Swift runtime; other linkers warn of both at each build, lld does not.
+/// such a program starts in a quarter of the time. dlopen(3) stands in the Swift runtime, though
+/// nothing here calls it; other linkers warn of it at each build, lld does not.
 let startsFast: [LinkerSetting] = [
   .unsafeFlags(
     ["-static-executable", "-use-ld=lld", "-Xlinker", "-s"], .when(configuration: .release))

@@ -22,7 +22,7 @@ public struct Surroundings: Sendable {
     return String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
   /// The user's name; empty where the system knows none. Cost: a look-up in the system's accounts.
-  public var userName: String { Self.account?.name ?? "" }
+  public var userName: String { Account.own?.name ?? "" }
   /// The paths where the store's owner may listen, the first choice first: in
   /// `$XDG_RUNTIME_DIR/prefsfs`, unless that directory is another user's, and in the state
   /// directory.
@@ -31,7 +31,7 @@ public struct Surroundings: Sendable {
   /// Determines the surroundings of this process.
   /// - Parameter store: the directory of the user's lists; nil: the usual one.
   public init(store directory: String? = nil) {
-    let home = Self.variable("HOME") ?? Self.account?.home ?? "/"
+    let home = Self.variable("HOME") ?? Account.own?.home ?? "/"
     userDirectory = Self.absolute(
       directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
@@ -49,10 +49,10 @@ public struct Surroundings: Sendable {
   /// The directory for state: the first choice that is not another user's. `su` without `-` leaves
   /// root with the variables of the user who called it, whose directories must not be written to.
   private static func stateHome(_ home: String) -> String {
-    let choices = [
-      variable("XDG_STATE_HOME"), home + "/.local/state", account.map { $0.home + "/.local/state" },
-    ].compactMap { $0.map(absolute) }
-    return choices.first { !isSomebodyElses($0) } ?? choices[0]
+    let first = [variable("XDG_STATE_HOME"), home + "/.local/state"].compactMap { $0.map(absolute) }
+    if let choice = first.first(where: { !isSomebodyElses($0) }) { return choice }
+    let last = Account.own.map { absolute($0.home + "/.local/state") }
+    return last.flatMap { isSomebodyElses($0) ? nil : $0 } ?? first[0]
   }
 
   /// Whether the directory, or the nearest existing one above it, is another user's. The system's
@@ -118,11 +118,6 @@ public struct Surroundings: Sendable {
     guard let value = getenv(name) else { return nil }
     let text = String(cString: value)
     return text.isEmpty ? nil : text
-  }
-
-  private static var account: (name: String, home: String)? {
-    guard let entry = getpwuid(getuid()) else { return nil }
-    return (String(cString: entry.pointee.pw_name), String(cString: entry.pointee.pw_dir))
   }
 
   /// The path, made absolute from the working directory.

@@ -101,6 +101,43 @@ public enum Child {
       program, [program] + arguments, extra: [], actions: &actions, newSession: true)
   }
 
+  /// Runs a program to its end, and returns what it wrote to its standard output, at most 1 MiB. Its
+  /// other streams are /dev/null. Throws ETIMEDOUT, and ends it, if it takes too long.
+  public static func output(
+    _ program: String, _ arguments: [String], milliseconds: Int64
+  ) throws(SystemError) -> [UInt8] {
+    var ends: [CInt] = [0, 0]
+    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
+    let reading = Descriptor(owning: ends[0])
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+    for standard in [STDIN_FILENO, STDERR_FILENO] {
+      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
+    }
+    _ = prefsfs_spawn_close_from(&actions, 3)
+    let writing = Descriptor(owning: ends[1])
+    let child = try spawn(
+      program, [program] + arguments, extra: [], actions: &actions, newSession: false)
+    _ = consume writing
+    defer { _ = wait(child) }
+    let deadline = Instant.now.advanced(milliseconds: milliseconds)
+    var bytes: [UInt8] = []
+    while bytes.count < 1 << 20 {
+      var entry = pollfd(fd: reading.number, events: Int16(POLLIN), revents: 0)
+      guard poll(&entry, 1, CInt(clamping: deadline.milliseconds(after: .now))) > 0 else {
+        kill(child, SIGKILL)
+        throw SystemError("poll", program, .timedOut)
+      }
+      var part = [UInt8](repeating: 0, count: 4096)
+      let count = read(reading.number, &part, part.count)
+      guard count > 0 else { break }
+      bytes += part[..<count]
+    }
+    return bytes
+  }
+
   /// Runs a program like `runApart`, and again where a signal ended it, three times at most.
   /// - Returns: the status of the last run.
   public static func runApartAgain(

@@ -84,6 +84,7 @@ enum Program {
         Background.detach(log)
         Background.ready()
       }
+      ServiceManager.reportReady()
       waitForEnd(of: store, options.idle, &signals)
       store.close()
       return 0

@@ -218,8 +218,9 @@ import Testing
       try withMount { late, mount in
         late.shell(Machines.connect(machines.etcd))
         late.waitUntil("defaults cloud")
+        let driver = mount.pid
         late.shell("kill -STOP $(\(Self.carrier)); fusermount3 -u $M")
-        late.waitUntil("! kill -0 \(mount.pid)")
+        late.waitUntil("! kill -0 \(driver)")
         #expect(late.shell(Self.carrier).status == 1)
       }
     }

@@ -174,7 +174,10 @@ public final class Guard {
 
   private func becomeReady() {
     (isReady, failures) = (true, [])
-    if !hasBeenReady { becameReady() }
+    if !hasBeenReady {
+      becameReady()
+      ServiceManager.reportReady()
+    }
     hasBeenReady = true
     if triesUpgrade {
       triesUpgrade = false

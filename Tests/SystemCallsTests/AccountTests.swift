@@ -1,0 +1,29 @@
+import Glibc
+import Testing
+
+@testable import SystemCalls
+
+@Suite("Accounts") struct AccountTests {
+  @Test("this user's account is the one that the system knows")
+  func own() throws {
+    let entry = try #require(getpwuid(getuid()))
+    let account = try #require(Account.own)
+    #expect(account.name == String(cString: entry.pointee.pw_name))
+    #expect(account.home == String(cString: entry.pointee.pw_dir))
+  }
+
+  @Test("a user is found by number in lines of passwd(5); lines that are none are left out")
+  func find() {
+    let lines = Array("a:x:1:1::/a:/bin/sh\nbad\nb:x:x:2::/b:\nc:x:7:7:C,,:/home/c:/bin/sh\n".utf8)
+    #expect(Account.find(7, in: lines) == Account(name: "c", home: "/home/c"))
+    #expect(Account.find(2, in: lines) == nil)
+    #expect(Account.of(4_000_000_001) == nil)
+  }
+
+  @Test("the output of a program is what it wrote, and a program that hangs is ended")
+  func output() throws {
+    #expect(try Child.output("echo", ["text"], milliseconds: 5000) == Array("text\n".utf8))
+    #expect(throws: SystemError.self) { try Child.output("sleep", ["60"], milliseconds: 50) }
+    #expect(throws: SystemError.self) { try Child.output("/nope", [], milliseconds: 50) }
+  }
+}
