@@ -45,14 +45,20 @@ static inline unsigned long prefsfs_device(unsigned int major_, unsigned int min
 static inline int prefsfs_open_in_mount(const char *type, const char *point, const char *path) {
   int file = -1;
   int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-  if (home < 0) return -1;
+  int root = open("/", 010000000 /* O_PATH */ | O_CLOEXEC);
+  int place = open(".", 010000000 | O_CLOEXEC);
+  if (home < 0 || root < 0 || place < 0) return -1;
   if (syscall(SYS_unshare, 0x20000) == 0) {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
         mount(type, point, type, 0, NULL) == 0)
       file = open(path, O_WRONLY | O_CLOEXEC);
     syscall(SYS_setns, home, 0x20000);
+    // setns(2) has left the directory that is the root in a chroot.
+    if (fchdir(root) != 0 || chroot(".") != 0 || fchdir(place) != 0) _exit(1);
   }
   close(home);
+  close(root);
+  close(place);
   return file;
 }
 
@@ -187,22 +193,32 @@ static inline int prefsfs_packet_pair(int ends[2]) {
 }
 
 // Sends {word, signal} to the socket when the process crashes; then the signal has its default
-// effect. A crash is a signal that the process has made itself, not kill(2).
+// effect.
+// While a thread may be waiting in the kernel (`prefsfs_forbid_dumps`), no core dump is written:
+// the kernel would wait for that thread first.
 static inline unsigned int *prefsfs_crash_settings(void) {
-  static unsigned int settings[2];  // The word and the socket.
+  static unsigned int settings[3];  // The word, the socket, whether no dump is written.
   return settings;
 }
-static inline void prefsfs_crash_handler(int number) {
+static inline void prefsfs_forbid_dumps(int are_forbidden) {
+  __atomic_store_n(&prefsfs_crash_settings()[2], (unsigned int)are_forbidden, __ATOMIC_SEQ_CST);
+}
+static inline void prefsfs_crash_handler(int number, siginfo_t *information, void *context) {
   unsigned int message[2] = {prefsfs_crash_settings()[0], (unsigned int)number};
+  (void)context;
   send((int)prefsfs_crash_settings()[1], message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (__atomic_load_n(&prefsfs_crash_settings()[2], __ATOMIC_SEQ_CST))
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  // A signal of kill(2) is not made again by what the thread does next.
+  if (information->si_code <= 0) raise(number);
 }
 static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
   static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT};
   struct sigaction action = {0};
   prefsfs_crash_settings()[0] = word;
   prefsfs_crash_settings()[1] = (unsigned int)socket_;
-  action.sa_handler = prefsfs_crash_handler;
-  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+  action.sa_sigaction = prefsfs_crash_handler;
+  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_SIGINFO);
   for (unsigned int i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sigaction(numbers[i], &action, NULL);
 }

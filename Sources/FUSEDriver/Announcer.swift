@@ -44,7 +44,7 @@ final class Announcer: Sendable {
   /// Goes on for a predecessor.
   /// - Parameter interrupted: the thread that was announcing when the predecessor ended; 0: none.
   func adopt(_ facts: MountFacts, interrupted thread: pid_t) {
-    let until = Instant.now.advanced(milliseconds: 30_000)
+    let until = Instant.now.advanced(milliseconds: 2000)
     state.withLock { state in
       (state.mountPoint, state.device) = (facts.path, dev_t(facts.device))
       if thread != 0 { state.interrupted = (thread, until) }

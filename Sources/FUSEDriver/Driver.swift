@@ -155,10 +155,10 @@ public final class Driver {
     }
   }
 
-  /// Keeps the kernel's first message for successors.
-  func keepOpening(_ message: UnsafeRawBufferPointer) {
+  /// Keeps the kernel's first message for successors, once it is answered.
+  func keepOpening(_ message: [UInt8]) {
     guard var facts, let saved, facts.opening.isEmpty else { return }
-    facts.opening = Array(message)
+    facts.opening = message
     self.facts = facts
     saved.log.message = facts.bytes
     noteResending()
@@ -191,7 +191,7 @@ public final class Driver {
       gate.refuse(self)
       isEnding = true
       beginStop()
-      try loop.run {
+      try loop.run(drains: true) {
         self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
       }
     } catch {
@@ -212,13 +212,14 @@ public final class Driver {
   /// still wait for a list or for the owner are left to the successor.
   private func handOver(_ loop: borrowing ReceiveLoop) throws(SystemError) {
     notifier.beginStop()
-    try loop.run { self.notifier.hasEnded }
+    try loop.run(drains: true) { self.notifier.hasEnded }
     notifier.join()
     // From here on no request is read, so nothing comes after what the synchroniser has to do.
     synchroniser.beginStop()
     synchroniser.join()
     heldReplies.sendAll()
-    save()
+    // Notices that have come meanwhile: their announcements are saved.
+    runTimers(now: .now)
     line?.reportHandover()
   }
 
@@ -297,7 +298,9 @@ public final class Driver {
     for notice in notices { handle(notice) }
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     heldReplies.sendLate(now)
-    if let deadline = forest.nextDeadline, deadline <= now { forest.tick(now: .now) }
+    if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
+      forest.tick(now: .now)
+    }
     perform(dropAttributes().rest)
   }
 

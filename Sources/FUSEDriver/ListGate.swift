@@ -30,6 +30,10 @@ final class ListGate {
   /// When `serve` must be called even if no list has been read.
   var deadline: Instant? { waiting.map(\.deadline).min() }
 
+  /// Whether a request is held that a predecessor may have carried out. Nothing that is due may be
+  /// done before it.
+  var holdsResent: Bool { waiting.contains { RequestHeader($0.buffer)?.isResent == true } }
+
   /// Takes over a request that needs a list which is not in memory, together with its buffer, and
   /// has the list read.
   /// - Returns: whether it did; `buffer` is empty then.

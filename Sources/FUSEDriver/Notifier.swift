@@ -105,7 +105,10 @@ final class Notifier: Sendable {
     ) { [self] tasks in
       for task in tasks.all where !worker.isStopping {
         switch task {
-        case .effect(let effect): perform(effect, session)
+        case .effect(let effect):
+          CrashReport.forbidDumps(true)
+          perform(effect, session)
+          CrashReport.forbidDumps(false)
         case .settled(let kind, let version): settled(kind, version)
         case .announced(let number): note(.announced, number)
         }

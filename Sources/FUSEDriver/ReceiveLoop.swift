@@ -39,7 +39,8 @@ struct ReceiveLoop: ~Copyable {
 
   /// Serves requests until the mount is gone, a signal asks for the end, or `isDone` returns true.
   /// Throws if the kernel's requests cannot be read.
-  func run(until isDone: () -> Bool) throws(SystemError) {
+  /// - Parameter drains: whether signals are ignored, because the end has begun.
+  func run(drains: Bool = false, until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
     defer { free(buffer.mem) }
@@ -55,11 +56,11 @@ struct ReceiveLoop: ~Copyable {
         // A stream of requests must not starve signals, notices and timers.
         guard now.nanoseconds(after: lastLook) > 1_000_000 else { continue }
         lastLook = now
-        if look(blocking: false) { return }
+        if look(blocking: false), !drains { return }
       case 0, -ENODEV: return
       case -EAGAIN:
         guard now.nanoseconds(after: lastRequest) > Self.patience else { continue }
-        if look(blocking: true) { return }
+        if look(blocking: true), !drains { return }
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }

@@ -27,6 +27,8 @@ enum SessionIO {
     /// The flags to add to the reply to INIT: set when the request arrives, until the reply, which
     /// is the next message to the kernel.
     var flagsToAdd: UInt32?
+    /// The INIT message, until it is answered.
+    var opening: [UInt8] = []
     /// The requests under way, if the kernel cannot send them again.
     var outstanding: OutstandingRequests?
     /// Whether the next message to the kernel is dropped: the reply to an INIT that a predecessor has
@@ -40,7 +42,11 @@ enum SessionIO {
       let count = read(descriptor, buffer, room)
       if count >= 40, let buffer, let data {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        driver.io.outstanding?.begin(buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        // FORGET, BATCH_FORGET and INTERRUPT have no answer.
+        let opcode = buffer.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+        if ![2, 42, 36].contains(opcode) {
+          driver.io.outstanding?.begin(buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
       }
       guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
         buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self)
@@ -49,7 +55,7 @@ enum SessionIO {
       let flags = buffer.loadUnaligned(
         fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
       let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-      driver.keepOpening(UnsafeRawBufferPointer(start: buffer, count: count))
+      driver.io.opening = Array(UnsafeRawBufferPointer(start: buffer, count: count))
       driver.io.flagsToAdd =
         flags & (SessionIO.handleKillprivV2 | SessionIO.parallelDirectoryOperations)
       return count
@@ -65,6 +71,8 @@ enum SessionIO {
         if let flags = driver.io.flagsToAdd {
           driver.io.flagsToAdd = nil
           SessionIO.add(flags, to: vectors[1])
+          defer { driver.keepOpening(driver.io.opening) }
+          return writev(descriptor, vectors, count)
         }
       }
       let result = writev(descriptor, vectors, count)

@@ -21,7 +21,8 @@ public final class Member: StorePlaces {
     var mounts: [Author] = []
     /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
-    var lastSerial: UInt64 = 0
+    /// Random, because an owner remembers the serials of a predecessor of this process.
+    var lastSerial = UInt64.random(in: 1..<1 << 60)
     /// The request of the kernel that changes are made for, and how many it has made.
     var request: (number: UInt64, changes: UInt64)?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
@@ -176,7 +177,9 @@ public final class Member: StorePlaces {
 // MARK: - Requests that a successor may repeat
 
 extension Member: RepeatableChanges {
-  public func begin(request: UInt64) { state.withLock { $0.request = (request, 0) } }
+  public func begin(request: UInt64, after changes: UInt64) {
+    state.withLock { $0.request = (request, changes) }
+  }
 
   public func endRequest() {
     let request = state.withLock { $0.request.take() }

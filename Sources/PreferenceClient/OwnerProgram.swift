@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import SystemCalls
 
@@ -6,7 +7,12 @@ public enum OwnerProgram {
   /// Starts `prefsd`. When this returns, it answers, unless another process owns the store. The
   /// program is the one that the environment variable PREFSFS_PREFSD names, else the one in the
   /// directory of the running program, else the one in PATH. Cost: a process.
+  ///
+  /// Where a service manager listens for `prefsd` (`prefsd.socket` of systemd), it is asked first;
+  /// then `prefsd` runs as a service. It is `prefsd` of the usual store, so this process starts
+  /// another one if it looks for a different store.
   public static func start(_ surroundings: Surroundings) throws(SystemError) {
+    if let path = surroundings.activationPath, try activate(path, surroundings) { return }
     let status = try Child.runApartAgain(
       SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD"),
       ["--store", surroundings.userDirectory])
@@ -15,6 +21,24 @@ public enum OwnerProgram {
         "prefsd could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
       throw SystemError(hint, "", .inputOutput)
     }
+  }
+
+  /// Milliseconds that a service manager has to start `prefsd`.
+  private static let activationPatience: Int64 = 2000
+
+  /// Connects to the socket at which a service manager listens for `prefsd`, and waits until
+  /// `prefsd` closes the connection, because it serves the store or another process does.
+  /// - Returns: whether an owner of the store may be there now.
+  private static func activate(
+    _ path: String, _ surroundings: Surroundings
+  ) throws(SystemError) -> Bool {
+    guard let socket = try Socket.connected(to: path) else { return false }
+    let deadline = Instant.now.advanced(milliseconds: activationPatience)
+    var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, CInt(clamping: deadline.milliseconds(after: .now))) > 0 else {
+      return false
+    }
+    return surroundings.ownerSocketPaths.contains { access($0, F_OK) == 0 }
   }
 }
 

@@ -117,17 +117,14 @@ public struct Origin: Hashable, Sendable {
   /// whose driver is replaced. Its record is kept even where that process owns the store.
   public static let inheritable: UInt64 = 1 << 62
 
-  /// The most changes of one request of the kernel that are told apart.
-  private static let mostChanges: UInt64 = 15
-
   /// Identifies a change that a mount makes for a request of the kernel.
   /// - Parameters:
-  ///   - request: the number of the request. Its lower 58 bits count.
-  ///   - change: the number of the change among those of the request, from 1.
+  ///   - request: the number of the request. Its lower 42 bits count.
+  ///   - change: the number of the change among those of the request, from 1. Its lower 20 bits
+  ///     count: a request makes a change for each key of a domain at most.
   public init(client: UInt64, request: UInt64, change: UInt64) {
-    let number = request << 4 & (Self.inheritable - 1)
-    self.init(
-      client: client, serial: Self.inheritable | number | min(change, Self.mostChanges))
+    let number = request << 20 & (Self.inheritable - 1)
+    self.init(client: client, serial: Self.inheritable | number | change & 0xF_FFFF)
   }
 
   /// Whether a successor of the process may repeat the request.

@@ -89,8 +89,8 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// The random number that identifies this process and its successors.
   var client: UInt64 { get }
 
-  /// Begins a request of the kernel: the changes that follow are its first, second and so on.
-  func begin(request: UInt64)
+  /// Begins a request of the kernel: the changes that follow are its next ones after that many.
+  func begin(request: UInt64, after changes: UInt64)
 
   /// Ends the present request. A successor will not repeat its changes.
   func endRequest()

@@ -28,6 +28,15 @@ public struct Surroundings: Sendable {
   /// directory.
   public let socketPaths: [String]
 
+  /// The path at which a service manager may listen for `prefsd` (`prefsd.socket`); nil where the
+  /// user has no runtime directory.
+  public var activationPath: String? {
+    guard let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute),
+      !Self.isSomebodyElses(runtime)
+    else { return nil }
+    return runtime + "/prefsfs/prefsd"
+  }
+
   /// Determines the surroundings of this process.
   /// - Parameter store: the directory of the user's lists; nil: the usual one.
   public init(store directory: String? = nil) {

@@ -36,17 +36,19 @@ struct Requests: Sendable {
 
   /// Milliseconds that a request is kept.
   private static let patience: Int64 = 10_000
-  /// Milliseconds that a request of a mount is kept: a successor of its driver starts at once.
-  private static let inheritancePatience: Int64 = 2000
+  /// Milliseconds that a request of a mount is kept which was found in the journal: a successor of
+  /// its driver starts at once.
+  private static let inheritancePatience: Int64 = 4000
   /// Milliseconds that the progress of a client is kept after its last ordered request.
   private static let memory: Int64 = 600_000
 
   /// Notes a request that was carried out. Cost: O(1), on average.
-  mutating func note(_ origin: Origin, _ changeset: Changeset, _ sequence: UInt64) {
+  mutating func note(
+    _ origin: Origin, _ changeset: Changeset, _ sequence: UInt64, milliseconds: Int64 = patience
+  ) {
     let now = Instant.now
     forgetOld(now)
-    let until = now.advanced(
-      milliseconds: origin.isInheritable ? Self.inheritancePatience : Self.patience)
+    let until = now.advanced(milliseconds: milliseconds)
     requests[origin] = Request(changeset: changeset, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
@@ -84,7 +86,9 @@ struct Requests: Sendable {
   ) {
     guard case .change(var changeset) = record else { return }
     changeset.version = version
-    note(origin, changeset, sequence)
+    note(
+      origin, changeset, sequence,
+      milliseconds: origin.isInheritable ? Self.inheritancePatience : Self.patience)
   }
 
   /// What the request changed, if it has been carried out; nil: it has not. Of an ordered request

@@ -16,7 +16,7 @@ extension Tree {
       file.editor = nil
       return editor
     }
-    file.isInherited = false
+    (file.isInherited, file.hasSavedDraft) = (false, false)
     file.origin = KeyFile.EditedVersion(
       location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {

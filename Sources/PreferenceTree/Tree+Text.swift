@@ -193,6 +193,11 @@ extension Tree {
     if editor.isHeld, !editor.isUndecided {
       throw refused(.notAValue("\(file.path): the text is incomplete and is not saved"))
     }
-    try expire(file, now: now)
+    let isInherited = file.isInherited
+    do throws(TreeError) {
+      try expire(file, now: now)
+    } catch  where error == .changedMeanwhile && isInherited {
+      // A predecessor has decided it already, and the file shows what became of it.
+    }
   }
 }

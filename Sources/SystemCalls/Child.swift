@@ -69,19 +69,16 @@ public enum Child {
   }
 
   /// Replaces this process by a program with these descriptors as 3, 4 and so on, and the standard
-  /// streams (execve(2)). Returns only if that fails; errno says why.
+  /// streams (execve(2)). The program starts with the signals blocked that are blocked now. If it
+  /// cannot be started, this process ends.
   public static func replaceItself(
     by program: String, _ arguments: [String], descriptors: [CInt]
-  ) {
+  ) -> Never {
     let copies = descriptors.map { fcntl($0, F_DUPFD, 100) }
     for (place, copy) in zip(CInt(3)..., copies) { dup2(copy, place) }
     for copy in copies { close(copy) }
-    var set = sigset_t()
-    sigemptyset(&set)
-    pthread_sigmask(SIG_SETMASK, &set, nil)
-    let words = arguments.map { strdup($0) } + [nil]
-    execve(program, words, environ)
-    for word in words { free(word) }
+    execve(program, arguments.map { strdup($0) } + [nil], environ)
+    _exit(1)
   }
 
   /// Starts a program with that descriptor as its standard input, and does not wait for it. Its
@@ -179,8 +176,10 @@ public enum Child {
     defer { for pointer in words + variables { free(pointer) } }
     var environment = variables
     var next = environ
+    let replaced = extra.map { $0.prefix { $0 != "=" } + "=" }
     while let variable = next.pointee {
-      environment.append(variable)
+      let isReplaced = replaced.contains { strncmp(variable, String($0), $0.utf8.count) == 0 }
+      if !isReplaced { environment.append(variable) }
       next += 1
     }
     environment.append(nil)

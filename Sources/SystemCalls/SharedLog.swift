@@ -65,6 +65,8 @@ public final class SharedLog: @unchecked Sendable {
   private static func map(_ file: CInt) throws(SystemError) -> UnsafeMutableRawPointer {
     let address = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0)
     guard let address, address != MAP_FAILED else { throw SystemError("mmap", "") }
+    // A core dump would touch every page, and so fill the memory.
+    madvise(address, size, 16 /* MADV_DONTDUMP */)
     return address
   }
 

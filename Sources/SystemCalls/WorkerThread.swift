@@ -19,6 +19,10 @@ public final class WorkerThread: Sendable {
     var everything = sigset_t()
     var before = sigset_t()
     sigfillset(&everything)
+    // A crash of the thread has its handler.
+    for number in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT] {
+      sigdelset(&everything, number)
+    }
     pthread_sigmask(SIG_SETMASK, &everything, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
     let box = Unmanaged.passRetained(

@@ -79,12 +79,15 @@ enum Program {
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR2] { sigaddset(&signals, signal) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     do throws(EngineError) {
+      let calls = ActivationSocket()
+      defer { calls?.answer() }
       let store = try OwnedStore(Surroundings(store: options.store)) { log($0) }
       if Background.isChild {
         Background.detach(log)
         Background.ready()
       }
       ServiceManager.reportReady()
+      calls?.answerAlways()
       waitForEnd(of: store, options.idle, &signals)
       store.close()
       return 0

@@ -25,6 +25,7 @@ struct DriverProgram {
     if goesOn, Guard.isInBackground { log.moveToSystemLog() }
     let status = serve(goesOn: goesOn)
     line.reportEnd(status.rawValue)
+    line.finishHandover()
     return status
   }
 

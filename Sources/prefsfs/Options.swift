@@ -62,10 +62,18 @@ struct Options: Equatable {
     "clone_fd", "max_idle_threads", "max_threads",
   ]
 
+  /// Words of mount(8) that mean nothing here: do not write mtab, verbose, read and write.
+  private static let helperWords: Set<String> = ["-n", "-v", "-w"]
+  /// Words of mount(8) that another word follows: the type, and the namespace.
+  private static let helperPairs: Set<String> = ["-t", "-N"]
+
   /// The given options that have no effect, to be logged.
   private(set) var unused: [String] = []
 
-  init(_ words: [String]) throws(Mistake) {
+  /// Parses a command line.
+  /// - Parameter isMountHelper: whether mount(8) has called, as mount.prefsfs; it then passes words
+  ///   of its own.
+  init(_ words: [String], isMountHelper: Bool = false) throws(Mistake) {
     var rest = words[...]
     var positional: [String] = []
     while let word = rest.popFirst() {
@@ -76,6 +84,9 @@ struct Options: Equatable {
       case "-h", "--help": showsHelp = true
       case "-V", "--version": showsVersion = true
       case "--man": showsManual = true
+      case _ where isMountHelper && Self.helperWords.contains(word): break
+      case "-r" where isMountHelper: isReadOnly = true
+      case _ where isMountHelper && Self.helperPairs.contains(word): _ = rest.popFirst()
       case "--upgrade": upgrades = true
       case "--status": showsStatus = true
       case "-f": isForeground = true

@@ -18,7 +18,7 @@ enum Program {
     }
     let options: Options
     do {
-      options = try Options(words)
+      options = try Options(words, isMountHelper: isMountHelper)
     } catch {
       log("\(error); see prefsfs -h")
       return .usage
@@ -46,6 +46,12 @@ enum Program {
       log("\(error)")
       return .failure
     }
+  }
+
+  /// Whether mount(8) has called, for `mount -t prefsfs` or `-t fuse.prefsfs`.
+  private static var isMountHelper: Bool {
+    let name = CommandLine.arguments[0].split(separator: "/").last ?? ""
+    return name == "mount.prefsfs" || name == "mount.fuse.prefsfs"
   }
 
   /// Runs the guard of a mount, which starts the driver.

@@ -41,13 +41,30 @@ struct RunningMount {
   /// The process that serves the mount.
   private func driver() throws -> pid_t {
     guard case .dictionary(let status) = try Document.read(try status(), limits: .standard).value,
-      case .integer(let number)? = status["process"], let process = Int32("\(number)")
-    else { throw Failure(description: "\(point): its state has no process") }
+      case .integer(let number)? = status["process"], let process = Int32("\(number)"), process > 1,
+      Self.isDriver(process)
+    else { throw Failure(description: "\(point): its state has no process of a mount") }
     return process
+  }
+
+  /// Whether the process is a driver of this user, or, for root, of the user who owns the mount. Any
+  /// directory can have an attribute with that name.
+  private static func isDriver(_ process: pid_t) -> Bool {
+    let comm = try? Files.contents("/proc/\(process)/comm", limit: 64)
+    return comm.map { String(decoding: $0, as: UTF8.self) } == "prefsfs\n"
+  }
+
+  /// Throws unless the path is the mount point of a mount of ours.
+  private func requireMount() throws {
+    let path = Files.realPath(point) ?? point
+    guard MountInformation.mount(at: path)?.kind == "fuse.prefsfs" else {
+      throw Failure(description: "\(point): it is no mount of prefsfs")
+    }
   }
 
   /// Asks for the upgrade of one mount, and waits until a new driver serves it.
   private func upgrade() throws -> ExitStatus {
+    try requireMount()
     let before = try driver()
     guard kill(before, SIGUSR2) == 0 else { throw SystemError("kill", "\(before)") }
     let end = Instant.now.advanced(milliseconds: 10_000)

@@ -24,7 +24,7 @@ import Testing
         echo one >&6
         for i in 1 2 3 4 5 6 7 8 9 10; do
           kill -9 $(ps -o pid= --ppid \(mount.guardian))
-          [ "$(cat Integer)" = 42 ] && [ "$(cat .scratch.swp)" = 42 ] || exit 1
+          [ "$(cat Integer)" = 42 ] && [ "$(cat .scratch.swp)" = 42 ] && stat -f $M > /dev/null || exit 1
         done
         echo two >&6; cat New; cat <&5; stat -c %a Real; pwd
         $PREFSFS --status $M | grep -c '"driver replaced after a crash": 10,'
@@ -54,6 +54,51 @@ import Testing
         """
       let outcome = sandbox.shell(script)
       #expect(outcome.output == "[1, \n(1,2)\n7\n7\ntext1\nx\n", "\(outcome)")
+    }
+  }
+
+  @Test("a crash leaves one driver, and the status names the signal", arguments: [4, 6, 7, 11])
+  func crash(_ signal: Int32) throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let first = mount.pid
+      kill(first, signal)
+      #expect(sandbox.shell("stat -f $M > /dev/null; cat $M/d/Integer").output == "42\n")
+      sandbox.waitUntil("! kill -0 \(first) 2> /dev/null")
+      #expect(sandbox.shell("pgrep -c -P \(mount.guardian)").output == "1\n")
+      #expect(
+        sandbox.shell("$PREFSFS --status $M").output.contains("signal \(signal) ended the driver"))
+    }
+  }
+
+  @Test("a mount that is told to end while its driver is replaced ends")
+  func endDuringTakeover() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      for way in ["-9 $D; kill -TERM $G", "-TERM $G; kill -9 $D", "-USR2 $D; kill -TERM $G"] {
+        let script = """
+          $PREFSFS -f $M 2> $C/../log & G=$!
+          until stat -f $M > /dev/null && mountpoint -q $M; do sleep 0.01; done
+          D=$(ps -o pid= --ppid $G); kill \(way); wait $G; mountpoint -q $M; echo $?
+          """
+        #expect(sandbox.shell(script).output == "32\n", "\(way)")
+      }
+    }
+  }
+
+  @Test("a successor's changes are its own, though the owner remembers its predecessor's")
+  func ownChanges() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      // The owner is another process.
+      sandbox.shell("defaults read d")
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let script = """
+        cd $M/d; : > String; sleep 0.3; cat String | wc -c
+        kill -9 $(ps -o pid= --ppid \(mount.guardian)); echo text > Fresh; : > Fresh; sleep 0.3
+        cat Fresh | wc -c; defaults read d Fresh | wc -c
+        """
+      #expect(sandbox.shell(script).output == "0\n0\n1\n")
     }
   }
 

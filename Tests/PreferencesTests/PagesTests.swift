@@ -19,6 +19,12 @@ import Testing
     return try FileManager.default.subpathsOfDirectory(atPath: path)
       .filter { extensions.contains(URL(fileURLWithPath: $0).pathExtension) }
       .map { directory + "/" + $0 }
+      .filter { name in
+        var isDirectory: ObjCBool = false
+        let file = root.appendingPathComponent(name).path
+        return FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory)
+          && !isDirectory.boolValue
+      }
   }
 
   /// Every page of the repository.

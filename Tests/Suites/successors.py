@@ -34,10 +34,12 @@ def parent(pid):
 
 
 def comm(pid):
+    """The name of a process that lives."""
     try:
-        return open(f"/proc/{pid}/comm").read().strip()
+        name, rest = open(f"/proc/{pid}/stat").read().split("(", 1)[1].rsplit(")", 1)
     except OSError:
         return ""
+    return "" if rest.split()[0] == "Z" else name
 
 
 def guard_of(driver):

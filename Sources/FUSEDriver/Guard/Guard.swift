@@ -43,6 +43,8 @@ public final class Guard {
   private var isReady = false
   private var hasBeenReady = false
   private var endStatus: UInt32?
+  /// A signal that asks for the end of the mount, for a driver that was not ready for it.
+  private var endSignal: Int32?
   private var hasHandedOver = false
   private var isUpgrading = false
   /// Whether the present driver is one of the installed program that has not served yet.
@@ -61,9 +63,16 @@ public final class Guard {
     _ words: [String], log: @escaping (String) -> Void, becameReady: @escaping () -> Void
   ) throws(SystemError) {
     (self.words, self.log, self.becameReady) = (words, log, becameReady)
-    prefsfs_name_thread("prefs-guard")
-    installed = Files.realPath("/proc/self/exe") ?? Self.own
     signals = try Self.blockSignals()
+    installed = Self.installedPath
+    prefsfs_name_thread("prefs-guard")
+  }
+
+  /// The path at which this program is installed, also if its file was replaced since.
+  private static var installedPath: String {
+    guard let target = Files.linkTarget("/proc/self/exe") else { return own }
+    let mark = " (deleted)"
+    return target.hasSuffix(mark) ? String(target.dropLast(mark.count)) : target
   }
 
   private static func blockSignals() throws(SystemError) -> Descriptor {
@@ -145,7 +154,9 @@ public final class Guard {
       switch Int32(bitPattern: information.ssi_signo) {
       case SIGCHLD: explain()
       case SIGUSR2: beginUpgrade()
-      case let signal: if driver > 0 { kill(driver, signal) }
+      case let signal:
+        endSignal = signal
+        if driver > 0, isReady || !hasBeenReady { kill(driver, signal) }
       }
     }
   }
@@ -173,7 +184,8 @@ public final class Guard {
   }
 
   private func becomeReady() {
-    (isReady, failures) = (true, [])
+    isReady = true
+    if let endSignal { kill(driver, endSignal) }
     if !hasBeenReady {
       becameReady()
       ServiceManager.reportReady()
@@ -220,17 +232,23 @@ public final class Guard {
 
   private func succeed(_ program: String, _ ending: PredecessorEnding) -> Int32? {
     let start = Instant.now.advanced(milliseconds: -10_000)
-    failures.removeAll { $0 < start }
+    // A successor may wait for 5 s until the store has no other owner.
+    failures.removeAll { $0 < Instant.now.advanced(milliseconds: -30_000) }
     crashes.removeAll { $0 < start }
     kills.removeAll { $0 < start }
     guard failures.count < 3, crashes.count < 10, kills.count < 100 else {
       return giveUp("it keeps ending")
     }
-    do throws(SystemError) {
-      try self.start(program, [Self.successorWord], ending)
-      return nil
-    } catch {
-      return giveUp("\(error)")
+    let end = Instant.now.advanced(milliseconds: 10_000)
+    while true {
+      do throws(SystemError) {
+        try self.start(program, [Self.successorWord], ending)
+        return nil
+      } catch {
+        // There may be memory again in a moment.
+        guard .now < end else { return giveUp("\(error)") }
+        Instant.sleep(milliseconds: 50)
+      }
     }
   }
 
@@ -304,7 +322,7 @@ public final class Guard {
     let words = [CommandLine.arguments[0], Self.guardWord] + words
     setenv(Handover.driverVariable, "\(driver)", 1)
     let ends = [channel.descriptor.number, device.value.number, state.value.number]
+    // The driver starts another guard if this fails.
     Child.replaceItself(by: installed, words, descriptors: ends)
-    log("the guard is still of the version before: \(SystemError("execve", installed))")
   }
 }

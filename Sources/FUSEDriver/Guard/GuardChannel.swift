@@ -69,11 +69,10 @@ final class GuardChannel {
     var bytes: [UInt32] = [0, 0]
     var received: CInt = -1
     let count = prefsfs_receive(descriptor.number, &bytes, 8, &received)
-    if count == 0 { return .end }
+    if count == 0 || count < 0 && errno == ECONNRESET { return .end }
     guard count == 8, let word = Word(rawValue: bytes[0]) else {
       if received >= 0 { close(received) }
-      let isNothing = count < 0 && (errno == EAGAIN || errno == EINTR)
-      return isNothing || count > 0 ? .nothing : .end
+      return .nothing
     }
     return .message(Message(word: word, number: bytes[1], descriptor: received))
   }

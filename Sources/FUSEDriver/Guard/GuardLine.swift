@@ -12,11 +12,14 @@ public final class GuardLine {
   private var channel: GuardChannel?
   private let words: [String]
   private let log: (String) -> Void
+  /// The guards that this process has started and that may have ended.
+  private var guards: [pid_t] = []
   private var device: CInt = -1
   private var state: CInt = -1
   private var connection: UInt32?
   /// Whether the end of this process is that of the mount.
   private var isServing = false
+  private var isHandingOver = false
   private var nextStart = Instant.now
 
   /// Takes the channel that the guard has started this process with.
@@ -30,7 +33,7 @@ public final class GuardLine {
 
   private func adopt(_ number: CInt) {
     channel = GuardChannel(Descriptor(owning: number))
-    prefsfs_tell_of_crashes(number, GuardChannel.Word.crashing.rawValue)
+    CrashReport.tell(number)
   }
 
   /// The descriptor to be polled; -1: there is no guard.
@@ -65,6 +68,18 @@ public final class GuardLine {
   func reportHandover() {
     channel?.send(.handedOver)
     isServing = false
+    isHandingOver = true
+  }
+
+  /// Sees to it that there is a guard when this process ends for a successor: another one, if the
+  /// present one has ended meanwhile. Call it last.
+  public func finishHandover() {
+    guard isHandingOver else { return }
+    if case .end? = channel?.receive() { channel = nil }
+    if channel == nil {
+      replace(isUrgent: true)
+      channel?.send(.handedOver)
+    }
   }
 
   /// Asks the guard to replace this driver by the program that is installed now.
@@ -87,19 +102,22 @@ public final class GuardLine {
   var deadline: Instant? { channel == nil && device >= 0 ? nextStart : nil }
 
   /// Starts a guard, if there is none and 50 ms have passed since the last try.
-  func replace() {
-    guard channel == nil, device >= 0, nextStart <= .now else { return }
+  /// - Parameter isUrgent: whether it does not matter when the last try was.
+  func replace(isUrgent: Bool = false) {
+    guard channel == nil, device >= 0, isUrgent || nextStart <= .now else { return }
+    guards.removeAll { waitpid($0, nil, WNOHANG) != 0 }
     nextStart = Instant.now.advanced(milliseconds: 50)
     do throws(SystemError) {
       let (own, its) = try GuardChannel.pair()
       let end = Descriptor(owning: its)
       adopt(own)
-      _ = try Handover.start(
+      let guardian = try Handover.start(
         "/proc/self/exe", [Guard.guardWord] + words,
         [
           "\(Handover.driverVariable)=\(getpid())",
           "\(Handover.connectionVariable)=\(connection.map { "\($0)" } ?? "")",
         ], channel: end.number, device: device, state: state)
+      guards.append(guardian)
       log("the guard of the mount had ended; there is a new one")
     } catch {
       channel = nil

@@ -29,7 +29,7 @@ extension Driver {
       number: header.number, node: header.node, isSaved: header.isChange || header.isLookup,
       isChange: header.isChange)
     saved[.request] = header.number
-    if header.isChange { store.changes?.begin(request: header.number) }
+    if header.isChange { store.changes?.begin(request: header.number, after: 0) }
     let outer = refusal
     if header.isResent { prepareRepetition(header) }
     if announcer.wasInterrupted(header.thread), header.isChange {
@@ -66,6 +66,7 @@ extension Driver {
         current?.answer = .written(count)
       } else if let past {
         try forest.beginRepetition(past.values)
+        store.changes?.begin(request: header.number, after: past.change - 1)
         isRepeating = true
       }
     } catch {
@@ -92,6 +93,7 @@ extension Driver {
     forest.beginSaving { [unowned self] values in
       guard let request = current, request.isChange else { return }
       let change = (store.changes?.changesMade ?? 0) + 1
+      saved.add(trees: forest.saveChanges())
       saved.remember(values, change: change, of: request.number)
     }
   }

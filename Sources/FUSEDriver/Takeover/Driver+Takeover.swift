@@ -18,10 +18,10 @@ extension Driver {
     let estate: Estate
     do {
       estate = try Estate(predecessor.log.contents, announced: saved[.announced])
-      try forest.restore(estate.trees)
       for (domain, values) in try estate.registeredDefaults() {
         store.registered?.setRegisteredValues(values, for: domain)
       }
+      try forest.restore(estate.trees)
     } catch {
       throw DriverError("the state of the driver before cannot be read: \(error)")
     }
@@ -86,12 +86,14 @@ extension Driver {
     guard let saved, resent != nil else { return }
     let message: [UInt32] = [16, 7, 0, 0]
     let count = io.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
-    let lost = OutstandingRequests.removeAll(from: saved.log)
-    if count == 16 { return }
-    for request in lost { answerUnread(request) }
+    if count == 16 {
+      _ = OutstandingRequests.removeAll(from: saved.log) { _ in }
+      return
+    }
+    let lost = OutstandingRequests.removeAll(from: saved.log, answerUnread)
     log(
-      "this kernel does not send requests again (Linux 6.9 does): \(lost.count) that were under way"
-        + " got an error")
+      "this kernel does not send requests again (Linux 6.9 does): \(lost) that were under way got "
+        + "an error")
   }
 
   /// Answers a request that only its number is known of: with the answer that was saved, if it has

@@ -64,6 +64,8 @@ final class SavedState {
   private var frames = ByteWriter()
   /// The last answers, for a new whole state: the kernel may not have got them yet.
   private var answers: [(request: UInt64, answer: SavedAnswer)] = []
+  /// The values before changes of a predecessor's requests, which may come again.
+  private var pasts: [UInt64: (change: UInt64, values: [UInt8])] = [:]
   private var announcements: [(number: UInt64, announcement: Announcement)] = []
   private var lastAnnouncement: UInt64 = 0
   private var registered: [UInt8] = []
@@ -91,6 +93,7 @@ final class SavedState {
   /// Adds the answer to a request.
   func add(_ answer: SavedAnswer, to request: UInt64) {
     answers.append((request, answer))
+    if !pasts.isEmpty { pasts[request] = nil }
     if answers.count > 2 * Self.keptAnswers { answers.removeFirst(Self.keptAnswers) }
     add(.answer) { writer in
       writer.append(request)
@@ -132,12 +135,16 @@ final class SavedState {
 
   /// Saves the values before a change of a request, at once.
   func remember(_ values: [UInt8], change: UInt64, of request: UInt64) {
+    add((change, values), of: request)
+    commit()
+  }
+
+  private func add(_ past: (change: UInt64, values: [UInt8]), of request: UInt64) {
     add(.past) { writer in
       writer.append(request)
-      writer.append(change)
-      writer.append(raw: values)
+      writer.append(past.change)
+      writer.append(raw: past.values)
     }
-    commit()
   }
 
   private func add(_ kind: Frame, _ body: (inout ByteWriter) -> Void) {
@@ -171,6 +178,7 @@ final class SavedState {
         writer.append(answer)
       }
     }
+    for (request, past) in pasts { add(past, of: request) }
     let done = self[.announced]
     for (number, announcement) in announcements where number > done {
       add(.announcement, number, announcement)
@@ -183,7 +191,8 @@ final class SavedState {
 
   /// Takes over what a predecessor has saved, so that the next whole state has it too.
   func adopt(_ estate: Estate) {
-    answers = estate.answers.map { ($0.key, $0.value) }
+    answers = estate.answers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    pasts = estate.pasts
     announcements = estate.announcements
     lastAnnouncement = max(estate.announcements.last?.number ?? 0, self[.announced])
     registered = estate.registered
@@ -239,12 +248,15 @@ final class OutstandingRequests: Sendable {
     }
   }
 
-  /// Removes and returns what a predecessor has noted.
-  static func removeAll(from log: SharedLog) -> [UInt64] {
-    (0..<SharedLog.slots).compactMap { slot in
-      let request = log.slot(slot)
+  /// Hands each number that a predecessor has noted to the body, and then removes it.
+  /// - Returns: how many there were.
+  static func removeAll(from log: SharedLog, _ body: (UInt64) -> Void) -> Int {
+    var count = 0
+    for slot in 0..<SharedLog.slots where log.slot(slot) != 0 {
+      body(log.slot(slot))
       log.setSlot(slot, 0)
-      return request == 0 ? nil : request
+      count += 1
     }
+    return count
   }
 }

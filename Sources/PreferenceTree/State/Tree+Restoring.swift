@@ -65,7 +65,11 @@ extension Tree {
   func restore(_ saved: SavedTree, now: Instant) {
     table.restore(saved)
     lastHandle = saved.numbers.handle
-    for (path, departure) in saved.departures { departures.restore(path, departure) }
+    for (path, departure) in saved.departures {
+      var departure = departure
+      departure.until = max(departure.until, now.advanced(milliseconds: 50))
+      departures.restore(path, departure)
+    }
     for path in saved.answered { _ = answered.note(path) }
     for case (let id, .key(let key)) in saved.nodes.mapValues(\.content) {
       if let draft = key.draft { restore(draft, of: id, saved.texts[id] ?? [], now) }
@@ -100,7 +104,14 @@ extension Tree {
   func invalidateAll() {
     for node in table.nodes.values {
       effects.append(.invalidateAttributes(node.id))
-      if node.keyFile != nil { effects.append(.invalidateContents(node.id)) }
+      switch node.content {
+      case .key(let file):
+        effects.append(.invalidateContents(node.id))
+        if let parent = table[file.path.domain] { invalidateEntry(parent.id, file.path.key) }
+      // The kernel may have kept a listing.
+      case .directory: effects.append(.invalidateContents(node.id))
+      case .scratch, .detached: break
+      }
     }
     for path in answered.all {
       if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
