@@ -80,7 +80,7 @@ struct RunningMount {
 
   /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users.
   private func upgradeAll() throws -> ExitStatus {
-    for name in try Files.names(in: "/proc") ?? [] {
+    for name in try Files.names(in: "/proc", withDirectories: true) ?? [] {
       guard let process = pid_t(name),
         let comm = try? Files.contents("/proc/\(name)/comm", limit: 64)
       else {
