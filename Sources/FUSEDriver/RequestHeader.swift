@@ -50,6 +50,7 @@ struct RequestHeader {
   /// The nodes, or the names in them, whose values the request needs; empty for a request that
   /// needs none (FORGET, RELEASE).
   var subjects: [(node: NodeID, name: [UInt8]?)] {
+    if isForeignAttribute { return [] }
     if let offset = Self.names[opcode] {
       guard let first = name(at: offset) else { return [] }
       guard Self.naming.contains(opcode) else { return [(node, first)] }
@@ -61,6 +62,15 @@ struct RequestHeader {
     }
     return Self.ofNodes.contains(opcode) ? [(node, nil)] : []
   }
+
+  /// Whether the request is a GETXATTR of an attribute that no file has: the kernel asks for
+  /// security.capability before a write. The answer is in no list.
+  private var isForeignAttribute: Bool {
+    guard opcode == 22, let name = name(at: Self.size + 8) else { return false }
+    return !name.starts(with: Self.ownAttributes)
+  }
+
+  private static let ownAttributes = Array("user.".utf8)
 
   private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
   private static let link: UInt32 = 13

@@ -20,6 +20,15 @@ extension Member {
     return try stored(key, at: location)
   }
 
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    if queue.hasChanges { return try findInTurn(key, in: locations) }
+    return try succession.ask { places throws(EngineError) in
+      try places.findFirst(key, in: locations)
+    }
+  }
+
   /// The key's value as the owner has it, without posted changes.
   private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     try succession.ask { places throws(EngineError) in try places.find(key, at: location) }

@@ -49,6 +49,9 @@ final class PostQueue: Sendable {
     (self.succession, self.client, self.log) = (succession, client, log)
   }
 
+  /// Whether there are changes that are not over. Cost: a load.
+  var hasChanges: Bool { hasPosted.load(ordering: .acquiring) }
+
   /// Ends all waiting for a next owner.
   func close() { state.change { $0.isClosing = true } }
 
@@ -215,7 +218,7 @@ final class PostQueue: Sendable {
   /// Returns what the changes that are not over will make of keys of the domain; nil if there are
   /// none. Cost where there are none: one load.
   func changes(of domain: DomainName) -> [Key: PostedChanges.Change]? {
-    guard hasPosted.load(ordering: .acquiring) else { return nil }
+    guard hasChanges else { return nil }
     return state.withLock { $0.posted.changes[domain] }
   }
 }

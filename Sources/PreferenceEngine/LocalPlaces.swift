@@ -114,6 +114,12 @@ extension LocalPlaces {
     try store.find(key, at: location)
   }
 
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    try store.findFirst(key, in: locations)
+  }
+
   /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
 
@@ -222,10 +228,10 @@ extension LocalPlaces {
 // MARK: - What became of keys
 
 extension LocalPlaces {
-  /// Whether the location has the key. A list that nobody has read is not read for that, under
-  /// `notifying`: nobody can have seen the key in it, because a mount reads all lists of a domain
-  /// that it shows.
-  private func has(_ key: Key, at location: Location) -> Bool {
-    store.isLoaded(location) && (try? store.find(key, at: location)) != nil
+  /// Whether one of the locations has the key. A list that nobody has read is not read for that,
+  /// under `notifying`: nobody can have seen the key in it, because a mount reads all lists of a
+  /// domain that it shows.
+  private func has(_ key: Key, in locations: [Location]) -> Bool {
+    store.holds(key, in: locations)
   }
 }

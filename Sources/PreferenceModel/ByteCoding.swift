@@ -1,30 +1,76 @@
 import PropertyList
 
-// Inlinable, because unspecialised generic code is ten times slower.
-
 /// Builds records of the journal, and messages, from little-endian numbers and strings of bytes.
+///
+/// Cost: a number is one store, so there is a method for each width: generic code that is not
+/// specialised costs twenty times that.
 package struct ByteWriter {
-  package private(set) var bytes: [UInt8] = []
+  /// What was written, and free room behind it.
+  private var buffer: [UInt8] = []
+
+  /// The number of bytes that were written.
+  package private(set) var count = 0
 
   package init() {}
 
-  package mutating func append(_ byte: UInt8) { bytes.append(byte) }
+  /// What was written. Cost: a copy.
+  package var bytes: [UInt8] { Array(buffer[..<count]) }
 
-  @inlinable
-  package mutating func append<Number: FixedWidthInteger>(_ number: Number) {
-    withUnsafeBytes(of: number.littleEndian) { append($0) }
+  package var isEmpty: Bool { count == 0 }
+
+  /// Calls the body with what was written, which is valid during the call. Cost: no copy.
+  package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    buffer.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
   }
 
-  @usableFromInline
-  mutating func append(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }
+  /// Removes everything, and keeps the memory.
+  package mutating func removeAll() { count = 0 }
+
+  package mutating func append(_ byte: UInt8) { append(word: UInt64(byte), 1) }
+  package mutating func append(_ number: UInt16) { append(word: UInt64(number), 2) }
+  package mutating func append(_ number: UInt32) { append(word: UInt64(number), 4) }
+  package mutating func append(_ number: Int32) {
+    append(word: UInt64(truncatingIfNeeded: number), 4)
+  }
+  package mutating func append(_ number: UInt64) { append(word: number, 8) }
+  package mutating func append(_ number: Int64) {
+    append(word: UInt64(truncatingIfNeeded: number), 8)
+  }
+
+  /// Stores eight bytes, of which the first ones count.
+  private mutating func append(word: UInt64, _ width: Int) {
+    makeRoom(for: 8)
+    let end = count
+    buffer.withUnsafeMutableBytes {
+      $0.storeBytes(of: word.littleEndian, toByteOffset: end, as: UInt64.self)
+    }
+    count = end + width
+  }
+
+  private mutating func makeRoom(for room: Int) {
+    if buffer.count - count < room { grow(by: room) }
+  }
+
+  private mutating func grow(by room: Int) {
+    buffer.append(contentsOf: repeatElement(0, count: max(256, buffer.count, room)))
+  }
+
+  private mutating func append(_ content: UnsafeRawBufferPointer) {
+    makeRoom(for: content.count)
+    let end = count
+    buffer.withUnsafeMutableBytes { buffer in
+      UnsafeMutableRawBufferPointer(rebasing: buffer[end...]).copyMemory(from: content)
+    }
+    count = end + content.count
+  }
 
   /// Appends the bytes alone, without their number.
-  package mutating func append(raw content: [UInt8]) { bytes += content }
+  package mutating func append(raw content: [UInt8]) { content.withUnsafeBytes { append($0) } }
 
   /// Replaces the four bytes at the offset by the number.
   package mutating func overwrite(at offset: Int, with number: UInt32) {
-    withUnsafeBytes(of: number.littleEndian) {
-      bytes.replaceSubrange(offset..<offset + 4, with: $0)
+    buffer.withUnsafeMutableBytes {
+      $0.storeBytes(of: number.littleEndian, toByteOffset: offset, as: UInt32.self)
     }
   }
 
@@ -34,7 +80,7 @@ package struct ByteWriter {
     let isCopied: Void? = content.withContiguousStorageIfAvailable {
       append(UnsafeRawBufferPointer($0))
     }
-    if isCopied == nil { bytes.append(contentsOf: content) }
+    if isCopied == nil { append(raw: Array(content)) }
   }
 }
 

@@ -91,17 +91,13 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Returns the user's location of the domain that has the key, the one that wins first; the
   /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
   private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
-    for location in SearchList.forced(domain) {
-      guard let found = try places.find(key, at: location) else { continue }
+    if let (found, _) = try places.findFirst(key, in: SearchList.forced(domain)) {
       let source = found.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
-    for place in [Place.cloud, .host] {
-      let location = Location(place, domain)
-      if try places.find(key, at: location) != nil { return location }
-    }
-    return Location(.user, domain)
+    let precedent = [Location(.cloud, domain), Location(.host, domain)]
+    return try places.findFirst(key, in: precedent)?.location ?? Location(.user, domain)
   }
 
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {

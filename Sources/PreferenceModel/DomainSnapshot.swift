@@ -33,6 +33,8 @@ public struct DomainSnapshot: Sendable {
 
     package init() {}
 
+    package var isEmpty: Bool { values.isEmpty }
+
     package func entry(_ key: Key) -> StoredValue? {
       values[key].map {
         StoredValue($0, metadata[key] ?? Metadata(text: nil, modified: modified))
@@ -67,6 +69,9 @@ public struct DomainSnapshot: Sendable {
 
   /// When the domain last changed.
   public private(set) var lastModified = Timestamp(nanoseconds: 0)
+
+  /// Whether the list has every change.
+  package var hasNoChanges: Bool { layers.allSatisfy(\.changes.isEmpty) }
 
   /// Whether we changed the key's value since the list was last written.
   package func isChanged(_ key: Key) -> Bool {
@@ -112,7 +117,7 @@ public struct DomainSnapshot: Sendable {
   /// The keys of the domain, in no order. Cost: O(keys).
   public var keys: [Key] {
     let listed =
-      layers.allSatisfy(\.changes.isEmpty)
+      hasNoChanges
       ? base.values.keys : merged(onto: base).values.keys
     return profiles.isEmpty ? listed : Array(Set(listed).union(profiles.keys))
   }
@@ -120,7 +125,7 @@ public struct DomainSnapshot: Sendable {
   /// The values without what is kept beside them. Cost: O(keys).
   public var values: ValueDictionary {
     let listed =
-      layers.allSatisfy(\.changes.isEmpty) ? base.values : merged(onto: base).values
+      hasNoChanges ? base.values : merged(onto: base).values
     return profiles.isEmpty ? listed : ValueDictionary(profiles).merging(listed)
   }
 

@@ -62,6 +62,11 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
+  /// A number that grows by at least one with each change that may concern an answer of `resolve`,
+  /// by exactly one with a change that `apply` makes. An answer holds while the number, read before
+  /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
+  var generation: UInt64? { get }
+
   /// Whether keys of the other domain are found in the domain too, unless it has them itself.
   func inherits(_ domain: DomainName, from other: DomainName) -> Bool
 
@@ -78,4 +83,9 @@ public protocol Engine: ChangeService {
   /// The domains whose lists a look-up of the key, or of the domain (nil), asks, as far as that is
   /// known without reading a list. A caller that must not wait has them read first.
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
+}
+
+extension Engine {
+  /// No answer may be kept.
+  public var generation: UInt64? { nil }
 }

@@ -138,7 +138,7 @@ public final class ListReader: Sendable {
   /// Forgets what was found. Call it when the callers that waited have asked again: what is not in
   /// memory is then read anew for the next one. What is still being read is kept.
   public func forget() {
-    guard hasLooks.load(ordering: .acquiring) else { return }
+    guard hasFindings else { return }
     state.withLock { state in
       state.looks = state.looks.filter { if case .reading = $0.value { true } else { false } }
       hasLooks.store(!state.looks.isEmpty, ordering: .releasing)
@@ -147,11 +147,14 @@ public final class ListReader: Sendable {
 
   // MARK: - What was found
 
+  /// Whether `finding` may know of a list that could not be read. Cost: a load.
+  public var hasFindings: Bool { hasLooks.load(ordering: .acquiring) }
+
   /// What is known of a list that could not be read, or does not exist; nil where the places can be
   /// asked. Cost: a load where nothing was found or is being read; else a lock and a hash look-up,
   /// and a look at the place.
   public func finding(_ location: Location) -> Finding? {
-    guard hasLooks.load(ordering: .acquiring) else { return nil }
+    guard hasFindings else { return nil }
     let finding = state.withLock { state -> Finding? in
       switch state.looks[location.domain] {
       case .reading(let since):
@@ -183,7 +186,7 @@ public final class ListReader: Sendable {
   /// name its location, and changes that go to it or that it may force. A list that hangs stops
   /// every intent whose rules may look at it. Cost: a load where nothing was found.
   public func refuse(_ intents: [Intent]) throws(EngineError) {
-    guard hasLooks.load(ordering: .acquiring) else { return }
+    guard hasFindings else { return }
     var needed: Set<Location> = []
     var asked: Set<Location> = []
     for intent in intents {

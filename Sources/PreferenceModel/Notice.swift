@@ -42,17 +42,17 @@ extension Changeset {
   /// What the change did to the keys that domains list, over all of a domain's own places. A key
   /// that an earlier place of the search list holds too has no event. A key that only a later place
   /// holds too changes, and is neither created nor removed.
-  /// - Parameter has: whether the location has the key now.
-  public func events(_ has: (Key, Location) -> Bool) -> [KeyEvent] {
+  /// - Parameter has: whether one of the locations has the key now.
+  public func events(_ has: (Key, [Location]) -> Bool) -> [KeyEvent] {
     items.compactMap { item in
       let places = SearchList.persistentPlaces
       let domain = item.location.domain
       guard let event = item.event, let index = places.firstIndex(of: item.location.place) else {
         return nil
       }
-      if places[..<index].contains(where: { has(event.key, Location($0, domain)) }) { return nil }
+      if has(event.key, places[..<index].map { Location($0, domain) }) { return nil }
       if event.kind != .changed,
-        places[(index + 1)...].contains(where: { has(event.key, Location($0, domain)) })
+        has(event.key, places[(index + 1)...].map { Location($0, domain) })
       {
         return KeyEvent(domain, event.key, .changed)
       }

@@ -6,6 +6,12 @@ public protocol StoredPlaces {
   /// A key's value in one place.
   func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue?
 
+  /// A key's value in the first of the locations that has it. Cost: at most one question to the
+  /// owner, however many locations there are.
+  func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)?
+
   /// The keys of a domain in one place, in no order.
   func keys(at location: Location) throws(EngineError) -> [Key]
 
@@ -22,6 +28,22 @@ public protocol StoredPlaces {
 }
 
 extension StoredPlaces {
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    try findInTurn(key, in: locations)
+  }
+
+  /// Finds the key in the first of these locations that has it, with a `find` for each.
+  public func findInTurn(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    for location in locations {
+      if let stored = try find(key, at: location) { return (stored, location) }
+    }
+    return nil
+  }
+
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }
@@ -53,12 +75,6 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Whether the observers here have been notified of every change whose `apply` had returned, in
   /// any process. Cost: a few loads.
   var isFresh: Bool { get }
-
-  /// A key's value in the first of the locations that has it. Cost: at most one question to the
-  /// owner, however many locations there are.
-  func findFirst(
-    _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)?
 
   /// When the domain last changed in that place; nil where the place does not have it.
   func modified(_ location: Location) throws(EngineError) -> Timestamp?
@@ -104,22 +120,6 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 }
 
 extension PersistentPlaces {
-  public func findFirst(
-    _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
-    try findInTurn(key, in: locations)
-  }
-
-  /// Finds the key in the first of these locations that has it, with a `find` for each.
-  public func findInTurn(
-    _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
-    for location in locations {
-      if let stored = try find(key, at: location) { return (stored, location) }
-    }
-    return nil
-  }
-
   /// Asks for each place.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     places.allSatisfy { isLoaded(Location($0, domain)) }

@@ -200,54 +200,41 @@ public enum SearchList {
   public static func locations(
     for domain: DomainName, suites: [DomainName] = []
   ) -> [Location] {
+    forced(domain) + [Location(.arguments, .global)] + stored(domain, suites: suites)
+      + registered(domain)
+  }
+
+  /// The locations that can force a key of the domain, the one that wins first: the beginning of
+  /// the search list, before the arguments.
+  public static func forced(_ domain: DomainName) -> [Location] {
+    if domain == .global { return forcedGlobally }
+    return [Location(.ownManaged, domain), Location(.managed, domain)] + forcedGlobally
+  }
+
+  private static let forcedGlobally = [
+    Location(.ownManaged, .global), Location(.managed, .global),
+  ]
+
+  /// The locations that are kept in lists and that an argument precedes, in order.
+  public static func stored(_ domain: DomainName, suites: [DomainName]) -> [Location] {
     var all: [Location] = []
-    _ = first(for: domain, suites: suites) { (location: Location) -> Void? in
-      all.append(location)
-      return nil
+    all.reserveCapacity(8 + 3 * suites.count)
+    for place in Place.own { all.append(Location(place, domain)) }
+    for suite in suites.reversed() {
+      for place in Place.own { all.append(Location(place, suite)) }
     }
+    if domain == .global { return all + [Location(.anyUser, .global)] }
+    for place in Place.own { all.append(Location(place, .global)) }
+    all.append(Location(.anyUser, domain))
+    all.append(Location(.anyUser, .global))
     return all
   }
 
-  /// Calls the body with each location that is asked for a domain's keys, in order, and returns its
-  /// first result; nil if it has none. No array of locations is made, `forced` included, because
-  /// each look-up comes here.
-  @inlinable
-  public static func first<Result, Failure: Error>(
-    for domain: DomainName, suites: [DomainName],
-    _ body: (Location) throws(Failure) -> Result?
-  ) throws(Failure) -> Result? {
-    let isGlobal = domain == .global
-    if let found = try body(Location(.ownManaged, domain)) { return found }
-    if let found = try body(Location(.managed, domain)) { return found }
-    if !isGlobal {
-      if let found = try body(Location(.ownManaged, .global)) { return found }
-      if let found = try body(Location(.managed, .global)) { return found }
-    }
-    if let found = try body(Location(.arguments, .global)) { return found }
-    if let found = try body(Location(.cloud, domain)) { return found }
-    if let found = try body(Location(.host, domain)) { return found }
-    if let found = try body(Location(.user, domain)) { return found }
-    for suite in suites.reversed() {
-      if let found = try body(Location(.cloud, suite)) { return found }
-      if let found = try body(Location(.host, suite)) { return found }
-      if let found = try body(Location(.user, suite)) { return found }
-    }
-    for place in [Place.cloud, .host, .user] where !isGlobal {
-      if let found = try body(Location(place, .global)) { return found }
-    }
-    for place in [Place.anyUser, .registered] {
-      if let found = try body(Location(place, domain)) { return found }
-      if isGlobal { continue }
-      if let found = try body(Location(place, .global)) { return found }
-    }
-    return nil
-  }
-
-  /// The locations that can force a key of the domain, the one that wins first.
-  public static func forced(_ domain: DomainName) -> [Location] {
-    (domain == .global ? [domain] : [domain, .global]).flatMap { domain in
-      Place.forced.map { Location($0, domain) }
-    }
+  /// The locations of registered defaults, in order: the end of the search list. The languages stand
+  /// before them.
+  public static func registered(_ domain: DomainName) -> [Location] {
+    let global = Location(.registered, .global)
+    return domain == .global ? [global] : [Location(.registered, domain), global]
   }
 
   /// The places that are kept in lists. A domain exists where one of them has it.

@@ -22,7 +22,7 @@ public struct Frame: Sendable {
     writer.append(kind)
     writer.append(number)
     write(&writer)
-    writer.overwrite(at: 0, with: UInt32(clamping: writer.bytes.count - 4))
+    writer.overwrite(at: 0, with: UInt32(clamping: writer.count - 4))
     return writer.bytes
   }
 }

@@ -12,6 +12,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   private struct State {
     var domains: [Location: DomainSnapshot] = [:]
     var version: UInt64 = 0
+    var searches = 0
   }
 
   private let applying = Mutex(())
@@ -24,8 +25,24 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   /// - Parameter refusal: the error that every change throws; nil: changes are carried out.
   public init(refusing refusal: EngineError? = nil) { self.refusal = refusal }
 
+  /// How often a key was looked for so far, by readers and by the rules of changes. A test counts
+  /// with it what a request costs.
+  public var searches: Int { state.withLock { $0.searches } }
+
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    state.withLock { $0.domains[location]?.entry(key) }
+    try findFirst(key, in: [location])?.stored
+  }
+
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+    state.withLock { state in
+      state.searches += 1
+      for location in locations {
+        if let stored = state.domains[location]?.entry(key) { return (stored, location) }
+      }
+      return nil
+    }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {

@@ -8,11 +8,17 @@ extension SearchEngine {
   /// The locations that are asked for a key of the domain, in order: suites and languages among
   /// them.
   func locations(for domain: DomainName) throws(EngineError) -> [Location] {
-    var all = SearchList.locations(for: domain, suites: try allSuites(of: domain))
-    let end = all.firstIndex { $0.place == .registered } ?? all.count
-    let names = try languageTable(of: domain).languages
-    all.insert(contentsOf: names.map { Location(.language($0), .global) }, at: end)
-    return all
+    let suites = try allSuites(of: domain)
+    let languages = try languageTable(of: domain).languages.map { Location(.language($0), .global) }
+    return SearchList.forced(domain) + [Location(.arguments, .global)]
+      + SearchList.stored(domain, suites: suites) + languages + SearchList.registered(domain)
+  }
+
+  public var generation: UInt64? {
+    // In this order: places that are fresh have notified this engine of every change.
+    let isFresh = places.isFresh
+    let count = changes.load(ordering: .acquiring)
+    return isFresh ? count : nil
   }
 
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
@@ -24,15 +30,36 @@ extension SearchEngine {
   private func look(
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
-    var asksLanguages = withLanguages
-    return try SearchList.first(for: domain, suites: try allSuites(of: domain)) {
-      (location) throws(EngineError) -> Resolution? in
-      if location.place == .registered, asksLanguages {
-        asksLanguages = false
-        if let found = try languageTable(of: domain).find(key) { return found }
+    if let found = try find(key, in: SearchList.forced(domain), for: domain) { return found }
+    let argument = Location(.arguments, .global)
+    if let found = arguments.find(key, in: .global) { return Resolution(found, location: argument) }
+    let stored = SearchList.stored(domain, suites: try allSuites(of: domain))
+    if let found = try find(key, in: stored, for: domain) { return found }
+    if withLanguages, let found = try languageTable(of: domain).find(key) { return found }
+    for location in SearchList.registered(domain) {
+      if let found = registered.find(key, in: location.domain) {
+        return Resolution(found, location: location)
       }
-      return try find(key, at: location, for: domain).map { Resolution($0, location: location) }
     }
+    return nil
+  }
+
+  /// The key's value in the first of these lists that has it. The places are asked once for all of
+  /// them, unless a list cannot be read.
+  private func find(
+    _ key: Key, in locations: [Location], for domain: DomainName
+  ) throws(EngineError) -> Resolution? {
+    if lists?.hasFindings != true {
+      do throws(EngineError) {
+        let found = try places.findFirst(key, in: locations)
+        return found.map { Resolution($0.stored, location: $0.location) }
+      } catch  where error.reason == .unreadable {}
+    }
+    for location in locations {
+      guard let found = try find(key, at: location, for: domain) else { continue }
+      return Resolution(found, location: location)
+    }
+    return nil
   }
 
   /// The values of the domain's languages, in one table.

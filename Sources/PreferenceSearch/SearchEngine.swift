@@ -28,6 +28,9 @@ public final class SearchEngine: Engine {
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
   let observers = ObserverList()
+  /// How often answers may have become wrong: raised by each change, before observers other than
+  /// this engine are notified.
+  let changes = Atomic<UInt64>(0)
   /// The readers in use. A reader keeps the engine alive, not the engine its readers.
   let readers = Mutex<[DomainName: WeakReader]>([:])
 
@@ -87,6 +90,7 @@ extension SearchEngine {
 
   /// Has the readers look up again what the changeset changed.
   func forget(_ changeset: Changeset) {
+    changes.add(1, ordering: .releasing)
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
     if changeset.concernsLanguages { languages.forget() }
     let isWhole =

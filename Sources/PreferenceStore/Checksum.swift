@@ -19,7 +19,12 @@ enum Checksum {
 
   /// The checksum of the bytes.
   static func crc32c(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-    bytes.withUnsafeBytes { bytes in tables.withUnsafeBufferPointer { ~sum(bytes, $0) } }
+    bytes.withUnsafeBytes(crc32c)
+  }
+
+  /// The checksum of the bytes.
+  static func crc32c(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    tables.withUnsafeBufferPointer { ~sum(bytes, $0) }
   }
 
   private static func sum(

@@ -175,8 +175,9 @@ final class Journal {
     writer.append(0 as UInt64)
     writer.append(lastSequence + 1)
     record.encode(into: &writer)
-    writer.overwrite(at: 0, with: UInt32(writer.bytes.count - 16))
-    writer.overwrite(at: 4, with: Checksum.crc32c(writer.bytes[8...]))
+    writer.overwrite(at: 0, with: UInt32(clamping: writer.count - 16))
+    let sum = writer.withBytes { Checksum.crc32c(UnsafeRawBufferPointer(rebasing: $0[8...])) }
+    writer.overwrite(at: 4, with: sum)
     do {
       try active.value.write(writer.bytes)
     } catch {
@@ -184,7 +185,7 @@ final class Journal {
       throw error
     }
     lastSequence += 1
-    segments[last].size += writer.bytes.count
+    segments[last].size += writer.count
     segments[last].lastSequence = lastSequence
     segments[last].isSynchronized = false
     return lastSequence

@@ -223,7 +223,7 @@ extension Store.State {
   fileprivate mutating func finish(
     _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
   ) -> [String] {
-    guard var domain = domains.removeValue(forKey: location) else { return [] }
+    guard var domain = domains.remove(location) else { return [] }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)
     domain.identity = written.identity
     domain.size = Int(written.identity?.size ?? 0) + domain.size - start.domain.size
@@ -258,7 +258,7 @@ extension Store.State {
 
   /// The number of the first record that a list lacks; nil: none does.
   private var oldestUnsaved: UInt64? {
-    let unsaved = domains.values.filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
+    let unsaved = domains.all.map(\.list).filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
     return (unsaved + pending.values.compactMap { $0.first?.sequence }).min()
   }
 

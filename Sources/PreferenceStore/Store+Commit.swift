@@ -104,7 +104,7 @@ extension Store {
       do { try load(location) } catch {}
     }
     return state.withLock { state in
-      state.domains.compactMap { location, domain in
+      state.domains.all.compactMap { location, domain in
         domain.unsavedSince.map { (location, $0) }
       }
     }

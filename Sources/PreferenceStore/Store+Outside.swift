@@ -125,7 +125,7 @@ extension Store.State {
   fileprivate mutating func adopt(
     _ outside: Store.Outside, _ location: Location
   ) -> SystemError? {
-    guard var domain = domains.removeValue(forKey: location) else { return nil }
+    guard var domain = domains.remove(location) else { return nil }
     let old = domain.snapshot
     let ours = Self.undone(outside, domain)
     domain.snapshot.replaceBase(outside.base)

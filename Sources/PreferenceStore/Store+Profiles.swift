@@ -9,7 +9,8 @@ extension Store.State {
   /// What the profiles of the location's place force in the location, as far as they have been
   /// read.
   func forced(_ location: Location) -> [Key: StoredValue] {
-    managed[location.place]?.settings.forced[location.domain] ?? [:]
+    guard hasForced else { return [:] }
+    return managed[location.place]?.settings.forced[location.domain] ?? [:]
   }
 
   /// The location as readers see it, with what profiles force; nil if its list has not been read.

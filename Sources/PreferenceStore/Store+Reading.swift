@@ -10,15 +10,31 @@ extension Store {
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
-    guard location.place.hasProfiles else { return try read(location) { $0.entry(key) } }
+    try findFirst(key, in: [location])?.stored
+  }
+
+  /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
+  /// hash for each run of locations of one domain, and a hash look-up in each list that is not
+  /// empty; the first use of a location reads its list and profiles.
+  public func findFirst(
+    _ key: Key, in locations: [Location]
+  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
     while true {
-      let found = try state.withLock { state throws(EngineError) -> StoredValue?? in
-        guard let domain = state.domains[location] else { return nil }
-        if let failure = domain.failure, failure.reason == .unreadable { throw failure }
-        return .some(domain.snapshot.entry(key) ?? state.forced(location)[key])
+      let unread: Location
+      switch try state.withLock({ state throws(EngineError) in try state.find(key, locations) }) {
+      case .value(let stored, let location): return (stored, location)
+      case .nothing: return nil
+      case .unread(let location): unread = location
       }
-      if let found { return found }
-      try load(location)
+      try load(unread)
+    }
+  }
+
+  /// Whether one of the locations has the key, as far as their lists are in memory and could be
+  /// read. Cost: as `findFirst`; no list is read.
+  public func holds(_ key: Key, in locations: [Location]) -> Bool {
+    state.withLock { state in
+      if case .value? = try? state.find(key, locations, skipsUnread: true) { true } else { false }
     }
   }
 
@@ -64,8 +80,8 @@ extension Store {
     state.withLock { state in
       guard let due = state.forgetAt else { return nil }
       if due <= now {
-        for location in state.domains.keys { state.domains[location]?.recent.forget(now: now) }
-        state.forgetAt = state.domains.values.compactMap(\.recent.deadline).min()
+        state.domains.changeAll { $0.recent.forget(now: now) }
+        state.forgetAt = state.domains.all.compactMap(\.list.recent.deadline).min()
       }
       return state.forgetAt
     }
@@ -141,13 +157,14 @@ extension Store {
 
   /// Whether the location's list has been read.
   public func isLoaded(_ location: Location) -> Bool {
-    state.withLock { $0.domains[location] != nil }
+    isLoaded(location.domain, in: [location.place])
   }
 
   /// Whether the domain's lists have been read in each of the places. Cost: one lock.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     state.withLock { state in
-      places.allSatisfy { state.domains[Location($0, domain)] != nil }
+      let number = state.domains.number(of: domain)
+      return places.allSatisfy { state.domains.contains($0, ofDomain: number) }
     }
   }
 
@@ -161,7 +178,7 @@ extension Store {
   }
 
   /// The locations whose lists have been read.
-  public var loadedLocations: [Location] { state.withLock { Array($0.domains.keys) } }
+  public var loadedLocations: [Location] { state.withLock { $0.domains.all.map(\.location) } }
 
   /// The domains that exist in a persistent place, those of profiles included. Cost: a listing of
   /// its directory.
@@ -182,7 +199,7 @@ extension Store {
           }
         }
       }
-      for (location, domain) in state.domains where location.place == place {
+      for (location, domain) in state.domains.all where location.place == place {
         if domain.snapshot.exists || !state.forced(location).isEmpty {
           found.insert(location.domain)
         } else {
@@ -191,5 +208,40 @@ extension Store {
       }
     }
     return found
+  }
+}
+
+extension Store.State {
+  /// What is known of a key in several locations.
+  fileprivate enum Finding {
+    /// The list of this location must be read first.
+    case unread(Location)
+    case nothing
+    case value(StoredValue, Location)
+  }
+
+  /// - Parameter skipsUnread: whether lists that are not in memory, or cannot be read, are passed
+  ///   over.
+  fileprivate func find(
+    _ key: Key, _ locations: [Location], skipsUnread: Bool = false
+  ) throws(EngineError) -> Finding {
+    var number: Int?
+    var last: DomainName?
+    for location in locations {
+      if last != location.domain {
+        (last, number) = (location.domain, domains.number(of: location.domain))
+      }
+      if skipsUnread, !domains.isReadable(location.place, ofDomain: number) { continue }
+      switch try domains.find(key, at: location.place, ofDomain: number) {
+      case .unread: return .unread(location)
+      case .value(let stored): return .value(stored, location)
+      case .nothing:
+        guard hasForced, location.place.hasProfiles, let forced = forced(location)[key] else {
+          continue
+        }
+        return .value(forced, location)
+      }
+    }
+    return .nothing
   }
 }

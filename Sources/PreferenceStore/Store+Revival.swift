@@ -91,7 +91,7 @@ extension Store.State {
         renewed.pending[location]?[index].sequence = sequence
       }
     }
-    for (location, domain) in domains where domain.unsavedSince != nil {
+    for (location, domain) in domains.all where domain.unsavedSince != nil {
       let first = fresh.lastSequence + 1
       for edit in domain.snapshot.unsavedEdits {
         _ = try fresh.append(.change(Changeset([.init(location, edit)], time: lastTime)))

@@ -7,12 +7,11 @@ extension Store {
   /// they set. Cost: O(lists in memory); waits for a disk where profiles have not been read.
   public var status: ValueDictionary {
     let (domains, unreadable, journal, version) = state.withLock { state in
-      (state.domains, state.unreadable, state.journal?.byteCount ?? 0, state.version)
+      (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0, state.version)
     }
-    let unsaved = domains.filter { $0.value.unsavedSince != nil }.keys
-    let failures = domains.compactMapValues(\.failure).merging(unreadable.mapValues(\.error)) {
-      $1
-    }
+    let unsaved = domains.filter { $0.list.unsavedSince != nil }.map(\.location)
+    let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
+    let failures = Dictionary(failed) { $1 }.merging(unreadable.mapValues(\.error)) { $1 }
     let profiles = profileReports.map { report in
       Value.dictionary(
         ValueDictionary(report.filter { !["forced", "joined", "once"].contains($0.key) }))

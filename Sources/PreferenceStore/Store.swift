@@ -71,7 +71,7 @@ public final class Store: Sendable {
   }
 
   struct State {
-    var domains: [Location: Domain] = [:]
+    var domains = DomainTable()
     /// Replayed edits, in order, of locations that are not loaded yet.
     var pending: [Location: [Pending]] = [:]
     /// Locations whose lists could not be parsed, the state of each list then, and the error. A
@@ -84,7 +84,11 @@ public final class Store: Sendable {
     var tidied: Set<String> = []
     var journal: Journal?
     /// What configuration profiles set, by place. A place that nobody has asked for is missing.
-    var managed: [Place: Managed] = [:]
+    var managed: [Place: Managed] = [:] {
+      didSet { hasForced = managed.values.contains { !$0.settings.forced.isEmpty } }
+    }
+    /// Whether profiles force anything.
+    private(set) var hasForced = false
     /// The places whose profiles the writer is to read.
     var requested: Set<Place> = []
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.

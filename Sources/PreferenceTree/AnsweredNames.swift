@@ -18,13 +18,14 @@ struct AnsweredNames {
   /// Notes that the name was answered.
   /// - Returns: whether the kernel may cache the answer; false if there is no room for the note.
   mutating func note(_ path: KeyPath) -> Bool {
-    if domains[path.key]?.contains(path.domain) == true { return true }
-    guard count < largest else { return false }
-    domains[path.key, default: []].insert(path.domain)
+    guard count < largest else { return domains[path.key]?.contains(path.domain) == true }
+    guard domains[path.key, default: []].insert(path.domain).inserted else { return true }
     count += 1
     if isRecording { changed.append(path) }
     return true
   }
+
+  var hasChanges: Bool { !changed.isEmpty }
 
   /// Every noted name.
   var all: [KeyPath] {
@@ -33,6 +34,7 @@ struct AnsweredNames {
 
   /// Removes and returns the names that were noted or forgotten since the last call.
   mutating func removeChanges() -> [KeyPath] {
+    if changed.isEmpty { return [] }
     defer { changed.removeAll(keepingCapacity: true) }
     return changed
   }

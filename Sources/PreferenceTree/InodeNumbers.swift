@@ -24,6 +24,9 @@ struct InodeNumbers {
     root = position.rootInode
   }
 
+  /// Whether numbers have changed that do not follow from names.
+  var hasChanges: Bool { keys.hasChanges || domains.hasChanges }
+
   /// Returns a number that no file of this mount has had.
   mutating func next() -> UInt64 {
     last += 1

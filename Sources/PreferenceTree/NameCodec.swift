@@ -20,6 +20,7 @@ enum NameCodec {
   /// Returns the file name of a key. Cost: O(key).
   static func encode(_ key: Key) -> String {
     let text = key.string
+    if isPlain(text) { return text }
     if text.isEmpty { return "%" }
     var name = ""
     let escapesFirst = isScratchPattern(text)
@@ -36,16 +37,32 @@ enum NameCodec {
 
   /// Returns what the file name stands for. Cost: O(name).
   static func decode(_ name: String) -> Meaning {
+    if isPlain(name) { return .key(Key(name)) }
     guard let key = unescape(name) else { return isShortened(name) ? .shortened : .none }
     if encode(key).utf8.elementsEqual(name.utf8) { return .key(key) }
     return isScratchPattern(name) ? .scratch : .none
   }
 
+  /// Whether the text is the name of the key with that text, without any escape. Most keys are.
+  private static func isPlain(_ text: String) -> Bool {
+    (1...longest).contains(text.utf8.count) && !isScratchPattern(text)
+      && text.utf8.allSatisfy {
+        $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "%")
+      }
+  }
+
   /// Whether tools give such a name to temporary and backup files, whatever other files there are.
   static func isScratchPattern(_ name: String) -> Bool {
-    ["4913", "5036", "5159", "5282", "DEADJOE"].contains(name)
-      || name.hasPrefix("tmp.") || name.hasPrefix(".") || name.hasPrefix("#")
-      || name.hasSuffix("~") || name.hasSuffix(".swp") || name.hasSuffix(".swpx")
+    guard let first = name.utf8.first, let last = name.utf8.last else { return false }
+    switch (first, last) {
+    case (UInt8(ascii: "."), _), (UInt8(ascii: "#"), _), (_, UInt8(ascii: "~")): return true
+    case (UInt8(ascii: "t"), _) where name.hasPrefix("tmp."): return true
+    case (_, UInt8(ascii: "p")): return name.hasSuffix(".swp")
+    case (_, UInt8(ascii: "x")): return name.hasSuffix(".swpx")
+    case (UInt8(ascii: "4"), _), (UInt8(ascii: "5"), _), (UInt8(ascii: "D"), _):
+      return ["4913", "5036", "5159", "5282", "DEADJOE"].contains(name)
+    default: return false
+    }
   }
 
   private static func mustEscape(_ character: Unicode.Scalar) -> Bool {

@@ -105,7 +105,29 @@ extension Tree {
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
+    noteSet(intent, file.path, at: item.location, changeset.time)
     file.lastShown = try resolve(file.path)?.stored
+  }
+
+  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be asked,
+  /// if nothing else has changed meanwhile and the value stands where it stood before.
+  private func noteSet(_ intent: Intent, _ path: KeyPath, at location: Location, _ time: Timestamp)
+  {
+    guard let (known, generation, found) = lastFound, known == path, let found,
+      found.location == location, engine.generation == generation &+ 1,
+      case .set(_, _, let value, let written) = intent
+    else { return }
+    let text: [UInt8]?
+    switch written {
+    case .canonical: text = nil
+    case .exact(let exact): text = exact
+    case .unknown: return
+    }
+    let stored = StoredValue(value, Metadata(text: text, modified: time, mode: found.mode))
+    lastFound = (
+      path, generation &+ 1,
+      Resolution(stored, location: location, isReadOnly: found.isReadOnly)
+    )
   }
 
   /// Returns the intents by which the engine refuses a change that was computed from the file's

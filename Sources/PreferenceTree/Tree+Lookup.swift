@@ -55,11 +55,18 @@ extension Tree {
     departures.isMovedAway(path) ? try resolve(path) : try resolve(path, now: now)
   }
 
-  /// Returns the key's value, whether or not its name departed; nil if no place has the key.
+  /// Returns the key's value, whether or not its name departed; nil if no place has the key. Cost:
+  /// a few loads, if the key is that of the last call, and nothing has changed since.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
     if !past.isEmpty, let before = past[path] { return before }
+    let generation = engine.generation
+    if let lastFound, lastFound.generation == generation, lastFound.path == path {
+      return lastFound.resolution
+    }
     do {
-      return try engine.resolve(path.key, in: path.domain)
+      let found = try engine.resolve(path.key, in: path.domain)
+      lastFound = generation.map { (path, $0, found) }
+      return found
     } catch {
       throw refused(TreeError(error))
     }

@@ -50,6 +50,8 @@ public final class Tree {
   /// The values of keys before a request that a predecessor has carried out, while the request is
   /// repeated.
   var past: [KeyPath: Resolution?] = [:]
+  /// What the last look-up of the engine found, and the engine's generation before it.
+  var lastFound: (path: KeyPath, generation: UInt64, resolution: Resolution?)?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   var cachedBytes = 0
 

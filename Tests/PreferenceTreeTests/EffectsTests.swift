@@ -62,6 +62,47 @@ import Testing
     #expect(effects.isEmpty)
   }
 
+  @Test(
+    "an overwrite looks its key up once, and the next one not at all, until somebody changes it")
+  func lookups() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    var truncation = AttributeChange()
+    truncation.size = 0
+    func searches(_ text: String) throws -> Int {
+      let before = bench.places.searches
+      _ = try bench.tree.setAttributes(key, truncation, now: bench.now)
+      try bench.tree.write(key, Array(text.utf8), at: 0, now: bench.now)
+      return bench.places.searches - before
+    }
+    // The rules of a set ask twice: for forced values, and for the places before the user's.
+    let rules = 2
+    #expect(try searches("5\n") == rules)
+    #expect(try searches("6\n") == rules)
+    try bench.set("K", .integer(7))
+    // A look-up asks twice: before the arguments, and behind them.
+    #expect(try searches("8\n") == rules + 2)
+    #expect(try searches("9\n") == rules)
+    try bench.set("Other", .integer(1))
+    #expect(try searches("10\n") == rules + 2)
+    #expect(try bench.tree.read(key, at: 0, count: 9) == Array("10\n".utf8)[...])
+  }
+
+  @Test("a value that the tree remembers is what the places have: text, kind, time and mode")
+  func remembered() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    var mode = AttributeChange()
+    mode.mode = 0o640
+    _ = try bench.tree.setAttributes(key, mode, now: bench.now)
+    for text in ["5\n", " 6", "0x7\n", "-8\n"] {
+      _ = try? bench.tree.write(key, Array(text.utf8), at: 0, now: bench.now)
+      let remembered = try bench.tree.resolve(KeyPath(domain: "d", key: "K"))
+      #expect(try remembered == bench.engine.resolve("K", in: "d"), "\(text)")
+      #expect(remembered?.mode == 0o640)
+    }
+  }
+
   @Test("a reply to a change waits for the other mounts, with the change's version")
   func settlement() throws {
     let bench = try Bench()

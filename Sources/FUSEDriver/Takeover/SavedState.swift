@@ -149,17 +149,17 @@ final class SavedState {
 
   private func add(_ kind: Frame, _ body: (inout ByteWriter) -> Void) {
     frames.append(kind.rawValue)
-    let start = frames.bytes.count
+    let start = frames.count
     frames.append(0 as UInt32)
     body(&frames)
-    frames.overwrite(at: start, with: UInt32(clamping: frames.bytes.count - start - 4))
+    frames.overwrite(at: start, with: UInt32(clamping: frames.count - start - 4))
   }
 
   /// Saves what was added, in one step.
   func commit() {
-    guard !frames.bytes.isEmpty else { return }
+    guard !frames.isEmpty else { return }
     if !log.append(frames.bytes) { isBroken = true }
-    frames = ByteWriter()
+    frames.removeAll()
   }
 
   // MARK: - Whole states
@@ -185,7 +185,7 @@ final class SavedState {
     }
     if !registered.isEmpty { add(.registered) { $0.append(raw: registered) } }
     if !log.replace(with: frames.bytes) { isBroken = true }
-    limit = max(Self.leastLimit, 2 * frames.bytes.count)
+    limit = max(Self.leastLimit, 2 * frames.count)
     frames = ByteWriter()
   }
 

@@ -56,8 +56,11 @@ struct TrackedDictionary<Key: Hashable, Value> {
   /// Puts a value back that was saved; it does not count as a change.
   mutating func restore(_ key: Key, _ value: Value?) { all[key] = value }
 
+  var hasChanges: Bool { !changed.isEmpty }
+
   /// Removes and returns the keys that have changed, in the order of their changes.
   mutating func removeChanges() -> [Key] {
+    if changed.isEmpty { return [] }
     defer { changed.removeAll(keepingCapacity: true) }
     return changed
   }

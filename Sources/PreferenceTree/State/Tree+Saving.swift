@@ -38,9 +38,15 @@ extension Tree {
     TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: lastHandle)
   }
 
+  private var hasChanges: Bool {
+    !table.changes.isEmpty || table.inodes.hasChanges || departures.departures.hasChanges
+      || answered.hasChanges
+  }
+
   /// Appends records of everything that has changed since it was last saved. Cost: a look where
   /// nothing has; else O(what has changed).
   func saveChanges(_ writer: inout ByteWriter) {
+    guard hasChanges else { return }
     if !table.changes.isEmpty {
       for id in table.changes.removeAll() { save(id, &writer) }
       saveNumbers(&writer)

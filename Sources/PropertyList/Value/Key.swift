@@ -55,7 +55,8 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   public static func == (left: Key, right: Key) -> Bool {
     left.isIdentical(to: right)
-      || left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
+      || left.utf8Count == right.utf8Count
+        && left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
   }
 
   /// Whether the memory of both keys is the same, word by word, as in two copies of a key or two
