@@ -78,7 +78,9 @@ final class Announcer: Sendable {
   /// Does nothing if the mount or the domain is gone.
   /// - Parameter note: called with the thread's number before its first request, and with 0 after the
   ///   last one.
-  func perform(_ announcement: Announcement, note: (pid_t) -> Void) {
+  func perform(
+    _ announcement: Announcement, _ session: SessionPointer, note: (pid_t) -> Void
+  ) {
     let (mountPoint, device) = state.withLock { ($0.mountPoint, $0.device) }
     do throws(SystemError) {
       // The look-ups on the way to the directory are not yet a part of the announcement.
@@ -91,24 +93,39 @@ final class Announcer: Sendable {
         state.withLock { $0.current = nil }
         note(0)
       }
-      announce(announcement, in: place.number)
+      announce(announcement, in: place.number, session)
     } catch {
       // The mount or the domain is gone, and its watchers with it.
     }
   }
 
-  private func announce(_ announcement: Announcement, in place: CInt) {
+  private func announce(
+    _ announcement: Announcement, in place: CInt, _ session: SessionPointer
+  ) {
     let name = announcement.name
     switch (announcement.kind, announcement.isDomain) {
     case (.created, true): mkdirat(place, name, 0o700)
-    case (.removed, true): unlinkat(place, name, AT_REMOVEDIR)
+    case (.removed, true): remove(announcement, in: place, AT_REMOVEDIR, session)
     case (.created, _): close(openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
-    case (.removed, _): unlinkat(place, name, 0)
+    case (.removed, _): remove(announcement, in: place, 0, session)
     case (.changed(let time), _):
       // UTIME_OMIT for the access time: with both times the event would be IN_ATTRIB.
       var times = [timespec(tv_sec: 0, tv_nsec: Int(prefsfs_utime_omit)), time.timespec]
       utimensat(place, name, &times, 0)
       close(openat(place, name, O_WRONLY | O_CLOEXEC))
+    }
+  }
+
+  /// Unlinks a name that is gone already. A program that has looked it up meanwhile has made the
+  /// kernel cache that it is missing; then there is no event until that is dropped.
+  private func remove(
+    _ announcement: Announcement, in place: CInt, _ flags: CInt, _ session: SessionPointer
+  ) {
+    let name = announcement.name
+    for _ in 0..<10 {
+      if unlinkat(place, name, flags) == 0 || errno != ENOENT { return }
+      fuse_lowlevel_notify_inval_entry(
+        session.raw, announcement.parent.rawValue, name, name.utf8.count)
     }
   }
 

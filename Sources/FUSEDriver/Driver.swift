@@ -225,11 +225,10 @@ public final class Driver {
 
   /// Unmounts a mount whose mount point was renamed; libfuse looks for it at the old path only.
   private func unmountWhereItIs() {
-    guard let facts, let path = MountInformation.mount(on: dev_t(facts.device))?.path,
-      umount2(path, CInt(MNT_DETACH)) != 0
-    else { return }
-    // umount2(2) needs root; fusermount3 is set-uid, and ends a plain user's mounts.
-    do { _ = try Child.run("fusermount3", ["-u", "-z", path]) } catch { log("\(error)") }
+    guard let facts, let path = MountInformation.mount(on: dev_t(facts.device))?.path else {
+      return
+    }
+    if !Unmount.lazily(path) { log("\(path) is still mounted; fusermount3 -u -z \(path)") }
   }
 
   private func beginStop() {

@@ -166,7 +166,7 @@ final class Notifier: Sendable {
     case .invalidateEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
     case .announce(let announcement):
-      announcer.perform(announcement) { note(.announcer, UInt64(clamping: $0)) }
+      announcer.perform(announcement, session) { note(.announcer, UInt64(clamping: $0)) }
     case .awaitSettlement: break
     }
   }

@@ -85,7 +85,9 @@ struct ReceiveLoop: ~Copyable {
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
+    let looked = Timestamp.now
     driver.runTimers(now: .now)
+    driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds)
     driver.gate.serve(driver, .now)
     if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
     driver.line?.replace()

@@ -1,3 +1,4 @@
+import Glibc
 import PropertyList
 
 /// Builds records of the journal, and messages, from little-endian numbers and strings of bytes.
@@ -52,7 +53,13 @@ package struct ByteWriter {
   }
 
   private mutating func grow(by room: Int) {
-    buffer.append(contentsOf: repeatElement(0, count: max(256, buffer.count, room)))
+    let size = buffer.count + max(256, buffer.count, room)
+    buffer = [UInt8](unsafeUninitializedCapacity: size) { memory, initialized in
+      let all = UnsafeMutableRawBufferPointer(memory)
+      buffer.withUnsafeBytes { all.copyMemory(from: $0) }
+      if let free = all.baseAddress { memset(free + buffer.count, 0, size - buffer.count) }
+      initialized = size
+    }
   }
 
   private mutating func append(_ content: UnsafeRawBufferPointer) {

@@ -45,11 +45,14 @@ public protocol DurabilityService: AnyObject, Sendable {
 ///
 /// Threads: any.
 public protocol RegisteredDefaults: AnyObject, Sendable {
-  /// The registered defaults of every domain that has any.
-  var allRegisteredValues: [DomainName: ValueDictionary] { get }
+  /// The edits that register all defaults again, with the text that was written for each.
+  var registeredDefaults: Changeset { get }
 
-  /// Registers these defaults for the domain, and removes its others.
-  func setRegisteredValues(_ defaults: ValueDictionary, for domain: DomainName)
+  /// How often registered defaults have changed. Cost: a load.
+  var registrations: UInt64 { get }
+
+  /// Carries out the edits of `registeredDefaults`.
+  func register(_ defaults: Changeset)
 }
 
 /// How far a mount has settled after a change: which of its caches have been dropped.

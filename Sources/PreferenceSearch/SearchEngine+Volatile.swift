@@ -4,12 +4,15 @@ import PropertyList
 // Volatile places and suites.
 
 extension SearchEngine: RegisteredDefaults {
-  /// The registered defaults of every domain that has any.
-  public var allRegisteredValues: [DomainName: ValueDictionary] {
-    var all: [DomainName: ValueDictionary] = [:]
-    for domain in registered.domains { all[domain] = registered.values(of: domain) }
-    return all
+  public var registeredDefaults: Changeset { Changeset(registered.items, time: .now) }
+
+  public func register(_ defaults: Changeset) {
+    for item in defaults.items where item.location.place == .registered {
+      notify(registered.apply([item.edit], to: item.location.domain))
+    }
   }
+
+  public var registrations: UInt64 { registered.changes.load(ordering: .acquiring) }
 
   /// Registers defaults for a domain: keys that no other place holds are read from them, until the
   /// process ends. A key that is registered again gets the new value (NSUserDefaults

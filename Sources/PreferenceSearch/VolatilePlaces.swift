@@ -9,6 +9,8 @@ import SystemCalls
 /// Threads: any. One lock, held briefly.
 final class VolatilePlace: Sendable {
   let place: Place
+  /// How often anything has changed.
+  let changes = Atomic<UInt64>(0)
   private let tables = Mutex<[DomainName: DomainSnapshot]>([:])
 
   init(_ place: Place) { self.place = place }
@@ -39,7 +41,17 @@ final class VolatilePlace: Sendable {
         changeset.items.append(.init(location, edit, hadKey: old != nil))
       }
       if tables[domain]?.exists == false { tables[domain] = nil }
+      if !changeset.isEmpty { changes.add(1, ordering: .releasing) }
       return changeset
+    }
+  }
+
+  /// The edits that make these tables from empty ones.
+  var items: [Changeset.Item] {
+    tables.withLock { tables in
+      tables.flatMap { domain, table in
+        DomainSnapshot().edits(to: table).map { Changeset.Item(Location(place, domain), $0) }
+      }
     }
   }
 

@@ -111,7 +111,8 @@ extension Tree {
 
   private func announceDomain(_ name: String, _ kind: Announcement.Kind) {
     effects.append(
-      .announce(Announcement(directory: position.path, name: name, isDomain: true, kind)))
+      .announce(
+        Announcement(position.path, table.root.id, name: name, isDomain: true, kind)))
   }
 
   private func announce(_ events: [KeyEvent], _ now: Moment) {

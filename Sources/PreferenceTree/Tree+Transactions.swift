@@ -146,8 +146,9 @@ extension Tree {
   }
 
   func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
+    guard let parent = table[path.domain]?.id else { return }
     let directory = position.directory(of: path.domain)
     effects.append(
-      .announce(Announcement(directory: directory, name: NameCodec.encode(path.key), kind)))
+      .announce(Announcement(directory, parent, name: NameCodec.encode(path.key), kind)))
   }
 }

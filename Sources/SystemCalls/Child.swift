@@ -14,8 +14,9 @@ public enum Child {
 
   /// Runs a program to its end like `run`, but apart from this process: its standard streams are
   /// /dev/null, every other descriptor is closed, and it has a session of its own.
+  /// - Parameter milliseconds: after which the program is ended; nil: it may run for ever.
   public static func runApart(
-    _ program: String, _ arguments: [String]
+    _ program: String, _ arguments: [String], milliseconds: Int64? = nil
   ) throws(SystemError) -> Int32 {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -24,9 +25,24 @@ public enum Child {
       posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
     }
     _ = prefsfs_spawn_close_from(&actions, 3)
-    return wait(
-      try spawn(
-        program, [program] + arguments, extra: [], actions: &actions, newSession: true))
+    let child = try spawn(
+      program, [program] + arguments, extra: [], actions: &actions, newSession: true)
+    if let milliseconds { endLate(child, after: milliseconds) }
+    return wait(child)
+  }
+
+  /// Returns when the child has ended, or ends it after that time.
+  private static func endLate(_ child: pid_t, after milliseconds: Int64) {
+    let process = prefsfs_pidfd_open(child)
+    guard process >= 0 else { return }
+    var entry = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
+    let end = Instant.now.advanced(milliseconds: milliseconds)
+    var count: CInt = -1
+    repeat {
+      count = poll(&entry, 1, CInt(clamping: end.milliseconds(after: .now)))
+    } while count < 0 && errno == EINTR
+    if count == 0 { kill(child, SIGKILL) }
+    close(process)
   }
 
   /// Starts this program again, with `pipe` as its descriptor 3, and does not wait for it. The

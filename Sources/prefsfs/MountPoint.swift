@@ -12,7 +12,7 @@ enum MountPoint {
   /// died there (ENOTCONN) first.
   static func prepare(_ path: String) throws(Unusable) -> String {
     if isStale(path) {
-      clear(path)
+      Unmount.lazily(path)
       if isStale(path) {
         throw Unusable(
           description: "\(path): a stale mount; clear it with fusermount3 -u -z \(path)")
@@ -52,15 +52,6 @@ enum MountPoint {
       return false
     } catch {
       return error.errno == .notConnected
-    }
-  }
-
-  /// Unmounts what is there. fusermount3 is set-uid root, so a plain user can clear a mount too.
-  private static func clear(_ path: String) {
-    do {
-      _ = try Child.run("fusermount3", ["-u", "-z", path])
-    } catch {
-      // The caller checks again, and reports a mount that is still there.
     }
   }
 }

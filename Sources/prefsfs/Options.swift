@@ -40,14 +40,15 @@ struct Options: Equatable {
 
   /// Options of FUSE and of the kernel that are passed on.
   private static let known: Set<String> = [
-    "allow_other", "allow_root", "auto_unmount", "fsname", "subtype", "dev", "nodev",
+    "allow_other", "allow_root", "fsname", "subtype", "dev", "nodev",
     "suid", "nosuid", "exec", "noexec", "sync", "async", "atime", "noatime", "dirsync",
   ]
 
-  /// Options of fstab and mount(8) that mean nothing to this program.
+  /// Options of fstab and mount(8) that mean nothing to this program, and `auto_unmount`: the guard
+  /// of the mount does that, while libfuse would unmount when the first driver ends.
   private static let ignored: Set<String> = [
     "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
-    "nofail", "ownership", "group", "relatime", "norelatime",
+    "nofail", "auto_unmount", "ownership", "group", "relatime", "norelatime",
   ]
 
   /// Options of other FUSE programs that change nothing here: the driver always invalidates what

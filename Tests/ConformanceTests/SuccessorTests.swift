@@ -120,17 +120,54 @@ import Testing
     }
   }
 
+  @Test("what others change while there is no driver is shown and announced by the next one")
+  func missed() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("cat $M/d/Integer $M/d/String; sleep 1.1")
+      let watch = try sandbox.watch(["d"], in: sandbox.mountPoint)
+      defer { sandbox.end(watch) }
+      let list = "\(sandbox.config)/d.plist"
+      let script = """
+        kill -STOP \(mount.guardian); kill -9 $(ps -o pid= --ppid \(mount.guardian))
+        /usr/bin/python3 -c "import plistlib, os; d = plistlib.load(open('\(list)', 'rb'))
+        d['Integer'] = 43; d['Fresh'] = 1; del d['String']
+        plistlib.dump(d, open('\(list).new', 'wb')); os.rename('\(list).new', '\(list)')"
+        kill -CONT \(mount.guardian); cat $M/d/Integer $M/d/Fresh; cat $M/d/String; echo $?
+        """
+      #expect(sandbox.shell(script).output == "43\n1\n1\n")
+      for event in ["CLOSE_WRITE,CLOSE d/Integer", "CREATE d/Fresh", "DELETE d/String"] {
+        sandbox.waitUntil("grep -qx '\(event)' $C/../events")
+      }
+    }
+  }
+
+  @Test("defaults that a timer changes, and -o auto_unmount, survive the driver")
+  func timers() throws {
+    try withMount(["-o", "auto_unmount"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let script = """
+        mkdir -p $M/.prefs/places/registered/d; echo text > $M/.prefs/places/registered/d/Default
+        : > $M/.prefs/places/registered/d/Default; sleep 0.3
+        kill -9 $(ps -o pid= --ppid \(mount.guardian)); cat $M/d/Default; echo $?; mountpoint -q $M; echo $?
+        """
+      #expect(sandbox.shell(script).output == "0\n0\n")
+    }
+  }
+
   @Test("a mount whose successors cannot begin ends, and nothing hangs")
   func noSuccessor() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       // A state that is no longer one: what was committed is cut off in the middle.
       sandbox.shell("mkdir -p $C/../broken; mv \(sandbox.state)/prefsfs $C/../broken/kept")
       sandbox.shell("ln -s /dev/null \(sandbox.state)/prefsfs")
+      // What the kernel has cached is not shown either, once the mount is over.
       let script = """
-        kill -9 $(ps -o pid= --ppid \(mount.guardian)); timeout 20 cat $M/d/Integer; echo $?
+        cat $M/d/String; cd $M/d; kill -9 $(ps -o pid= --ppid \(mount.guardian))
+        timeout 20 cat Integer; echo $?; while mountpoint -q $M; do sleep 0.1; done; cd /
+        cat $M/d/String; echo $?
         """
       let outcome = sandbox.shell(script)
-      #expect(outcome.output == "1\n", "\(outcome)")
+      #expect(outcome.output == "hello\n1\n1\n", "\(outcome)")
       #expect(mount.log.contains("the driver cannot be replaced"))
       sandbox.shell(
         "rm \(sandbox.state)/prefsfs; mv $C/../broken/kept \(sandbox.state)/prefsfs")

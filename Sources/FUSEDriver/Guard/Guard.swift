@@ -9,9 +9,10 @@ import SystemCalls
 /// - The connection to the kernel lives as long as the guard or the driver has its device. When the
 ///   driver ends, however that happens, a successor goes on with it within milliseconds; requests
 ///   wait meanwhile, and none fails.
-/// - When three successors in a row, within 10 s, end before they serve the mount, the guard ends
-///   the connection: every request then fails with ENOTCONN, but nothing hangs. So it does after
-///   ten crashes, or a hundred times SIGKILL, within 10 s.
+/// - When three successors in a row end before they serve the mount, the guard ends the connection
+///   and unmounts: every request to an open file then fails with ENOTCONN, but nothing hangs. So it
+///   does after ten crashes, or a hundred times SIGKILL, within 10 s. A successor that does not
+///   serve the mount within 20 s is ended.
 /// - SIGTERM, SIGINT and SIGHUP are passed on to the driver, which ends the mount. SIGUSR2 replaces
 ///   the driver, and then the guard, by the program that is installed now, if that can take over.
 /// - It reads nothing that others wrote, but the numbers of messages from its driver.
@@ -37,6 +38,8 @@ public final class Guard {
   private var device: SharedDescriptor?
   private var state: SharedDescriptor?
   private var abort: SharedDescriptor?
+  /// The number of the connection in fusectl, which is the minor number of the mount's device.
+  private var connection: UInt32?
   private var driver: pid_t = 0
   private var isParent = true
   /// Whether the present driver serves the mount.
@@ -46,12 +49,17 @@ public final class Guard {
   /// A signal that asks for the end of the mount, for a driver that was not ready for it.
   private var endSignal: Int32?
   private var hasHandedOver = false
+  /// Whether the present driver was ended because it did not serve the mount.
+  private var hasHung = false
   private var isUpgrading = false
   /// Whether the present driver is one of the installed program that has not served yet.
   private var triesUpgrade = false
   /// Predecessors whose end was not explained yet.
   private var unexplained: [pid_t] = []
-  private var failures: [Instant] = []
+  /// How many successors in a row have ended before they served the mount.
+  private var failures = 0
+  /// When a successor that does not serve the mount is ended; nil: there is none.
+  private var patienceEnd: Instant?
   private var crashes: [Instant] = []
   private var kills: [Instant] = []
 
@@ -142,10 +150,24 @@ public final class Guard {
         pollfd(fd: signals.number, events: Int16(POLLIN), revents: 0),
         pollfd(fd: channel?.descriptor.number ?? -1, events: Int16(POLLIN), revents: 0),
       ]
-      _ = poll(&entries, 2, -1)
+      let timeout = patienceEnd.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
+      _ = poll(&entries, 2, timeout)
+      endHungDriver()
       if entries[0].revents != 0 { handleSignals() }
       if entries[1].revents != 0, let status = receive() { return status }
     }
+  }
+
+  /// Milliseconds after which a successor that does not serve the mount counts as hung. It may wait
+  /// for 5 s until the store has no other owner, and reads the state of up to millions of nodes.
+  private static let patience: Int64 = 20_000
+
+  private func endHungDriver() {
+    guard let end = patienceEnd, end <= .now else { return }
+    log("the driver (process \(driver)) does not serve the mount and is ended")
+    kill(driver, SIGKILL)
+    // Its end counts as a failure.
+    (patienceEnd, hasHung) = (nil, true)
   }
 
   private func handleSignals() {
@@ -184,7 +206,7 @@ public final class Guard {
   }
 
   private func becomeReady() {
-    isReady = true
+    (isReady, failures, patienceEnd) = (true, 0, nil)
     if let endSignal { kill(driver, endSignal) }
     if !hasBeenReady {
       becameReady()
@@ -209,7 +231,8 @@ public final class Guard {
       program, mark + words, ["\(Handover.endingVariable)=\(ending.word)"], channel: end.number,
       device: device?.value.number, state: state?.value.number)
     self.channel = channel
-    (isReady, isParent, hasHandedOver) = (false, true, false)
+    (isReady, isParent, hasHandedOver, hasHung) = (false, true, false, false)
+    patienceEnd = hasBeenReady ? Instant.now.advanced(milliseconds: Self.patience) : nil
   }
 
   /// - Parameter signal: of a driver that crashes; nil: it has ended.
@@ -225,18 +248,17 @@ public final class Guard {
       return succeed(installed, .upgraded)
     }
     (isUpgrading, triesUpgrade) = (false, false)
-    if signal == SIGKILL { kills.append(.now) } else if !isReady { failures.append(.now) }
+    if hasHung || !isReady && signal != SIGKILL { failures += 1 }
+    if signal == SIGKILL { kills.append(.now) }
     if signal != SIGKILL, signal != 0 { crashes.append(.now) }
     return succeed(Self.own, signal == 0 ? .unknown : .signal(signal))
   }
 
   private func succeed(_ program: String, _ ending: PredecessorEnding) -> Int32? {
     let start = Instant.now.advanced(milliseconds: -10_000)
-    // A successor may wait for 5 s until the store has no other owner.
-    failures.removeAll { $0 < Instant.now.advanced(milliseconds: -30_000) }
     crashes.removeAll { $0 < start }
     kills.removeAll { $0 < start }
-    guard failures.count < 3, crashes.count < 10, kills.count < 100 else {
+    guard failures < 3, crashes.count < 10, kills.count < 100 else {
       return giveUp("it keeps ending")
     }
     let end = Instant.now.advanced(milliseconds: 10_000)
@@ -252,10 +274,16 @@ public final class Guard {
     }
   }
 
-  /// Ends the connection to the kernel.
+  /// Ends the connection to the kernel, and unmounts: else the mount point would go on showing what
+  /// the kernel has cached.
   private func giveUp(_ reason: String) -> Int32 {
     log("the driver cannot be replaced (\(reason)); the mount ends")
     try? abort?.value.write(Array("1".utf8))
+    if let connection,
+      let path = MountInformation.mount(on: gnu_dev_makedev(0, connection))?.path
+    {
+      Unmount.lazily(path)
+    }
     return 1
   }
 
@@ -264,6 +292,7 @@ public final class Guard {
   /// guard alone.
   private func openAbort(_ connection: UInt32?) {
     guard let connection else { return }
+    self.connection = connection
     setenv(Handover.connectionVariable, "\(connection)", 1)
     let path = "\(Self.connections)/\(connection)/abort"
     let known = open(path, O_WRONLY | O_CLOEXEC)
@@ -309,7 +338,8 @@ public final class Guard {
   private func beginUpgrade() {
     guard isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
     let words = [Handover.takesStateWord, "\(SavedState.format)"]
-    guard let status = try? Child.runApart(installed, words), status == 0 else {
+    guard let status = try? Child.runApart(installed, words, milliseconds: 5000), status == 0
+    else {
       return log("not upgraded: \(installed) cannot take over from this version; it goes on")
     }
     isUpgrading = true

@@ -66,7 +66,7 @@ extension Driver {
         current?.answer = .written(count)
       } else if let past {
         try forest.beginRepetition(past.values)
-        store.changes?.begin(request: header.number, after: past.change - 1)
+        store.changes?.begin(request: header.number, after: past.change &- 1)
         isRepeating = true
       }
     } catch {
@@ -109,11 +109,9 @@ extension Driver {
     if let answer, let request = current, request.isSaved, request.answer == nil,
       let kept = SavedAnswer(answer)
     {
-      saved.add(kept, to: request.number)
-      if request.isChange, forest.isRegistered(request.node), let defaults = store.registered {
-        saved.add(registered: defaults.allRegisteredValues)
-      }
+      saved.add(kept, to: request.number, dropsOld: heldReplies.areSent)
     }
+    saved.noteRegistered(store.registered)
     let announcements = effects.compactMap { effect -> Announcement? in
       if case .announce(let announcement) = effect { announcement } else { nil }
     }

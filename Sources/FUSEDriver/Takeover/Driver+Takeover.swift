@@ -18,9 +18,7 @@ extension Driver {
     let estate: Estate
     do {
       estate = try Estate(predecessor.log.contents, announced: saved[.announced])
-      for (domain, values) in try estate.registeredDefaults() {
-        store.registered?.setRegisteredValues(values, for: domain)
-      }
+      if let defaults = try estate.registeredDefaults { store.registered?.register(defaults) }
       try forest.restore(estate.trees)
     } catch {
       throw DriverError("the state of the driver before cannot be read: \(error)")
@@ -44,6 +42,23 @@ extension Driver {
     for (number, announcement) in estate.announcements {
       notifier.put([.announce(announcement)], announced: number)
     }
+    announceMissed(since: saved[.looked])
+  }
+
+  /// Has a thread of its own find what others have changed since then, because that reads lists.
+  /// - Parameter looked: `SavedState.Number.looked`; 0: it is not known.
+  private func announceMissed(since looked: UInt64) {
+    guard looked > 0 else { return }
+    let since = Int64(clamping: looked).subtractingReportingOverflow(1_000_000_000).partialValue
+    let missed = MissedChanges(engine: store.engine, since: Timestamp(nanoseconds: since))
+    let known = forest.knownKeys
+    let isFound = BlockingThreads(name: "prefs-missed", most: 1).run { [mailbox] in
+      let events = missed.events(in: known)
+      if !events.isEmpty {
+        mailbox.put(Notice(changeset: Changeset(), events: events, author: nil))
+      }
+    }
+    if !isFound { log("no thread: events of changes while the driver was replaced are missing") }
   }
 
   /// Has libfuse read and write the device in our way.
@@ -74,7 +89,7 @@ extension Driver {
   private func noteSuspect(_ saved: SavedState) {
     let request = saved[.request]
     (saved[.suspectDeaths], saved[.suspect]) = (
-      request == 0 ? 0 : saved[.suspect] == request ? saved[.suspectDeaths] + 1 : 1, request
+      request == 0 ? 0 : saved[.suspect] == request ? saved[.suspectDeaths] &+ 1 : 1, request
     )
     saved[.request] = 0
   }

@@ -45,23 +45,20 @@ struct Estate {
     }
   }
 
-  /// The registered defaults by their domains.
-  func registeredDefaults() throws -> [DomainName: ValueDictionary] {
-    guard !registered.isEmpty else { return [:] }
-    var reader = ByteReader(registered[...])
-    var all: [DomainName: ValueDictionary] = [:]
-    for _ in 0..<(try reader.number(UInt32.self)) {
-      let domain = try reader.domain()
-      guard case .dictionary(let values) = try reader.value() else { throw ByteReader.Unknown() }
-      all[domain] = values
+  /// The registered defaults, as edits; nil: there were none.
+  var registeredDefaults: Changeset? {
+    get throws {
+      guard !registered.isEmpty else { return nil }
+      var reader = ByteReader(registered[...])
+      return try reader.changeset()
     }
-    return all
   }
 }
 
 extension ByteReader {
   fileprivate mutating func announcement() throws -> Announcement {
     let (directory, name, isDomain) = (try string(), try string(), try number(UInt8.self) != 0)
+    let parent = NodeID(rawValue: try number())
     let kind: Announcement.Kind
     switch try number(UInt8.self) {
     case 0: kind = .created
@@ -69,6 +66,6 @@ extension ByteReader {
     case 2: kind = .changed(try timestamp())
     default: throw Unknown()
     }
-    return Announcement(directory: directory, name: name, isDomain: isDomain, kind)
+    return Announcement(directory, parent, name: name, isDomain: isDomain, kind)
   }
 }

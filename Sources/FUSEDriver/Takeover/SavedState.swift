@@ -41,6 +41,9 @@ final class SavedState {
     /// How many drivers have ended unexpectedly, and how many were replaced by an upgrade.
     case crashes
     case upgrades
+    /// When the loop last looked for changes of others, in nanoseconds since 1970: what was made a
+    /// second earlier was announced, or its announcement is saved.
+    case looked
   }
 
   /// What a frame of the log has.
@@ -58,7 +61,7 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 1
+  static let format: UInt64 = 2
 
   let log: SharedLog
   private var frames = ByteWriter()
@@ -68,7 +71,12 @@ final class SavedState {
   private var pasts: [UInt64: (change: UInt64, values: [UInt8])] = [:]
   private var announcements: [(number: UInt64, announcement: Announcement)] = []
   private var lastAnnouncement: UInt64 = 0
+  /// How many announcements may wait before repeated ones are dropped.
+  private var mostAnnouncements = SavedState.leastAnnouncements
+  private static let leastAnnouncements = 4096
   private var registered: [UInt8] = []
+  /// `RegisteredDefaults.registrations` when they were saved.
+  private var savedRegistrations: UInt64 = 0
   /// Bytes of the log at which it is replaced.
   private var limit = SavedState.leastLimit
   private static let leastLimit = 1 << 20
@@ -91,10 +99,13 @@ final class SavedState {
   func add(trees: [UInt8]) { add(.trees) { $0.append(raw: trees) } }
 
   /// Adds the answer to a request.
-  func add(_ answer: SavedAnswer, to request: UInt64) {
+  /// - Parameter dropsOld: whether the kernel has all but the last answers: no reply is held.
+  func add(_ answer: SavedAnswer, to request: UInt64, dropsOld: Bool) {
     answers.append((request, answer))
     if !pasts.isEmpty { pasts[request] = nil }
-    if answers.count > 2 * Self.keptAnswers { answers.removeFirst(Self.keptAnswers) }
+    if dropsOld, answers.count > 2 * Self.keptAnswers {
+      answers.removeFirst(answers.count - Self.keptAnswers)
+    }
     add(.answer) { writer in
       writer.append(request)
       writer.append(answer)
@@ -104,14 +115,28 @@ final class SavedState {
   /// Adds announcements, in order, to the next commit.
   /// - Returns: the number of the last one, which is noted in `.announced` once they are made.
   func add(_ new: [Announcement]) -> UInt64 {
-    let done = self[.announced]
-    announcements.removeAll { $0.number <= done }
+    dropAnnouncements()
     for announcement in new {
-      lastAnnouncement += 1
+      lastAnnouncement &+= 1
       announcements.append((lastAnnouncement, announcement))
       add(.announcement, lastAnnouncement, announcement)
     }
     return lastAnnouncement
+  }
+
+  /// Drops the announcements that were made. If the others are many, of several of one kind for one
+  /// name only the last is kept, so that a watcher that is slow does not fill the memory.
+  private func dropAnnouncements() {
+    let done = self[.announced]
+    if let first = announcements.first, first.number <= done {
+      announcements.removeAll { $0.number <= done }
+    }
+    guard announcements.count > mostAnnouncements else { return }
+    var seen: Set<[String]> = []
+    announcements = announcements.reversed().filter { _, announcement in
+      seen.insert([announcement.directory, announcement.name, announcement.kind.word]).inserted
+    }.reversed()
+    mostAnnouncements = max(Self.leastAnnouncements, 2 * announcements.count)
   }
 
   private func add(_ kind: Frame, _ number: UInt64, _ announcement: Announcement) {
@@ -121,14 +146,12 @@ final class SavedState {
     }
   }
 
-  /// Adds the registered defaults.
-  func add(registered defaults: [DomainName: ValueDictionary]) {
+  /// Adds the registered defaults, if they have changed since they were saved last.
+  func noteRegistered(_ defaults: (any RegisteredDefaults)?) {
+    guard let defaults, defaults.registrations != savedRegistrations else { return }
+    savedRegistrations = defaults.registrations
     var writer = ByteWriter()
-    writer.append(UInt32(clamping: defaults.count))
-    for (domain, values) in defaults {
-      writer.append(domain.string)
-      writer.append(counted: Document.binary(.dictionary(values)))
-    }
+    writer.append(defaults.registeredDefaults)
     registered = writer.bytes
     add(.registered) { $0.append(raw: registered) }
   }
@@ -172,7 +195,7 @@ final class SavedState {
   func replace(trees: [UInt8]) {
     commit()
     add(trees: trees)
-    for (request, answer) in answers.suffix(Self.keptAnswers) {
+    for (request, answer) in answers {
       add(.answer) { writer in
         writer.append(request)
         writer.append(answer)
@@ -199,11 +222,22 @@ final class SavedState {
   }
 }
 
+extension Announcement.Kind {
+  fileprivate var word: String {
+    switch self {
+    case .created: "created"
+    case .changed: "changed"
+    case .removed: "removed"
+    }
+  }
+}
+
 extension ByteWriter {
   mutating func append(_ announcement: Announcement) {
     append(announcement.directory)
     append(announcement.name)
     append(announcement.isDomain ? 1 : 0 as UInt8)
+    append(announcement.parent.rawValue)
     switch announcement.kind {
     case .created: append(0 as UInt8)
     case .removed: append(1 as UInt8)

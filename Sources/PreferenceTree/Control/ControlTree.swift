@@ -160,7 +160,7 @@ extension ControlTree {
   /// Adds a node that a predecessor of the driver has saved.
   func restore(_ id: NodeID, _ item: ControlItem, lookups: UInt64) {
     let node = Node(item)
-    node.lookups = lookups
+    node.lookups = min(lookups, NodeTable.mostSaved)
     nodes[id] = node
     ids[item] = id
     lastNumber = max(lastNumber, id.rawValue)

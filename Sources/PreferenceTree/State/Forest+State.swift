@@ -92,6 +92,15 @@ extension Forest {
     }
   }
 
+  /// The domains that somebody has looked up at the mount point, with the keys that somebody has
+  /// looked up in them.
+  package var knownKeys: [DomainName: Set<Key>] {
+    guard let table = main?.table else { return [:] }
+    var known: [DomainName: Set<Key>] = [:]
+    for domain in table.domains { known[domain] = Set(table.paths(in: domain).map(\.key)) }
+    return known
+  }
+
   /// Has everything dropped that the kernel has cached.
   package func invalidateAll() {
     for branch in branches { (branch as? Tree)?.invalidateAll() }
@@ -122,10 +131,6 @@ extension Forest {
   /// Notes that a predecessor has carried a write out: the engine has the text.
   package func noteWritten(_ id: NodeID) { (self[id] as? Tree)?.noteWritten(id) }
 
-  /// Whether the node is one of the registered defaults', which end with the mount.
-  package func isRegistered(_ id: NodeID) -> Bool {
-    numbers[.place(.registered)].map { UInt64($0) == id.tree } ?? false
-  }
 }
 
 extension Tree {

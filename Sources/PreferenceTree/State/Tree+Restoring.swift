@@ -64,7 +64,7 @@ extension Tree {
   /// be read is dropped, and logged.
   func restore(_ saved: SavedTree, now: Instant) {
     table.restore(saved)
-    lastHandle = saved.numbers.handle
+    lastHandle = min(saved.numbers.handle, NodeTable.mostSaved)
     for (path, departure) in saved.departures {
       var departure = departure
       departure.until = max(departure.until, now.advanced(milliseconds: 50))
@@ -136,9 +136,13 @@ extension TextEditor.Phase {
 }
 
 extension NodeTable {
+  /// The largest number that is taken over: no mount lives long enough for it, and it can be
+  /// counted on.
+  static let mostSaved: UInt64 = 1 << 62
+
   fileprivate mutating func restore(_ saved: SavedTree) {
-    lastNumber = max(lastNumber, saved.numbers.node)
-    inodes.last = saved.numbers.inode
+    lastNumber = max(lastNumber, min(saved.numbers.node, Self.mostSaved))
+    inodes.last = min(saved.numbers.inode, Self.mostSaved)
     for (path, inode) in saved.keyInodes { inodes.keys.restore(path, inode) }
     for (domain, inode) in saved.domainInodes { inodes.domains.restore(domain, inode) }
     for record in saved.nodes.values { restore(record, text: saved.texts[record.id] ?? []) }
@@ -147,13 +151,13 @@ extension NodeTable {
   private mutating func restore(_ record: NodeRecord, text: [UInt8]) {
     if record.id == root.id {
       (root.lookups, root.modified, root.changed) =
-        (record.lookups, record.modified, record.changed)
+        (min(record.lookups, Self.mostSaved), record.modified, record.changed)
       return
     }
     let node = Node(
       id: record.id, inode: record.inode, content(record, text), modified: record.modified,
       changes: changes)
-    (node.lookups, node.changed) = (record.lookups, record.changed)
+    (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
     add(restored: node, isNamed: record.content.isNamed)
   }
 
