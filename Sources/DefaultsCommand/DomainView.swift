@@ -16,14 +16,15 @@ struct StoreView {
   ///   - directory: the directory of the store; nil: the user's own store.
   ///   - isBrief: false for a command that waits for changes (a `Member`, not a `BriefClient`).
   init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
-    let machine = Surroundings().systemDirectory + "/"
-    if let directory, !Files.isDirectory(directory), !directory.hasPrefix(machine) {
+    if let directory, !Files.isDirectory(directory),
+      !directory.hasPrefix(Surroundings().systemDirectory + "/")
+    {
       throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
     let surroundings = Surroundings(store: directory)
     places =
       isBrief
-      ? try BriefClient(surroundings)
+      ? BriefClient(surroundings)
       : try Member(clientOf: surroundings) { Output.write("defaults: \($0)\n", to: .errors) }
     engine = SearchEngine(places: places)
   }

@@ -1,12 +1,14 @@
 import PreferenceModel
+import PreferenceProtocol
 import PropertyList
 import Synchronization
 import SystemCalls
 
 /// The persistent places of a store for a process that asks a few things and ends (`defaults`).
 ///
-/// It starts no thread. It asks the owner for each key, and copies a location only when it is asked
-/// for all keys of it. It starts an owner (`prefsd`) if there is none. When the owner is gone, a
+/// It starts no thread, and connects with its first request: a look-up of a key, or a change, is one
+/// round trip then. It asks the owner for each key, and copies a location only when it is asked for
+/// all keys of it. A change returns when every mount shows it. It starts an owner (`prefsd`) if there is none. When the owner is gone, a
 /// request finds the next one and asks that; a change is carried out once. Observers are never
 /// called.
 ///
@@ -15,24 +17,30 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   private let search: OwnerSearch
   private let remote = Mutex<RemotePlaces?>(nil)
   private let lastSerial = Atomic<UInt64>(0)
+  /// Every mount has settled for the changes up to this version.
+  private let settled = Atomic<UInt64>(0)
 
   public var isReadOnly: Bool { false }
   public var isFresh: Bool { false }
 
-  /// Connects to the owner, for which it waits 5 s at most. Throws what `Member.init` throws.
-  public init(_ surroundings: Surroundings) throws(EngineError) {
+  /// Connects to nothing yet: the first request waits 5 s at most for an owner, and throws what
+  /// `Member.init` throws.
+  public init(_ surroundings: Surroundings) {
     search = OwnerSearch(surroundings, isBrief: true) { () throws(SystemError) in
       try OwnerProgram.start(surroundings)
     }
-    _ = try connected(until: Instant.now.advanced(milliseconds: RemotePlaces.patience))
   }
 
   /// Returns the places of an owner that is there, and connects to the next one if the last is
   /// gone.
-  private func connected(until deadline: Instant) throws(EngineError) -> RemotePlaces {
+  private func connected(
+    until deadline: Instant, _ first: Request?
+  ) throws(EngineError) -> RemotePlaces {
     if let known = remote.withLock({ $0 }), !known.hasEnded { return known }
     let found = try search.find(until: deadline) { () throws(EngineError) in
-      guard let found = try search.connect(ended: {}) else { throw search.unanswered }
+      guard let found = try search.connect(first: first, ended: {}) else {
+        throw search.unanswered
+      }
       return found
     }
     search.noteFound()
@@ -45,12 +53,14 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   /// Asks the owner, and if it is gone the next one, until the deadline (nil: for 5 s).
+  /// - Parameter first: the request that the body makes first, if it is known.
   private func ask<Result>(
-    until end: Instant? = nil, _ body: (RemotePlaces) throws(EngineError) -> Result
+    until end: Instant? = nil, first: Request? = nil,
+    _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     let deadline = end ?? Instant.now.advanced(milliseconds: RemotePlaces.patience)
     while true {
-      let places = try connected(until: deadline)
+      let places = try connected(until: deadline, first)
       do {
         return try body(places)
       } catch  where error.reason == .ownerGone && Instant.now < deadline {
@@ -61,13 +71,15 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try ask { places throws(EngineError) in try places.find(key, at: location) }
+    try findFirst(key, in: [location])?.stored
   }
 
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
-    try ask { places throws(EngineError) in try places.findFirst(key, in: locations) }
+    try ask(first: .find(key, locations)) { places throws(EngineError) in
+      try places.findFirst(key, in: locations)
+    }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
@@ -102,9 +114,13 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     let serial = lastSerial.add(1, ordering: .relaxed).newValue
     let origin = Origin(client: search.client, serial: serial)
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    return try ask(until: deadline) { places throws(EngineError) in
-      try places.apply(intents, by: author, origin: origin, until: deadline)
+    let request = Request.apply(
+      serial: origin.serial, author, deadline: deadline, settles: true, intents)
+    let changeset = try ask(until: deadline, first: request) { places throws(EngineError) in
+      try places.apply(request, until: deadline)
     }
+    settled.max(changeset.version, ordering: .releasing)
+    return changeset
   }
 
   public func observe(
@@ -124,6 +140,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   public func awaitMounts(through version: UInt64) throws(EngineError) {
+    if version <= settled.load(ordering: .acquiring) { return }
     try ask { places throws(EngineError) in try places.awaitMounts(through: version) }
   }
 }

@@ -15,12 +15,16 @@ struct Greeting {
   /// The bytes that came after the answer.
   let rest: FrameReader
 
-  /// Connects and says hello. Returns nil if no process listens, or if it does not answer before
+  /// Connects and says hello, and sends the first request with that, so that the owner wakes up
+  /// once. Returns nil if no process listens, or if it does not answer before
   /// the deadline. Throws the owner's refusal, and EPERM if the process belongs to a different
   /// user.
-  init?(_ path: String, client: UInt64, until deadline: Instant) throws(EngineError) {
+  /// - Parameter first: the frame of the first request; empty: there is none.
+  init?(
+    _ path: String, client: UInt64, first: [UInt8], until deadline: Instant
+  ) throws(EngineError) {
     let connected = try EngineError.wrapping { () throws(SystemError) in
-      try Self.connect(path, client)
+      try Self.connect(path, client, first)
     }
     guard let socket = connected else { return nil }
     var reader = FrameReader(largest: Message.largest)
@@ -38,13 +42,13 @@ struct Greeting {
   }
 
   private static func connect(
-    _ path: String, _ client: UInt64
+    _ path: String, _ client: UInt64, _ first: [UInt8]
   ) throws(SystemError) -> SharedSocket? {
     guard let socket = try Socket.connected(to: path) else { return nil }
     guard socket.peer?.user == geteuid() else {
       throw SystemError("connect", path, .notPermitted)
     }
-    let hello = Request.hello(version: Request.version, client: client).frame(1)
+    let hello = Request.hello(version: Request.version, client: client).frame(1) + first
     return socket.send(hello[...]) == .moved(hello.count) ? SharedSocket(socket) : nil
   }
 

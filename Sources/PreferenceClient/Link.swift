@@ -19,6 +19,8 @@ final class Link: Sendable {
   struct State {
     /// The number of the last request.
     var lastNumber: UInt64 = 0
+    /// The request that was sent with the greeting, until a caller makes it.
+    var early: Request?
     /// The numbers of the requests for whose answers callers wait, with the answers that have come.
     var answers: [UInt64: Message?] = [:]
     /// Whether the answer to a ping is outstanding. There is one ping at a time.
@@ -34,8 +36,22 @@ final class Link: Sendable {
     var hasEnded = false
   }
 
+  /// A request that is sent with the greeting, before there is a link.
+  struct Early {
+    static let number: UInt64 = 1
+    let request: Request
+    let frame: [UInt8]
+
+    /// Nil for no request, and for one that may not fit into the socket at once.
+    init?(_ request: Request?) {
+      guard let request else { return nil }
+      (self.request, frame) = (request, request.frame(Self.number))
+      if frame.count > 16384 { return nil }
+    }
+  }
+
   let socket: SharedSocket
-  let state = Monitor(State())
+  let state: Monitor<State>
   /// Splits what comes into frames. Only the thread that has set `isReading` touches it.
   let stream: Mutex<FrameReader>
   let received: @Sendable (Message) -> Void
@@ -48,13 +64,20 @@ final class Link: Sendable {
 
   /// - Parameters:
   ///   - rest: the bytes that have been received already.
+  ///   - early: the request that was sent with the greeting.
   ///   - received: is called with each message that answers no request.
   ///   - ended: is called once, when the owner is gone.
   init(
-    _ socket: SharedSocket, rest: FrameReader, received: @escaping @Sendable (Message) -> Void,
-    ended: @escaping @Sendable () -> Void
+    _ socket: SharedSocket, rest: FrameReader, early: Early? = nil,
+    received: @escaping @Sendable (Message) -> Void, ended: @escaping @Sendable () -> Void
   ) {
     (self.socket, self.received, self.ended) = (socket, received, ended)
+    var initial = State()
+    if let early {
+      (initial.early, initial.lastNumber) = (early.request, Early.number)
+      initial.answers[Early.number] = .some(nil)
+    }
+    state = Monitor(initial)
     stream = Mutex(rest)
   }
 
@@ -114,17 +137,21 @@ final class Link: Sendable {
   /// Sends a request and returns its answer. Throws `.ownerGone`, ETIMEDOUT after the deadline
   /// (nil: none), EFBIG for a request that is too large, and the owner's refusal.
   func call(_ request: Request, until deadline: Instant?) throws(EngineError) -> Message {
-    let number = state.withLock { state in
+    let (number, isSent) = state.withLock { state in
+      if state.early == request {
+        state.early = nil
+        return (Early.number, true)
+      }
       state.lastNumber += 1
       state.answers[state.lastNumber] = .some(nil)
-      return state.lastNumber
+      return (state.lastNumber, false)
     }
     defer { state.withLock { _ = $0.answers.removeValue(forKey: number) } }
-    let frame = request.frame(number)
+    let frame = isSent ? [] : request.frame(number)
     guard frame.count <= Request.largest else {
       throw Self.tooLarge
     }
-    switch transmit(frame, until: deadline) {
+    switch isSent ? .sent : transmit(frame, until: deadline) {
     case .sent: break
     case .late: throw Self.late
     case .ended:

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
@@ -41,12 +42,17 @@ final class OwnerSearch: Sendable {
   }
 
   /// Connects to the owner; nil if none answers.
-  /// - Parameter ended: is called once, when the owner is gone.
-  func connect(ended: @escaping @Sendable () -> Void) throws(EngineError) -> RemotePlaces? {
+  /// - Parameters:
+  ///   - first: see `RemotePlaces`.
+  ///   - ended: is called once, when the owner is gone.
+  func connect(
+    first: Request? = nil, ended: @escaping @Sendable () -> Void
+  ) throws(EngineError) -> RemotePlaces? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     for path in surroundings.ownerSocketPaths {
       let remote = try RemotePlaces(
-        connectingTo: path, client: client, isBrief: isBrief, until: patience, ended: ended)
+        connectingTo: path, client: client, isBrief: isBrief, first: first, until: patience,
+        ended: ended)
       if let remote { return remote }
     }
     return nil

@@ -60,19 +60,25 @@ public final class RemotePlaces: StorePlaces {
   ///   - client: the random number that identifies this client in all its connections.
   ///   - isBrief: whether the owner is asked for each key, a location is loaded only for all of its
   ///     keys, and nothing is received between two calls.
+  ///   - first: a request that is made as soon as these places exist. It is sent with the greeting,
+  ///     unless it is long; the call that makes it finds it sent.
   ///   - ended: is called once, when the owner is gone.
   public init?(
-    connectingTo path: String, client: UInt64, isBrief: Bool,
+    connectingTo path: String, client: UInt64, isBrief: Bool, first: Request? = nil,
     until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
-    guard let greeting = try Greeting(path, client: client, until: deadline) else { return nil }
+    let early = Link.Early(first)
+    let greeting = try Greeting(
+      path, client: client, first: early?.frame ?? [], until: deadline)
+    guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
     self.isBrief = isBrief
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
     link = Link(
-      greeting.socket, rest: greeting.rest, received: { inbox.receive($0) }, ended: ended)
+      greeting.socket, rest: greeting.rest, early: early, received: { inbox.receive($0) },
+      ended: ended)
     if !isBrief { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
   }
 
@@ -212,7 +218,14 @@ extension RemotePlaces {
   public func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    let request = Request.apply(serial: origin.serial, author, deadline: deadline, intents)
+    try apply(
+      .apply(
+        serial: origin.serial, author, deadline: deadline, settles: false, intents),
+      until: deadline)
+  }
+
+  /// Makes a request of the kind `apply`, and returns what it has changed.
+  func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
     guard case .applied(let changeset) = try link.call(request, until: deadline) else {
       throw Self.unexpected
     }
@@ -233,7 +246,7 @@ extension RemotePlaces {
   ) -> Link.Transmission {
     let never = Instant(nanoseconds: .max)
     let request = Request.apply(
-      serial: serial | Origin.ordered, author, deadline: never, intents)
+      serial: serial | Origin.ordered, author, deadline: never, settles: false, intents)
     return link.post(request, until: deadline, then: answered)
   }
 

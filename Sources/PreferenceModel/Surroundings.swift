@@ -45,10 +45,11 @@ public struct Surroundings: Sendable {
       directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
     let state = Self.stateHome(home)
-    let name = StableHash.text(of: Files.canonicalPath(userDirectory).utf8)
+    let canonical = Files.canonicalPath(userDirectory)
+    let name = StableHash.text(of: canonical.utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
     hostIdentifier = Self.hostIdentifier
-    let all = [Files.canonicalPath(userDirectory), systemDirectory, stateDirectory]
+    let all = [canonical, systemDirectory, stateDirectory]
     let socket = StableHash.text(of: all.joined(separator: "\0").utf8)
     let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute)
     let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : $0 + "/prefsfs" }

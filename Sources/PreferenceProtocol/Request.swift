@@ -22,8 +22,9 @@ public enum Request: Equatable, Sendable {
   case modified(Location)
   /// Asks for a transaction, which the client numbers with `serial` (see `Origin`). The owner
   /// refuses it after the deadline (monotonic clock), so that nothing takes effect that the client
-  /// has given up. Answer: `applied`.
-  case apply(serial: UInt64, Author, deadline: Instant, [Intent])
+  /// has given up. Where `settles` is true, the answer waits until every mount has settled. Answer:
+  /// `applied`.
+  case apply(serial: UInt64, Author, deadline: Instant, settles: Bool, [Intent])
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
   /// Answer: `done`.
   case synchronize(mounts: Bool)
@@ -42,7 +43,7 @@ public enum Request: Equatable, Sendable {
   case ping
 
   /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 5
+  public static let version: UInt32 = 6
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -64,11 +65,12 @@ extension Request {
       Frame.bytes(13, number) { $0.append(locations) }
     case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
     case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
-    case .apply(let serial, let author, let deadline, let intents):
+    case .apply(let serial, let author, let deadline, let settles, let intents):
       Frame.bytes(5, number) {
         $0.append(serial)
         $0.append(author.number)
         $0.append(deadline.nanoseconds)
+        $0.append(settles ? 1 : 0 as UInt8)
         $0.append(UInt32(intents.count))
         for intent in intents { $0.append(intent) }
       }
@@ -198,10 +200,11 @@ extension ByteReader {
     case 5:
       let (serial, author) = (try number(UInt64.self), try author())
       let deadline = Instant(nanoseconds: try number())
+      let settles = try number(UInt8.self) == 1
       let count = try number(UInt32.self)
       var intents: [Intent] = []
       for _ in 0..<count { intents.append(try intent()) }
-      return .apply(serial: serial, author, deadline: deadline, intents)
+      return .apply(serial: serial, author, deadline: deadline, settles: settles, intents)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())
     case 8: return .settle(try settlement(), through: try number(), try author())

@@ -227,9 +227,10 @@ final class Connection: Sendable {
     }
     switch request {
     case .hello: break
-    case .apply(let serial, let author, let deadline, let intents):
+    case .apply(let serial, let author, let deadline, let settles, let intents):
       guard let client = state.withLock({ $0.client }) else { return }
-      apply(intents, author, Origin(client: client, serial: serial), deadline, number)
+      let origin = Origin(client: client, serial: serial)
+      apply(intents, author, origin, deadline, settles: settles, number)
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
     case .load, .loadAll, .find, .domains, .modified, .report: read(request, number)
@@ -306,17 +307,26 @@ final class Connection: Sendable {
   }
 
   private func apply(
-    _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant,
+    _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant, settles: Bool,
     _ number: UInt64
   ) {
     state.withLock { $0.isServed = true }
     do throws(EngineError) {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)
-      if answer(number, .applied(changeset)) { server.places.noteAnswered(origin) }
+      guard settles, !changeset.isEmpty else {
+        return answer(number, changeset, origin)
+      }
+      server.places.whenSettled(
+        .entries, through: changeset.version, except: Author(number: 0)
+      ) { [self] in answer(number, changeset, origin) }
     } catch {
       answer(number, .failed(error))
     }
+  }
+
+  private func answer(_ number: UInt64, _ changeset: Changeset, _ origin: Origin) {
+    if answer(number, .applied(changeset)) { server.places.noteAnswered(origin) }
   }
 
   /// The answer to a request that reads. May wait for a disk.
@@ -330,11 +340,10 @@ final class Connection: Sendable {
         let (domains, version) = try places.versionedSnapshots(of: locations)
         return .snapshots(domains.map(\.contents), version: version)
       case .find(let key, let locations):
-        for (index, location) in locations.enumerated() {
-          guard let stored = try places.find(key, at: location) else { continue }
-          return .found(stored, index: UInt32(clamping: index))
+        guard let (stored, location) = try places.findFirst(key, in: locations) else {
+          return .found(nil, index: 0)
         }
-        return .found(nil, index: 0)
+        return .found(stored, index: UInt32(clamping: locations.firstIndex(of: location) ?? 0))
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))

@@ -72,7 +72,7 @@ extension Request {
     switch self {
     case .load(let location), .modified(let location), .save(let location): [location.place]
     case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
-    case .apply(_, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
+    case .apply(_, _, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
   }
@@ -82,7 +82,7 @@ extension Request {
     switch self {
     case .load(let location), .modified(let location), .save(let location): [location.domain]
     case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
-    case .apply(_, _, _, let intents): intents.flatMap(\.domains)
+    case .apply(_, _, _, _, let intents): intents.flatMap(\.domains)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: []
     }
   }
@@ -107,7 +107,7 @@ extension Request {
       for location in locations {
         if let error = lists.finding(location)?.error { throw error }
       }
-    case .apply(_, _, _, let intents): try lists.refuse(intents)
+    case .apply(_, _, _, _, let intents): try lists.refuse(intents)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await: break
     }
   }

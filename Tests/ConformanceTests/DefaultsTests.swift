@@ -46,6 +46,19 @@ import Testing
     }
   }
 
+  @Test("a read and a write are one message to the owner each: greeting and question together")
+  func messages() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let count = "grep -c -e sendto $C/../calls"
+      let script = """
+        for verb in "read d Integer" "write d Integer -int 43"; do
+          strace -e trace=sendto -o $C/../calls defaults $verb > /dev/null; \(count)
+        done
+        """
+      #expect(sandbox.shell(script).output == "1\n1\n")
+    }
+  }
+
   @Test("what defaults wrote survives kill -9 of every process")
   func killed() throws {
     try withSandbox { sandbox in

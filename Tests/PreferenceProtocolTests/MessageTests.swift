@@ -10,13 +10,15 @@ import Testing
   static let requests: [Request] = [
     .hello(version: 1, client: .max), .load(location), .domains(.host), .modified(location),
     .apply(
-      serial: 7, Author(number: 3), deadline: Instant(nanoseconds: 5),
+      serial: 7, Author(number: 3), deadline: Instant(nanoseconds: 5), settles: true,
       [
         .set("K", "d", ["a", 1.5, ["k": true]], .exact([0, 255])), .set("", "d", "é", .unknown),
         .set("N", "d", .data([]), .canonical), .describe("K", "d", Description(mode: 0o640)),
         .describe("K", "d", Description(modified: Timestamp(nanoseconds: -1))), .remove("K", "d"),
         .createDomain("new"), .removeDomain("old"), .renameDomain("a", to: "b"),
       ]),
+    .apply(
+      serial: 1, Author(number: 1), deadline: Instant(nanoseconds: 1), settles: false, []),
     .synchronize(mounts: true), .synchronize(mounts: false), .mount(Author(number: 9)),
     .settle(.attributes, through: 5, Author(number: 9)),
     .await(.entries, through: .max, Author(number: 0)), .ping,

@@ -187,6 +187,11 @@ public enum Program {
     return package.appendingPathComponent(".build/debug/\(name)").path
   }
 
+  /// Returns the path of a file of `scripts`.
+  public static func script(_ name: String) -> String {
+    package.appendingPathComponent("scripts/\(name)").path
+  }
+
   /// Returns the path of a file of Tests/Suites.
   public static func suite(_ name: String) -> String {
     package.appendingPathComponent("Tests/Suites/\(name)").path

@@ -1,0 +1,40 @@
+import Foundation
+import Support
+import Testing
+
+/// The completions of `defaults` that the package installs, in the shells that they are for: the Tab
+/// key in a terminal.
+@Suite("Completions of defaults") struct CompletionTests {
+  /// How each shell is started without the user's settings, and how it gets the completion.
+  static let shells = [
+    ("bash --noprofile --norc", "source @/bash"),
+    (
+      "zsh -f",
+      "cp @/zsh ~/_defaults; fpath=(~ $fpath); autoload -U compinit; compinit -u -D"
+    ),
+    ("fish --no-config", "source @/fish"),
+  ]
+
+  @Test("verbs, domains, keys and values of booleans", arguments: shells)
+  func completes(_ shell: String, _ load: String) throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/com.example.app.plist", "dict(LongKey=True, Other=1)")
+      let completions = Program.script("debian/completions")
+      let load = load.replacingOccurrences(of: "@", with: completions)
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      sandbox.type(
+        shell, path: programs,
+        [
+          ("", "'\(load); echo rea\"\"dy' Enter"),
+          ("\nready", "'defaults read-ty' Tab"),
+          ("defaults read-type", "C-u 'defaults read com.exa' Tab"),
+          ("read com.example.app", "C-u 'defaults read com.example.app Lon' Tab"),
+          (
+            "com.example.app LongKey",
+            "C-u 'defaults write com.example.app LongKey -bool fal' Tab"
+          ),
+          ("-bool false", "C-u 'exit' Enter"),
+        ])
+    }
+  }
+}
