@@ -31,7 +31,8 @@ public final class Member: StorePlaces {
 
     /// Brings `domains` up to date with a change.
     mutating func noteDomains(_ notice: Notice) {
-      for item in notice.changeset.items {
+      // A key that was there is in a domain that is known.
+      for item in notice.changeset.items where !item.hadKey {
         let (place, domain) = (item.location.place, item.location.domain)
         switch item.edit {
         case .set, .splice, .createDomain: domains[place]?.insert(domain)

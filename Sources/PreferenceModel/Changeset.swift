@@ -87,6 +87,11 @@ public struct Changeset: Equatable, Sendable {
   /// Whether the changeset changes nothing and invalidates nothing.
   public var isEmpty: Bool { items.isEmpty && invalidated.isEmpty }
 
+  /// Whether the domain is changed or invalidated, in any place.
+  public func concerns(_ domain: DomainName) -> Bool {
+    items.contains { $0.location.domain == domain } || invalidated.contains { $0.domain == domain }
+  }
+
   /// The locations that are changed or invalidated.
   public var locations: Set<Location> { Set(items.map(\.location)).union(invalidated) }
 }

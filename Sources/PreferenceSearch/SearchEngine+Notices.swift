@@ -69,6 +69,6 @@ extension Changeset {
   var concernsLanguages: Bool {
     !invalidated.isEmpty
       || items.contains { $0.edit.key == Languages.key || KeptSuites.domain(of: $0) != nil }
-      || items.contains { $0.edit == .removeDomain }
+      || items.contains { if case .removeDomain = $0.edit { true } else { false } }
   }
 }

@@ -92,9 +92,10 @@ extension SearchEngine {
   func forget(_ changeset: Changeset) {
     changes.add(1, ordering: .releasing)
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
-    if changeset.concernsLanguages { languages.forget() }
+    let concernsLanguages = changeset.concernsLanguages
+    if concernsLanguages { languages.forget() }
     let isWhole =
-      changeset.concernsLanguages
+      concernsLanguages
       || changeset.invalidated.contains { $0.domain == KeptSuites.domain }
     let suites = suites.withLock { suites in
       if isWhole || !changed.isEmpty { suites.changes += 1 }

@@ -40,6 +40,7 @@ final class CloudKeeper: Sendable {
     (self.places, self.store, self.log, self.onProcess) = (places, store, log, onProcess)
     bell = try Wakeup()
     places.observe(except: nil) { [weak self] notice in
+      guard notice.changeset.concerns(CloudSettings.domain) else { return }
       let isAbout = notice.changeset.locations.contains {
         $0.domain == CloudSettings.domain && $0.place != .cloudRecords
       }

@@ -72,6 +72,23 @@ struct DomainTable {
     }
   }
 
+  /// Whether the list of the location is in memory and has the domain.
+  func hasDomain(at location: Location) -> Bool {
+    guard let number = numbers[location.domain],
+      let cell = rows[number].places.firstIndex(of: location.place)
+    else { return false }
+    return rows[number].lists[cell]?.snapshot.exists == true
+  }
+
+  /// Whether changes of the location wait for a rewrite, and the last one did not fail.
+  func isUnsavedAndWell(at location: Location) -> Bool {
+    guard let number = numbers[location.domain],
+      let cell = rows[number].places.firstIndex(of: location.place)
+    else { return false }
+    return rows[number].lists[cell]?.unsavedSince != nil
+      && rows[number].lists[cell]?.failure == nil
+  }
+
   /// The list of a location. A change in place copies nothing.
   subscript(location: Location) -> Store.Domain? {
     get {

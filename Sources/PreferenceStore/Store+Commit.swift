@@ -54,7 +54,7 @@ extension Store {
     var created: Set<Location> = []
     for item in items {
       guard case .set = item.edit,
-        state.withLock({ $0.domains[item.location]?.snapshot.exists }) != true
+        state.withLock({ !$0.domains.hasDomain(at: item.location) })
       else { continue }
       let others = SearchList.persistentPlaces.map { Location($0, item.location.domain) }
       if others.allSatisfy({ (try? exists($0)) == false }) { created.insert(item.location) }
@@ -82,7 +82,7 @@ extension Store {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
-    if state.withLock({ $0.domains[location]?.isUnsavedAndWell }) == true { return }
+    if state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
     _ = try read(location) { _ in }
     let (failure, size) = state.withLock { state in
       (state.domains[location]?.failure, state.domains[location]?.identity?.size ?? 0)
@@ -214,9 +214,6 @@ extension Store.State {
 }
 
 extension Store.Domain {
-  /// Whether changes wait for a rewrite, and the last one did not fail.
-  fileprivate var isUnsavedAndWell: Bool { unsavedSince != nil && failure == nil }
-
   /// Applies an edit that was recorded, or replayed.
   /// - Returns: whether the list had every change before this one.
   mutating func apply(

@@ -23,7 +23,7 @@ import Testing
       let load = load.replacingOccurrences(of: "@", with: completions)
       let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
       sandbox.type(
-        shell, path: programs,
+        shell, in: "$C", path: programs,
         [
           ("", "'\(load); echo rea\"\"dy' Enter"),
           ("\nready", "'defaults read-ty' Tab"),
