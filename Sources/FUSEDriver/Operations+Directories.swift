@@ -56,7 +56,9 @@ private func list(
     let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
       ListingItem(name: name, inode: node, type: .directory, cookie: cookie)
     }
-    for item in dots + items where !add(&buffer, driver, item) { break }
+    // One after the other: an array of both would be a copy of the whole listing for each request.
+    let hasRoom = dots.allSatisfy { add(&buffer, driver, $0) }
+    if hasRoom { for item in items where !add(&buffer, driver, item) { break } }
     return .bytes(buffer.bytes[...])
   }
 }

@@ -96,7 +96,7 @@ extension Store {
   }
 
   /// The locations with changes that are not in their lists, and since when. Loads the lists of
-  /// replayed changes, which count as changed now.
+  /// replayed changes, which count as changed long ago.
   public func unsaved() -> [(location: Location, since: Instant)] {
     let pending = state.withLock { Array($0.pending.keys) }
     for location in pending {

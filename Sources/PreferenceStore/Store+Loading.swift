@@ -125,6 +125,9 @@ extension Store.State {
     for edit in pending.removeValue(forKey: location) ?? [] {
       _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time, sharesRecord: true)
     }
+    // Its list is rewritten at once: if owners end one after the other, within a second each, the
+    // journal must not grow for ever.
+    if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
   }
 }

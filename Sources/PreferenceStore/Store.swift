@@ -208,11 +208,14 @@ public final class Store: Sendable {
   /// Collects what the journal's records say: edits by location, until its list is loaded, without
   /// those that a checkpoint says are in the list, and the requests of clients.
   static func replay(_ entries: [Journal.Entry], into state: inout State) {
+    let answered = lastAnswered(entries)
     for entry in entries {
       var record = entry.record
       if case .from(let origin, let inner) = record {
         record = inner
-        state.requests.replay(origin, inner, entry.sequence, version: state.version)
+        if !origin.isInheritable || entry.sequence > answered {
+          state.requests.replay(origin, inner, entry.sequence, version: state.version)
+        }
       }
       switch record {
       case .change(let changeset):
@@ -227,5 +230,24 @@ public final class Store: Sendable {
       case .from: break
       }
     }
+  }
+
+  /// The number of the last record of a mount's request that the kernel has the answer of, and will
+  /// not repeat: a reply is held for 2 s at most. The last 1,024 requests count as unanswered
+  /// whatever their times are, because the clock may have been set.
+  private static func lastAnswered(_ entries: [Journal.Entry]) -> UInt64 {
+    var newest: Timestamp?
+    var count = 0
+    for entry in entries.reversed() {
+      guard case .from(let origin, .change(let changeset)) = entry.record, origin.isInheritable
+      else { continue }
+      let last = newest ?? changeset.time
+      newest = last
+      count += 1
+      if count > 1024, last.nanoseconds(after: changeset.time) > 4_000_000_000 {
+        return entry.sequence
+      }
+    }
+    return 0
   }
 }

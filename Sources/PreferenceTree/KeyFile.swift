@@ -27,47 +27,151 @@ final class KeyFile {
     var text: [UInt8]
   }
 
+  /// The state that few files have: those that are written to, or whose text is costly to make. A
+  /// mount may have a million others.
+  private final class Rare {
+    var editor: TextEditor?
+    var editorMemory: TextEditor.Memory = TextEditor.Memory()
+    var creation: Creation?
+    var editsOwnValue: Bool = false
+    var origin: EditedVersion?
+    var appended: AppendedPart?
+    var committedVersion: UInt64 = 0
+    var uncommittedSince: Timestamp?
+    var wantedKind: Kind?
+    var cachedText: CachedText?
+    var isInherited: Bool = false
+    var hasSavedDraft: Bool = false
+  }
+
   /// The node of the file.
   let id: NodeID
   var path: KeyPath { didSet { changes.note(id) } }
-  /// The text that is being written, or was until a moment ago; nil: the file shows its value.
-  var editor: TextEditor? { didSet { changes.note(id) } }
-  /// What the next editor must know of the last one.
-  var editorMemory = TextEditor.Memory() { didSet { changes.note(id) } }
-  /// nil once the creator has closed the file, and for keys that existed before.
-  var creation: Creation? { didSet { changes.note(id) } }
-  /// Whether the value that the editor began with was the domain's own, not inherited.
-  var editsOwnValue = false
-  /// What the editor's text was computed from; nil before the first editor.
-  var origin: EditedVersion?
-  /// Where the last append ended, if the kernel may send another request of the same write(2).
-  var appended: AppendedPart? { didSet { changes.note(id) } }
-  /// The version of the last change that was made through the file.
-  var committedVersion: UInt64 = 0
-  /// When the text that waits for a decision was last changed; nil: the engine has what the file
-  /// shows.
-  var uncommittedSince: Timestamp?
   /// The value that the kernel was last told of. A file whose key is removed elsewhere goes on
   /// showing it.
   var lastShown: StoredValue?
-  /// The type that a tool has set before it wrote any text: the first text must be of that type.
-  var wantedKind: Kind? { didSet { changes.note(id) } }
-  /// The text that was made last, if making it again would cost something.
-  var cachedText: CachedText?
-  /// Whether the editor is one that a predecessor of this process has left: the engine may have its
-  /// text already, and takes it only if the value has not changed.
-  var isInherited = false
-  /// Whether the text of the editor was saved, up to what it calls unsaved.
-  var hasSavedDraft = false
+  private var rare: Rare?
   private let changes: ChangedNodes
+
+  init(id: NodeID, _ path: KeyPath, changes: ChangedNodes) {
+    (self.id, self.path, self.changes) = (id, path, changes)
+  }
+
+  /// Returns the rare state for a change of it; nil where there is none, and the change is to what
+  /// is usual.
+  private func rare(isUsual: Bool) -> Rare? {
+    if rare == nil, !isUsual { rare = Rare() }
+    return rare
+  }
 
   /// Notes that the editor's text was saved. This is no change of the file.
   func noteDraftSaved() {
     hasSavedDraft = true
     changes.withoutNotes { editor?.noteSaved() }
   }
+}
 
-  init(id: NodeID, _ path: KeyPath, changes: ChangedNodes) {
-    (self.id, self.path, self.changes) = (id, path, changes)
+extension KeyFile {
+  /// The text that is being written, or was until a moment ago; nil: the file shows its value.
+  var editor: TextEditor? {
+    get { rare?.editor }
+    set {
+      rare(isUsual: newValue == nil)?.editor = newValue
+      changes.note(id)
+    }
+  }
+
+  /// What the next editor must know of the last one.
+  var editorMemory: TextEditor.Memory {
+    get { rare?.editorMemory ?? TextEditor.Memory() }
+    set {
+      rare(isUsual: newValue == TextEditor.Memory())?.editorMemory = newValue
+      changes.note(id)
+    }
+  }
+
+  /// nil once the creator has closed the file, and for keys that existed before.
+  var creation: Creation? {
+    get { rare?.creation }
+    set {
+      rare(isUsual: newValue == nil)?.creation = newValue
+      changes.note(id)
+    }
+  }
+
+  /// Whether the value that the editor began with was the domain's own, not inherited.
+  var editsOwnValue: Bool {
+    get { rare?.editsOwnValue ?? false }
+    set {
+      rare(isUsual: !newValue)?.editsOwnValue = newValue
+    }
+  }
+
+  /// What the editor's text was computed from; nil before the first editor.
+  var origin: EditedVersion? {
+    get { rare?.origin }
+    set {
+      rare(isUsual: newValue == nil)?.origin = newValue
+    }
+  }
+
+  /// Where the last append ended, if the kernel may send another request of the same write(2).
+  var appended: AppendedPart? {
+    get { rare?.appended }
+    set {
+      rare(isUsual: newValue == nil)?.appended = newValue
+      changes.note(id)
+    }
+  }
+
+  /// The version of the last change that was made through the file.
+  var committedVersion: UInt64 {
+    get { rare?.committedVersion ?? 0 }
+    set {
+      rare(isUsual: newValue == 0)?.committedVersion = newValue
+    }
+  }
+
+  /// When the text that waits for a decision was last changed; nil: the engine has what the file
+  /// shows.
+  var uncommittedSince: Timestamp? {
+    get { rare?.uncommittedSince }
+    set {
+      rare(isUsual: newValue == nil)?.uncommittedSince = newValue
+    }
+  }
+
+  /// The type that a tool has set before it wrote any text: the first text must be of that type.
+  var wantedKind: Kind? {
+    get { rare?.wantedKind }
+    set {
+      rare(isUsual: newValue == nil)?.wantedKind = newValue
+      changes.note(id)
+    }
+  }
+
+  /// The text that was made last, if making it again would cost something.
+  var cachedText: CachedText? {
+    get { rare?.cachedText }
+    set {
+      rare(isUsual: newValue == nil)?.cachedText = newValue
+    }
+  }
+
+  /// Whether the editor is one that a predecessor of this process has left: the engine may have its
+  /// text already, and takes it only if the value has not changed.
+  var isInherited: Bool {
+    get { rare?.isInherited ?? false }
+    set {
+      rare(isUsual: !newValue)?.isInherited = newValue
+    }
+  }
+
+  /// Whether the text of the editor was saved, up to what it calls unsaved.
+  var hasSavedDraft: Bool {
+    get { rare?.hasSavedDraft ?? false }
+    set {
+      rare(isUsual: !newValue)?.hasSavedDraft = newValue
+    }
   }
 }

@@ -12,7 +12,7 @@ import SystemCalls
 /// - When three successors in a row end before they serve the mount, the guard ends the connection
 ///   and unmounts: every request to an open file then fails with ENOTCONN, but nothing hangs. So it
 ///   does after ten crashes, or a hundred times SIGKILL, within 10 s. A successor that does not
-///   serve the mount within 20 s is ended.
+///   serve the mount within 60 s is ended.
 /// - SIGTERM, SIGINT and SIGHUP are passed on to the driver, which ends the mount. SIGUSR2 replaces
 ///   the driver, and then the guard, by the program that is installed now, if that can take over.
 /// - It reads nothing that others wrote, but the numbers of messages from its driver.
@@ -159,8 +159,8 @@ public final class Guard {
   }
 
   /// Milliseconds after which a successor that does not serve the mount counts as hung. It may wait
-  /// for 5 s until the store has no other owner, and reads the state of up to millions of nodes.
-  private static let patience: Int64 = 20_000
+  /// for 5 s until the store has no other owner, and takes 20 s to go on with a million nodes.
+  private static let patience: Int64 = 60_000
 
   private func endHungDriver() {
     guard let end = patienceEnd, end <= .now else { return }

@@ -214,7 +214,10 @@ final class SavedState {
 
   /// Takes over what a predecessor has saved, so that the next whole state has it too.
   func adopt(_ estate: Estate) {
-    answers = estate.answers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    // Some of the predecessor's replies may have been held, 2 s at most.
+    answers = estate.answers.sorted { $0.key < $1.key }.suffix(8 * Self.keptAnswers).map {
+      ($0.key, $0.value)
+    }
     pasts = estate.pasts
     announcements = estate.announcements
     lastAnnouncement = max(estate.announcements.last?.number ?? 0, self[.announced])

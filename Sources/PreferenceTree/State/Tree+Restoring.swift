@@ -67,7 +67,8 @@ extension Tree {
     lastHandle = min(saved.numbers.handle, NodeTable.mostSaved)
     for (path, departure) in saved.departures {
       var departure = departure
-      departure.until = max(departure.until, now.advanced(milliseconds: 50))
+      // The time in which nobody served the mount does not count.
+      departure.until = max(departure.until, now.advanced(milliseconds: 1000))
       departures.restore(path, departure)
     }
     for path in saved.answered { _ = answered.note(path) }
