@@ -31,17 +31,17 @@ final class KeyFile {
   /// mount may have a million others.
   private final class Rare {
     var editor: TextEditor?
-    var editorMemory: TextEditor.Memory = TextEditor.Memory()
+    var editorMemory = TextEditor.Memory()
     var creation: Creation?
-    var editsOwnValue: Bool = false
+    var editsOwnValue = false
     var origin: EditedVersion?
     var appended: AppendedPart?
     var committedVersion: UInt64 = 0
     var uncommittedSince: Timestamp?
     var wantedKind: Kind?
     var cachedText: CachedText?
-    var isInherited: Bool = false
-    var hasSavedDraft: Bool = false
+    var isInherited = false
+    var hasSavedDraft = false
   }
 
   /// The node of the file.
