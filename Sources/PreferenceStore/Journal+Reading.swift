@@ -5,16 +5,16 @@ import SystemCalls
 // Reading the files of a journal, damaged ones too.
 
 extension Journal {
-  /// The records of the journal files in a directory, in order. Throws where a newer program wrote
+  /// Reads the journal files in a directory. Throws where a newer program wrote
   /// one of the files, and where one cannot be read.
   /// - Parameters:
   ///   - keepsDamaged: whether a damaged file is put aside, so that it is never removed. A reader
   ///     without the store's lock passes false, and changes nothing.
   ///   - report: called with a sentence for each damage.
-  static func entries(
-    in directory: String, keepsDamaged: Bool, report: (String) -> Void
-  ) throws(SystemError) -> [Entry] {
-    var entries: [Entry] = []
+  static func read(
+    _ directory: String, keepsDamaged: Bool, report: (String) -> Void
+  ) throws(SystemError) -> Replay {
+    var replay = Replay()
     for number in try numbers(in: directory) {
       let path = "\(directory)/\(prefix)\(number)"
       guard let status = try Files.linkStatus(path), status.st_mode & S_IFMT == S_IFREG else {
@@ -24,12 +24,15 @@ extension Journal {
       // A header of zeros: the power failed before anything of the file was durable.
       if bytes.count < headerSize || bytes.prefix(headerSize).allSatisfy({ $0 == 0 }) { continue }
       let file = try parse(bytes, path: path, report: report)
-      entries += file.entries
+      replay.entries += file.entries
+      replay.ends[number] = file.entries.map(\.sequence).max() ?? 0
       guard file.isDamaged else { continue }
+      replay.ends[number] = nil
       if keepsDamaged { try putAside(path, number, sound: file.sound(in: bytes)) }
       report("\(directory)/damaged.*: kept for you to look at")
     }
-    return ordered(entries)
+    replay.entries = ordered(replay.entries)
+    return replay
   }
 
   /// The records in the bytes of one file, in order; none where they are of another version.

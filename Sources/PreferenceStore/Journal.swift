@@ -8,7 +8,7 @@ import SystemCalls
 /// leads to, and the order in which they are made, emptied and removed.
 ///
 /// Threads: none of its own, and no lock. The store calls every method and property under its lock
-/// `state`. `Fresh`, and the functions that read files (`entries`, `numbers`), need no lock. The
+/// `state`. `Fresh`, and the functions that read files (`read`, `numbers`), need no lock. The
 /// store calls fdatasync(2) itself, on the paths of `unsynchronizedPaths` and without its lock.
 final class Journal {
   /// One file of the journal.
@@ -71,6 +71,15 @@ final class Journal {
     let record: JournalRecord
   }
 
+  /// What the files of a directory hold.
+  struct Replay {
+    /// The records of all files, in the order of their numbers, each once.
+    var entries: [Entry] = []
+    /// The number of the last record of each file that could be read, by the file's number; 0: it
+    /// has none.
+    var ends: [Int: UInt64] = [:]
+  }
+
   private static var header: [UInt8] {
     var writer = ByteWriter()
     for byte in magic { writer.append(byte) }
@@ -90,17 +99,18 @@ final class Journal {
     }.sorted()
   }
 
-  /// A journal that goes on after the entries that were read from its files. It makes no file
-  /// before the first record.
-  init(directory: String, after entries: [Entry]) throws(SystemError) {
+  /// A journal that goes on after what was read from its files. It makes no file before the first
+  /// record. Each file is released on its own, when its last record is.
+  init(directory: String, after replay: Replay) throws(SystemError) {
     self.directory = directory
     let numbers = try Self.numbers(in: directory)
-    lastSequence = entries.last?.sequence ?? 0
+    lastSequence = replay.entries.last?.sequence ?? 0
     let last = lastSequence
     segments = numbers.map { number in
       let path = "\(directory)/\(Self.prefix)\(number)"
       return Segment(
-        path: path, size: 0, lastSequence: last, isSynchronized: false, file: FileNumber(path))
+        path: path, size: 0, lastSequence: replay.ends[number] ?? last, isSynchronized: false,
+        file: FileNumber(path))
     }
     number = numbers.last ?? 0
   }

@@ -35,10 +35,10 @@ struct Requests: Sendable {
   private var limit = 1024
 
   /// Milliseconds that a request is kept.
-  private static let patience: Int64 = 10_000
+  static let patience: Int64 = 10_000
   /// Milliseconds that a request of a mount is kept which was found in the journal: a successor of
-  /// its driver starts at once.
-  private static let inheritancePatience: Int64 = 4000
+  /// its driver starts at once, and holds a reply for two seconds at most.
+  static let inheritancePatience: Int64 = 4000
   /// Milliseconds that the progress of a client is kept after its last ordered request.
   private static let memory: Int64 = 600_000
 

@@ -44,11 +44,11 @@ extension Store {
   /// journal and releases its records; the journal is read after the list, so that no edit older
   /// than the list is put on top of it.
   private func reread(_ location: Location) throws(EngineError) {
-    let entries = try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try Journal.entries(in: layout.stateDirectory, keepsDamaged: false, report: log)
+    let replay = try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      try Journal.read(layout.stateDirectory, keepsDamaged: false, report: log)
     }
     var present = State()
-    Self.replay(entries, into: &present)
+    Self.replay(replay.entries, into: &present)
     let pending = present.pending[location]
     state.withLock { $0.pending[location] = pending }
   }

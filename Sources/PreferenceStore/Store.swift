@@ -145,11 +145,10 @@ public final class Store: Sendable {
       let owned = readOnly ? nil : SharedDescriptor(try Self.acquireLock(layout))
       lock = Mutex(owned)
       var initial = State()
-      let entries = try Journal.entries(
-        in: layout.stateDirectory, keepsDamaged: !readOnly, report: log)
-      Self.replay(entries, into: &initial)
+      let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
+      Self.replay(replay.entries, into: &initial)
       if !readOnly {
-        initial.journal = try Journal(directory: layout.stateDirectory, after: entries)
+        initial.journal = try Journal(directory: layout.stateDirectory, after: replay)
       }
       state = Mutex(initial)
     } catch {
@@ -208,13 +207,15 @@ public final class Store: Sendable {
   /// Collects what the journal's records say: edits by location, until its list is loaded, without
   /// those that a checkpoint says are in the list, and the requests of clients.
   static func replay(_ entries: [Journal.Entry], into state: inout State) {
-    let answered = lastAnswered(entries)
+    let lastOver = lastOver(entries)
     for entry in entries {
       var record = entry.record
       if case .from(let origin, let inner) = record {
         record = inner
-        if !origin.isInheritable || entry.sequence > answered {
+        if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
           state.requests.replay(origin, inner, entry.sequence, version: state.version)
+        } else {
+          state.requests.noteProgress(origin)
         }
       }
       switch record {
@@ -232,22 +233,23 @@ public final class Store: Sendable {
     }
   }
 
-  /// The number of the last record of a mount's request that the kernel has the answer of, and will
-  /// not repeat: a reply is held for 2 s at most. The last 1,024 requests count as unanswered
-  /// whatever their times are, because the clock may have been set.
-  private static func lastAnswered(_ entries: [Journal.Entry]) -> UInt64 {
+  /// The numbers of the last records whose requests nobody will repeat, because their patience was
+  /// over when the last record was written. The last 1,024 requests may be repeated whatever their
+  /// times are, because the clock may have been set.
+  private static func lastOver(_ entries: [Journal.Entry]) -> (mounts: UInt64, clients: UInt64) {
     var newest: Timestamp?
     var count = 0
+    var mounts: UInt64 = 0
     for entry in entries.reversed() {
-      guard case .from(let origin, .change(let changeset)) = entry.record, origin.isInheritable
-      else { continue }
+      guard case .from(_, .change(let changeset)) = entry.record else { continue }
       let last = newest ?? changeset.time
       newest = last
       count += 1
-      if count > 1024, last.nanoseconds(after: changeset.time) > 4_000_000_000 {
-        return entry.sequence
-      }
+      let age = last.nanoseconds(after: changeset.time) / 1_000_000
+      guard count > 1024, age > Requests.inheritancePatience else { continue }
+      mounts = max(mounts, entry.sequence)
+      if age > Requests.patience { return (mounts, entry.sequence) }
     }
-    return 0
+    return (mounts, 0)
   }
 }

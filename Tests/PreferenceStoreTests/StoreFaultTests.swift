@@ -70,6 +70,22 @@ import Testing
     }
   }
 
+  @Test("a request that may be repeated keeps its own journal file, not those of earlier owners")
+  func releasedAlone() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      for number: Value in [1, 2, 3] { try TestStore(sandbox).set("K", number) }
+      let origin = Origin(client: 1, serial: 1)
+      let item = Changeset.Item(TestStore.user, .set("Asked", 1, .canonical))
+      _ = try TestStore(sandbox).store.commit([item], origin: origin)
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 3)
+      try test.store.checkpoint(TestStore.user)
+      // The fifth owner's own file says that the list has the records.
+      #expect(try journals(state) == ["journal.4", "journal.5"])
+    }
+  }
+
   private func journals(_ directory: String) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory)
       .filter { $0.hasPrefix("journal.") }.sorted()

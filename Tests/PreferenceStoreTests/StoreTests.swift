@@ -133,6 +133,30 @@ struct TestStore {
     #expect(requests.endOfPatience(later) == nil)
   }
 
+  @Test(
+    "a replay takes up a mount's requests of four seconds, a client's of ten, and the last 1,024",
+    arguments: [
+      (Origin.inheritable, seconds: 0.001, first: 1),
+      (Origin.inheritable, seconds: 0.0025, first: 400),
+      (0, seconds: 0.004, first: 1), (0, seconds: 0.008, first: 750),
+      (Origin.inheritable, seconds: 1, first: 977), (0, seconds: 1, first: 977),
+    ])
+  func replayedRequests(_ kind: UInt64, seconds: Double, first: UInt64) {
+    let entries = (1...2000).map { number in
+      let time = Timestamp(nanoseconds: Int64(1e18) + Int64(Double(number) * seconds * 1e9))
+      let item = Changeset.Item(TestStore.user, .remove("K"))
+      return Journal.Entry(
+        sequence: UInt64(number),
+        record: .from(
+          Origin(client: 1, serial: kind | UInt64(number)),
+          .change(Changeset([item], time: time))))
+    }
+    var state = Store.State()
+    Store.replay(entries, into: &state)
+    #expect(state.requests.oldestUnanswered(.now) == first)
+    #expect(state.pending[TestStore.user]?.count == 2000)
+  }
+
   @Test("a change without effect makes no record in the journal")
   func noChange() throws {
     try withSandbox { sandbox in
