@@ -28,10 +28,12 @@ let allCases =
     }
   }
 
-  @Test("a case holds on a mount", arguments: allCases)
-  func mount(_ example: Case) throws {
-    try withMount(prepare: Fixture.make) { _, mount in
-      try example.run(MountedFiles(mount.path("")))
+  @Test("every case holds on a mount of its own")
+  func mount() async throws {
+    try await concurrently(allCases) { example in
+      try withMount(prepare: Fixture.make) { _, mount in
+        try example.run(MountedFiles(mount.path("")))
+      }
     }
   }
 }

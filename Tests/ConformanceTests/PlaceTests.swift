@@ -4,14 +4,15 @@ import Testing
 
 /// Every place of the search list as a directory below `.prefs/places`.
 @Suite("Places as directories") struct PlaceTests {
-  @Test(
-    "a case of the main tree holds in a place",
-    arguments: (TextCases.list + ScratchCases.list + WritingCases.list).filter {
-      !searchesOnly.contains($0.name)
-    })
-  func sameRules(_ example: Case) throws {
-    try withMount(prepare: Fixture.make) { _, mount in
-      try example.run(MountedFiles(mount.path(".prefs/places/user")))
+  @Test("every case of the main tree that is about one place holds in a place")
+  func sameRules() async throws {
+    let cases = (TextCases.list + ScratchCases.list + WritingCases.list).filter {
+      !Self.searchesOnly.contains($0.name)
+    }
+    try await concurrently(cases) { example in
+      try withMount(prepare: Fixture.make) { _, mount in
+        try example.run(MountedFiles(mount.path(".prefs/places/user")))
+      }
     }
   }
 

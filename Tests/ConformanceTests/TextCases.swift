@@ -143,7 +143,7 @@ enum TextCases {
   }
 
   private static func aNewKeyTakesItsTypeFrom(_ files: any TestFiles) throws {
-    for (text, type) in [
+    let texts = [
       ("13\n", "integer"), ("1.5", "real"), ("true\n", "boolean"), ("007\n", "string"),
       ("1.10\n", "string"), ("+5\n", "string"), ("NO\n", "string"), ("inf\n", "string"),
       ("nan\n", "string"), ("{\"a\": 1}\n", "dictionary"), ("[]", "array"), ("[1\n", "string"),
@@ -151,12 +151,12 @@ enum TextCases {
       ("<plist><dict/></plist>", "dictionary"), ("<html>\n", "string"), ("a\0b", "data"),
       ("18446744073709551615\n", "integer"), ("-9223372036854775809\n", "string"),
       ("-0\n", "string"), ("1e5\n", "string"), ("yes", "string"), ("13\n\n", "string"),
-    ] {
-      try files.put("d/New", text)
-      #expect(try files.type("d/New") == type, "\(text)")
-      #expect(try files.get("d/New") == text)
-      try files.unlink("d/New")
-      files.pass(milliseconds: 1050)
+    ]
+    for (index, (text, type)) in texts.enumerated() {
+      let file = "d/New\(index)"
+      try files.put(file, text)
+      #expect(try files.type(file) == type, "\(text)")
+      #expect(try files.get(file) == text)
     }
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 /// A directory below /tmp for one test, with all that programs use: HOME, the XDG directories, the
@@ -114,15 +115,33 @@ public final class Sandbox: Sendable {
     Issue.record("never succeeded: \(command)", sourceLocation: sourceLocation)
   }
 
-  /// Writes a list with Python's plistlib; `python` is a Python expression for the dictionary.
+  /// Writes a list with Python's plistlib; `python` is a Python expression for the dictionary, the
+  /// same whenever it is evaluated. Python runs once for each list: many tests begin with the same.
   public func makeList(_ file: String, _ python: String, format: String = "BINARY") {
     let program = """
       import plistlib, datetime, sys
       plistlib.dump(\(python), open(sys.argv[1], 'wb'), fmt=plistlib.FMT_\(format))
       """
+    if let known = Self.lists.withLock({ $0[program] }) {
+      return write(known, to: file)
+    }
     let outcome = Program.run("/usr/bin/python3", ["-c", program, file], environment: environment)
     precondition(outcome.status == 0, outcome.errors)
+    Self.lists.withLock { $0[program] = FileManager.default.contents(atPath: file) }
   }
+
+  /// Writes a file in place, as Python does.
+  private func write(_ contents: Data, to path: String) {
+    let file = fopen(path, "w")
+    defer { if let file { fclose(file) } }
+    let count = contents.withUnsafeBytes { bytes in
+      file.map { fwrite(bytes.baseAddress, 1, bytes.count, $0) }
+    }
+    precondition(count == contents.count, "\(path) cannot be written")
+  }
+
+  /// The lists that Python has written, by the program that wrote them.
+  private static let lists = Mutex<[String: Data]>([:])
 
   /// Reads a list with Python's plistlib and returns what Python prints of an expression, in which
   /// `d` is the dictionary; if Python fails, what it wrote to standard error.
@@ -141,10 +160,20 @@ public final class Sandbox: Sendable {
       Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(point)'"], environment: environment)
     }
     // A prefsd that a client started would wait 30 s for another client.
-    shell(
-      "for p in $(cat \(state)/prefsfs/*/lock); do "
-        + "[ $(cat /proc/$p/comm) = prefsd ] && kill $p; done; true")
+    for process in owners where Self.text("/proc/\(process)/comm") == "prefsd\n" {
+      kill(process, SIGTERM)
+    }
     try? FileManager.default.removeItem(atPath: root)
+  }
+
+  /// The processes that own the sandbox's stores, or were the last to own them.
+  private var owners: [pid_t] {
+    let stores = try? FileManager.default.contentsOfDirectory(atPath: "\(state)/prefsfs")
+    return (stores ?? []).compactMap { pid_t(Self.text("\(state)/prefsfs/\($0)/lock")) }
+  }
+
+  private static func text(_ path: String) -> String {
+    (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
   }
 }
 
