@@ -102,8 +102,12 @@ import Testing
       .replacing(#/ \S+-[0-9a-f]{8}\b/#, with: " HOST")
   }
 
-  @Test("a session prints what it shows", arguments: sessions)
-  func session(_ path: String) throws {
+  @Test("every session prints what it shows")
+  func eachSession() async throws {
+    try await concurrently(Self.sessions) { path in try session(path) }
+  }
+
+  private func session(_ path: String) throws {
     let lines = try Self.blocks("console", of: path).filter { block in
       !block.contains { $0.contains("scripts/") }
     }.joined()
@@ -132,7 +136,7 @@ import Testing
         printed.replacing(home, with: "~").replacing(system, with: "/etc/preferences")
           .replacing(#/(/bin/)?bash: line [0-9]+: /#, with: "bash: ")
           .replacing(#/\.[0-9A-F-]{36}\./#, with: ".HOST.")
-          == expected.replacing("/home/ada", with: "~"))
+          == expected.replacing("/home/ada", with: "~"), "\(path)")
     }
   }
 }

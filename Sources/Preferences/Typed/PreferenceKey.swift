@@ -1,5 +1,5 @@
 internal import PreferenceModel
-internal import PropertyList
+public import PropertyList
 
 /// A key with its type and its default, declared once:
 ///
@@ -32,9 +32,10 @@ public struct PreferenceKey<Value: PreferenceValue>: Sendable {
 
 extension UserDefaults {
   /// The value of a key. Setting it does not wait. A value that cannot be encoded is refused and
-  /// logged; ``set(_:for:)`` throws instead.
+  /// logged; ``set(_:for:)`` throws instead. Reading it costs what `integer(forKey:)` does.
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
-    get { key.typed(value(key.name)) }
+    // Inlined, so that the caller's compiler makes it for the caller's type.
+    @inlinable get { key.typed(value(key.name)) }
     set {
       do {
         try set(newValue, for: key)
@@ -58,7 +59,7 @@ extension UserDefaults {
 
 extension PreferenceKey {
   /// Returns `found` as `Value`; the default if it is nil or of another type.
-  func typed(_ found: PropertyList.Value?) -> Value {
+  @inlinable func typed(_ found: PropertyList.Value?) -> Value {
     found.flatMap { Value.value(from: $0) } ?? defaultValue
   }
 }

@@ -28,13 +28,13 @@ public protocol PreferenceValue: Sendable {
 extension PreferenceValue {
   /// Returns the value of a text, by the rules of the key's file: `8`, `true`,
   /// `2026-11-21T07:20:00Z`. nil if the text is not a value of that kind.
-  fileprivate static func value(ofText text: String, _ kind: Kind) -> PropertyList.Value? {
+  @usableFromInline static func value(ofText text: String, _ kind: Kind) -> PropertyList.Value? {
     Recogniser.value(of: Array(text.utf8), kind: kind)
   }
 }
 
 extension Bool: PreferenceValue {
-  public static func value(from propertyList: PropertyList.Value) -> Bool? {
+  @inlinable public static func value(from propertyList: PropertyList.Value) -> Bool? {
     switch propertyList {
     case .boolean(let flag): flag
     case .integer(let number) where number == 0 || number == 1: number == 1
@@ -47,7 +47,7 @@ extension Bool: PreferenceValue {
 }
 
 extension PreferenceValue where Self: FixedWidthInteger & Codable {
-  public static func value(from propertyList: PropertyList.Value) -> Self? {
+  @inlinable public static func value(from propertyList: PropertyList.Value) -> Self? {
     switch propertyList {
     case .integer(let number):
       number.signed.flatMap { Self(exactly: $0) } ?? number.unsigned.flatMap { Self(exactly: $0) }
@@ -75,7 +75,7 @@ extension UInt32: PreferenceValue {}
 extension UInt64: PreferenceValue {}
 
 extension Double: PreferenceValue {
-  public static func value(from propertyList: PropertyList.Value) -> Double? {
+  @inlinable public static func value(from propertyList: PropertyList.Value) -> Double? {
     switch propertyList {
     case .real(let number): number
     case .single(let number): Double(number)
@@ -97,7 +97,7 @@ extension Float: PreferenceValue {
 }
 
 extension String: PreferenceValue {
-  public static func value(from propertyList: PropertyList.Value) -> String? {
+  @inlinable public static func value(from propertyList: PropertyList.Value) -> String? {
     guard case .string(let text) = propertyList else { return nil }
     return text
   }
@@ -170,7 +170,7 @@ extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValu
 
 /// A preference that may be missing: its value is nil then, and setting nil removes the key.
 extension Optional: PreferenceValue where Wrapped: PreferenceValue {
-  public static func value(from propertyList: PropertyList.Value) -> Wrapped?? {
+  @inlinable public static func value(from propertyList: PropertyList.Value) -> Wrapped?? {
     Wrapped.value(from: propertyList).map { .some($0) }
   }
 

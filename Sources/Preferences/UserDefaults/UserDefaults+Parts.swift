@@ -1,6 +1,6 @@
 import Foundation
 internal import PreferenceModel
-internal import PropertyList
+public import PropertyList
 
 // Helpers of the public members of `UserDefaults`.
 
@@ -10,7 +10,7 @@ extension UserDefaults {
 
   /// Returns the value that the search list gives; in a subclass, the one that its
   /// `object(forKey:)` gives. A list that cannot be read is logged and gives nil.
-  func value(_ name: String) -> Value? {
+  @usableFromInline func value(_ name: String) -> Value? {
     isPlain ? storedValue(name) : object(forKey: name).flatMap(Objects.value)
   }
 
