@@ -71,7 +71,10 @@ public struct DomainSnapshot: Sendable {
   public private(set) var lastModified = Timestamp(nanoseconds: 0)
 
   /// Whether the list has every change.
-  package var hasNoChanges: Bool { layers.allSatisfy(\.changes.isEmpty) }
+  package var hasNoChanges: Bool {
+    for index in layers.indices where !layers[index].changes.isEmpty { return false }
+    return true
+  }
 
   /// Whether we changed the key's value since the list was last written.
   package func isChanged(_ key: Key) -> Bool {
@@ -102,6 +105,7 @@ public struct DomainSnapshot: Sendable {
   public func entry(_ key: Key) -> StoredValue? { listedEntry(key) ?? profiles[key] }
 
   private func listedEntry(_ key: Key) -> StoredValue? {
+    if hasNoChanges { return base.entry(key) }
     var description = Description()
     for layer in layers.reversed() {
       switch layer.changes[key] {

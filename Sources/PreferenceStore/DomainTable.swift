@@ -4,21 +4,21 @@ import PropertyList
 /// The lists in memory, by location. Those of one domain lie side by side, because a look-up asks
 /// several places of a domain: all of them together cost one hash.
 struct DomainTable {
-  private struct Row {
+  fileprivate struct Row {
     let name: DomainName
     /// The places whose lists have been in memory. They are few, and each is looked at.
     var places: [Place] = []
-    /// The list of each of the places; nil where it has left memory.
-    var lists: [Store.Domain?] = []
+    /// The list of each of the places; an empty one where it is not in memory. An array of optional
+    /// lists would be slower: looking into one copies it.
+    var lists: [Store.Domain] = []
     /// What there is to find in each list. Most are empty, and are not looked at.
     var contents: [Contents] = []
   }
 
-  private enum Contents {
+  fileprivate enum Contents {
     case unread, none, some
 
-    init(_ list: Store.Domain?) {
-      guard let list else { self = .unread; return }
+    init(_ list: borrowing Store.Domain) {
       self =
         list.failure == nil && list.snapshot.hasNoChanges && list.snapshot.base.isEmpty
         ? .none : .some
@@ -32,6 +32,9 @@ struct DomainTable {
     case nothing
     case value(StoredValue)
   }
+
+  /// What stands where a list is not in memory.
+  fileprivate static let nothing = Store.Domain()
 
   private var rows: [Row] = []
   private var numbers: [DomainName: Int] = [:]
@@ -49,10 +52,10 @@ struct DomainTable {
     case .none: return .nothing
     case .some: break
     }
-    if let failure = rows[number].lists[cell]?.failure, failure.reason == .unreadable {
+    if let failure = rows[number].lists[cell].failure, failure.reason == .unreadable {
       throw failure
     }
-    guard let stored = rows[number].lists[cell]?.snapshot.entry(key) else { return .nothing }
+    guard let stored = rows[number].lists[cell].snapshot.entry(key) else { return .nothing }
     return .value(stored)
   }
 
@@ -68,7 +71,7 @@ struct DomainTable {
     switch rows[number].contents[cell] {
     case .unread: return false
     case .none: return true
-    case .some: return rows[number].lists[cell]?.failure?.reason != .unreadable
+    case .some: return rows[number].lists[cell].failure?.reason != .unreadable
     }
   }
 
@@ -77,7 +80,7 @@ struct DomainTable {
     guard let number = numbers[location.domain],
       let cell = rows[number].places.firstIndex(of: location.place)
     else { return false }
-    return rows[number].lists[cell]?.snapshot.exists == true
+    return rows[number].lists[cell].snapshot.exists == true
   }
 
   /// Whether changes of the location wait for a rewrite, and the last one did not fail.
@@ -85,22 +88,23 @@ struct DomainTable {
     guard let number = numbers[location.domain],
       let cell = rows[number].places.firstIndex(of: location.place)
     else { return false }
-    return rows[number].lists[cell]?.unsavedSince != nil
-      && rows[number].lists[cell]?.failure == nil
+    return rows[number].lists[cell].unsavedSince != nil
+      && rows[number].lists[cell].failure == nil
   }
 
-  /// The list of a location. A change in place copies nothing.
+  /// The list of a location; nil: it is not in memory. A change in place copies nothing.
   subscript(location: Location) -> Store.Domain? {
     get {
       guard let number = numbers[location.domain],
         let cell = rows[number].places.firstIndex(of: location.place)
       else { return nil }
-      return rows[number].lists[cell]
+      return rows[number].list(cell)
     }
     _modify {
       let (number, cell) = insert(location)
-      defer { rows[number].contents[cell] = Contents(rows[number].lists[cell]) }
-      yield &rows[number].lists[cell]
+      var list = rows[number].takeList(cell)
+      defer { rows[number].put(list, cell) }
+      yield &list
     }
   }
 
@@ -112,7 +116,7 @@ struct DomainTable {
     }
     if let cell = rows[number].places.firstIndex(of: location.place) { return (number, cell) }
     rows[number].places.append(location.place)
-    rows[number].lists.append(nil)
+    rows[number].lists.append(Self.nothing)
     rows[number].contents.append(.unread)
     return (number, rows[number].lists.endIndex - 1)
   }
@@ -125,8 +129,8 @@ struct DomainTable {
   /// All lists, in no order. Cost: O(lists).
   var all: [(location: Location, list: Store.Domain)] {
     rows.flatMap { row in
-      zip(row.places, row.lists).compactMap { place, list in
-        list.map { (Location(place, row.name), $0) }
+      row.places.indices.compactMap { cell in
+        row.list(cell).map { (Location(row.places[cell], row.name), $0) }
       }
     }
   }
@@ -134,11 +138,35 @@ struct DomainTable {
   /// Changes every list, but for its keys.
   mutating func changeAll(_ body: (inout Store.Domain) -> Void) {
     for number in rows.indices {
-      for cell in rows[number].lists.indices {
-        guard var list = rows[number].lists[cell].take() else { continue }
-        body(&list)
-        rows[number].lists[cell] = list
+      for cell in rows[number].lists.indices where rows[number].contents[cell] != .unread {
+        body(&rows[number].lists[cell])
       }
     }
+  }
+}
+
+extension DomainTable.Row {
+  /// The list; nil: it is not in memory.
+  fileprivate func list(_ cell: Int) -> Store.Domain? {
+    contents[cell] == .unread ? nil : lists[cell]
+  }
+
+  /// Moves the list out, so that changing it copies nothing.
+  fileprivate mutating func takeList(_ cell: Int) -> Store.Domain? {
+    guard contents[cell] != .unread else { return nil }
+    contents[cell] = .unread
+    return exchange(&lists[cell], DomainTable.nothing)
+  }
+
+  fileprivate mutating func put(_ list: consuming Store.Domain?, _ cell: Int) {
+    guard let list else { return }
+    contents[cell] = DomainTable.Contents(list)
+    lists[cell] = list
+  }
+
+  private func exchange(_ place: inout Store.Domain, _ new: Store.Domain) -> Store.Domain {
+    var new = new
+    swap(&place, &new)
+    return new
   }
 }

@@ -10,7 +10,16 @@ extension Store {
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
-    try findFirst(key, in: [location])?.stored
+    while true {
+      let finding = try state.withLock { state throws(EngineError) in
+        try state.find(key, location, ofDomain: state.domains.number(of: location.domain))
+      }
+      switch finding {
+      case .value(let stored): return stored
+      case .nothing: return nil
+      case .unread: try load(location)
+      }
+    }
   }
 
   /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
@@ -232,16 +241,24 @@ extension Store.State {
         (last, number) = (location.domain, domains.number(of: location.domain))
       }
       if skipsUnread, !domains.isReadable(location.place, ofDomain: number) { continue }
-      switch try domains.find(key, at: location.place, ofDomain: number) {
+      switch try find(key, location, ofDomain: number) {
       case .unread: return .unread(location)
       case .value(let stored): return .value(stored, location)
-      case .nothing:
-        guard hasForced, location.place.hasProfiles, let forced = forced(location)[key] else {
-          continue
-        }
-        return .value(forced, location)
+      case .nothing: continue
       }
     }
     return .nothing
+  }
+
+  /// What is known of a key in one location: from its list, else from a profile.
+  /// - Parameter number: of the location's domain in the table.
+  fileprivate func find(
+    _ key: Key, _ location: Location, ofDomain number: Int?
+  ) throws(EngineError) -> DomainTable.Finding {
+    let finding = try domains.find(key, at: location.place, ofDomain: number)
+    guard case .nothing = finding, hasForced, location.place.hasProfiles,
+      let forced = forced(location)[key]
+    else { return finding }
+    return .value(forced)
   }
 }

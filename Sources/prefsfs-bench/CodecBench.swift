@@ -6,7 +6,7 @@ import PropertyList
 /// Foundation's PropertyListSerialization and libplist; and the memory that it takes.
 enum CodecBench {
   static func run() {
-    let report = Report()
+    let report = Report("Property lists")
     for count in [100, 10_000, 100_000] {
       binaryAndXML(count, report)
       let json = (try? Document.write(jsonSample(count), as: .json)) ?? []

@@ -10,50 +10,70 @@ struct GNUstep {
   private typealias SendOne = @convention(c) (Object, OpaquePointer, UnsafeRawPointer?) -> Object?
   private typealias SendTwo = @convention(c) (Object, OpaquePointer, Object, Object) -> Void
 
-  private let named: Name
-  private let selector: Name
-  private let lookup: Lookup
+  private let runtime: Runtime
   private let defaults: Object
 
   /// nil if the machine has no libgnustep-base 1.28.
   init?() {
-    guard let library = dlopen("libgnustep-base.so.1.28", RTLD_NOW | RTLD_GLOBAL),
-      let named = dlsym(library, "objc_getClass"),
-      let selector = dlsym(library, "sel_registerName"),
-      let lookup = dlsym(library, "objc_msg_lookup")
-    else { return nil }
-    self.named = unsafeBitCast(named, to: Name.self)
-    self.selector = unsafeBitCast(selector, to: Name.self)
-    self.lookup = unsafeBitCast(lookup, to: Lookup.self)
-    guard let type = self.named("NSUserDefaults"),
-      let standard = self.selector("standardUserDefaults"),
-      let method = self.lookup(type, standard),
-      let defaults = unsafeBitCast(method, to: Send.self)(type, standard)
+    guard let runtime = Runtime() else { return nil }
+    self.runtime = runtime
+    // The shared object outlives the pool.
+    guard
+      let defaults = runtime.withPool({
+        runtime.named("NSUserDefaults").flatMap { runtime.send($0, "standardUserDefaults") }
+      })
     else { return nil }
     self.defaults = defaults
   }
 
+  /// The functions of the Objective-C runtime that are needed.
+  private struct Runtime {
+    let named: Name
+    let selector: Name
+    let lookup: Lookup
+
+    init?() {
+      guard let library = dlopen("libgnustep-base.so.1.28", RTLD_NOW | RTLD_GLOBAL),
+        let named = dlsym(library, "objc_getClass"),
+        let selector = dlsym(library, "sel_registerName"),
+        let lookup = dlsym(library, "objc_msg_lookup")
+      else { return nil }
+      self.named = unsafeBitCast(named, to: Name.self)
+      self.selector = unsafeBitCast(selector, to: Name.self)
+      self.lookup = unsafeBitCast(lookup, to: Lookup.self)
+    }
+
+    /// Sends a message without arguments.
+    func send(_ object: Object, _ message: String) -> Object? {
+      guard let selector = selector(message), let method = lookup(object, selector) else {
+        return nil
+      }
+      return unsafeBitCast(method, to: Send.self)(object, selector)
+    }
+
+    /// Runs the body with an autorelease pool of its own: without one GNUstep complains of each
+    /// object.
+    func withPool<Result>(_ body: () -> Result?) -> Result? {
+      guard let type = named("NSAutoreleasePool"), let pool = send(type, "new") else { return nil }
+      defer { _ = send(pool, "release") }
+      return body()
+    }
+  }
+
   private func string(_ text: String) -> Object? {
-    guard let type = named("NSString"), let make = selector("stringWithUTF8String:"),
-      let method = lookup(type, make)
+    guard let type = runtime.named("NSString"),
+      let make = runtime.selector("stringWithUTF8String:"),
+      let method = runtime.lookup(type, make)
     else { return nil }
     return text.withCString { unsafeBitCast(method, to: SendOne.self)(type, make, $0) }
   }
 
-  /// Runs the body with an autorelease pool of its own.
-  private func withPool(_ body: () -> Void) {
-    guard let type = named("NSAutoreleasePool"), let new = selector("new"),
-      let release = selector("release"), let make = lookup(type, new),
-      let pool = unsafeBitCast(make, to: Send.self)(type, new), let end = lookup(pool, release)
-    else { return }
-    body()
-    _ = unsafeBitCast(end, to: Send.self)(pool, release)
-  }
-
   /// Sets each key to its own name.
   func set(_ names: [String]) {
-    withPool {
-      guard let set = selector("setObject:forKey:"), let method = lookup(defaults, set) else {
+    _ = runtime.withPool {
+      guard let set = runtime.selector("setObject:forKey:"),
+        let method = runtime.lookup(defaults, set)
+      else {
         return
       }
       for name in names {
@@ -65,8 +85,8 @@ struct GNUstep {
 
   /// Reads a key `count` times.
   func read(_ name: String, _ count: Int) {
-    withPool {
-      guard let get = selector("objectForKey:"), let method = lookup(defaults, get),
+    _ = runtime.withPool {
+      guard let get = runtime.selector("objectForKey:"), let method = runtime.lookup(defaults, get),
         let key = string(name)
       else { return }
       let read = unsafeBitCast(method, to: SendOne.self)

@@ -31,12 +31,12 @@ enum LibraryBench {
     } beside: { _ in
       _ = theirs.integer(forKey: "Number")
     }
-    compare("UserDefaults, a typed key", reads, report) { _ in
+    compare("UserDefaults, a typed key", reads, report, [.atMost(60)]) { _ in
       _ = ours[key]
     } beside: { _ in
       _ = theirs.integer(forKey: "Number")
     }
-    compare("UserDefaults, set(_:forKey:)", sets, report) { index in
+    compare("UserDefaults, set(_:forKey:)", sets, report, [.atMost(3e3)]) { index in
       ours.set(index, forKey: "Set \(index)")
     } beside: { index in
       theirs.set(index, forKey: "Set \(index)")
@@ -51,7 +51,8 @@ enum LibraryBench {
   }
 
   private static func compare(
-    _ title: String, _ count: Int, _ report: Report, _ ours: @escaping (Int) -> Void,
+    _ title: String, _ count: Int, _ report: Report, _ goals: [Goal] = [],
+    _ ours: @escaping (Int) -> Void,
     beside theirs: @escaping (Int) -> Void
   ) {
     report.add(
@@ -59,6 +60,6 @@ enum LibraryBench {
       Bench.samples([
         (name: "prefsfs", run: { Bench.time(count, ours) }),
         (name: "Foundation", run: { Bench.time(count, theirs) }),
-      ]))
+      ]), goals: goals)
   }
 }

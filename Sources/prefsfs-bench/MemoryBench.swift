@@ -11,10 +11,10 @@ enum MemoryBench {
       guard let bytes = try? Document.write(sample, as: format) else { continue }
       let (size, peak) = measure { try? Document.read(bytes).value }
       let samples = Report.Samples(subject: "prefsfs", values: [peak / size])
-      report.add("peak of reading \(format.rawValue)", .times, [samples], goal: "at most 3")
+      report.add("peak of reading \(format.rawValue)", .times, [samples], goals: [.atMost(3)])
       let (_, writing) = measure { try? Document.write(sample, as: format) }
       let written = Report.Samples(subject: "prefsfs", values: [writing / size])
-      report.add("peak of writing \(format.rawValue)", .times, [written], goal: "at most 3")
+      report.add("peak of writing \(format.rawValue)", .times, [written], goals: [.atMost(3)])
     }
   }
 

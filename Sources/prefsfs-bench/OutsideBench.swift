@@ -21,7 +21,7 @@ enum OutsideBench {
       let subjects = watched.map { name, watch, file in
         (name: name, run: { measure(lists, mount, name == "prefsfs", watch, file) })
       }
-      Report().add(
+      Report("Lists that another program replaces").add(
         "1,000 lists from outside until the last is announced", .nanoseconds,
         Bench.samples(subjects, rounds: 5))
       return 0

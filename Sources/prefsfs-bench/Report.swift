@@ -1,8 +1,8 @@
 import Glibc
 import SystemCalls
 
-/// Prints each figure beside its peers', and appends it as a line to the file that
-/// PREFSFS_BENCH_FIGURES names, if that is set.
+/// Prints a line for each figure: ours, the ratio to each peer's, and whether the goals are met. It
+/// appends all that was measured to the file that PREFSFS_BENCH_FIGURES names, if that is set.
 final class Report {
   enum Unit: String {
     case nanoseconds = "ns"
@@ -19,24 +19,26 @@ final class Report {
 
   private let kept: Descriptor?
 
-  init() {
+  /// - Parameter title: the heading of the figures.
+  init(_ title: String) {
+    print("\n\(title)")
     let path = getenv("PREFSFS_BENCH_FIGURES").map { String(cString: $0) }
     kept = path.flatMap { try? Descriptor(opening: $0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o644) }
   }
 
   /// Adds a figure. The first samples are those of prefsfs, the others those of its peers.
-  func add(_ title: String, _ unit: Unit, _ samples: [Samples], goal: String = "") {
+  func add(_ title: String, _ unit: Unit, _ samples: [Samples], goals: [Goal] = []) {
     guard let own = samples.first else { return }
     let spread = Spread(own.values)
-    var line =
-      pad(title, 40) + pad(text(spread.median, unit), 11)
-      + pad("(\(text(spread.low, unit)) to \(text(spread.high, unit)))", 26)
-    for peer in samples.dropFirst() {
-      let other = Spread(peer.values).median
-      line +=
-        "| \(peer.subject) \(pad(text(other, unit), 10))\(pad(ratio(spread.median / other), 7))"
+    let peers = samples.dropFirst().map { peer in
+      "\(ratio(spread.median / Spread(peer.values).median)) of \(peer.subject)"
     }
-    print(line + (goal.isEmpty ? "" : "  goal: \(goal)"))
+    let line =
+      "  " + pad(title, 40) + pad(text(spread.median, unit), 10)
+      + pad("\(text(spread.low, unit)) to \(text(spread.high, unit))", 22)
+      + peers.joined(separator: ", ")
+    let verdicts = goals.compactMap { $0.verdict(samples) { text($0, unit) } }
+    print(line + (verdicts.isEmpty ? "" : "  [\(verdicts.joined(separator: "; "))]"))
     for sample in samples { keep(title, unit, sample) }
   }
 

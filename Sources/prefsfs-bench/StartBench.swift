@@ -22,12 +22,13 @@ enum StartBench {
       ("dconf", ["dconf", "read", "/com/example/bench/key"]),
       ("kreadconfig5", ["kreadconfig5", "--file", "bench", "--group", "G", "--key", "K"]),
     ].filter { runs($0.1) }
-    let report = Report()
+    let report = Report("Commands")
     report.add(
       "defaults read, with an owner", .nanoseconds,
       Bench.samples(
         [(name: "prefsfs", run: { time(read) })]
-          + peers.map { peer in (name: peer.0, run: { time(peer.1) }) }), goal: "cat x2")
+          + peers.map { peer in (name: peer.0, run: { time(peer.1) }) }),
+      goals: [.times(1.3, of: "cat")])
     report.add(
       "defaults read, without an owner", .nanoseconds,
       Bench.samples(
@@ -39,10 +40,12 @@ enum StartBench {
             }
           ),
           (name: "with one", run: { time(read, 1) }),
-        ], rounds: 25), goal: "10 ms more")
+        ], rounds: 25), goals: [.times(1, of: "with one", plus: 5e6)])
     report.add(
       "defaults write, with an owner", .nanoseconds,
-      Bench.samples([(name: "prefsfs", run: { time(write) })]))
+      Bench.samples([
+        (name: "prefsfs", run: { time(write) }), (name: "cat", run: { time(["cat", file]) }),
+      ]), goals: [.times(2, of: "cat")])
     endOwner()
     return 0
   }
