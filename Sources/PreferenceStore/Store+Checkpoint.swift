@@ -131,6 +131,7 @@ extension Store {
     var base = domain.snapshot.merged(onto: domain.snapshot.base)
     // The list is written in this order; the next rewrite then has little to sort.
     base.values.sort()
+    base.shareTime()
     var written = Written(base: base, identity: domain.identity, format: domain.format)
     if !domain.snapshot.changesList, domain.identity != nil {
       try write(base, identity: domain.identity, location)

@@ -52,9 +52,11 @@ extension Store {
   /// notified of the new domain too.
   private func newDomains(_ items: [Changeset.Item]) -> Set<Location> {
     var created: Set<Location> = []
+    var seen: Set<Location> = []
     for item in items {
       guard case .set = item.edit,
-        state.withLock({ !$0.domains.hasDomain(at: item.location) })
+        state.withLock({ !$0.domains.hasDomain(at: item.location) }),
+        seen.insert(item.location).inserted
       else { continue }
       let others = SearchList.persistentPlaces.map { Location($0, item.location.domain) }
       if others.allSatisfy({ (try? exists($0)) == false }) { created.insert(item.location) }

@@ -157,6 +157,46 @@ struct TestStore {
     #expect(state.pending[TestStore.user]?.count == 2000)
   }
 
+  @Test("a time that most keys share is kept once, and every key keeps its own")
+  func sharedTimes() throws {
+    try withSandbox { sandbox in
+      func keys(_ range: Range<Int>) -> [Key] { range.map { Key("K\($0)") } }
+      func set(_ keys: [Key], _ value: Value, _ test: TestStore) throws -> Timestamp {
+        let items = keys.map { Changeset.Item(TestStore.user, .set($0, value, .canonical)) }
+        let time = try test.store.commit(items).change.time
+        try test.store.checkpoint(TestStore.user)
+        return time
+      }
+      func size() -> Int {
+        Int(sandbox.shell("find $XDG_STATE_HOME -path '*metadata*' -name 'd*' -printf %s").output)
+          ?? 0
+      }
+      let place = TestStore.user
+      var times: [Key: Timestamp] = [:]
+      // Most keys, then the first ones again, then most of them again.
+      for (round, range) in [0..<1000, 0..<3, 100..<900].enumerated() {
+        let test = try TestStore(sandbox)
+        let time = try set(keys(range), .integer(WideInteger(Int64(round))), test)
+        for key in keys(range) { times[key] = time }
+        #expect((100..<6000).contains(size()), "\(round): \(size())")
+      }
+      do {
+        let test = try TestStore(sandbox)
+        for (key, time) in times {
+          #expect(try test.store.find(key, at: place)?.metadata.modified == time)
+        }
+      }
+      // A list that another program replaced gives all of them its own time.
+      sandbox.makeList(sandbox.config + "/d.plist", "{'K1': 7, 'K500': 2}")
+      let later = try TestStore(sandbox)
+      for key in keys(0..<1000) {
+        let time = try later.store.find(key, at: place)?.metadata.modified
+        #expect(["K1", "K500"].contains(key) == (time != nil))
+        #expect(time.map { $0 > times[key] ?? $0 } != false)
+      }
+    }
+  }
+
   @Test("a change without effect makes no record in the journal")
   func noChange() throws {
     try withSandbox { sandbox in
