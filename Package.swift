@@ -253,7 +253,8 @@ let package = Package(
       name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),
     .testTarget(
       name: "SystemCallsTests", dependencies: ["SystemCalls", "Support"], swiftSettings: strict),
-    .testTarget(name: "prefsfsTests", dependencies: ["prefsfs"], swiftSettings: strict),
+    .testTarget(
+      name: "prefsfsTests", dependencies: ["prefsfs", "FUSEDriver"], swiftSettings: strict),
     .testTarget(
       name: "ConformanceTests",
       dependencies: [

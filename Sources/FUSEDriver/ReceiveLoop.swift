@@ -5,16 +5,14 @@ import SystemCalls
 
 /// Receives requests and serves them, one after the other.
 ///
-/// Waking a sleeping thread costs more than most requests, so after a request the loop polls the
-/// descriptor for a while before it sleeps in poll(2). On a virtual machine with two processors, an
-/// overwrite took 325 us where the loop polled for 50 us, 155 us where it polled for 150 us, and no
-/// less where it polled for 400 us; on ext4, beside it, it took 305 us.
+/// Waking a sleeping thread can cost more than most requests, so after a request the loop may poll
+/// the descriptor for a while before it sleeps in poll(2): see `Polling`.
 struct ReceiveLoop: ~Copyable {
   private let driver: Driver
   private let descriptor: CInt
   private let signals: Descriptor
-  /// Nanoseconds that the loop polls after a request before it sleeps.
-  private static let patience: Int64 = 150_000
+  /// Nanoseconds after which signals, notices and timers are looked at, however many requests come.
+  private static let longestStream: Int64 = 1_000_000
 
   init(_ driver: Driver) throws(SystemError) {
     self.driver = driver
@@ -44,46 +42,58 @@ struct ReceiveLoop: ~Copyable {
     let session = driver.session.raw
     var buffer = fuse_buf()
     defer { free(buffer.mem) }
-    var lastRequest = Instant.now
-    var lastLook = lastRequest
+    var lastLook = Instant.now
+    var lastRequest = lastLook
+    var polling = Polling()
     while fuse_session_exited(session) == 0, !isDone() {
       let result = fuse_session_receive_buf(session, &buffer)
-      let now = Instant.now
+      var now = Instant.now
       switch result {
       case 1...:
+        polling.note(now.nanoseconds(after: lastRequest))
         lastRequest = now
         driver.admit(&buffer, now)
-        // A stream of requests must not starve signals, notices and timers.
-        guard now.nanoseconds(after: lastLook) > 1_000_000 else { continue }
-        lastLook = now
-        if look(blocking: false), !drains { return }
       case 0, -ENODEV: return
       case -EAGAIN:
-        guard now.nanoseconds(after: lastRequest) > Self.patience else { continue }
-        if look(blocking: true), !drains { return }
+        guard now.nanoseconds(after: lastRequest) >= polling.patience else { continue }
+        if !sleep() { lastLook = Instant(nanoseconds: 0) }
+        now = .now
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }
+      // A stream of requests must not starve signals, notices and timers.
+      guard now.nanoseconds(after: lastLook) > Self.longestStream else { continue }
+      lastLook = now
+      if look(), !drains { return }
     }
   }
 
-  /// Handles held requests, notices, timers and signals.
-  /// - Parameter blocking: whether to sleep first until there is something to do, a request
-  ///   included.
-  /// - Returns: whether a signal asks for the end.
-  private func look(blocking: Bool) -> Bool {
+  /// What the loop waits for: a request, a notice, a signal, the line to the guard.
+  private var awaited: [pollfd] {
+    [descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1]
+      .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+  }
+
+  /// Sleeps until there is something to do.
+  /// - Returns: whether that is a request, and nothing else.
+  private func sleep() -> Bool {
     driver.ownerGate.serve(driver)
-    let numbers = [
-      descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1,
-    ]
-    var entries = numbers.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let deadlines = [
       driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
       driver.gate.deadline, driver.line?.deadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
-    _ = poll(&entries, nfds_t(entries.count), blocking ? timeout : 0)
+    var entries = awaited
+    return poll(&entries, nfds_t(entries.count), timeout) == 1 && entries[0].revents != 0
+  }
+
+  /// Handles held requests, notices, timers and signals, as far as there are any.
+  /// - Returns: whether a signal asks for the end.
+  private func look() -> Bool {
+    driver.ownerGate.serve(driver)
+    var entries = awaited
+    _ = poll(&entries, nfds_t(entries.count), 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
     let looked = Timestamp.now
     driver.runTimers(now: .now)
