@@ -124,8 +124,8 @@ final class Announcer: Sendable {
     let name = announcement.name
     for _ in 0..<10 {
       if unlinkat(place, name, flags) == 0 || errno != ENOENT { return }
-      fuse_lowlevel_notify_inval_entry(
-        session.raw, announcement.parent.rawValue, name, name.utf8.count)
+      guard let parent = announcement.parent else { return }
+      fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)
     }
   }
 

@@ -53,7 +53,9 @@ extension SearchEngine {
       do throws(EngineError) {
         let found = try places.findFirst(key, in: locations)
         return found.map { Resolution($0.stored, location: $0.location) }
-      } catch  where error.reason == .unreadable {}
+      } catch  where error.reason == .unreadable || error.reason == .system(.inputOutput) {
+        // A list that comes later in the order must not hide an earlier one.
+      }
     }
     for location in locations {
       guard let found = try find(key, at: location, for: domain) else { continue }

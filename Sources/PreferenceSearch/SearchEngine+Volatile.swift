@@ -93,8 +93,8 @@ extension SearchEngine: RegisteredDefaults {
       change(&names)
       suites.added[domain] = names.isEmpty ? nil : names
     }
-    changes.add(1, ordering: .releasing)
     languages.forget()
     readers.withLock { $0[domain]?.reader?.forget() }
+    changes.add(1, ordering: .releasing)
   }
 }

@@ -90,7 +90,8 @@ extension SearchEngine {
 
   /// Has the readers look up again what the changeset changed.
   func forget(_ changeset: Changeset) {
-    changes.add(1, ordering: .releasing)
+    // Last: who sees the new generation finds nothing that was kept from before.
+    defer { changes.add(1, ordering: .releasing) }
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
     let concernsLanguages = changeset.concernsLanguages
     if concernsLanguages { languages.forget() }

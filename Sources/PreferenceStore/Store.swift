@@ -239,17 +239,17 @@ public final class Store: Sendable {
   private static func lastOver(_ entries: [Journal.Entry]) -> (mounts: UInt64, clients: UInt64) {
     var newest: Timestamp?
     var count = 0
-    var mounts: UInt64 = 0
+    var clients: UInt64 = 0
     for entry in entries.reversed() {
       guard case .from(_, .change(let changeset)) = entry.record else { continue }
       let last = newest ?? changeset.time
       newest = last
       count += 1
       let age = last.nanoseconds(after: changeset.time) / 1_000_000
-      guard count > 1024, age > Requests.inheritancePatience else { continue }
-      mounts = max(mounts, entry.sequence)
-      if age > Requests.patience { return (mounts, entry.sequence) }
+      guard count > 1024 else { continue }
+      if clients == 0, age > Requests.patience { clients = entry.sequence }
+      if age > Requests.inheritancePatience { return (entry.sequence, clients) }
     }
-    return (mounts, 0)
+    return (0, clients)
   }
 }

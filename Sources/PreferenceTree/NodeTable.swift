@@ -36,7 +36,10 @@ struct NodeTable {
   /// The domains with a node.
   var domains: [DomainName] { Array(byDomain.keys) }
 
-  /// The keys of a domain that have a node.
+  /// The keys that have a node.
+  var paths: [KeyPath] { Array(byKey.keys) }
+
+  /// The keys of a domain that have a node. Cost: O(nodes of keys).
   func paths(in domain: DomainName) -> [KeyPath] { byKey.keys.filter { $0.domain == domain } }
 
   /// The domains in which the key has a node. Cost: O(nodes of keys).

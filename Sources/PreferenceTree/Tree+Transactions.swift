@@ -102,14 +102,15 @@ extension Tree {
   ///     through the file itself.
   ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
   func invalidate(_ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false) {
-    guard let parent = table[path.domain] else { return }
+    // A watcher may hold the file's node where the kernel has forgotten the directory.
+    let parent = table[path.domain]
     if let node = table[path], let file = node.keyFile {
       let text = lastText(file)
       dropCachedText(file)
       if version > file.committedVersion { file.editor = nil }
       if options.isGenerated ? !isGone : isThere(path, file) {
         effects += [.invalidateAttributes(node.id), .invalidateContents(node.id)]
-        if !answered.note(path) { invalidateEntry(parent.id, path.key) }
+        if !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
         return
       }
       // The key is gone. A process that has the file open keeps a copy of what the file showed,
@@ -119,7 +120,7 @@ extension Tree {
       table.renewInode(of: path)
     }
     answered.forget(path)
-    invalidateEntry(parent.id, path.key)
+    if let parent { invalidateEntry(parent.id, path.key) }
   }
 
   /// Whether the key has a value, which the file shows from now on.
@@ -146,9 +147,10 @@ extension Tree {
   }
 
   func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
-    guard let parent = table[path.domain]?.id else { return }
     let directory = position.directory(of: path.domain)
     effects.append(
-      .announce(Announcement(directory, parent, name: NameCodec.encode(path.key), kind)))
+      .announce(
+        Announcement(
+          directory, table[path.domain]?.id, name: NameCodec.encode(path.key), kind)))
   }
 }

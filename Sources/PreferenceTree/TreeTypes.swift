@@ -156,8 +156,8 @@ public struct Announcement: Hashable, Sendable {
 
   /// The path of the directory that has the name, from the mount point; "" is the mount point.
   public let directory: String
-  /// The node of that directory.
-  public let parent: NodeID
+  /// The node of that directory; nil: the kernel has forgotten it.
+  public let parent: NodeID?
   /// The name of the key's file, or of the domain's directory.
   public let name: String
   /// Whether the name is a domain's.
@@ -167,7 +167,7 @@ public struct Announcement: Hashable, Sendable {
 
   /// Creates an announcement.
   public init(
-    _ directory: String, _ parent: NodeID, name: String, isDomain: Bool = false, _ kind: Kind
+    _ directory: String, _ parent: NodeID?, name: String, isDomain: Bool = false, _ kind: Kind
   ) {
     (self.directory, self.parent, self.name) = (directory, parent, name)
     (self.isDomain, self.kind) = (isDomain, kind)

@@ -66,7 +66,7 @@ extension Driver {
         current?.answer = .written(count)
       } else if let past {
         try forest.beginRepetition(past.values)
-        store.changes?.begin(request: header.number, after: past.change &- 1)
+        store.changes?.begin(request: header.number, after: max(past.change, 1) - 1)
         isRepeating = true
       }
     } catch {

@@ -58,7 +58,7 @@ struct Estate {
 extension ByteReader {
   fileprivate mutating func announcement() throws -> Announcement {
     let (directory, name, isDomain) = (try string(), try string(), try number(UInt8.self) != 0)
-    let parent = NodeID(rawValue: try number())
+    let parent = try number(UInt64.self)
     let kind: Announcement.Kind
     switch try number(UInt8.self) {
     case 0: kind = .created
@@ -66,6 +66,7 @@ extension ByteReader {
     case 2: kind = .changed(try timestamp())
     default: throw Unknown()
     }
-    return Announcement(directory, parent, name: name, isDomain: isDomain, kind)
+    let node = parent == 0 ? nil : NodeID(rawValue: parent)
+    return Announcement(directory, node, name: name, isDomain: isDomain, kind)
   }
 }

@@ -240,7 +240,7 @@ extension ByteWriter {
     append(announcement.directory)
     append(announcement.name)
     append(announcement.isDomain ? 1 : 0 as UInt8)
-    append(announcement.parent.rawValue)
+    append(announcement.parent?.rawValue ?? 0)
     switch announcement.kind {
     case .created: append(0 as UInt8)
     case .removed: append(1 as UInt8)

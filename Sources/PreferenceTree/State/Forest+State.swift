@@ -97,7 +97,8 @@ extension Forest {
   package var knownKeys: [DomainName: Set<Key>] {
     guard let table = main?.table else { return [:] }
     var known: [DomainName: Set<Key>] = [:]
-    for domain in table.domains { known[domain] = Set(table.paths(in: domain).map(\.key)) }
+    for domain in table.domains { known[domain] = [] }
+    for path in table.paths { known[path.domain]?.insert(path.key) }
     return known
   }
 
