@@ -7,7 +7,8 @@ import SystemCalls
 ///
 /// It may find changes that were announced before: a watcher gets those events twice. Which keys of
 /// a list another program has changed is not known: all of them count as changed. It finds nothing
-/// in the control directory.
+/// in the control directory, no domain that was made or removed, no inherited value that changed,
+/// and nothing in a list whose modification time is an old one.
 ///
 /// Threads: any. A call reads lists, and may wait for a disk.
 struct MissedChanges {
