@@ -37,8 +37,9 @@ struct Requests: Sendable {
   /// Milliseconds that a request is kept.
   static let patience: Int64 = 10_000
   /// Milliseconds that a request of a mount is kept which was found in the journal: a successor of
-  /// its driver repeats it once it has taken over, which takes some seconds with a million nodes.
-  static let inheritancePatience: Int64 = 20_000
+  /// its driver repeats it once it has taken over. It may take longer with hundreds of thousands of
+  /// nodes; but until then the journal is kept, which may be what fills a disk.
+  static let inheritancePatience: Int64 = 4000
   /// Milliseconds that the progress of a client is kept after its last ordered request.
   private static let memory: Int64 = 600_000
 

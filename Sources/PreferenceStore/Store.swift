@@ -239,7 +239,7 @@ public final class Store: Sendable {
   private static func lastOver(_ entries: [Journal.Entry]) -> (mounts: UInt64, clients: UInt64) {
     var newest: Timestamp?
     var count = 0
-    var clients: UInt64 = 0
+    var mounts: UInt64 = 0
     for entry in entries.reversed() {
       guard case .from(_, .change(let changeset)) = entry.record else { continue }
       let last = newest ?? changeset.time
@@ -247,9 +247,9 @@ public final class Store: Sendable {
       count += 1
       let age = last.nanoseconds(after: changeset.time) / 1_000_000
       guard count > 1024 else { continue }
-      if clients == 0, age > Requests.patience { clients = entry.sequence }
-      if age > Requests.inheritancePatience { return (entry.sequence, clients) }
+      if mounts == 0, age > Requests.inheritancePatience { mounts = entry.sequence }
+      if age > Requests.patience { return (mounts, entry.sequence) }
     }
-    return (0, clients)
+    return (mounts, 0)
   }
 }

@@ -134,10 +134,10 @@ struct TestStore {
   }
 
   @Test(
-    "a replay takes up a mount's requests of 20 seconds, a client's of ten, and the last 1,024",
+    "a replay takes up a mount's requests of four seconds, a client's of ten, and the last 1,024",
     arguments: [
       (Origin.inheritable, seconds: 0.001, first: 1),
-      (Origin.inheritable, seconds: 0.0125, first: 400),
+      (Origin.inheritable, seconds: 0.0025, first: 400),
       (0, seconds: 0.004, first: 1), (0, seconds: 0.008, first: 750),
       (Origin.inheritable, seconds: 1, first: 977), (0, seconds: 1, first: 977),
     ])
