@@ -170,7 +170,7 @@ public final class Driver {
     guard let facts, let saved else { return }
     let flags = facts.opening.dropFirst(56).first ?? 0
     if flags & 0x80 == 0 || getenv("PREFSFS_NO_RESEND") != nil {
-      io.outstanding = OutstandingRequests(saved.log)
+      io.outstanding = OutstandingRequests(saved.log, after: facts.openingNumber)
     }
   }
 

@@ -44,9 +44,9 @@ enum SessionIO {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
         // FORGET, BATCH_FORGET and INTERRUPT have no answer.
         let opcode = buffer.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
-        if ![2, 42, 36].contains(opcode) {
-          driver.io.outstanding?.begin(buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        }
+        driver.io.outstanding?.begin(
+          buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
+          needsAnswer: ![2, 42, 36].contains(opcode))
       }
       guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
         buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self)

@@ -102,10 +102,11 @@ extension Driver {
     let message: [UInt32] = [16, 7, 0, 0]
     let count = io.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
     if count == 16 {
-      _ = OutstandingRequests.removeAll(from: saved.log) { _ in }
+      OutstandingRequests.removeAll(from: saved.log) { _ in }
       return
     }
-    let lost = OutstandingRequests.removeAll(from: saved.log, answerUnread)
+    var lost = 0
+    OutstandingRequests.removeAll(from: saved.log) { if answerUnread($0) { lost += 1 } }
     log(
       "this kernel does not send requests again (Linux 6.9 does): \(lost) that were under way got "
         + "an error")
@@ -113,7 +114,8 @@ extension Driver {
 
   /// Answers a request that only its number is known of: with the answer that was saved, if it has
   /// no more than an error or a count; else with EIO.
-  private func answerUnread(_ request: UInt64) {
+  /// - Returns: whether the kernel waits for an answer to a request of that number.
+  private func answerUnread(_ request: UInt64) -> Bool {
     let answer = resent?.answers[request]
     var header: [UInt32] = [16, 0, UInt32(truncatingIfNeeded: request), UInt32(request >> 32)]
     switch answer {
@@ -124,7 +126,7 @@ extension Driver {
       header += [UInt32(clamping: count), 0]
     case .attributes, .entry, .created, nil: header[1] = UInt32(bitPattern: -EIO)
     }
-    _ = write(fuse_session_fd(session.raw), header, Int(header[0]))
+    return write(fuse_session_fd(session.raw), header, Int(header[0])) > 0
   }
 }
 

@@ -102,6 +102,12 @@ struct MountFacts: Equatable {
   /// The kernel's first message, FUSE_INIT; empty before it came.
   var opening: [UInt8] = []
 
+  /// The number of the kernel's first message; 0 before it has come.
+  var openingNumber: UInt64 {
+    guard opening.count >= 16 else { return 0 }
+    return opening.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) }
+  }
+
   init(path: String, device: UInt64, store: String) {
     (self.path, self.device, self.store) = (path, device, store)
   }

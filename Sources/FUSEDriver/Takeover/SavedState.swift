@@ -44,6 +44,8 @@ final class SavedState {
     /// When the loop last looked for changes of others, in nanoseconds since 1970: what was made a
     /// second earlier was announced, or its announcement is saved.
     case looked
+    /// The number of the last request that was read, where the kernel cannot send requests again.
+    case read
   }
 
   /// What a frame of the log has.
@@ -248,52 +250,5 @@ extension ByteWriter {
       append(2 as UInt8)
       append(time.nanoseconds)
     }
-  }
-}
-
-/// The numbers of the requests that were read and not answered, for kernels that cannot send them
-/// again (before Linux 6.9). Where there is no room for a number, its request waits for ever if the
-/// driver ends.
-///
-/// Threads: any. One lock, for a look.
-final class OutstandingRequests: Sendable {
-  private struct State {
-    var slots: [UInt64: Int] = [:]
-    var free = Array(0..<SharedLog.slots)
-  }
-
-  private let state = Mutex(State())
-  private let log: SharedLog
-
-  init(_ log: SharedLog) { self.log = log }
-
-  /// Notes that a request was read.
-  func begin(_ request: UInt64) {
-    state.withLock { state in
-      guard let slot = state.free.popLast() else { return }
-      state.slots[request] = slot
-      log.setSlot(slot, request)
-    }
-  }
-
-  /// Notes that a request was answered.
-  func end(_ request: UInt64) {
-    state.withLock { state in
-      guard let slot = state.slots.removeValue(forKey: request) else { return }
-      log.setSlot(slot, 0)
-      state.free.append(slot)
-    }
-  }
-
-  /// Hands each number that a predecessor has noted to the body, and then removes it.
-  /// - Returns: how many there were.
-  static func removeAll(from log: SharedLog, _ body: (UInt64) -> Void) -> Int {
-    var count = 0
-    for slot in 0..<SharedLog.slots where log.slot(slot) != 0 {
-      body(log.slot(slot))
-      log.setSlot(slot, 0)
-      count += 1
-    }
-    return count
   }
 }
