@@ -95,9 +95,9 @@ struct ReceiveLoop: ~Copyable {
     var entries = awaited
     _ = poll(&entries, nfds_t(entries.count), 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
-    let looked = Timestamp.now
+    let looked = driver.mailbox.awaitsMissed ? nil : Timestamp.now
     driver.runTimers(now: .now)
-    driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds)
+    if let looked { driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
     if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
     driver.line?.replace()

@@ -26,6 +26,8 @@ public final class LocalPlaces: StorePlaces {
   private let observers = ObserverList()
   private let settlements: Settlements
   private let clients = Atomic<Int>(0)
+  /// The version of the last change that the observers were notified of.
+  private let notified: Atomic<UInt64>
   let writer: Writer
 
   /// What the cloud's settings say, and how much is in the cloud.
@@ -44,6 +46,7 @@ public final class LocalPlaces: StorePlaces {
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     self.store = store
+    notified = Atomic(store.version)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     settlements = Settlements(log: log)
     do {
@@ -75,8 +78,7 @@ public final class LocalPlaces: StorePlaces {
 
   public func isAnswering(within milliseconds: Int64) -> Bool { true }
 
-  /// Always true: every change returns after the observers were called.
-  public var isFresh: Bool { true }
+  public var isFresh: Bool { notified.load(ordering: .acquiring) >= store.version }
 
   /// The number of the last change.
   public var version: UInt64 { store.version }
@@ -190,7 +192,10 @@ extension LocalPlaces {
   /// Notifies observers of the changes that the store has made since the last call.
   func notifyObservers() {
     notifying.withLock { _ in
-      while let publication = store.removeNextPublication() { notify(of: publication) }
+      while let publication = store.removeNextPublication() {
+        notify(of: publication)
+        notified.store(publication.changeset.version, ordering: .releasing)
+      }
     }
   }
 

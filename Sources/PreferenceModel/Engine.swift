@@ -62,10 +62,9 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// A number that grows by at least one with each change that may concern an answer of `resolve`,
-  /// by exactly one with a change that `apply` makes. An answer holds while the number, read before
+  /// Which changes answers of `resolve` contain. An answer holds while the generation, read before
   /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
-  var generation: UInt64? { get }
+  var generation: Generation? { get }
 
   /// Whether keys of the other domain are found in the domain too, unless it has them itself.
   func inherits(_ domain: DomainName, from other: DomainName) -> Bool
@@ -87,5 +86,22 @@ public protocol Engine: ChangeService {
 
 extension Engine {
   /// No answer may be kept.
-  public var generation: UInt64? { nil }
+  public var generation: Generation? { nil }
+}
+
+/// Which changes the answers of an engine contain.
+public struct Generation: Equatable, Sendable {
+  /// How many changes there were that may concern an answer. One notice of the store counts once.
+  public let changes: UInt64
+  /// The version of the last notice (`Changeset.version`).
+  public let version: UInt64
+
+  public init(changes: UInt64, version: UInt64) {
+    (self.changes, self.version) = (changes, version)
+  }
+
+  /// Whether this generation has one change more than the other, and that is the changeset.
+  public func follows(_ other: Generation, by changeset: Changeset) -> Bool {
+    changes == other.changes &+ 1 && version == changeset.version
+  }
 }

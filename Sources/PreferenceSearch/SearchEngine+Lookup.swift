@@ -14,11 +14,11 @@ extension SearchEngine {
       + SearchList.stored(domain, suites: suites) + languages + SearchList.registered(domain)
   }
 
-  public var generation: UInt64? {
+  public var generation: Generation? {
     // In this order: places that are fresh have notified this engine of every change.
-    let isFresh = places.isFresh
+    guard places.isFresh else { return nil }
     let count = changes.load(ordering: .acquiring)
-    return isFresh ? count : nil
+    return Generation(changes: count, version: noticed.load(ordering: .relaxed))
   }
 
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {

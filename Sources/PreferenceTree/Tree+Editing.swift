@@ -105,16 +105,18 @@ extension Tree {
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
-    noteSet(intent, file.path, at: item.location, changeset.time)
+    noteSet(intent, file.path, at: item.location, changeset)
     file.lastShown = try resolve(file.path)?.stored
   }
 
   /// Keeps what the next look-up of the key finds after a set, so that the engine need not be asked,
   /// if nothing else has changed meanwhile and the value stands where it stood before.
-  private func noteSet(_ intent: Intent, _ path: KeyPath, at location: Location, _ time: Timestamp)
-  {
+  private func noteSet(
+    _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
+  ) {
     guard let (known, generation, found) = lastFound, known == path, let found,
-      found.location == location, engine.generation == generation &+ 1,
+      found.location == location, let present = engine.generation,
+      present.follows(generation, by: changeset),
       case .set(_, _, let value, let written) = intent
     else { return }
     let text: [UInt8]?
@@ -123,9 +125,10 @@ extension Tree {
     case .exact(let exact): text = exact
     case .unknown: return
     }
-    let stored = StoredValue(value, Metadata(text: text, modified: time, mode: found.mode))
+    let stored = StoredValue(
+      value, Metadata(text: text, modified: changeset.time, mode: found.mode))
     lastFound = (
-      path, generation &+ 1,
+      path, present,
       Resolution(stored, location: location, isReadOnly: found.isReadOnly)
     )
   }

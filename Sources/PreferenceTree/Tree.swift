@@ -51,7 +51,7 @@ public final class Tree {
   /// repeated.
   var past: [KeyPath: Resolution?] = [:]
   /// What the last look-up of the engine found, and the engine's generation before it.
-  var lastFound: (path: KeyPath, generation: UInt64, resolution: Resolution?)?
+  var lastFound: (path: KeyPath, generation: Generation, resolution: Resolution?)?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   var cachedBytes = 0
 

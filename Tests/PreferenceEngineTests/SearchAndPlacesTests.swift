@@ -60,6 +60,29 @@ private let author = Author(number: 1)
     }
   }
 
+  @Test("nothing may be kept between a change and its notice, and one change is told from two")
+  func generation() throws {
+    try withEngine { (_, engine: SearchEngine) throws -> Void in
+      let during = Mutex<[Generation?]>([])
+      engine.observe(except: nil) { [weak engine] _ in
+        during.withLock { $0.append(engine?.generation) }
+      }
+      let set = { (value: Value) in try engine.apply([.set("K", "d", value, .unknown)], by: author)
+      }
+      let before = try #require(engine.generation)
+      let first = try set(1)
+      let between = try #require(engine.generation)
+      #expect(between.follows(before, by: first))
+      let second = try set(2)
+      let after = try #require(engine.generation)
+      #expect(after.follows(between, by: second))
+      // Not a notice of both, nor a notice of another change in the place of this one.
+      #expect(!after.follows(before, by: second))
+      #expect(!after.follows(between, by: first))
+      #expect(during.withLock { $0 } == [nil, nil])
+    }
+  }
+
   /// The sources in search order, first hit first, and the list file of each.
   static let places: [(source: String, file: String)] = [
     ("managed", "system/managed/d"), ("managed", "system/managed/.GlobalPreferences"),

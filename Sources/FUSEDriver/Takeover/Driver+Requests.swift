@@ -109,7 +109,7 @@ extension Driver {
     if let answer, let request = current, request.isSaved, request.answer == nil,
       let kept = SavedAnswer(answer)
     {
-      saved.add(kept, to: request.number, dropsOld: heldReplies.areSent)
+      saved.add(kept, to: request.number, hasHeld: !heldReplies.areSent)
     }
     saved.noteRegistered(store.registered)
     let announcements = effects.compactMap { effect -> Announcement? in

@@ -49,16 +49,16 @@ extension Driver {
   /// - Parameter looked: `SavedState.Number.looked`; 0: it is not known.
   private func announceMissed(since looked: UInt64) {
     guard looked > 0 else { return }
-    let since = Int64(clamping: looked).subtractingReportingOverflow(1_000_000_000).partialValue
+    let since = Int64(clamping: looked).subtractingReportingOverflow(3_000_000_000).partialValue
     let missed = MissedChanges(engine: store.engine, since: Timestamp(nanoseconds: since))
     let known = forest.knownKeys
-    let isFound = BlockingThreads(name: "prefs-missed", most: 1).run { [mailbox] in
-      let events = missed.events(in: known)
-      if !events.isEmpty {
-        mailbox.put(Notice(changeset: Changeset(), events: events, author: nil))
-      }
+    mailbox.awaitMissed()
+    let isBegun = BlockingThreads(name: "prefs-missed", most: 1).run { [mailbox] in
+      mailbox.put(missed: missed.events(in: known))
     }
-    if !isFound { log("no thread: events of changes while the driver was replaced are missing") }
+    guard !isBegun else { return }
+    mailbox.put(missed: [])
+    log("no thread: events of changes while the driver was replaced are missing")
   }
 
   /// Has libfuse read and write the device in our way.

@@ -41,8 +41,9 @@ final class SavedState {
     /// How many drivers have ended unexpectedly, and how many were replaced by an upgrade.
     case crashes
     case upgrades
-    /// When the loop last looked for changes of others, in nanoseconds since 1970: what was made a
-    /// second earlier was announced, or its announcement is saved.
+    /// When the loop last looked for changes of others, in nanoseconds since 1970: what was made
+    /// three seconds earlier was announced, or its announcement is saved. (A directory where inotify
+    /// does not work is looked at every 2 s.)
     case looked
     /// The number of the last request that was read, where the kernel cannot send requests again.
     case read
@@ -68,7 +69,9 @@ final class SavedState {
   let log: SharedLog
   private var frames = ByteWriter()
   /// The last answers, for a new whole state: the kernel may not have got them yet.
-  private var answers: [(request: UInt64, answer: SavedAnswer)] = []
+  private var answers: [(request: UInt64, answer: SavedAnswer, time: Instant)] = []
+  /// The number of answers at which old ones are dropped.
+  private var mostAnswers = 2 * SavedState.keptAnswers
   /// The values before changes of a predecessor's requests, which may come again.
   private var pasts: [UInt64: (change: UInt64, values: [UInt8])] = [:]
   private var announcements: [(number: UInt64, announcement: Announcement)] = []
@@ -101,17 +104,26 @@ final class SavedState {
   func add(trees: [UInt8]) { add(.trees) { $0.append(raw: trees) } }
 
   /// Adds the answer to a request.
-  /// - Parameter dropsOld: whether the kernel has all but the last answers: no reply is held.
-  func add(_ answer: SavedAnswer, to request: UInt64, dropsOld: Bool) {
-    answers.append((request, answer))
+  /// - Parameter hasHeld: whether replies are held; then the kernel may not have got the answers of
+  ///   the last seconds.
+  func add(_ answer: SavedAnswer, to request: UInt64, hasHeld: Bool) {
+    answers.append((request, answer, .now))
     if !pasts.isEmpty { pasts[request] = nil }
-    if dropsOld, answers.count > 2 * Self.keptAnswers {
-      answers.removeFirst(answers.count - Self.keptAnswers)
-    }
+    if answers.count > mostAnswers { dropAnswers(hasHeld: hasHeld) }
     add(.answer) { writer in
       writer.append(request)
       writer.append(answer)
     }
+  }
+
+  /// Drops all but the last answers, and those of the last three seconds if replies are held: each
+  /// is held for 2 s at most.
+  private func dropAnswers(hasHeld: Bool) {
+    let dropped = answers.dropLast(Self.keptAnswers)
+    let least = Instant.now.advanced(milliseconds: -3000)
+    let end = hasHeld ? dropped.firstIndex { $0.time > least } : nil
+    answers.removeFirst(end ?? dropped.count)
+    mostAnswers = 2 * max(Self.keptAnswers, answers.count)
   }
 
   /// Adds announcements, in order, to the next commit.
@@ -197,7 +209,7 @@ final class SavedState {
   func replace(trees: [UInt8]) {
     commit()
     add(trees: trees)
-    for (request, answer) in answers {
+    for (request, answer, _) in answers {
       add(.answer) { writer in
         writer.append(request)
         writer.append(answer)
@@ -218,7 +230,7 @@ final class SavedState {
   func adopt(_ estate: Estate) {
     // Some of the predecessor's replies may have been held, 2 s at most.
     answers = estate.answers.sorted { $0.key < $1.key }.suffix(8 * Self.keptAnswers).map {
-      ($0.key, $0.value)
+      ($0.key, $0.value, .now)
     }
     pasts = estate.pasts
     announcements = estate.announcements
