@@ -46,6 +46,10 @@ extension Member {
     return Array(keys)
   }
 
+  public func load(_ location: Location) throws(EngineError) {
+    try succession.ask { places throws(EngineError) in try places.load(location) }
+  }
+
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     succession.role.readable?.isLoaded(domain, in: places) ?? false
   }

@@ -118,7 +118,7 @@ extension RemotePlaces {
     validate()
     for _ in 0..<Self.mostLoads {
       if let found = replica.read(location, body) { return found }
-      try load(location)
+      try fetch(location)
     }
     throw EngineError(
       .system(.timedOut), domain: location.domain, "the list changes faster than it can be read")
@@ -133,7 +133,7 @@ extension RemotePlaces {
 
   private static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
 
-  private func load(_ location: Location) throws(EngineError) {
+  private func fetch(_ location: Location) throws(EngineError) {
     replica.beginLoading(location)
     var contents: (DomainSnapshot.Contents, version: UInt64)?
     defer { replica.endLoading(location, contents) }
@@ -171,6 +171,8 @@ extension RemotePlaces {
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try read(location) { $0.keys }
   }
+
+  public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
 
   public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
 

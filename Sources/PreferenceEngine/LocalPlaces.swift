@@ -122,6 +122,11 @@ extension LocalPlaces {
     try store.findFirst(key, in: locations)
   }
 
+  public func load(_ location: Location) throws(EngineError) {
+    // Any look-up reads the list.
+    _ = try store.find("", at: location)
+  }
+
   /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
 

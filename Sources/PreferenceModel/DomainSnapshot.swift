@@ -26,7 +26,7 @@ public struct DomainSnapshot: Sendable {
 
   /// The list on the disk, and what is kept beside it.
   package struct Base: Sendable {
-    package var values: ValueDictionary = [:]
+    package var values = ListValues.decoded([:])
     package var metadata: [Key: Metadata] = [:]
     /// The modification time of keys without metadata.
     package var modified = Timestamp(nanoseconds: 0)
@@ -129,7 +129,7 @@ public struct DomainSnapshot: Sendable {
   /// The values without what is kept beside them. Cost: O(keys).
   public var values: ValueDictionary {
     let listed =
-      hasNoChanges ? base.values : merged(onto: base).values
+      (hasNoChanges ? base.values : merged(onto: base).values).dictionary
     return profiles.isEmpty ? listed : ValueDictionary(profiles).merging(listed)
   }
 
@@ -222,9 +222,10 @@ extension DomainSnapshot {
 
   /// Creates the snapshot of a domain that another process sent. Cost: O(keys).
   public init(_ contents: Contents) {
-    base.values = ValueDictionary(contents.entries)
+    base.values = .decoded(ValueDictionary(contents.entries))
     base.metadata = contents.entries.mapValues { $0.whole.metadata }
     base.modified = contents.modified
+    base.shareTime()
     (exists, lastModified) = (contents.exists, contents.modified)
   }
 }

@@ -49,6 +49,10 @@ public protocol Engine: ChangeService {
   /// Whether a persistent place has the domain. The global domain always exists.
   func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool
 
+  /// Reads the domain's lists into memory, as far as they can be read, so that changes that are
+  /// made directly in a list are noticed. Cost: the first time O(their size).
+  func load(_ domain: DomainName)
+
   /// The keys that the domain itself has in any place, not what it inherits.
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
@@ -85,6 +89,8 @@ public protocol Engine: ChangeService {
 }
 
 extension Engine {
+  public func load(_ domain: DomainName) { _ = try? keys(of: domain) }
+
   /// No answer may be kept.
   public var generation: Generation? { nil }
 }

@@ -121,7 +121,7 @@ public final class ListReader: Sendable {
 
   private func read(_ place: Place, _ domain: DomainName, _ findings: inout [Place: Finding]) {
     do throws(EngineError) {
-      _ = try places.keys(at: Location(place, domain))
+      try places.load(Location(place, domain))
     } catch {
       findings[place, default: Finding()].error = error
     }

@@ -15,6 +15,10 @@ public protocol StoredPlaces {
   /// The keys of a domain in one place, in no order.
   func keys(at location: Location) throws(EngineError) -> [Key]
 
+  /// Reads the location into memory, if it is not there yet, so that changes of its list are
+  /// noticed. Throws where `find` does. Cost: the first time O(its size).
+  func load(_ location: Location) throws(EngineError)
+
   /// Whether the place has the domain.
   func exists(_ location: Location) throws(EngineError) -> Bool
 
@@ -28,6 +32,8 @@ public protocol StoredPlaces {
 }
 
 extension StoredPlaces {
+  public func load(_ location: Location) throws(EngineError) { _ = try keys(at: location) }
+
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> (stored: StoredValue, location: Location)? {

@@ -44,6 +44,11 @@ final class PlaceEngine: Engine {
     return Set(try search.storedKeys(at: Location(place, domain)))
   }
 
+  func load(_ domain: DomainName) {
+    guard volatile == nil, search.lists?.finding(Location(place, domain)) == nil else { return }
+    do { try search.places.load(Location(place, domain)) } catch { return }
+  }
+
   func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
 
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {

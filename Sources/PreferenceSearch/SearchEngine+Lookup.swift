@@ -142,6 +142,14 @@ extension SearchEngine {
     return false
   }
 
+  /// A list that hangs is not waited for.
+  public func load(_ domain: DomainName) {
+    for location in SearchList.persistentPlaces.map({ Location($0, domain) })
+    where lists?.finding(location) == nil {
+      do { try places.load(location) } catch { continue }
+    }
+  }
+
   public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(registered.keys(of: domain))
     for place in SearchList.persistentPlaces {

@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceModel
 import PropertyList
 import SystemCalls
 
@@ -44,7 +45,7 @@ struct ListFile {
 
   /// A list as it was read.
   struct Contents {
-    var values: ValueDictionary
+    var values: ListValues
     var format: Format
     var identity: FileIdentity
   }
@@ -81,10 +82,13 @@ struct ListFile {
     guard isRegular else { throw .format("\(path): not a regular file") }
     // An empty file, as `touch` leaves it, is a list without keys.
     if bytes.isEmpty {
-      return Contents(values: [:], format: .binary, identity: FileIdentity(status))
+      return Contents(values: .decoded([:]), format: .binary, identity: FileIdentity(status))
     }
     let document: (value: Value, format: Format)
     do {
+      if let packed = try ListValues(packing: bytes) {
+        return Contents(values: packed, format: .binary, identity: FileIdentity(status))
+      }
       document = try Document.read(bytes)
     } catch {
       throw .format("\(path): \(error)")
@@ -95,7 +99,8 @@ struct ListFile {
     }
     // `{}` is an empty list in JSON and in old-style; programs on Linux mean the latter.
     let format = document.format == .json && values.isEmpty ? .openStep : document.format
-    return Contents(values: values, format: format, identity: FileIdentity(status))
+    return Contents(
+      values: .decoded(values), format: format, identity: FileIdentity(status))
   }
 
   /// The path behind symbolic links, also behind a link whose target does not exist yet.

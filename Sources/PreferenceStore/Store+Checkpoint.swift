@@ -169,6 +169,9 @@ extension Store {
     _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
     let (bytes, format) = encode(written, location)
+    if format == .binary, !Self.isBusy(domain), let packed = try? ListValues(packing: bytes) {
+      written.base.values = packed
+    }
     let base = written.base
     let mode: mode_t = layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
@@ -185,6 +188,13 @@ extension Store {
     written.lacksMetadata = lacksMetadata
   }
 
+  /// Whether the list was rewritten a short time before. A list that is rewritten again and again
+  /// stays decoded, because each rewrite of a packed one decodes it.
+  private static func isBusy(_ domain: Domain) -> Bool {
+    guard let last = domain.identity?.modified.nanoseconds else { return false }
+    return Timestamp.now.nanoseconds &- last < 60_000_000_000
+  }
+
   /// Writes the metadata file of a list in that state.
   private func write(
     _ base: DomainSnapshot.Base, identity: FileIdentity?, _ location: Location
@@ -196,7 +206,7 @@ extension Store {
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
   /// only in more bytes than can be read again, becomes a binary one, and the log says so.
   private func encode(_ written: Written, _ location: Location) -> ([UInt8], Format) {
-    let value = Value.dictionary(written.base.values)
+    let value = Value.dictionary(written.base.values.dictionary)
     let format = written.format == .openStep ? .xml : written.format
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)

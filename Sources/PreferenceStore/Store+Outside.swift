@@ -64,7 +64,7 @@ extension Store {
     _ list: ListFile.Contents?, _ known: Domain, _ location: Location
   ) {
     var base = known.snapshot.base
-    let theirs = list?.values ?? [:]
+    let theirs = list?.values ?? .decoded([:])
     let time = list?.identity.modified ?? .now
     let differing: Set<Key> = Set(theirs.keys).union(base.values.keys).filter {
       theirs[$0] != base.values[$0]

@@ -14,7 +14,7 @@ extension Tree {
     // A watcher of the directory must get events although no key was read. Changes that are made
     // directly in a list are noticed only if the list was read, so read it here. If it cannot be
     // read, that is an error of the requests that need it, not of this one.
-    _ = try? engine.keys(of: domain)
+    engine.load(domain)
     return node
   }
 

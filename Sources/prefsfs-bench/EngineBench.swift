@@ -21,6 +21,7 @@ enum EngineBench {
       try reads(store, report)
       try delays(store, report)
       try loading(store, directory, report)
+      try memory(directory, report)
       return 0
     } catch {
       print("prefsfs-bench: \(error)")
@@ -175,9 +176,7 @@ enum EngineBench {
       (
         name: "\(count) keys",
         run: { () -> Double in
-          guard let fresh = try? Store(layout(directory), readOnly: true, log: { _ in }) else {
-            return .nan
-          }
+          guard let fresh = reader(directory) else { return .nan }
           return Bench.time(1) { _ in _ = try? fresh.find(key(3), at: location(count)) }
         }
       )
@@ -185,5 +184,25 @@ enum EngineBench {
     report.add(
       "first read", .nanoseconds, Bench.samples(reads, rounds: 5),
       goals: [.atMost(5e6, of: "100000 keys")])
+  }
+
+  /// A store that has read no list yet.
+  private static func reader(_ directory: String) -> Store? {
+    try? Store(layout(directory), readOnly: true) { _ in }
+  }
+
+  /// Measures the memory that a domain takes once a key of it was read, by the size of its list.
+  private static func memory(_ directory: String, _ report: Report) throws {
+    let samples = try sizes.filter { $0 >= 10_000 }.map { count in
+      let status = try Files.status(layout(directory).path(location(count)))
+      let (kilobytes, _) = MemoryBench.measure { () -> Store? in
+        let store = reader(directory)
+        _ = try? store?.find(key(3), at: location(count))
+        return store
+      }
+      let value = kilobytes * 1024 / Double(status?.st_size ?? 1)
+      return Report.Samples(subject: "\(count) keys", values: [value])
+    }
+    report.add("memory of a domain, of its list", .times, samples, goals: [.atMost(1.5)])
   }
 }

@@ -20,7 +20,7 @@ enum MemoryBench {
 
   /// Returns the memory that the result takes, and the most that was taken while it was made, in
   /// kilobytes.
-  private static func measure<Result>(_ body: () -> Result) -> (size: Double, peak: Double) {
+  static func measure<Result>(_ body: () -> Result) -> (size: Double, peak: Double) {
     malloc_trim(0)
     let before = status("VmRSS:")
     // Resets the peak, VmHWM (proc(5)).

@@ -24,9 +24,26 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
     }
   }
 
+  /// Checks that a packed dictionary has what reading the whole list gives.
+  private static func packed(_ input: [UInt8]) -> String? {
+    let value = try? Document.read(input).value
+    do {
+      guard let packed = try PackedDictionary(input, least: 1) else { return nil }
+      guard case .dictionary(let whole)? = value else { return "a damaged list was packed" }
+      guard packed.keys == whole.keys, packed.count == whole.count else {
+        return "a packed list has different keys"
+      }
+      return whole.allSatisfy { packed[$0.key] == $0.value }
+        ? nil : "a packed list has different values"
+    } catch {
+      return value == nil ? nil : "a list cannot be packed: \(error)"
+    }
+  }
+
   /// Checks that a value that was read can be written in every format that holds it, and reads back
   /// as the same value, and that its text denotes it.
   private static func document(_ input: [UInt8]) -> String? {
+    if let fault = packed(input) { return fault }
     guard let (value, _) = try? Document.read(input) else { return nil }
     for format in [Format.binary, .xml, .json] {
       guard let bytes = try? Document.write(value, as: format) else {

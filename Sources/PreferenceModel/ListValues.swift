@@ -1,0 +1,64 @@
+import PropertyList
+
+/// The values of a list as it is on the disk: decoded, or of a large binary list packed.
+///
+/// A change decodes a packed list as a whole: O(keys). A packed list decodes the value at each
+/// look-up, which costs some 50 ns more.
+package enum ListValues: Sendable {
+  case decoded(ValueDictionary)
+  case packed(PackedDictionary)
+
+  /// The values in a list's bytes, packed if the list is a large binary one; nil: it is not.
+  package init?(packing bytes: [UInt8]) throws(FormatError) {
+    guard let packed = try PackedDictionary(bytes) else { return nil }
+    self = .packed(packed)
+  }
+
+  package subscript(key: Key) -> Value? {
+    get {
+      switch self {
+      case .decoded(let values): values[key]
+      case .packed(let values): values[key]
+      }
+    }
+    set { change { $0[key] = newValue } }
+  }
+
+  /// Sorts the keys, so that the list is written in this order. A packed list is not sorted, because
+  /// it is not written as long as it is packed.
+  package mutating func sort() {
+    if case .decoded = self { change { $0.sort() } }
+  }
+
+  private mutating func change(_ body: (inout ValueDictionary) -> Void) {
+    var values = dictionary
+    self = .decoded([:])
+    body(&values)
+    self = .decoded(values)
+  }
+
+  package var count: Int {
+    switch self {
+    case .decoded(let values): values.count
+    case .packed(let values): values.count
+    }
+  }
+
+  package var isEmpty: Bool { count == 0 }
+
+  /// The keys. Cost: O(keys).
+  package var keys: [Key] {
+    switch self {
+    case .decoded(let values): values.keys
+    case .packed(let values): values.keys
+    }
+  }
+
+  /// The values, decoded. Cost: O(1), or O(keys) if they are packed.
+  package var dictionary: ValueDictionary {
+    switch self {
+    case .decoded(let values): values
+    case .packed(let values): values.unpacked
+    }
+  }
+}

@@ -1,0 +1,216 @@
+/// The dictionary of a large binary list, kept as the bytes of the list: a look-up decodes one
+/// value.
+///
+/// It holds what `Document.read` makes of the same bytes. Scalars and short texts are decoded anew
+/// at each look-up. The other values are decoded once and kept, so that no look-up costs more than
+/// a few hundred nanoseconds.
+///
+/// Cost: making one takes a sixth of the time of `Document.read`. Memory: that of the list, 5 to 11
+/// bytes for each key, and that of the values that are kept. A `ValueDictionary` takes some 150
+/// bytes for each key of a usual list.
+///
+/// Threads: any; it does not change.
+public struct PackedDictionary: Sendable {
+  /// What `PackedDictionary` has, in one object, so that a copy is a reference.
+  private final class Contents: Sendable {
+    let bytes: [UInt8]
+    let layout: BinaryList.Layout
+    let table: Table
+
+    init(_ bytes: [UInt8], _ layout: BinaryList.Layout, _ table: Table) {
+      (self.bytes, self.layout, self.table) = (bytes, layout, table)
+    }
+  }
+
+  /// Where the keys and values of the dictionary are.
+  fileprivate struct Table {
+    /// The offset of the references to the keys; those to the values follow.
+    var references: Int
+    var count: Int
+    var index: KeyIndex
+    /// The values that are costly to decode, by position.
+    var kept: [Int: Value] = [:]
+  }
+
+  /// The smallest number of keys for which this is worth it: a smaller list is decoded within 2 ms.
+  public static let least = 4096
+
+  private let contents: Contents
+
+  /// Reads a binary list as far as it takes to know that `Document.read` reads it. Throws where
+  /// that throws.
+  ///
+  /// Returns nil where this would gain nothing: for other formats, for lists whose root is not a
+  /// dictionary of at least `least` keys, and where a key occurs twice or most values would be
+  /// kept.
+  public init?(
+    _ bytes: [UInt8], limits: Limits = .standard, least: Int = least
+  ) throws(FormatError) {
+    guard bytes.starts(with: "bplist0".utf8), bytes.count <= limits.size else { return nil }
+    var outcome: Result<(BinaryList.Layout, Table)?, FormatError> = .success(nil)
+    bytes.withUnsafeBytes { buffer in
+      do throws(FormatError) {
+        var reader = try BinaryReader(buffer, limits: limits)
+        let table = try reader.table(least: max(least, 1))
+        outcome = .success(table.map { (reader.list.layout, $0) })
+      } catch {
+        outcome = .failure(error)
+      }
+    }
+    guard let (layout, table) = try outcome.get() else { return nil }
+    contents = Contents(bytes, layout, table)
+  }
+
+  /// The number of keys.
+  public var count: Int { contents.table.count }
+
+  /// The key's value; nil if the dictionary does not have the key.
+  public subscript(key: Key) -> Value? {
+    withList { list, table in
+      key.withBytes { bytes in
+        let probe = table.index.probe(KeyHash.of(bytes)) {
+          list.hasKey(bytes, at: $0, of: table.references)
+        }
+        guard case .found(let position) = probe else { return nil }
+        return list.value(at: position, table)
+      }
+    }
+  }
+
+  /// The keys, in the order of the list. Cost: O(keys).
+  public var keys: [Key] {
+    withList { list, table in
+      var maker = KeyMaker()
+      return (0..<table.count).compactMap { list.key(at: $0, table, &maker) }
+    }
+  }
+
+  /// The same dictionary with all values decoded. Cost: that of `Document.read`.
+  public var unpacked: ValueDictionary {
+    guard case .dictionary(let dictionary)? = try? Document.read(contents.bytes).value else {
+      return [:]
+    }
+    return dictionary
+  }
+
+  private func withList<Result>(_ body: (BinaryList, Table) -> Result) -> Result {
+    contents.bytes.withUnsafeBytes { body(BinaryList($0, contents.layout), contents.table) }
+  }
+}
+
+// MARK: - Looking up
+
+// The objects were read once, so none of these fails.
+extension BinaryList {
+  fileprivate typealias Table = PackedDictionary.Table
+
+  @inline(__always)
+  private func offset(
+    ofKey position: Int, of references: Int
+  ) throws(FormatError) -> Int {
+    try offset(of: reference(at: references + position * layout.referenceSize))
+  }
+
+  /// Whether the key at the position has these bytes.
+  @inline(__always)
+  fileprivate func hasKey(
+    _ bytes: UnsafeBufferPointer<UInt8>, at position: Int, of references: Int
+  ) -> Bool {
+    guard let offset = try? offset(ofKey: position, of: references) else { return false }
+    if self.bytes[offset] & 0xF0 == 0x50 {
+      guard let (start, count) = try? extent(at: offset, unit: 1) else { return false }
+      let text = UnsafeRawBufferPointer(rebasing: self.bytes[start..<start + count])
+      return text.assumingMemoryBound(to: UInt8.self).isEqual(to: bytes)
+    }
+    guard case .string(let text)? = try? decode(at: offset).value else { return false }
+    return text.withBytes { $0.isEqual(to: bytes) }
+  }
+
+  fileprivate func key(at position: Int, _ table: Table, _ maker: inout KeyMaker) -> Key? {
+    guard let offset = try? offset(ofKey: position, of: table.references) else { return nil }
+    if bytes[offset] & 0xF0 == 0x50 { return (try? ascii(at: offset)).map { maker.key($0) } }
+    guard case .string(let text)? = try? decode(at: offset).value else { return nil }
+    return Key(text)
+  }
+
+  fileprivate func value(at position: Int, _ table: Table) -> Value? {
+    if let kept = table.kept[position] { return kept }
+    let reference = try? reference(
+      at: table.references + (table.count + position) * layout.referenceSize)
+    guard let reference, let offset = try? offset(of: reference) else { return nil }
+    return bytes[offset] < 0x40 ? try? scalar(at: offset) : try? decode(at: offset).value
+  }
+}
+
+// MARK: - Making one
+
+extension BinaryReader {
+  /// Reads the root's keys and values; nil: it is not worth packing.
+  fileprivate mutating func table(least: Int) throws(FormatError) -> PackedDictionary.Table? {
+    let top = try list.offset(of: list.layout.top)
+    guard list.bytes[top] >> 4 == 0xD else { return nil }
+    let size = list.layout.referenceSize
+    let (start, count) = try list.extent(at: top, unit: 2 * size)
+    guard count >= least else { return nil }
+    try open(2 * count, at: top)
+    try beginRoot()
+    var table = PackedDictionary.Table(
+      references: start, count: count, index: KeyIndex(capacity: count))
+    for position in 0..<count {
+      let reference = try list.reference(at: start + (count + position) * size)
+      guard try index(position, in: &table) else { return nil }
+      guard try !skip(reference) else { continue }
+      table.kept[position] = try object(reference, depth: 1)
+      if table.kept.count > max(count / 2, 1) { return nil }
+    }
+    return table
+  }
+
+  /// Adds the key at the position to the index.
+  /// - Returns: false if the key occurs twice.
+  private mutating func index(
+    _ position: Int, in table: inout PackedDictionary.Table
+  ) throws(FormatError) -> Bool {
+    let reference = try list.reference(
+      at: table.references + position * list.layout.referenceSize)
+    let offset = try list.offset(of: reference)
+    guard list.bytes[offset] & 0xF0 == 0x50 else {
+      guard case .string(let text) = try object(reference, depth: 1) else {
+        throw list.failure(offset, "a key that is not a string")
+      }
+      return text.withBytes { add($0, position, to: &table) }
+    }
+    let text = try list.ascii(at: offset)
+    try self.count(1 + text.count / 64, at: offset)
+    return add(text, position, to: &table)
+  }
+
+  private func add(
+    _ key: UnsafeBufferPointer<UInt8>, _ position: Int, to table: inout PackedDictionary.Table
+  ) -> Bool {
+    let hash = KeyHash.of(key)
+    let probe = table.index.probe(hash) { list.hasKey(key, at: $0, of: table.references) }
+    guard case .free(let slot) = probe else { return false }
+    table.index.fill(slot, hash, position: position)
+    return true
+  }
+
+  /// Reads the object, if it is quick to decode.
+  /// - Returns: false: it is not.
+  private mutating func skip(_ reference: Int) throws(FormatError) -> Bool {
+    let offset = try list.offset(of: reference)
+    switch list.bytes[offset] >> 4 {
+    case 0...3: _ = try list.scalar(at: offset)
+    case 5 where try list.extent(at: offset, unit: 1).count <= Self.longestText:
+      weight += try list.ascii(at: offset).count / 64
+    case 6 where try list.extent(at: offset, unit: 2).count <= Self.longestText:
+      weight += try list.decode(at: offset).weight
+    default: return false
+    }
+    try count(1, at: offset)
+    return true
+  }
+
+  /// The longest text that is decoded at each look-up, in bytes or UTF-16 units.
+  private static let longestText = 512
+}

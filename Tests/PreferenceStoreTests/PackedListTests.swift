@@ -1,0 +1,85 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import Testing
+
+@testable import PreferenceStore
+
+@Suite("Store: large binary lists, which are kept packed") struct PackedListTests {
+  private static let count = PackedDictionary.least + 100
+  private static let list = "{**{f'Key number {i}': i for i in range(\(count))}, 'List': [1, 2]}"
+
+  /// - Parameter age: how many seconds ago the list was written.
+  private func withStore(
+    age: Double = 0, _ body: (Sandbox, TestStore) throws -> Void
+  ) throws {
+    try withSandbox { sandbox in
+      let list = sandbox.config + "/d.plist"
+      sandbox.makeList(list, Self.list)
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date().addingTimeInterval(-age)], ofItemAtPath: list)
+      try body(sandbox, try TestStore(sandbox))
+    }
+  }
+
+  private func isPacked(_ test: TestStore) throws -> Bool {
+    if case .packed = try test.store.snapshot(of: TestStore.user).base.values {
+      true
+    } else {
+      false
+    }
+  }
+
+  @Test(
+    "a list that is changed and rewritten loses nothing; one that is rewritten often is decoded",
+    arguments: [0.0, 120])
+  func rewritten(_ age: Double) throws {
+    try withStore(age: age) { (sandbox: Sandbox, test: TestStore) throws -> Void in
+      #expect(try test.get("Key number 7") == 7 && test.get("List") == [1, 2])
+      #expect(try test.get("Key number") == nil && isPacked(test))
+      try test.set("Key number 7", "changed")
+      try test.set("New", 1)
+      _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("Key number 8"))])
+      #expect(try isPacked(test) && test.get("Key number 7") == "changed")
+      try test.store.checkpoint(TestStore.user)
+      #expect(try isPacked(test) == (age > 60) && test.get("Key number 7") == "changed")
+      #expect(try test.get("Key number 8") == nil && test.get("New") == 1)
+      #expect(try test.store.snapshot(of: TestStore.user).keys.count == Self.count + 1)
+      let judged =
+        "d == {**{k: v for k, v in \(Self.list).items() if k != 'Key number 8'}, "
+        + "'Key number 7': 'changed', 'New': 1}"
+      #expect(sandbox.evaluate(test.list, judged) == "True")
+      let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
+      #expect(try fresh.find("Key number 7", at: TestStore.user)?.value == "changed")
+    }
+  }
+
+  @Test("another program's change of the list is seen key by key")
+  func outside() throws {
+    try withStore { (sandbox: Sandbox, test: TestStore) throws -> Void in
+      try test.set("Key number 3", "ours")
+      sandbox.makeList(test.list, "{**\(Self.list), 'Key number 5': 'theirs', 'Other': 1}")
+      test.store.refresh(TestStore.user)
+      let keys = test.publications.last?.changeset.items.compactMap { $0.edit.key }
+      #expect(Set(keys ?? []) == ["Key number 5", "Other"])
+      #expect(try test.get("Key number 3") == "ours" && test.get("Key number 5") == "theirs")
+      try test.store.checkpoint(TestStore.user)
+      #expect(
+        sandbox.evaluate(test.list, "d['Key number 3'], d['Key number 5'], d['Other'], len(d)")
+          == "ours theirs 1 \(Self.count + 2)")
+    }
+  }
+
+  @Test("a list that is damaged in one value of many is unreadable as a whole")
+  func damaged() throws {
+    try withStore { (sandbox: Sandbox, test: TestStore) throws -> Void in
+      var bytes = try #require(FileManager.default.contents(atPath: test.list))
+      // 0x80 is no character of an ASCII string.
+      let key = try #require(bytes.range(of: Data("Key number 9".utf8)))
+      bytes[key.lowerBound] = 0x80
+      try bytes.write(to: URL(fileURLWithPath: test.list))
+      #expect(throws: EngineError.self) { try test.get("Key number 7") }
+    }
+  }
+}
