@@ -153,7 +153,9 @@ extension SearchEngine {
   public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(registered.keys(of: domain))
     for place in SearchList.persistentPlaces {
-      found.formUnion(try storedKeys(at: Location(place, domain)))
+      let keys = try storedKeys(at: Location(place, domain))
+      // A set that is made of all of them has room for them from the beginning.
+      if found.isEmpty { found = Set(keys) } else { found.formUnion(keys) }
     }
     return found
   }

@@ -26,8 +26,9 @@ final class DomainDirectory: FileDirectory {
 
   func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
     try keys(tree).map { key in
-      let path = KeyPath(domain: domain, key: key)
-      return ListingItem(NameCodec.encode(key), inode: tree.table.inode(of: path), .file)
+      // A key of a text of its own: else each use of the text is a copy of it.
+      let path = KeyPath(domain: domain, key: Key(key.string))
+      return ListingItem(NameCodec.encode(path.key), inode: tree.table.inode(of: path), .file)
     } + tree.scratchItems(.domain(domain))
   }
 

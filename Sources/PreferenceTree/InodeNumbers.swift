@@ -5,9 +5,9 @@ import SystemCalls
 /// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
 /// the same in every mount, except for names that were renamed or made anew in this one.
 struct InodeNumbers {
-  /// What is hashed before each name, so that trees of one mount have different numbers; empty for
-  /// the tree at the mount point.
-  private let prefix: [UInt8]
+  /// The hash of what comes before each name, so that trees of one mount have different numbers;
+  /// nothing does in the tree at the mount point.
+  private let prefix: UInt64
   /// The number before the first one that does not follow from a name.
   private let base: UInt64
   /// The number of the root.
@@ -19,7 +19,7 @@ struct InodeNumbers {
   var last: UInt64 = 0
 
   init(_ position: TreePosition) {
-    prefix = position.number == 0 ? [] : Array(position.path.utf8) + [0]
+    prefix = StableHash.of(position.number == 0 ? [] : Array(position.path.utf8) + [0])
     base = position.number << 40 + 1 << 32
     root = position.rootInode
   }
@@ -36,14 +36,15 @@ struct InodeNumbers {
   subscript(path: KeyPath) -> UInt64 {
     get {
       if let known = keys[path] { return known }
-      let name = prefix + Array(path.domain.string.utf8) + [0] + Array(path.key.string.utf8)
-      return StableHash.of(name) >> 2 | 1 << 61
+      let domain = StableHash.of(path.domain.string.utf8, after: prefix)
+      let separated = StableHash.of(CollectionOfOne(0), after: domain)
+      return StableHash.of(path.key.string.utf8, after: separated) >> 2 | 1 << 61
     }
     set { keys[path] = newValue }
   }
 
   subscript(domain: DomainName) -> UInt64 {
-    domains[domain] ?? StableHash.of(prefix + Array(domain.string.utf8)) | 1 << 62
+    domains[domain] ?? StableHash.of(domain.string.utf8, after: prefix) | 1 << 62
   }
 
   mutating func renew(_ path: KeyPath) { keys[path] = next() }

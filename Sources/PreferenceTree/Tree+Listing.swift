@@ -21,7 +21,7 @@ extension Tree {
     if let listing = directory.listing {
       items = listing
     } else {
-      items = try directory.entries(self).sorted { $0.cookie < $1.cookie }
+      items = Self.sorted(try directory.entries(self))
       directory.listing = items
     }
     var (low, high) = (0, items.count)
@@ -29,8 +29,20 @@ extension Tree {
       let middle = (low + high) / 2
       if items[middle].cookie <= cookie { low = middle + 1 } else { high = middle }
     }
+    // The kernel keeps what it has read; kept here too, a large listing takes 200 bytes a name.
+    if low == items.count, items.count > Self.mostKept { directory.listing = nil }
     return items[low...]
   }
+
+  /// The items in the order of their cookies. It sorts numbers: sorting items would count the
+  /// references of their names, which takes three times as long.
+  private static func sorted(_ items: [ListingItem]) -> [ListingItem] {
+    let order = items.indices.map { (cookie: items[$0].cookie, position: $0) }
+    return order.sorted { $0.cookie < $1.cookie }.map { items[$0.position] }
+  }
+
+  /// The most names of a listing that is kept after it was read to its end.
+  static let mostKept = 1000
 
   /// Returns the scratch files, links and directories in the directory, as items of its listing.
   func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {

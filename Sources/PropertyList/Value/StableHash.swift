@@ -3,7 +3,13 @@
 public enum StableHash {
   /// Returns the hash of the bytes.
   public static func of(_ bytes: some Sequence<UInt8>) -> UInt64 {
-    bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    of(bytes, after: 0xCBF2_9CE4_8422_2325)
+  }
+
+  /// Returns the hash of the bytes behind others, of which `hash` is the hash.
+  @inlinable
+  public static func of(_ bytes: some Sequence<UInt8>, after hash: UInt64) -> UInt64 {
+    bytes.reduce(hash) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
 
   /// Returns the hash of the bytes as 16 hexadecimal digits.
