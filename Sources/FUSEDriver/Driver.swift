@@ -10,9 +10,9 @@ import SystemCalls
 /// notifications to the kernel.
 ///
 /// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
-/// order of arrival, with two exceptions: a request that needs a list which is not in memory waits
-/// for that list (`ListGate`), and a change waits while the owner of the store does not answer
-/// (`OwnerGate`). Everything in the kernel's caches that a request made wrong is invalidated:
+/// order of arrival, with two exceptions: a request that needs a list which is not in memory, or a
+/// large listing of a directory, waits until another thread has it (`ListGate`), and a change waits
+/// while the owner of the store does not answer (`OwnerGate`). Everything in the kernel's caches that a request made wrong is invalidated:
 /// attributes before the reply, so that the very next stat(2) is right; pages and entries after it.
 /// The reply to a change is held until the other mounts of the store have dropped their attributes
 /// too, so that a program which reads the key there after the write has returned gets the new
@@ -52,6 +52,9 @@ public final class Driver {
   let heldReplies: HeldReplies
   var ownerGate = OwnerGate()
   let gate: ListGate
+  /// The version of a directory's entries that is new enough for the request that is being carried
+  /// out, because the request has waited for a listing of it.
+  var listingVersion: UInt64?
   /// The mount ends: a request that would have to wait is refused.
   private(set) var isEnding = false
   /// Whether the guard has asked this driver to end for a successor.
@@ -79,12 +82,12 @@ public final class Driver {
     self.store = store
     self.ownership = ownership
     self.log = log
-    gate = ListGate(store.lists)
     forest = Forest(
       root, engine: store.engine, service: store.control, options: options, author: author,
       log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
+      gate = ListGate(store.lists) { [mailbox] in mailbox.bell.ring() }
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
       notifier = Notifier(ended: mailbox.bell, announcer: announcer) {
         [mailbox] kind, version in

@@ -4,24 +4,37 @@ import PreferenceModel
 import PreferenceTree
 import SystemCalls
 
-/// Holds requests that need a list which is not in memory, while other threads read that list; the
-/// loop goes on with other requests. The tree has not seen a held request, so each is carried out
-/// once.
+/// Holds requests that need a list which is not in memory, while other threads read that list, and
+/// requests for a large listing, while another thread makes it; the loop goes on with other
+/// requests. The tree has not seen a held request, so each is carried out once.
 ///
 /// A list that is not read within `ListReader.patience` counts as unreadable: the request is
-/// carried out then, and gets that error.
+/// carried out then, and gets that error. A listing that is not made within a minute is an error
+/// too.
 ///
 /// Threads: the loop's alone.
 final class ListGate {
   private struct Waiting {
     var buffer: fuse_buf
     var deadline: Instant
+    /// The version of the directory's entries that a listing must show, from the moment on at which
+    /// nothing but the listing is missing; nil until then.
+    var listing: UInt64?
   }
 
   private let lists: ListReader
+  private let listings = ListingMaker()
+  private let listingMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
 
-  init(_ lists: ListReader) { self.lists = lists }
+  /// Milliseconds after which a listing that is still being made is an error.
+  private static let listingPatience: Int64 = 60_000
+
+  /// - Parameter listingMade: called, by any thread, when `serve` must be called because a listing
+  ///   has been made.
+  init(_ lists: ListReader, listingMade: @escaping @Sendable () -> Void) {
+    (self.lists, self.listingMade) = (lists, listingMade)
+  }
 
   deinit {
     for request in waiting { free(request.buffer.mem) }
@@ -38,10 +51,12 @@ final class ListGate {
   /// has the list read.
   /// - Returns: whether it did; `buffer` is empty then.
   func keeps(_ buffer: inout fuse_buf, _ forest: Forest, _ now: Instant) -> Bool {
-    guard let request = RequestHeader(buffer), !isOpen(request, forest) else { return false }
+    guard let request = RequestHeader(buffer) else { return false }
     // 100 ms more than the reader's patience, so that the reader calls the lists late by then.
     let deadline = now.advanced(milliseconds: ListReader.patience + 100)
-    waiting.append(Waiting(buffer: buffer, deadline: deadline))
+    var held = Waiting(buffer: buffer, deadline: deadline)
+    guard !isOpen(request, forest) || !hasListing(request, forest, now, &held) else { return false }
+    waiting.append(held)
     buffer = fuse_buf()
     return true
   }
@@ -59,26 +74,59 @@ final class ListGate {
     return isOpen
   }
 
+  /// Returns whether the request needs no large listing, or the tree has it. Has it made otherwise.
+  private func hasListing(
+    _ request: RequestHeader, _ forest: Forest, _ now: Instant, _ held: inout Waiting
+  ) -> Bool {
+    guard let cookie = request.listingOffset,
+      let plan = forest.listingNeeded(request.node, after: cookie, since: held.listing),
+      listings.make(
+        plan, of: request.node, since: held.listing ?? plan.version, told: listingMade)
+    else { return true }
+    if held.listing == nil {
+      held.listing = plan.version
+      held.deadline = now.advanced(milliseconds: Self.listingPatience)
+    }
+    return false
+  }
+
   /// Returns whether a look-up of the name in the directory needs to wait for no list.
   func isAtHand(_ parent: NodeID, _ name: [UInt8], _ forest: Forest) -> Bool {
     forest[parent].domainsNeeded(at: parent, name).allSatisfy(lists.isAtHand)
   }
 
-  /// Carries out the held requests whose lists have been read, or that have waited long enough.
+  /// Carries out the held requests whose lists have been read and whose listings have been made, or
+  /// that have waited long enough.
   func serve(_ driver: Driver, _ now: Instant) {
+    listings.deliver(to: driver.forest)
     guard !waiting.isEmpty else { return lists.forget() }
     let all = waiting
     waiting = []
     for var request in all {
+      guard let header = RequestHeader(request.buffer) else { continue }
       let isLate = request.deadline <= now
-      if let header = RequestHeader(request.buffer), isLate || isOpen(header, driver.forest) {
-        driver.carryOut(&request.buffer, now)
-        free(request.buffer.mem)
-      } else {
+      guard
+        isLate
+          || isOpen(header, driver.forest) && hasListing(header, driver.forest, now, &request)
+      else {
         waiting.append(request)
+        continue
       }
+      carryOut(&request, isLate: isLate, driver, now)
     }
     lists.forget()
+    if !listings.isBusy { listings.forget() }
+  }
+
+  private func carryOut(
+    _ request: inout Waiting, isLate: Bool, _ driver: Driver, _ now: Instant
+  ) {
+    let refusal = driver.refusal
+    if isLate, request.listing != nil { driver.refusal = .inputOutput }
+    driver.listingVersion = request.listing
+    driver.carryOut(&request.buffer, now)
+    (driver.listingVersion, driver.refusal) = (nil, refusal)
+    free(request.buffer.mem)
   }
 
   /// Answers every held request with EIO, when the mount ends.

@@ -51,7 +51,7 @@ private func list(
   answerWithDriver(request) { driver throws(TreeError) in
     let directory = NodeID(rawValue: node)
     let items = try driver.forest[directory].list(
-      directory, after: UInt64(bitPattern: Int64(offset)))
+      directory, after: UInt64(bitPattern: Int64(offset)), since: driver.listingVersion)
     var buffer = ListingBuffer(request: request, room: room)
     let dots = [(".", 1), ("..", 2)].filter { offset < $0.1 }.map { name, cookie in
       ListingItem(name: name, inode: node, type: .directory, cookie: cookie)

@@ -43,6 +43,12 @@ struct RequestHeader {
     return Int(message.loadUnaligned(fromByteOffset: Self.size + 16, as: UInt32.self))
   }
 
+  /// The cookie after which a READDIR or READDIRPLUS goes on; nil for other requests.
+  var listingOffset: UInt64? {
+    guard opcode == 28 || opcode == 44, message.count >= Self.size + 16 else { return nil }
+    return message.loadUnaligned(fromByteOffset: Self.size + 8, as: UInt64.self)
+  }
+
   /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR,
   /// RENAME, LINK, WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
   var isChange: Bool { Self.changing.contains(opcode) }

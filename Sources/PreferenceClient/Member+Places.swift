@@ -46,6 +46,11 @@ extension Member {
     return Array(keys)
   }
 
+  /// Posted changes that are not answered yet may be more.
+  public func mostKeys(at location: Location) throws(EngineError) -> Int {
+    try succession.ask { places throws(EngineError) in try places.mostKeys(at: location) }
+  }
+
   public func load(_ location: Location) throws(EngineError) {
     try succession.ask { places throws(EngineError) in try places.load(location) }
   }

@@ -172,6 +172,10 @@ extension RemotePlaces {
     try read(location) { $0.keys }
   }
 
+  public func mostKeys(at location: Location) throws(EngineError) -> Int {
+    try read(location) { $0.mostKeys }
+  }
+
   public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
 
   public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }

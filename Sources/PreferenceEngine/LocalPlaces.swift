@@ -138,6 +138,10 @@ extension LocalPlaces {
     try store.snapshot(of: location).keys
   }
 
+  public func mostKeys(at location: Location) throws(EngineError) -> Int {
+    try store.mostKeys(at: location)
+  }
+
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     try store.exists(location)
   }

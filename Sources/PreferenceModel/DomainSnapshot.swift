@@ -133,6 +133,11 @@ public struct DomainSnapshot: Sendable {
     return profiles.isEmpty ? listed : ValueDictionary(profiles).merging(listed)
   }
 
+  /// A number that the keys do not exceed. Cost: O(layers).
+  public var mostKeys: Int {
+    layers.reduce(base.values.count + profiles.count) { $0 + $1.changes.count }
+  }
+
   /// Whether there is no key. Cost: O(keys).
   public var isEmpty: Bool { keys.isEmpty }
 }

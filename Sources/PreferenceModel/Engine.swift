@@ -56,6 +56,10 @@ public protocol Engine: ChangeService {
   /// The keys that the domain itself has in any place, not what it inherits.
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
 
+  /// Whether the domain has more than `manyKeys` keys, so that listing them takes longer than
+  /// another request may have to wait. Cost: a few locks; no list is read for it.
+  func hasManyKeys(_ domain: DomainName) -> Bool
+
   /// The keys that the domain inherits: from the arguments, its suites, the global domain and its
   /// languages.
   func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key>
@@ -88,8 +92,13 @@ public protocol Engine: ChangeService {
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
 }
 
+/// From how many names on a listing is made on a thread of its own. It takes 2 us a name.
+public let manyKeys = 2000
+
 extension Engine {
   public func load(_ domain: DomainName) { _ = try? keys(of: domain) }
+
+  public func hasManyKeys(_ domain: DomainName) -> Bool { false }
 
   /// No answer may be kept.
   public var generation: Generation? { nil }

@@ -32,7 +32,7 @@ package struct PersistentMap<Element: Sendable>: Sendable {
   private var root = Node()
 
   /// The number of keys.
-  private(set) var count = 0
+  package private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 

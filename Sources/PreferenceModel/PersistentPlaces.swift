@@ -15,6 +15,9 @@ public protocol StoredPlaces {
   /// The keys of a domain in one place, in no order.
   func keys(at location: Location) throws(EngineError) -> [Key]
 
+  /// A number that the location's keys do not exceed. Cost: O(1) where the location is in memory.
+  func mostKeys(at location: Location) throws(EngineError) -> Int
+
   /// Reads the location into memory, if it is not there yet, so that changes of its list are
   /// noticed. Throws where `find` does. Cost: the first time O(its size).
   func load(_ location: Location) throws(EngineError)
@@ -33,6 +36,10 @@ public protocol StoredPlaces {
 
 extension StoredPlaces {
   public func load(_ location: Location) throws(EngineError) { _ = try keys(at: location) }
+
+  public func mostKeys(at location: Location) throws(EngineError) -> Int {
+    try keys(at: location).count
+  }
 
   public func findFirst(
     _ key: Key, in locations: [Location]

@@ -44,6 +44,10 @@ final class PlaceEngine: Engine {
     return Set(try search.storedKeys(at: Location(place, domain)))
   }
 
+  func hasManyKeys(_ domain: DomainName) -> Bool {
+    volatile == nil && search.mostKeys(at: Location(place, domain)) > manyKeys
+  }
+
   func load(_ domain: DomainName) {
     guard volatile == nil, search.lists?.finding(Location(place, domain)) == nil else { return }
     do { try search.places.load(Location(place, domain)) } catch { return }

@@ -160,6 +160,19 @@ extension SearchEngine {
     return found
   }
 
+  public func hasManyKeys(_ domain: DomainName) -> Bool {
+    let most = SearchList.persistentPlaces.reduce(0) { sum, place in
+      sum + mostKeys(at: Location(place, domain))
+    }
+    return most > manyKeys
+  }
+
+  /// A number that the keys of a location in memory do not exceed; 0 for others.
+  func mostKeys(at location: Location) -> Int {
+    guard places.isLoaded(location) else { return 0 }
+    return (try? places.mostKeys(at: location)) ?? 0
+  }
+
   public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
     for place in SearchList.persistentPlaces {

@@ -47,6 +47,14 @@ extension Store {
     }
   }
 
+  /// A number that the location's keys do not exceed. Cost: O(1); the first use of the location
+  /// reads its list.
+  public func mostKeys(at location: Location) throws(EngineError) -> Int {
+    let listed = try read(location) { $0.mostKeys }
+    guard location.place.hasProfiles else { return listed }
+    return listed + state.withLock { $0.forced(location).count }
+  }
+
   /// The location as it is at this moment, with what profiles force; later changes are not in the
   /// result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {

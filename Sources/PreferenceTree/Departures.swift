@@ -57,6 +57,11 @@ struct Departures {
   /// departure that is due ends at the next tick.
   func contains(_ path: KeyPath) -> Bool { departures[path] != nil }
 
+  /// The keys of the domain whose names departed.
+  func keys(of domain: DomainName) -> Set<Key> {
+    Set(departures.all.keys.lazy.filter { $0.domain == domain }.map(\.key))
+  }
+
   /// Whether a look-up must not find the name, whatever places have.
   func hides(_ path: KeyPath, at now: Instant) -> Bool {
     guard let departure = departures[path] else { return false }

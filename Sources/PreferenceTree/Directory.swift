@@ -15,14 +15,14 @@ protocol Directory: AnyObject {
   var subject: String { get }
   /// Permission bits.
   var mode: UInt32 { get set }
-  /// The cached result of `entries`, sorted by cookie; nil after a change.
-  var listing: [ListingItem]? { get set }
+  /// The last listing of the directory.
+  var listing: ListingState { get set }
   /// What a request about the name (without a name: about the directory itself) looks up: a key of a
   /// domain, or the domain. Returns nil if it looks nothing up.
   func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
 
-  /// The names that a listing shows, in no order.
-  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem]
+  /// What a listing shows, in no order.
+  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem])
   /// Finds a name, and counts the look-up.
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult
   /// mkdir(2).

@@ -5,9 +5,12 @@ import SystemCalls
 /// The directory of a domain: it has a file for each key of the domain, and scratch files.
 final class DomainDirectory: FileDirectory {
   let domain: DomainName
-  var listing: [ListingItem]?
+  var listing: ListingState
 
-  init(_ domain: DomainName) { self.domain = domain }
+  /// - Parameter listing: what was known of the entries under the domain's former name.
+  init(_ domain: DomainName, _ listing: ListingState = ListingState()) {
+    (self.domain, self.listing) = (domain, listing)
+  }
 
   var subject: String { domain.string }
   var filesParent: ScratchPath.Parent { .domain(domain) }
@@ -24,22 +27,8 @@ final class DomainDirectory: FileDirectory {
     return (domain, key)
   }
 
-  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
-    try keys(tree).map { key in
-      // A key of a text of its own: else each use of the text is a copy of it.
-      let path = KeyPath(domain: domain, key: Key(key.string))
-      return ListingItem(NameCodec.encode(path.key), inode: tree.table.inode(of: path), .file)
-    } + tree.scratchItems(.domain(domain))
-  }
-
-  private func keys(_ tree: Tree) throws(TreeError) -> [Key] {
-    do throws(EngineError) {
-      var keys = try tree.engine.keys(of: domain)
-      if tree.options.listsInherited { keys.formUnion(try tree.engine.inheritedKeys(of: domain)) }
-      return keys.filter { !tree.departures.contains(KeyPath(domain: domain, key: $0)) }
-    } catch {
-      throw tree.refused(TreeError(error))
-    }
+  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
+    (.keys(of: domain), tree.scratchItems(.domain(domain)))
   }
 
   func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? {

@@ -31,6 +31,9 @@ public final class Forest {
   var items: [(item: ControlItem, path: String)] = []
   /// How many of them were saved.
   var savedItems = 0
+  /// What `savePart` has not returned yet: the beginning, and the nodes of each tree.
+  var firstPart: [UInt8]?
+  var parts: [(tree: Tree, nodes: ArraySlice<NodeID>)] = []
   /// Saves values before a request changes them: see `Tree.transact`.
   var remember: (([UInt8]) -> Void)?
   /// The numbers of the trees that items of the control directory lead to.
@@ -74,6 +77,19 @@ public final class Forest {
   public subscript(id: NodeID) -> any Branch {
     let index = Int(id.tree)
     return index < branches.count ? branches[index] : branches[0]
+  }
+
+  /// Returns what a listing of the directory is to be made of before `list` is called with the same
+  /// arguments; nil where the tree has one, or makes one quickly.
+  package func listingNeeded(
+    _ id: NodeID, after cookie: UInt64, since version: UInt64?
+  ) -> ListingPlan? {
+    (self[id] as? Tree)?.listingNeeded(id, after: cookie, since: version)
+  }
+
+  /// Takes a listing that was made of what `listingNeeded` has returned.
+  package func put(_ listing: Listing, of id: NodeID, version: UInt64) {
+    (self[id] as? Tree)?.put(listing, of: id, version: version)
   }
 
   private func controlTree(_ position: TreePosition, isMachine: Bool) -> ControlTree {

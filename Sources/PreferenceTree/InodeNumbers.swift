@@ -4,7 +4,7 @@ import SystemCalls
 
 /// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
 /// the same in every mount, except for names that were renamed or made anew in this one.
-struct InodeNumbers {
+struct InodeNumbers: Sendable {
   /// The hash of what comes before each name, so that trees of one mount have different numbers;
   /// nothing does in the tree at the mount point.
   private let prefix: UInt64

@@ -3,7 +3,7 @@ import PropertyList
 import SystemCalls
 
 /// A domain and a key in it, which name a file.
-struct KeyPath: Hashable {
+struct KeyPath: Hashable, Sendable {
   var domain: DomainName
   var key: Key
 }

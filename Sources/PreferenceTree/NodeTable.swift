@@ -5,11 +5,11 @@ import SystemCalls
 /// Finds nodes by their number and by what they show, gives them inode numbers, and counts the
 /// memory of scratch files.
 struct NodeTable {
-  private(set) var nodes: [NodeID: Node] = [:]
+  private(set) var nodes = NumberedNodes()
   /// The nodes that were made, changed or removed since the tree was saved.
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
-  private var byKey: [KeyPath: Node] = [:]
+  private var byKey = KeyNodes()
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
@@ -37,15 +37,13 @@ struct NodeTable {
   var domains: [DomainName] { Array(byDomain.keys) }
 
   /// The keys that have a node.
-  var paths: [KeyPath] { Array(byKey.keys) }
+  var paths: [KeyPath] { byKey.all.compactMap { $0.keyFile?.path } }
 
   /// The keys of a domain that have a node. Cost: O(nodes of keys).
-  func paths(in domain: DomainName) -> [KeyPath] { byKey.keys.filter { $0.domain == domain } }
+  func paths(in domain: DomainName) -> [KeyPath] { paths.filter { $0.domain == domain } }
 
   /// The domains in which the key has a node. Cost: O(nodes of keys).
-  func domains(with key: Key) -> [DomainName] {
-    byKey.keys.filter { $0.key == key }.map(\.domain)
-  }
+  func domains(with key: Key) -> [DomainName] { paths.filter { $0.key == key }.map(\.domain) }
 
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
@@ -152,8 +150,9 @@ extension NodeTable {
   /// Exchanges the names of two keys' files. Each file keeps its inode number.
   mutating func exchange(_ first: Node, _ second: Node) {
     guard let one = first.keyFile, let other = second.keyFile else { return }
+    for file in [one, other] { byKey[file.path] = nil }
     (one.path, other.path) = (other.path, one.path)
-    (byKey[one.path], byKey[other.path]) = (first, second)
+    for (node, file) in [(first, one), (second, other)] { byKey[file.path] = node }
     (inodes[one.path], inodes[other.path]) = (first.inode, second.inode)
   }
 
@@ -161,12 +160,14 @@ extension NodeTable {
   mutating func rename(_ old: DomainName, to new: DomainName) {
     inodes.rename(old, to: new)
     if let node = byDomain.removeValue(forKey: old) {
-      node.content = .directory(DomainDirectory(new))
+      var listing = node.directory?.listing ?? ListingState()
+      listing.entriesChanged()
+      node.content = .directory(DomainDirectory(new, listing))
       byDomain[new] = node
     }
-    for (path, node) in byKey where path.domain == old {
-      guard let file = node.keyFile else { continue }
-      rename(node, file, to: KeyPath(domain: new, key: path.key))
+    for node in byKey.all {
+      guard let file = node.keyFile, file.path.domain == old else { continue }
+      rename(node, file, to: KeyPath(domain: new, key: file.path.key))
     }
     for (path, node) in byScratch where path.parent == .domain(old) {
       rename(node, to: ScratchPath(parent: .domain(new), name: path.name))

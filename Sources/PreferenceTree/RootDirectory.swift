@@ -5,7 +5,7 @@ import SystemCalls
 /// The root: it has a directory for each domain, and tools' temporary directories (`mktemp -d`,
 /// rsync).
 final class RootDirectory: Directory {
-  var listing: [ListingItem]?
+  var listing = ListingState()
   var subject: String { "the root" }
   var mode: UInt32 {
     get { 0o700 }
@@ -17,12 +17,8 @@ final class RootDirectory: Directory {
     return (domain, nil)
   }
 
-  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
-    let domains = try asTreeError { () throws(EngineError) in try tree.engine.domains() }
-    return domains.map { domain in
-      ListingItem(
-        NameCodec.encode(domain.key), inode: tree.table.inode(of: domain), .directory)
-    } + tree.scratchItems(.root)
+  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
+    (.domains, tree.scratchItems(.root))
   }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {

@@ -14,35 +14,59 @@ extension Tree {
   }
 
   /// Returns the entries of a directory that follow the cookie (0: all), without `.` and `..`.
-  public func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem>
-  {
+  /// A listing that has become old is made anew for who begins to read, not for who goes on.
+  /// - Parameter version: the version of the entries that is new enough; nil: the present one for
+  ///   who begins, any for who goes on.
+  public func list(
+    _ id: NodeID, after cookie: UInt64, since version: UInt64?
+  ) throws(TreeError) -> Listing.SubSequence {
     let directory = try directory(id)
-    let items: [ListingItem]
-    if let listing = directory.listing {
-      items = listing
+    let least = version ?? directory.listing.least(after: cookie)
+    let listing: Listing
+    if let last = directory.listing.listing(since: least) {
+      listing = last
     } else {
-      items = Self.sorted(try directory.entries(self))
-      directory.listing = items
+      let plan = plan(of: directory)
+      do { listing = try plan.make() } catch { throw refused(TreeError(error)) }
+      directory.listing.put(listing, version: plan.version)
     }
-    var (low, high) = (0, items.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if items[middle].cookie <= cookie { low = middle + 1 } else { high = middle }
-    }
-    // The kernel keeps what it has read; kept here too, a large listing takes 200 bytes a name.
-    if low == items.count, items.count > Self.mostKept { directory.listing = nil }
-    return items[low...]
+    let rest = listing.after(cookie)
+    if rest.isEmpty { directory.listing.dropIfLarge() }
+    return rest
   }
 
-  /// The items in the order of their cookies. It sorts numbers: sorting items would count the
-  /// references of their names, which takes three times as long.
-  private static func sorted(_ items: [ListingItem]) -> [ListingItem] {
-    let order = items.indices.map { (cookie: items[$0].cookie, position: $0) }
-    return order.sorted { $0.cookie < $1.cookie }.map { items[$0.position] }
+  private func plan(of directory: any Directory) -> ListingPlan {
+    let (names, scratch) = directory.entries(self)
+    var departed: Set<Key> = []
+    if case .keys(let domain) = names { departed = departures.keys(of: domain) }
+    return ListingPlan(
+      version: directory.listing.version, names: names, engine: engine,
+      listsInherited: options.listsInherited, inodes: table.inodes, departed: departed,
+      scratch: scratch)
   }
 
-  /// The most names of a listing that is kept after it was read to its end.
-  static let mostKept = 1000
+  /// Returns what a listing is to be made of before `list` is called with the same arguments; nil
+  /// where `list` has one, or makes one quickly.
+  func listingNeeded(
+    _ id: NodeID, after cookie: UInt64, since version: UInt64?
+  ) -> ListingPlan? {
+    guard let directory = table[id]?.directory else { return nil }
+    let least = version ?? directory.listing.least(after: cookie)
+    guard directory.listing.listing(since: least) == nil else { return nil }
+    let plan = plan(of: directory)
+    let isLarge =
+      switch plan.names {
+      case .nothing: false
+      case .domains: directory.listing.lastCount.map { $0 > manyKeys } ?? true
+      case .keys(let domain): engine.hasManyKeys(domain)
+      }
+    return isLarge ? plan : nil
+  }
+
+  /// Takes a listing that was made of what `listingNeeded` has returned.
+  func put(_ listing: Listing, of id: NodeID, version: UInt64) {
+    table[id]?.directory?.listing.put(listing, version: version)
+  }
 
   /// Returns the scratch files, links and directories in the directory, as items of its listing.
   func scratchItems(_ parent: ScratchPath.Parent) -> [ListingItem] {
@@ -72,7 +96,7 @@ extension Tree {
   }
 
   private func entriesChanged(_ node: Node, at time: Timestamp) {
-    node.directory?.listing = nil
+    node.directory?.listing.entriesChanged()
     node.modified = max(time, node.modified.next)
     effects.append(.invalidateAttributes(node.id))
   }

@@ -9,14 +9,16 @@ import Synchronization
 /// reader sees each append as a whole or not at all. The file's size is sealed, so that no other
 /// process can take memory away from under a writer.
 ///
-/// Cost: an append is a copy of the bytes and one store. Only pages that were written take memory;
-/// `replace` gives those of the old contents back.
+/// Cost: an append is a copy of the bytes and one store. Only pages that were written take memory; a
+/// replacement gives those of the old contents back.
 ///
 /// Threads: one writes the log; any may read and write the numbers. There is no lock.
 public final class SharedLog: @unchecked Sendable {
   // Sendable, because the numbers are atomics, and the rest is touched by one thread. The memory
   // stays mapped as long as this object lives.
   private let memory: UnsafeMutableRawPointer
+  /// Bytes of the new contents that are being written to the other half; nil: there are none.
+  private var replacement: Int?
   /// The file in memory. A process that has it can read the log after this one has ended.
   public let descriptor: Descriptor
 
@@ -121,28 +123,55 @@ public final class SharedLog: @unchecked Sendable {
   /// Bytes in the log.
   public var count: Int { Int(clamping: state & ~Self.secondHalf) }
 
-  /// Appends the bytes, all or, if the process ends meanwhile, none.
+  /// Appends the bytes, all or, if the process ends meanwhile, none. While a replacement is being
+  /// written, they are appended to that too.
   /// - Returns: false if the log has no room for them.
   public func append(_ bytes: [UInt8]) -> Bool {
     let (before, count) = (state, self.count)
     guard bytes.count <= Self.half - count else { return false }
     write(bytes, at: offset(of: before) + count)
     state = before + UInt64(bytes.count)
+    return replacement == nil || appendToReplacement(bytes)
+  }
+
+  /// Begins new contents for the log, which may be written in several calls. Until
+  /// `finishReplacement`, the old contents count.
+  public func beginReplacement() {
+    // A process before this one may not have finished its own.
+    _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), Self.half)
+    replacement = 0
+  }
+
+  /// Appends the bytes to the new contents.
+  /// - Returns: false if there is no room for them.
+  public func appendToReplacement(_ bytes: [UInt8]) -> Bool {
+    guard let count = replacement, bytes.count <= Self.half - count else { return false }
+    write(bytes, at: offset(of: otherHalf) + count)
+    replacement = count + bytes.count
     return true
   }
 
-  /// Makes the bytes the only contents of the log. Until it returns, the old contents count.
-  /// - Returns: false if the log has no room for them.
-  public func replace(with bytes: [UInt8]) -> Bool {
-    guard bytes.count <= Self.half else { return false }
-    let other = ~state & Self.secondHalf
-    write(bytes, at: offset(of: other))
+  /// Makes the new contents the only ones, in one step.
+  public func finishReplacement() {
+    guard let new = replacement else { return }
     let old = (start: offset(of: state), count: count)
-    state = other | UInt64(bytes.count)
+    state = otherHalf | UInt64(new)
+    replacement = nil
     // Where the memory cannot be given back, it is used again by the replacement after the next.
     _ = prefsfs_punch_hole(descriptor.number, Int(old.start), Int(old.count))
+  }
+
+  /// Makes the bytes the only contents of the log, in one step.
+  /// - Returns: false if the log has no room for them.
+  public func replace(with bytes: [UInt8]) -> Bool {
+    beginReplacement()
+    guard appendToReplacement(bytes) else { return false }
+    finishReplacement()
     return true
   }
+
+  /// The half that the log is not in.
+  private var otherHalf: UInt64 { ~state & Self.secondHalf }
 
   /// The bytes of the log.
   public var contents: [UInt8] {

@@ -168,7 +168,8 @@ final class TreeFiles: TestFiles {
 
   func names(_ path: String) throws -> [String] {
     let node = try find(path)
-    return try checked { () throws(TreeError) in try tree.list(node, after: 0).map(\.name).sorted()
+    return try checked { () throws(TreeError) in
+      try tree.list(node, after: 0, since: nil).map(\.name).sorted()
     }
   }
 

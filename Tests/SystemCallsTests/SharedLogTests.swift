@@ -30,6 +30,21 @@ import Testing
     }
   }
 
+  @Test("until a replacement is finished, the log is the old one; what is appended is in both")
+  func replaceInParts() throws {
+    let log = try SharedLog(name: "test")
+    #expect(log.append([1, 2]))
+    log.beginReplacement()
+    #expect(log.appendToReplacement([3]) && log.append([4]) && log.appendToReplacement([5]))
+    #expect(log.contents == [1, 2, 4])
+    // A process that ends here leaves the old log to the next, which begins anew.
+    let next = try SharedLog(adopting: Descriptor(owning: dup(log.descriptor.number)))
+    #expect(next.contents == [1, 2, 4])
+    log.finishReplacement()
+    #expect(log.contents == [3, 4, 5] && log.append([6]) && log.contents == [3, 4, 5, 6])
+    #expect(next.replace(with: [7]) && log.contents == [7])
+  }
+
   @Test("the size is sealed, and a file that is no log is refused")
   func sealed() throws {
     let log = try SharedLog(name: "test")

@@ -15,4 +15,23 @@ struct SavedStateTests {
     #expect(kept[10_000] == .done && kept[9_000] == .done)
     #expect(hasHeld ? kept.count == 10_000 : kept.count < 3000)
   }
+
+  @Test("what is committed while a whole state is written is in it, and in the log before")
+  func parts() throws {
+    let saved = SavedState(try SharedLog(name: "test"))
+    let requests = { try Estate(saved.log.contents, announced: 0).answers.keys.sorted() }
+    let commit = { (request: UInt64) in
+      saved.add(.done, to: request, hasHeld: true)
+      saved.commit()
+    }
+    commit(1)
+    saved.beginReplacing()
+    commit(2)
+    saved.replace(part: [])
+    #expect(try requests() == [1, 2] && saved.isReplacing)
+    commit(3)
+    saved.replace(part: nil)
+    commit(4)
+    #expect(try requests() == [1, 2, 3, 4] && !saved.isReplacing)
+  }
 }

@@ -17,7 +17,8 @@ import SystemCalls
 /// - neither: nothing of it has happened, and it is carried out.
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
-/// hundred bytes. When the log has grown to twice what a whole state takes, it is replaced by one.
+/// hundred bytes. When the log has grown to twice what a whole state takes, it is replaced by one,
+/// which is written in parts, so that no request waits for it.
 ///
 /// Threads: the loop's alone, except the numbers.
 final class SavedState {
@@ -204,11 +205,49 @@ final class SavedState {
   /// Whether the log should be replaced by a whole state.
   var isLong: Bool { log.count > limit }
 
-  /// Replaces the log by a whole state.
+  /// Whether a whole state is being written.
+  private(set) var isReplacing = false
+
+  /// Begins to replace the log by a whole state, of which the trees' records come in parts. What is
+  /// committed until the last part is in both: until then the old log counts.
+  func beginReplacing() {
+    commit()
+    log.beginReplacement()
+    isReplacing = true
+    addAll()
+    appendToReplacement()
+  }
+
+  /// Adds the next part of the trees' records (`Forest.savePart`); nil: there was no more, and the
+  /// log is replaced now.
+  func replace(part trees: [UInt8]?) {
+    guard isReplacing else { return }
+    if let trees {
+      add(trees: trees)
+      appendToReplacement()
+    } else {
+      log.finishReplacement()
+      isReplacing = false
+      limit = max(Self.leastLimit, 2 * log.count)
+    }
+  }
+
+  private func appendToReplacement() {
+    if !log.appendToReplacement(frames.bytes) { isBroken = true }
+    frames.removeAll()
+  }
+
+  /// Replaces the log by a whole state at once.
   /// - Parameter trees: `Forest.saveAll`.
   func replace(trees: [UInt8]) {
-    commit()
-    add(trees: trees)
+    beginReplacing()
+    replace(part: trees)
+    replace(part: nil)
+    frames = ByteWriter()
+  }
+
+  /// Adds everything but the trees.
+  private func addAll() {
     for (request, answer, _) in answers {
       add(.answer) { writer in
         writer.append(request)
@@ -221,9 +260,6 @@ final class SavedState {
       add(.announcement, number, announcement)
     }
     if !registered.isEmpty { add(.registered) { $0.append(raw: registered) } }
-    if !log.replace(with: frames.bytes) { isBroken = true }
-    limit = max(Self.leastLimit, 2 * frames.count)
-    frames = ByteWriter()
   }
 
   /// Takes over what a predecessor has saved, so that the next whole state has it too.

@@ -248,14 +248,16 @@ extension ControlTree: Branch {
 
   func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool { false }
 
-  func list(_ id: NodeID, after cookie: UInt64) throws(TreeError) -> ArraySlice<ListingItem> {
+  func list(
+    _ id: NodeID, after cookie: UInt64, since version: UInt64?
+  ) throws(TreeError) -> Listing.SubSequence {
     let directory = try node(id).item
     if directory.isReport { throw .notDirectory }
     let items = try names.entries(directory).map { name, item in
       ListingItem(
         name, inode: inode(of: item, name, in: directory), item.isReport ? .file : .directory)
     }
-    return items.sorted { $0.cookie < $1.cookie }.drop { $0.cookie <= cookie }
+    return Listing(items).after(cookie)
   }
 
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] { throw .invalid("not a symbolic link") }

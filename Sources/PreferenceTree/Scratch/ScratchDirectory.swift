@@ -5,7 +5,7 @@ import SystemCalls
 final class ScratchDirectory: FileDirectory {
   var path: ScratchPath { didSet { changes.note(id) } }
   private let id: NodeID
-  var listing: [ListingItem]?
+  var listing = ListingState()
   var mode: UInt32 = 0o700 { didSet { changes.note(id) } }
   private let changes: ChangedNodes
 
@@ -17,8 +17,8 @@ final class ScratchDirectory: FileDirectory {
   var subject: String { path.subject }
   var filesParent: ScratchPath.Parent { .directory(id) }
 
-  func entries(_ tree: Tree) throws(TreeError) -> [ListingItem] {
-    tree.scratchItems(filesParent)
+  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
+    (.nothing, tree.scratchItems(filesParent))
   }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {

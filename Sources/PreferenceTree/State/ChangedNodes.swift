@@ -32,7 +32,7 @@ final class ChangedNodes {
 }
 
 /// A dictionary that knows which keys have changed since its changes were last removed.
-struct TrackedDictionary<Key: Hashable, Value> {
+struct TrackedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private(set) var all: [Key: Value] = [:]
   private var changed: [Key] = []
   /// Whether changes are noted. They are only where somebody saves them.

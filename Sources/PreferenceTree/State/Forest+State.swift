@@ -60,6 +60,40 @@ extension Forest {
     return writer.bytes
   }
 
+  /// Begins to return records of everything in parts (`savePart`). Call it after `saveChanges`.
+  package func beginParts() {
+    var writer = ByteWriter()
+    for (item, path) in items { writer.append(.tree(item, path: path)) }
+    parts = []
+    for branch in branches {
+      if let tree = branch as? Tree {
+        tree.saveAllButNodes(&writer)
+        parts.append((tree, tree.table.nodes.ids[...]))
+      }
+      if let control = branch as? ControlTree { control.save(all: true, &writer) }
+    }
+    firstPart = writer.bytes
+  }
+
+  /// Returns the next records of everything; nil after the last ones. A successor needs those of
+  /// all parts, and of `saveChanges` meanwhile, in the order of the calls. Cost: O(`nodesInPart`).
+  package func savePart() -> [UInt8]? {
+    if let first = firstPart {
+      firstPart = nil
+      return first
+    }
+    guard let (tree, nodes) = parts.last else { return nil }
+    var writer = ByteWriter()
+    tree.saveNodes(nodes.prefix(Self.nodesInPart), &writer)
+    let rest = nodes.dropFirst(Self.nodesInPart)
+    parts[parts.count - 1].nodes = rest
+    if rest.isEmpty { parts.removeLast() }
+    return writer.bytes
+  }
+
+  /// How many nodes a part has.
+  private static let nodesInPart = 128
+
   /// Makes the trees what a predecessor has saved. Call it on a new forest with the same options.
   /// Throws if the records make no sense: the predecessor was of a different version.
   /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has returned since.

@@ -103,7 +103,7 @@ extension Tree {
   /// Has everything dropped that the kernel has cached of the tree: something may have changed
   /// while no driver was there to hear of it.
   func invalidateAll() {
-    for node in table.nodes.values {
+    for node in table.nodes.all {
       effects.append(.invalidateAttributes(node.id))
       switch node.content {
       case .key(let file):

@@ -72,11 +72,22 @@ extension Tree {
     _ = table.inodes.domains.removeChanges()
     _ = departures.departures.removeChanges()
     _ = answered.removeChanges()
-    for node in table.nodes.values {
+    saveNodes(table.nodes.ids, &writer)
+    saveAllButNodes(&writer)
+  }
+
+  /// Appends records of the nodes, as far as they are there, with their whole texts.
+  func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
+    for id in ids {
+      guard let node = table[id] else { continue }
       node.noteWhole()
       node.keyFile?.hasSavedDraft = false
       save(node, &writer)
     }
+  }
+
+  /// Appends records of everything but the nodes.
+  func saveAllButNodes(_ writer: inout ByteWriter) {
     savedNumbers = nil
     saveNumbers(&writer)
     for (path, inode) in table.inodes.keys.all { writer.append(.keyInode(number, path, inode)) }

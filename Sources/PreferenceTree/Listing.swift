@@ -1,0 +1,96 @@
+import PropertyList
+
+/// The entries of a directory at one moment, in the order of their cookies, without `.` and `..`.
+///
+/// The names lie in one array, so that a listing of a million of them takes 32 bytes a name beside
+/// the names, and is released in one step. An item is made when it is asked for.
+public struct Listing: RandomAccessCollection, Sendable {
+  private struct Row {
+    let cookie: UInt64
+    let inode: UInt64
+    /// Where the name begins in `names`, and how many bytes it has.
+    let start: Int
+    let count: UInt16
+    let type: FileType
+  }
+
+  private var rows: [Row] = []
+  private var names: [UInt8] = []
+
+  /// Creates a listing of the items, which may be in any order.
+  init(_ items: [ListingItem] = []) {
+    for item in items { append(item) }
+    sort()
+  }
+
+  /// Adds an item behind the others, whatever its cookie is. Call `sort` after the last one.
+  mutating func append(_ item: ListingItem) {
+    let start = names.count
+    names += item.name.utf8
+    rows.append(
+      Row(
+        cookie: item.cookie, inode: item.inode, start: start,
+        count: UInt16(clamping: names.count - start), type: item.type))
+  }
+
+  mutating func reserve(_ count: Int) { rows.reserveCapacity(count) }
+
+  mutating func sort() { rows.sort { $0.cookie < $1.cookie } }
+
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { rows.count }
+
+  public subscript(position: Int) -> ListingItem {
+    let row = rows[position]
+    let name = String(decoding: names[row.start..<row.start + Int(row.count)], as: UTF8.self)
+    return ListingItem(name: name, inode: row.inode, type: row.type, cookie: row.cookie)
+  }
+
+  /// Returns the items after the cookie (0: all). Cost: O(log items).
+  func after(_ cookie: UInt64) -> SubSequence {
+    var (low, high) = (0, rows.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if rows[middle].cookie <= cookie { low = middle + 1 } else { high = middle }
+    }
+    return self[low...]
+  }
+}
+
+/// What is known of a directory's entries as a whole: how often they have changed, and the last
+/// listing of them.
+struct ListingState {
+  /// Raised by each change of the entries.
+  private(set) var version: UInt64 = 1
+  /// The last listing, and the version that it shows.
+  private var last: (listing: Listing, version: UInt64)?
+  /// How many entries the last listing had; nil: there was none yet.
+  private(set) var lastCount: Int?
+
+  /// The most entries of a listing that is kept after it was read to its end. The kernel keeps what
+  /// it has read.
+  static let mostKept = 1000
+
+  mutating func entriesChanged() { version += 1 }
+
+  /// Keeps a listing, unless there is a newer one.
+  mutating func put(_ listing: Listing, version: UInt64) {
+    guard ((last?.version ?? 0)...self.version).contains(version) else { return }
+    lastCount = listing.count
+    last = (listing, version)
+  }
+
+  /// The version that a reader must see: who begins to read sees the entries as they are, who goes on
+  /// those of the last listing, which is as new as the one that it began with.
+  func least(after cookie: UInt64) -> UInt64 { cookie == 0 ? version : 0 }
+
+  /// The last listing, if it shows that version or a later one.
+  func listing(since version: UInt64) -> Listing? {
+    last.flatMap { $0.version >= version ? $0.listing : nil }
+  }
+
+  /// Drops a large listing, because somebody has read it to its end.
+  mutating func dropIfLarge() {
+    if let last, last.listing.count > Self.mostKept { self.last = nil }
+  }
+}

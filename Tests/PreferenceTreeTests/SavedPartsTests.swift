@@ -1,0 +1,110 @@
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import PreferenceTree
+
+@Suite("The state of trees, saved in parts") struct SavedPartsTests {
+  /// The trees of a mount that nobody looks into `.prefs` of.
+  private final class NoControl: ControlService {
+    private let search: SearchEngine
+    init(_ search: SearchEngine) { self.search = search }
+
+    func engine(of place: Place) -> any Engine { search }
+    var documents: any Engine { search }
+    var suites: any Engine { search }
+    func managedUsers() -> [String] { [] }
+    func managedPlace(of user: String) -> Place { .managedFor(user) }
+    func domains() -> Set<DomainName> { [] }
+    func keys(of domain: DomainName) -> Set<Key> { [] }
+    func domainsNeeded(for domain: DomainName) -> [DomainName] { [] }
+    func searchList(of domain: DomainName) -> String { "" }
+    func explanation(of key: Key, in domain: DomainName) -> String? { nil }
+    func status() -> ValueDictionary { [:] }
+  }
+
+  /// What requests do between two parts.
+  enum Step: String, CaseIterable { case lookup, forget, scratch, write, remove, rename }
+
+  private let forest: Forest
+  private let domain: NodeID
+  private let now = Moment.now
+  private var scratch: [NodeID] = []
+
+  init() throws {
+    let engine = SearchEngine(places: MemoryPlaces())
+    let intents = (0..<1000).map { Intent.set(Self.key($0), "d", .integer(1), .unknown) }
+    _ = try engine.apply(intents, by: Author(number: 2))
+    forest = Forest(
+      .preferences, engine: engine, service: NoControl(engine), options: TreeOptions(),
+      author: Author(number: 1)
+    ) { _ in }
+    forest.beginSaving { _ in }
+    guard case .found(let entry) = try forest.lookup(.root, Array("d".utf8), now: now) else {
+      throw TreeError.missing
+    }
+    domain = entry.node
+    for number in 0..<800 { _ = try lookup(number) }
+    _ = forest.saveChanges()
+  }
+
+  private static func key(_ number: Int) -> Key { Key("K\(number)") }
+
+  private func lookup(_ number: Int) throws -> NodeID {
+    let name = Array(Self.key(number).string.utf8)
+    guard case .found(let entry) = try forest.lookup(domain, name, now: now) else {
+      throw TreeError.missing
+    }
+    return entry.node
+  }
+
+  private mutating func take(_ step: Step, _ round: Int) throws {
+    let (tree, name) = (forest[domain], Array(Self.key(round).string.utf8))
+    switch step {
+    case .lookup: _ = try lookup(800 + round)
+    case .forget:
+      let node = try lookup(100 + round)
+      forest[node].forget(node, 2)
+    case .scratch:
+      let made = try tree.create(domain, Array(".K\(round).swp".utf8), CreationFlags(), now: now)
+      scratch.append(made.entry.node)
+    case .write:
+      guard let node = scratch.first else { return }
+      try tree.write(node, WriteRequest([UInt8(65 + round)], at: 3 * round), now: now)
+    case .remove: try tree.unlink(domain, name, now: now)
+    case .rename:
+      let old = Array(Self.key(200 + round).string.utf8)
+      try tree.rename(domain, old, to: domain, Array("R\(round)".utf8), .replace, now: now)
+    }
+  }
+
+  private func read(_ records: [[UInt8]]) throws -> SavedTree {
+    var saved = SavedTree()
+    for bytes in records {
+      var reader = ByteReader(bytes[...])
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
+    }
+    return saved
+  }
+
+  @Test("with changes meanwhile, the parts say what a whole state says", arguments: Step.allCases)
+  func parts(_ step: Step) throws {
+    var copy = self
+    if step == .write { try copy.take(.scratch, 900) }
+    _ = forest.saveChanges()
+    forest.beginParts()
+    var records: [[UInt8]] = []
+    while let part = forest.savePart() {
+      records.append(part)
+      for round in 0..<5 { try copy.take(step, 5 * records.count + round) }
+      records.append(forest.saveChanges())
+    }
+    #expect(records.count > 12)
+    let (parts, whole) = (try read(records), try read([forest.saveAll()]))
+    #expect(parts.nodes == whole.nodes && parts.texts == whole.texts)
+    #expect(parts.keyInodes == whole.keyInodes && parts.departures == whole.departures)
+    #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
+  }
+}
