@@ -6,7 +6,8 @@ import SystemCalls
 
 /// The connection of this command to a store.
 struct StoreView {
-  let engine: SearchEngine
+  /// The search list of the store. It is made at each use, because most commands need none.
+  var engine: SearchEngine { SearchEngine(places: places) }
   let places: any PersistentPlaces & DurabilityService & ReportService
   let author = Author.unique()
 
@@ -26,7 +27,6 @@ struct StoreView {
       isBrief
       ? BriefClient(surroundings)
       : try Member(clientOf: surroundings) { Output.write("defaults: \($0)\n", to: .errors) }
-    engine = SearchEngine(places: places)
   }
 
   /// Carries out a transaction, and returns when every mount and program reads the new values.

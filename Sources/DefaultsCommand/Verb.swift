@@ -12,7 +12,7 @@ enum Verb: String, CaseIterable {
   }
 
   /// The options that may be behind the verb.
-  var options: Set<String> {
+  var options: [String] {
     switch self {
     case .read: ["--json", "--plist", "--path", "--apple-text"]
     case .readType: ["--path"]

@@ -49,8 +49,7 @@ public struct Surroundings: Sendable {
     let name = StableHash.text(of: canonical.utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
     hostIdentifier = Self.hostIdentifier
-    let all = [canonical, systemDirectory, stateDirectory]
-    let socket = StableHash.text(of: all.joined(separator: "\0").utf8)
+    let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(stateDirectory)".utf8)
     let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute)
     let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : $0 + "/prefsfs" }
     socketPaths = [own, stateDirectory + "/run"].compactMap { $0.map { "\($0)/\(socket)" } }
@@ -140,14 +139,14 @@ public struct Surroundings: Sendable {
     guard let bytes = try? Files.contents("/etc/machine-id", limit: 4096) else {
       return "UnknownHostID"
     }
-    let digits = String(decoding: bytes, as: UTF8.self).prefix(32).uppercased()
+    let digits = String(decoding: bytes.prefix(32), as: UTF8.self).uppercased()
     guard digits.utf8.count == 32 else { return "UnknownHostID" }
-    var rest = digits[...]
-    let parts = [8, 4, 4, 4, 12].map { count in
-      defer { rest = rest.dropFirst(count) }
-      return rest.prefix(count)
+    var identifier = ""
+    for (position, digit) in digits.unicodeScalars.enumerated() {
+      if [8, 12, 16, 20].contains(position) { identifier += "-" }
+      identifier.unicodeScalars.append(digit)
     }
-    return parts.joined(separator: "-")
+    return identifier
   }
 }
 

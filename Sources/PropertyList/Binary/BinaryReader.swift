@@ -38,17 +38,18 @@ struct BinaryReader {
 
   /// Reads the whole list.
   static func read(_ bytes: [UInt8], limits: Limits = .standard) throws(FormatError) -> Value {
-    var outcome: Result<Value, FormatError>?
+    // No `Result`: releasing one asks the runtime for its type, which takes 20 us the first time.
+    var (value, failure): (Value?, FormatError?)
     bytes.withUnsafeBytes { buffer in
       do throws(FormatError) {
         var reader = try BinaryReader(buffer, limits: limits)
-        outcome = .success(try reader.object(reader.list.layout.top, depth: 0))
+        value = try reader.object(reader.list.layout.top, depth: 0)
       } catch {
-        outcome = .failure(error)
+        failure = error
       }
     }
-    guard let outcome else { throw FormatError(.binary, "empty") }
-    return try outcome.get()
+    guard let value else { throw failure ?? FormatError(.binary, "empty") }
+    return value
   }
 
   /// Whether the bytes have the header and the trailer of a binary list of their size. Cost: O(1)
