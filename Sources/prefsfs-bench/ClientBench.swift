@@ -25,6 +25,7 @@ enum ClientBench {
       }
       setenv("PREFSFS_SYSTEM_DIR", directory + "/system", 1)
       LibraryBench.run(report)
+      try SocketFloor.measure(report)
       try reads(directory, report)
       try changes(report)
       try together(report)
