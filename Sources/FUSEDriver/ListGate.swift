@@ -47,8 +47,8 @@ final class ListGate {
   /// done before it.
   var holdsResent: Bool { waiting.contains { RequestHeader($0.buffer)?.isResent == true } }
 
-  /// Takes over a request that needs a list which is not in memory, together with its buffer, and
-  /// has the list read.
+  /// Takes over a request that needs a list which is not in memory, or a large listing, together
+  /// with its buffer, and has the list read or the listing made.
   /// - Returns: whether it did; `buffer` is empty then.
   func keeps(_ buffer: inout fuse_buf, _ forest: Forest, _ now: Instant) -> Bool {
     guard let request = RequestHeader(buffer) else { return false }
