@@ -80,7 +80,7 @@ struct ReceiveLoop: ~Copyable {
     driver.ownerGate.serve(driver)
     let deadlines = [
       driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
-      driver.gate.deadline, driver.line?.deadline,
+      driver.gate.deadline, driver.line?.deadline, driver.isShortening ? .now : nil,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
@@ -99,6 +99,7 @@ struct ReceiveLoop: ~Copyable {
     driver.runTimers(now: .now)
     if let looked { driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
+    if driver.isShortening { driver.save() }
     if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
     driver.line?.replace()
     return entries[2].revents != 0 && readSignal()

@@ -121,6 +121,9 @@ extension Driver {
     return last
   }
 
+  /// Whether a long log is being replaced: `save` must be called again, also without a request.
+  var isShortening: Bool { saved?.isReplacing == true }
+
   /// Replaces a long log by a whole state: a part at each call, which takes some 200 us.
   private func shorten(_ saved: SavedState) {
     if saved.isReplacing {
