@@ -46,8 +46,8 @@ public protocol Branch: AnyObject {
   /// Returns whether the kernel may cache the directory's listing and give it to other processes.
   func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool
   /// Carries out readdir(3). Returns the entries after the cookie (0: all), without `.` and `..`.
-  /// - Parameter version: the version of the entries that is new enough; nil: the present one for
-  ///   who begins to read, any for who goes on.
+  /// - Parameter version: the version of the entries that is new enough; nil: the present one
+  ///   where the cookie is 0, else that of the last listing.
   func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence

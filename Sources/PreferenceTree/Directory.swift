@@ -21,8 +21,10 @@ protocol Directory: AnyObject {
   /// domain, or the domain. Returns nil if it looks nothing up.
   func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
 
-  /// What a listing shows, in no order.
-  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem])
+  /// What a listing shows, beside the scratch files of `scratchParent`.
+  var names: ListingPlan.Names { get }
+  /// The directory, as part of the paths of the scratch files, links and directories in it.
+  var scratchParent: ScratchPath.Parent { get }
   /// Finds a name, and counts the look-up.
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult
   /// mkdir(2).
@@ -53,6 +55,8 @@ protocol FileDirectory: Directory {
 }
 
 extension FileDirectory {
+  var scratchParent: ScratchPath.Parent { filesParent }
+
   func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? { nil }
 
   func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {

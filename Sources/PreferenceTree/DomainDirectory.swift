@@ -27,9 +27,7 @@ final class DomainDirectory: FileDirectory {
     return (domain, key)
   }
 
-  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
-    (.keys(of: domain), tree.scratchItems(.domain(domain)))
-  }
+  var names: ListingPlan.Names { .keys(of: domain) }
 
   func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? {
     switch NameCodec.decode(name) {

@@ -80,8 +80,9 @@ struct ListingState {
     last = (listing, version)
   }
 
-  /// The version that a reader must see: who begins to read sees the entries as they are, who goes on
-  /// those of the last listing, which is as new as the one that it began with.
+  /// The oldest version that a process may see. One that begins to read (cookie 0) sees the entries
+  /// as they are. One that goes on sees the last listing, which is no older than the one that it
+  /// began with.
   func least(after cookie: UInt64) -> UInt64 { cookie == 0 ? version : 0 }
 
   /// The last listing, if it shows that version or a later one.
@@ -89,7 +90,7 @@ struct ListingState {
     last.flatMap { $0.version >= version ? $0.listing : nil }
   }
 
-  /// Drops a large listing, because somebody has read it to its end.
+  /// Drops a large listing, because a process has read it to its end.
   mutating func dropIfLarge() {
     if let last, last.listing.count > Self.mostKept { self.last = nil }
   }

@@ -17,9 +17,8 @@ final class RootDirectory: Directory {
     return (domain, nil)
   }
 
-  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
-    (.domains, tree.scratchItems(.root))
-  }
+  var names: ListingPlan.Names { .domains }
+  var scratchParent: ScratchPath.Parent { .root }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
     if let domain = try tree.domain(named: name),

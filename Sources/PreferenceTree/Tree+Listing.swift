@@ -14,9 +14,10 @@ extension Tree {
   }
 
   /// Returns the entries of a directory that follow the cookie (0: all), without `.` and `..`.
-  /// A listing that has become old is made anew for who begins to read, not for who goes on.
-  /// - Parameter version: the version of the entries that is new enough; nil: the present one for
-  ///   who begins, any for who goes on.
+  /// A listing that has become old is made anew for a process that begins to read, not for one that
+  /// goes on.
+  /// - Parameter version: the version of the entries that is new enough; nil: the present one where
+  ///   the cookie is 0, else that of the last listing.
   public func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence {
@@ -36,13 +37,12 @@ extension Tree {
   }
 
   private func plan(of directory: any Directory) -> ListingPlan {
-    let (names, scratch) = directory.entries(self)
     var departed: Set<Key> = []
-    if case .keys(let domain) = names { departed = departures.keys(of: domain) }
+    if case .keys(let domain) = directory.names { departed = departures.keys(of: domain) }
     return ListingPlan(
-      version: directory.listing.version, names: names, engine: engine,
+      version: directory.listing.version, names: directory.names, engine: engine,
       listsInherited: options.listsInherited, inodes: table.inodes, departed: departed,
-      scratch: scratch)
+      scratch: scratchItems(directory.scratchParent))
   }
 
   /// Returns what a listing is to be made of before `list` is called with the same arguments; nil
@@ -53,14 +53,13 @@ extension Tree {
     guard let directory = table[id]?.directory else { return nil }
     let least = version ?? directory.listing.least(after: cookie)
     guard directory.listing.listing(since: least) == nil else { return nil }
-    let plan = plan(of: directory)
     let isLarge =
-      switch plan.names {
+      switch directory.names {
       case .nothing: false
       case .domains: directory.listing.lastCount.map { $0 > manyKeys } ?? true
       case .keys(let domain): engine.hasManyKeys(domain)
       }
-    return isLarge ? plan : nil
+    return isLarge ? plan(of: directory) : nil
   }
 
   /// Takes a listing that was made of what `listingNeeded` has returned.

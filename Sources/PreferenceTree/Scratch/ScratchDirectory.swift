@@ -17,9 +17,7 @@ final class ScratchDirectory: FileDirectory {
   var subject: String { path.subject }
   var filesParent: ScratchPath.Parent { .directory(id) }
 
-  func entries(_ tree: Tree) -> (names: ListingPlan.Names, scratch: [ListingItem]) {
-    (.nothing, tree.scratchItems(filesParent))
-  }
+  var names: ListingPlan.Names { .nothing }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
     try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
