@@ -181,6 +181,11 @@ static inline int prefsfs_is_sealed(int descriptor) {
 
 // fcntl(2) with F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: the size is fixed.
 static inline int prefsfs_seal_size(int descriptor) { return fcntl(descriptor, 1033, 0x7); }
+// fcntl(2) with F_GET_SEALS: whether the file's size is fixed.
+static inline int prefsfs_size_is_sealed(int descriptor) {
+  int seals = fcntl(descriptor, 1034);
+  return seals >= 0 && (seals & 0x7) == 0x7;
+}
 // fallocate(2) with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE: gives the memory or disk space of
 // a part of a file back. stdio.h declares it for _GNU_SOURCE only.
 static inline int prefsfs_punch_hole(int descriptor, long offset, long count) {

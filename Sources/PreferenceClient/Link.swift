@@ -27,6 +27,8 @@ final class Link: Sendable {
     var isPinging = false
     /// Whether a thread is sending a frame. All others wait.
     var isSending = false
+    /// The memory for requests that go through no socket; nil until there is one.
+    var ring: SharedRing?
     /// What to call with the answers that no caller waits for, by the number of the request.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
     /// The number of threads that wait for messages in `receive` or `catchUp`.
@@ -114,6 +116,13 @@ final class Link: Sendable {
     _ request: Request, until deadline: Instant,
     then body: @escaping @Sendable (Message?) -> Void
   ) -> Transmission {
+    post(request, body) { transmit($0, until: deadline) }
+  }
+
+  func post(
+    _ request: Request, _ body: @escaping @Sendable (Message?) -> Void,
+    by transmit: ([UInt8]) -> Transmission
+  ) -> Transmission {
     let number = state.withLock { state -> UInt64? in
       guard !state.hasEnded else { return nil }
       state.lastNumber += 1
@@ -122,7 +131,7 @@ final class Link: Sendable {
     }
     guard let number else { return .ended }
     let frame = request.frame(number)
-    let sent = frame.count > Request.largest ? .tooLarge : transmit(frame, until: deadline)
+    let sent = frame.count > Request.largest ? .tooLarge : transmit(frame)
     if sent != .sent { _ = state.withLock { $0.bodies.removeValue(forKey: number) } }
     return sent
   }
@@ -201,7 +210,10 @@ final class Link: Sendable {
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
 
   /// Sends a whole frame, after any frame that another thread is sending.
-  private func transmit(_ frame: [UInt8], until deadline: Instant?) -> Transmission {
+  /// - Parameter file: a descriptor that the owner gets a copy of.
+  func transmit(
+    _ frame: [UInt8], with file: SharedDescriptor? = nil, until deadline: Instant?
+  ) -> Transmission {
     let isOurs = state.wait(until: deadline) { state -> Bool? in
       if state.hasEnded { return false }
       guard !state.isSending else { return nil }
@@ -213,7 +225,8 @@ final class Link: Sendable {
     defer { state.change { $0.isSending = false } }
     var rest = frame[...]
     while !rest.isEmpty {
-      switch socket.value.send(rest) {
+      let file = rest.count == frame.count ? file : nil
+      switch file.map({ socket.value.send(frame, with: $0.value) }) ?? socket.value.send(rest) {
       case .moved(let count): rest = rest.dropFirst(count)
       case .ended: return .ended
       case .later:

@@ -242,7 +242,7 @@ extension RemotePlaces {
   public func forget(_ origin: Origin) {}
 
   /// Sends a change that no caller waits for; the owner carries it out however late. Each serial
-  /// must be larger than the one before.
+  /// must be larger than the one before. One thread at a time may call it.
   /// - Parameters:
   ///   - deadline: for sending the change.
   ///   - answered: is called with the answer; nil: the owner is gone.
@@ -253,7 +253,7 @@ extension RemotePlaces {
     let never = Instant(nanoseconds: .max)
     let request = Request.apply(
       serial: serial | Origin.ordered, author, deadline: never, settles: false, intents)
-    return link.post(request, until: deadline, then: answered)
+    return link.postInRing(request, until: deadline, then: answered)
   }
 
   public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }

@@ -41,9 +41,14 @@ public enum Request: Equatable, Sendable {
   case report(OwnerReport)
   /// Asks whether the owner answers. Answer: `done`, at once.
   case ping
+  /// Comes with the descriptor of a `SharedRing`. Requests that the client writes into the ring are
+  /// carried out before those that it sends later. No answer.
+  case ring
+  /// Wakes an owner that waits: there are requests in the ring. No answer.
+  case look
 
   /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 6
+  public static let version: UInt32 = 7
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -81,6 +86,8 @@ extension Request {
     case .await(let settlement, let version, let author):
       Frame.bytes(9, number) { $0.append(settlement, version, author) }
     case .ping: Frame.bytes(10, number) { _ in }
+    case .ring: Frame.bytes(15, number) { _ in }
+    case .look: Frame.bytes(16, number) { _ in }
     case .report(let report): Frame.bytes(14, number) { $0.append(report) }
     case .save(let location): Frame.bytes(12, number) { $0.append(location) }
     case .find(let key, let locations):
@@ -214,6 +221,8 @@ extension ByteReader {
     case 12: return .save(try location())
     case 13: return .loadAll(try locations())
     case 14: return .report(try report())
+    case 15: return .ring
+    case 16: return .look
     default: throw Unknown()
     }
   }

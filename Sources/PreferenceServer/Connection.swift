@@ -11,8 +11,16 @@ import SystemCalls
 /// of several threads are sent one after the other, in the order of the calls. One lock, `state`;
 /// the locks of `ListReader` and of the store are taken inside of it.
 final class Connection: Sendable {
-  private struct State {
+  struct State {
     var reader = FrameReader(largest: Request.largest)
+    /// A descriptor that came, until the request comes that it belongs to.
+    var file: SharedDescriptor?
+    /// The requests that the client writes into memory, and not into the socket.
+    var ring: RingRequests?
+    /// Whether requests of the ring are being carried out: what is sent waits for the last of them.
+    var isBatch = false
+    /// The changes of the batch that were answered.
+    var answered: [Origin] = []
     var outgoing: [UInt8] = []
     var sent = 0
     /// The client's number; nil before hello, which agrees on the version of the messages.
@@ -27,15 +35,20 @@ final class Connection: Sendable {
     var isDeaf = false
     /// Whether the connection is over; the server's thread then removes it.
     var hasEnded = false
+
+    /// Whether bytes wait for the client.
+    var isWaiting: Bool { sent < outgoing.count }
+    /// Whether the client has got, or will get, everything that it was sent.
+    var isDelivered: Bool { !isWaiting && !hasEnded && !isDeaf }
   }
 
   /// The client's process, when it connected.
   let process: pid_t
-  private let socket: SharedSocket
-  private unowned let server: Server
-  private let bell: Wakeup
+  let socket: SharedSocket
+  unowned let server: Server
+  let bell: Wakeup
   private let errands: Errands
-  private let state = Mutex(State())
+  let state = Mutex(State())
 
   /// Bytes that may wait for a client. When there are more, and another message comes, the
   /// connection is ended.
@@ -56,10 +69,7 @@ final class Connection: Sendable {
   /// wait.
   var pollEntry: pollfd {
     let (hasEnded, events) = state.withLock { state in
-      let isWaiting = state.sent < state.outgoing.count
-      return (
-        state.hasEnded, (state.held.isFull ? 0 : POLLIN) | (isWaiting ? POLLOUT : 0)
-      )
+      (state.hasEnded, (state.held.isFull ? 0 : POLLIN) | (state.isWaiting ? POLLOUT : 0))
     }
     return pollfd(fd: hasEnded ? -1 : socket.value.number, events: Int16(events), revents: 0)
   }
@@ -93,16 +103,17 @@ final class Connection: Sendable {
   }
 
   /// Sends the answer to the request of that number.
-  /// - Returns: whether the client will get it even if this process ends: all of it is in the
-  ///   socket.
-  @discardableResult
-  func answer(_ number: UInt64, _ message: Message) -> Bool {
+  /// - Parameter origin: the change that it answers. The change is over when the client will get
+  ///   the answer even if this process ends: when all of it is in the socket.
+  func answer(_ number: UInt64, _ message: Message, of origin: Origin? = nil) {
     let frame = message.frame(number)
-    return state.withLock { state in
+    let isOver = state.withLock { state in
       state.isServed = false
       send(frame, &state)
-      return state.sent == state.outgoing.count && !state.hasEnded && !state.isDeaf
+      if let origin, state.isBatch { state.answered.append(origin) }
+      return !state.isBatch && state.isDelivered
     }
+    if let origin, isOver { server.places.noteAnswered(origin) }
   }
 
   /// Sends what waits, as far as there is room.
@@ -111,7 +122,7 @@ final class Connection: Sendable {
   /// - Parameter isHeld: whether the frame waits for the next one.
   private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
     guard !state.hasEnded, !state.isDeaf else { return }
-    let isWaiting = state.sent < state.outgoing.count
+    let isWaiting = state.isWaiting
     if isWaiting, state.outgoing.count - state.sent > Self.mostWaiting {
       server.log("a client does not read what it is sent; its connection is ended")
       state.hasEnded = true
@@ -119,13 +130,13 @@ final class Connection: Sendable {
       return
     }
     if isWaiting { state.outgoing += frame } else { (state.outgoing, state.sent) = (frame, 0) }
-    if isHeld { return }
+    if isHeld || state.isBatch { return }
     flush(&state)
-    if state.sent < state.outgoing.count || state.hasEnded { bell.ring() }
+    if state.isWaiting { bell.ring() }
   }
 
-  private func flush(_ state: inout State) {
-    while state.sent < state.outgoing.count {
+  func flush(_ state: inout State) {
+    while state.isWaiting {
       switch socket.value.send(state.outgoing[state.sent...]) {
       case .moved(let count): state.sent += count
       case .later: return
@@ -162,11 +173,14 @@ final class Connection: Sendable {
 
   /// Receives, and carries out the requests that are complete. Bytes that are not a frame end the
   /// connection.
+  /// - Parameter mayReceive: whether something may have come through the socket.
   /// - Returns: whether there was a request.
-  func serve() -> Bool {
+  func serve(mayReceive: Bool = true) -> Bool {
     var wasBusy = false
     do {
-      receive()
+      if mayReceive { receive() }
+      // What the client has written into the ring came before.
+      wasBusy = try serveRing()
       while let frame = try state.withLock({ state throws(ProtocolError) in try state.reader.next()
       }) {
         wasBusy = true
@@ -181,9 +195,8 @@ final class Connection: Sendable {
   }
 
   private func receive() {
-    var file: SharedDescriptor?
     state.withLock { state in
-      if case .ended = socket.value.receive(into: &state.reader.bytes, &file) {
+      if case .ended = socket.value.receive(into: &state.reader.bytes, &state.file) {
         state.hasEnded = true
       }
     }
@@ -191,7 +204,7 @@ final class Connection: Sendable {
 
   /// Carries out the request in a frame. One that cannot be decoded is refused, and the connection
   /// goes on; it ends if the client has not said hello.
-  private func serve(_ frame: Frame) throws(ProtocolError) {
+  func serve(_ frame: Frame) throws(ProtocolError) {
     let request: Request
     do {
       request = try Request(frame)
@@ -213,6 +226,7 @@ final class Connection: Sendable {
     guard state.withLock({ $0.client }) != nil else {
       throw ProtocolError("a request before hello")
     }
+    if request == .ring { return try beginRing() }
     if state.withLock({ $0.held.keep(request, number, bytes: bytes, server.lists) }) { return }
     carryOut(request, number)
   }
@@ -226,7 +240,7 @@ final class Connection: Sendable {
       return
     }
     switch request {
-    case .hello: break
+    case .hello, .ring, .look: break
     case .apply(let serial, let author, let deadline, let settles, let intents):
       guard let client = state.withLock({ $0.client }) else { return }
       let origin = Origin(client: client, serial: serial)
@@ -315,18 +329,14 @@ final class Connection: Sendable {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)
       guard settles, !changeset.isEmpty else {
-        return answer(number, changeset, origin)
+        return answer(number, .applied(changeset), of: origin)
       }
       server.places.whenSettled(
         .entries, through: changeset.version, except: Author(number: 0)
-      ) { [self] in answer(number, changeset, origin) }
+      ) { [self] in answer(number, .applied(changeset), of: origin) }
     } catch {
       answer(number, .failed(error))
     }
-  }
-
-  private func answer(_ number: UInt64, _ changeset: Changeset, _ origin: Origin) {
-    if answer(number, .applied(changeset)) { server.places.noteAnswered(origin) }
   }
 
   /// The answer to a request that reads. May wait for a disk.
@@ -347,7 +357,8 @@ final class Connection: Sendable {
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
-      case .hello, .apply, .synchronize, .save, .mount, .settle, .await, .ping: return .done
+      case .hello, .apply, .synchronize, .save, .mount, .settle, .await, .ping, .ring, .look:
+        return .done
       }
     } catch {
       return .failed(error)

@@ -14,6 +14,9 @@ import SystemCalls
 /// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
 /// unread.
 ///
+/// A client may write changes whose answers it does not wait for into memory (`SharedRing`) instead
+/// of the socket. They are carried out before what it sends afterwards, also when the client is gone.
+///
 /// Threads: the server's own waits for connections and requests, and carries out changes. It reads
 /// no list; what it does on a disk is to look at a list's file with stat(2), to append to the
 /// journal, and to make a new journal file (fsync(2) of its directory). The threads of `errands`
@@ -125,9 +128,11 @@ public final class Server: Sendable {
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
       let isHolding = connections.contains(where: \.holdsRequests)
-      let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
+      let mayWait = !isBusy && connections.allSatisfy { $0.beginWait() }
+      let timeout = !mayWait ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
-      if entries[2].revents != 0 || (count == 0 && !isBusy) { door.look() }
+      if !isBusy { for connection in connections { connection.endWait() } }
+      if entries[2].revents != 0 || (count == 0 && mayWait) { door.look() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
       if entries[0].revents != 0 { bell.clear() }
       if isHolding {
@@ -136,13 +141,13 @@ public final class Server: Sendable {
       } else {
         lists.forget()
       }
-      guard count > 0 else { continue }
       if entries[1].revents != 0 { accept() }
-      for (connection, entry) in zip(connections, entries.dropFirst(3)) where entry.revents != 0 {
+      for (connection, entry) in zip(connections, entries.dropFirst(3))
+      where entry.revents != 0 || connection.hasRingRequests {
         connection.flush()
-        if connection.serve() { lastRequest = .now }
+        if connection.serve(mayReceive: entry.revents != 0) { lastRequest = .now }
       }
-      removeEnded()
+      if count > 0 { removeEnded() }
     }
     // A client that connects from here on is refused at once.
     door.close()

@@ -21,7 +21,7 @@ import Testing
       serial: 1, Author(number: 1), deadline: Instant(nanoseconds: 1), settles: false, []),
     .synchronize(mounts: true), .synchronize(mounts: false), .mount(Author(number: 9)),
     .settle(.attributes, through: 5, Author(number: 9)),
-    .await(.entries, through: .max, Author(number: 0)), .ping,
+    .await(.entries, through: .max, Author(number: 0)), .ping, .ring, .look,
   ]
 
   static var contents: DomainSnapshot.Contents {

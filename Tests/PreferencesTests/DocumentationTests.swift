@@ -96,10 +96,11 @@ import Testing
     catalogue + "PreferencesOfManyMachines.md": "PATH=$PATH:\(root.path)/.build/etcd/usr/bin",
   ]
 
-  /// The text with one name for all times and hosts of the cloud's reports.
+  /// The text with one name for all times, hosts and revisions of the cloud's reports.
   private static func withoutTimes(_ text: String) -> String {
     text.replacing(#/(since |^1 )20[0-9T:.-]+Z/#.anchorsMatchLineEndings(), with: "TIME")
       .replacing(#/ \S+-[0-9a-f]{8}\b/#, with: " HOST")
+      .replacing(#/revision [0-9]+/#, with: "revision N")
   }
 
   @Test("every session prints what it shows")

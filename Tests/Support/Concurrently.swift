@@ -1,4 +1,5 @@
 import Dispatch
+import Testing
 
 /// Calls the body with each element, eight at a time, each on a thread of its own, and returns when
 /// all have returned. For tests that spend their time waiting: what an expectation records belongs
@@ -10,10 +11,21 @@ public func concurrently<Element: Sendable>(
   try await withThrowingTaskGroup(of: Void.self) { group in
     for (index, element) in elements.enumerated() {
       if index >= 8 { try await group.next() }
-      group.addTask(executorPreference: threads) { try body(element) }
+      group.addTask(executorPreference: threads) {
+        do {
+          try body(element)
+        } catch {
+          throw ElementFailure(description: "\(String(describingForTest: element)): \(error)")
+        }
+      }
     }
     try await group.waitForAll()
   }
+}
+
+/// The failure of one of several elements.
+private struct ElementFailure: Error, CustomStringConvertible {
+  let description: String
 }
 
 /// Runs jobs that block. The threads of Swift's own executor are as many as the machine's cores.

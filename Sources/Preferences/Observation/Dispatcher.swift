@@ -68,6 +68,8 @@ final class Dispatcher: Sendable {
 
   fileprivate let state = Monitor(State())
   private let starting = Mutex(false)
+  /// Whether there has been an observation: until then events are nothing to anybody.
+  private let isObserved = Atomic<Bool>(false)
   private let engine: SearchEngine
   private let author: Author
 
@@ -80,6 +82,8 @@ final class Dispatcher: Sendable {
   func add(
     _ key: Key, in domain: DomainName, _ body: @escaping @Sendable (Change) -> Void
   ) -> UInt64 {
+    // Before the value is read: a change that is reported to nobody is in that value.
+    isObserved.store(true, ordering: .sequentiallyConsistent)
     start()
     let observation = Observation(key: key, reader: engine.reader(of: domain), body: body)
     let number = state.withLock { state in
@@ -109,6 +113,7 @@ final class Dispatcher: Sendable {
   /// Records the changes that this process is about to make, so that they are recognised as its own
   /// when they are seen.
   func expect(_ events: [Event]) {
+    guard isObserved.load(ordering: .sequentiallyConsistent) else { return }
     state.withLock { state in
       for event in events { state.note(event) }
     }
@@ -116,6 +121,7 @@ final class Dispatcher: Sendable {
 
   /// Reports events: the thread reads the values of the observed keys among them again.
   func put(_ events: [Event]) {
+    guard isObserved.load(ordering: .sequentiallyConsistent) else { return }
     state.change { state in
       for event in events where event.maker == .other { state.note(event) }
       let keys = Set(state.observations.values.map(\.key))
