@@ -86,7 +86,10 @@ final class Announcer: Sendable {
       // The look-ups on the way to the directory are not yet a part of the announcement.
       let place = try Descriptor(
         opening: mountPoint + "/" + announcement.directory, prefsfs_o_path | O_DIRECTORY)
-      guard try place.status().st_dev == device else { return }
+      // While the connection lives, no other mount has the number of the device.
+      guard try place.status().st_dev == device,
+        KernelConnection(device: fuse_session_fd(session.raw)).isAlive
+      else { return }
       state.withLock { ($0.current, $0.thread) = (announcement, prefsfs_thread_id()) }
       note(prefsfs_thread_id())
       defer {

@@ -201,8 +201,7 @@ public final class Driver {
       log("\(error)")
     }
     beginStop()
-    fuse_session_unmount(session.raw)
-    unmountWhereItIs()
+    unmount()
     forest.finish(now: .now)
     notifier.join()
     synchroniser.join()
@@ -226,12 +225,15 @@ public final class Driver {
     line?.reportHandover()
   }
 
-  /// Unmounts a mount whose mount point was renamed; libfuse looks for it at the old path only.
-  private func unmountWhereItIs() {
-    guard let facts, let path = MountInformation.mount(on: dev_t(facts.device))?.path else {
-      return
+  /// Takes the mount off its directory, which may have been renamed: libfuse looks for it at the old
+  /// path only. Does nothing where somebody has unmounted it.
+  private func unmount() {
+    guard let facts, facts.device != 0 else { return fuse_session_unmount(session.raw) }
+    let connection = KernelConnection(device: fuse_session_fd(session.raw))
+    guard let point = connection.mountPoint(dev_t(facts.device)) else { return }
+    if !KernelConnection.unmount(point, dev_t(facts.device)) {
+      log("\(point) is still mounted; fusermount3 -u -z \(point)")
     }
-    if !Unmount.lazily(path) { log("\(path) is still mounted; fusermount3 -u -z \(path)") }
   }
 
   private func beginStop() {

@@ -95,6 +95,56 @@ import Testing
     }
   }
 
+  @Test("a driver that finds its mount gone leaves the one that has got its device number")
+  func reusedDevice() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let first = try Mount(sandbox)
+      let device = try self.device(first)
+      let driver = first.pid
+      kill(driver, SIGSTOP)
+      sandbox.shell("fusermount3 -u -z $M")
+      // The kernel gives a new mount the lowest number that is free.
+      var others: [Mount] = []
+      defer { for other in others { other.unmount() } }
+      for number in 0..<8 where try others.last.map(self.device) != device {
+        let point = "\(sandbox.root)/other\(number)"
+        sandbox.shell("mkdir -p \(point) \(sandbox.root)/lists")
+        others.append(try Mount(sandbox, ["-o", "store=\(sandbox.root)/lists"], at: point))
+      }
+      let other = try #require(others.last)
+      try #require(try self.device(other) == device)
+      kill(driver, SIGCONT)
+      first.unmount()
+      #expect(MountTable.isMounted(String(other.path("").dropLast())))
+      #expect(sandbox.shell("echo 1 > \(other.path("NSGlobalDomain/K"))").status == 0)
+    }
+  }
+
+  private func device(_ mount: Mount) throws -> UInt {
+    var status = stat()
+    guard stat(mount.path(""), &status) == 0 else { throw POSIXError(.EIO) }
+    return UInt(status.st_dev)
+  }
+
+  @Test("a mount that ends below another one leaves that")
+  func below() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let lower = try Mount(sandbox)
+      sandbox.shell("mkdir \(sandbox.root)/lists")
+      let device = try self.device(lower)
+      let upper = try Mount(sandbox, ["-o", "store=\(sandbox.root)/lists"])
+      defer { upper.unmount() }
+      let end = Date().addingTimeInterval(10)
+      while try self.device(upper) == device, Date() < end { usleep(2000) }
+      _ = lower.end(with: SIGTERM)
+      #expect(lower.log.contains("still mounted"))
+      #expect(
+        sandbox.shell("echo 1 > $M/NSGlobalDomain/K; cat $M/NSGlobalDomain/K").output == "1\n")
+    }
+  }
+
   @Test("each kind of failure has its exit status")
   func statuses() throws {
     try withSandbox { sandbox in

@@ -278,12 +278,13 @@ public final class Guard {
   /// the kernel has cached.
   private func giveUp(_ reason: String) -> Int32 {
     log("the driver cannot be replaced (\(reason)); the mount ends")
-    try? abort?.value.write(Array("1".utf8))
-    if let connection,
-      let path = MountInformation.mount(on: gnu_dev_makedev(0, connection))?.path
-    {
-      Unmount.lazily(path)
+    let number = connection.map { gnu_dev_makedev(0, $0) }
+    // Before the end of the connection: then the number may be another mount's.
+    let point = number.flatMap {
+      KernelConnection(device: device?.value.number ?? -1).mountPoint($0)
     }
+    try? abort?.value.write(Array("1".utf8))
+    if let number, let point { _ = KernelConnection.unmount(point, number) }
     return 1
   }
 
