@@ -1,6 +1,7 @@
-// The floor of what a mount can cost: a file system with libfuse that has one file, /one/Key, and
-// does nothing but answer the kernel, by the same rules as prefsfs: no open, no flush, everything
-// cached, one thread that polls for 150 us before it sleeps. `scripts/bench` compiles it.
+// The floor of what a mount can cost: a file system with libfuse that has the file /one/Key, 5,000
+// files in /many and 1,000 in /some, and does nothing but answer the kernel, by the same rules as
+// prefsfs: no open, no flush, everything cached, listings with attributes, one thread that polls for
+// 150 us before it sleeps. `scripts/bench` compiles it.
 //
 //   floor MOUNTPOINT
 #define FUSE_USE_VERSION 314
@@ -8,29 +9,71 @@
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { root = 1, directory = 2, file = 3 };
+// The nodes: directories, the file, and the other files, which have one text, and the numbers from
+// `files` on in each directory.
+enum { root = 1, one = 2, file = 3, many = 4, some = 5, files = 10000 };
 static const double forever = 1e7;
 static char text[4096] = "value\n";
 static size_t size = 6;
+static struct timespec start;
+
+// How many files /many and /some have.
+static int count_in(fuse_ino_t node) { return node == many ? 5000 : node == some ? 1000 : 0; }
+
+static int is_file(fuse_ino_t node) { return node == file || node >= files; }
 
 static struct stat status(fuse_ino_t node) {
   struct stat status = {.st_ino = node, .st_nlink = 1, .st_uid = getuid(), .st_gid = getgid()};
-  status.st_mode = node == file ? S_IFREG | 0600 : S_IFDIR | 0700;
-  status.st_size = node == file ? (off_t)size : 0;
-  clock_gettime(CLOCK_REALTIME, &status.st_mtim);
+  status.st_mode = is_file(node) ? S_IFREG | 0600 : S_IFDIR | 0700;
+  status.st_size = node == file ? (off_t)size : is_file(node) ? 6 : 0;
+  status.st_mtim = start;
+  if (node == file) clock_gettime(CLOCK_REALTIME, &status.st_mtim);
   return status;
 }
 
-static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
+static struct fuse_entry_param entry_of(fuse_ino_t node) {
   struct fuse_entry_param entry = {.attr_timeout = forever, .entry_timeout = forever};
-  if (parent == root && strcmp(name, "one") == 0) entry.ino = directory;
-  if (parent == directory && strcmp(name, "Key") == 0) entry.ino = file;
-  if (entry.ino) entry.attr = status(entry.ino);
+  entry.ino = node;
+  if (node) entry.attr = status(node);
+  return entry;
+}
+
+static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
+  fuse_ino_t node = 0;
+  if (parent == root && strcmp(name, "one") == 0) node = one;
+  if (parent == root && strcmp(name, "many") == 0) node = many;
+  if (parent == root && strcmp(name, "some") == 0) node = some;
+  if (parent == one && strcmp(name, "Key") == 0) node = file;
+  if (count_in(parent) && strncmp(name, "Key", 3) == 0) node = files * parent + atoi(name + 3);
+  struct fuse_entry_param entry = entry_of(node);
   fuse_reply_entry(request, &entry);
+}
+
+static void opendir_(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info) {
+  info->cache_readdir = info->keep_cache = 1;
+  fuse_reply_open(request, info);
+}
+
+static void readdirplus(fuse_req_t request, fuse_ino_t node, size_t room, off_t offset,
+                        struct fuse_file_info *info) {
+  char *buffer = malloc(room), name[16];
+  size_t used = 0;
+  for (int i = (int)offset + 1; i <= count_in(node); i++) {
+    snprintf(name, sizeof name, "Key%d", i);
+    struct fuse_entry_param entry = entry_of(files * node + i);
+    size_t taken =
+        fuse_add_direntry_plus(request, buffer + used, room - used, name, &entry, i);
+    if (taken > room - used) break;
+    used += taken;
+  }
+  fuse_reply_buf(request, buffer, used);
+  free(buffer);
 }
 
 static void getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info) {
@@ -50,8 +93,8 @@ static void open_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_info
 
 static void read_file(fuse_req_t request, fuse_ino_t node, size_t count, off_t offset,
                       struct fuse_file_info *info) {
-  size_t start = (size_t)offset < size ? (size_t)offset : size;
-  fuse_reply_buf(request, text + start, count < size - start ? count : size - start);
+  size_t length = node == file ? size : 6, from = (size_t)offset < length ? (size_t)offset : length;
+  fuse_reply_buf(request, text + from, count < length - from ? count : length - from);
 }
 
 static void write_file(fuse_req_t request, fuse_ino_t node, const char *bytes, size_t count,
@@ -67,12 +110,13 @@ static void getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size
 }
 
 static void begin(void *data, struct fuse_conn_info *connection) {
-  connection->want &= ~FUSE_CAP_ATOMIC_O_TRUNC;
+  connection->want &= ~(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS_AUTO);
 }
 
 static const struct fuse_lowlevel_ops operations = {
     .init = begin, .lookup = lookup, .getattr = getattr, .setattr = setattr, .open = open_file,
-    .read = read_file, .write = write_file, .getxattr = getxattr};
+    .read = read_file, .write = write_file, .getxattr = getxattr, .opendir = opendir_,
+    .readdirplus = readdirplus};
 
 static double microseconds(void) {
   struct timespec now;
@@ -102,6 +146,7 @@ int main(int count, char **words) {
   char *options[] = {words[0], "-odefault_permissions,fsname=floor"};
   struct fuse_args arguments = FUSE_ARGS_INIT(2, options);
   if (count != 2) return 2;
+  clock_gettime(CLOCK_REALTIME, &start);
   struct fuse_session *session =
       fuse_session_new(&arguments, &operations, sizeof operations, NULL);
   if (!session || fuse_session_mount(session, words[1]) != 0 || daemon(0, 0) != 0) return 1;

@@ -67,7 +67,7 @@ struct DomainView {
   init(_ target: Target, _ store: StoreView) { (self.target, self.store) = (target, store) }
 
   /// Returns the value of a key and the location that it is from; nil if there is none.
-  func find(_ key: Key) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  func find(_ key: Key) throws(EngineError) -> LocatedValue? {
     try store.places.findFirst(key, in: target.locations)
   }
 
@@ -124,7 +124,7 @@ struct DomainView {
   /// Sets or removes the key, if its value is still the one that was found.
   /// - Returns: false if the value has changed.
   private func commit(
-    _ key: Key, _ value: Value?, insteadOf found: (stored: StoredValue, location: Location)?
+    _ key: Key, _ value: Value?, insteadOf found: LocatedValue?
   ) throws(Refusal) -> Bool {
     let location = found?.location ?? Location(target.place ?? .user, target.domain)
     let change = value.map { setting(key, $0) } ?? removing(key, from: location)

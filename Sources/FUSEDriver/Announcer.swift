@@ -156,7 +156,8 @@ extension Driver {
     case .removed:
       let isDomain = announcement?.isDomain == true
       return .entry(try forest[parent].ghost(isDirectory: isDomain, now: .now))
-    case .changed, nil: break
+    case .changed: break
+    case nil: forest[parent].noteLookup(in: parent)
     }
     switch try forest.lookup(parent, name, now: .now) {
     case .found(let entry): return .entry(entry)

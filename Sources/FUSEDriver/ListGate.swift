@@ -91,8 +91,15 @@ final class ListGate {
   }
 
   /// Returns whether a look-up of the name in the directory needs to wait for no list.
-  func isAtHand(_ parent: NodeID, _ name: [UInt8], _ forest: Forest) -> Bool {
-    forest[parent].domainsNeeded(at: parent, name).allSatisfy(lists.isAtHand)
+  /// - Parameter known: domains whose lists are at hand; set to those of this look-up.
+  func isAtHand(
+    _ parent: NodeID, _ name: [UInt8], _ forest: Forest, _ known: inout [DomainName]
+  ) -> Bool {
+    let needed = forest[parent].domainsNeeded(at: parent, name)
+    if needed == known { return true }
+    guard needed.allSatisfy(lists.isAtHand) else { return false }
+    known = needed
+    return true
   }
 
   /// Carries out the held requests whose lists have been read and whose listings have been made, or

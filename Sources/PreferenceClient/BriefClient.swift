@@ -76,7 +76,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     try ask(first: .find(key, locations)) { places throws(EngineError) in
       try places.findFirst(key, in: locations)
     }

@@ -22,7 +22,7 @@ extension Member {
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     if queue.hasChanges { return try findInTurn(key, in: locations) }
     return try succession.ask { places throws(EngineError) in
       try places.findFirst(key, in: locations)

@@ -158,14 +158,14 @@ extension RemotePlaces {
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     guard isBrief, !locations.contains(where: replica.holds) else {
       return try findInTurn(key, in: locations)
     }
     guard case .found(let stored, let index) = try call(.find(key, locations)),
       stored == nil || index < locations.count
     else { throw Self.unexpected }
-    return stored.map { ($0, locations[Int(index)]) }
+    return stored.map { LocatedValue($0, locations[Int(index)]) }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {

@@ -118,7 +118,7 @@ extension LocalPlaces {
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     try store.findFirst(key, in: locations)
   }
 

@@ -91,13 +91,17 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Returns the user's location of the domain that has the key, the one that wins first; the
   /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
   private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
-    if let (found, _) = try places.findFirst(key, in: SearchList.forced(domain)) {
-      let source = found.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
+    let precedent =
+      SearchList.forced(domain) + [Location(.cloud, domain), Location(.host, domain)]
+    guard let found = try places.findFirst(key, in: precedent) else {
+      return Location(.user, domain)
+    }
+    guard !found.location.place.isForced else {
+      let source = found.stored.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
-    let precedent = [Location(.cloud, domain), Location(.host, domain)]
-    return try places.findFirst(key, in: precedent)?.location ?? Location(.user, domain)
+    return found.location
   }
 
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {

@@ -10,7 +10,7 @@ public protocol StoredPlaces {
   /// owner, however many locations there are.
   func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)?
+  ) throws(EngineError) -> LocatedValue?
 
   /// The keys of a domain in one place, in no order.
   func keys(at location: Location) throws(EngineError) -> [Key]
@@ -43,16 +43,16 @@ extension StoredPlaces {
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     try findInTurn(key, in: locations)
   }
 
   /// Finds the key in the first of these locations that has it, with a `find` for each.
   public func findInTurn(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     for location in locations {
-      if let stored = try find(key, at: location) { return (stored, location) }
+      if let stored = try find(key, at: location) { return LocatedValue(stored, location) }
     }
     return nil
   }

@@ -45,7 +45,14 @@ public enum Place: Hashable, Sendable {
   }
 
   /// Whether the keys of the place are forced in this store.
-  public var isForced: Bool { Self.forced.contains(self) }
+  public var isForced: Bool {
+    switch self {
+    case .ownManaged, .managed: true
+    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .language,
+      .registered:
+      false
+    }
+  }
 
   /// Whether configuration profiles add settings to the place: the managed places.
   public var hasProfiles: Bool {

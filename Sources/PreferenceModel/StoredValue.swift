@@ -111,6 +111,19 @@ public struct StoredValue: Sendable {
   public var modified: Timestamp { metadata.modified }
 }
 
+/// A value, and the place and domain that it was found in.
+public struct LocatedValue: Sendable {
+  /// The value, and what is kept beside it.
+  public let stored: StoredValue
+  /// Where it is stored.
+  public let location: Location
+
+  /// Creates a value of a location.
+  public init(_ stored: StoredValue, _ location: Location) {
+    (self.stored, self.location) = (stored, location)
+  }
+}
+
 extension StoredValue: Equatable {
   public static func == (left: StoredValue, right: StoredValue) -> Bool {
     left.whole.metadata == right.whole.metadata && left.value == right.value

@@ -35,11 +35,13 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
 
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     state.withLock { state in
       state.searches += 1
       for location in locations {
-        if let stored = state.domains[location]?.entry(key) { return (stored, location) }
+        if let stored = state.domains[location]?.entry(key) {
+          return LocatedValue(stored, location)
+        }
       }
       return nil
     }

@@ -30,18 +30,31 @@ extension SearchEngine {
   private func look(
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
-    if let found = try find(key, in: SearchList.forced(domain), for: domain) { return found }
-    let argument = Location(.arguments, .global)
-    if let found = arguments.find(key, in: .global) { return Resolution(found, location: argument) }
-    let stored = SearchList.stored(domain, suites: try allSuites(of: domain))
-    if let found = try find(key, in: stored, for: domain) { return found }
+    let path = try path(of: domain)
+    if let argument = arguments.find(key, in: .global) {
+      if let found = try find(key, in: path.forced, for: domain) { return found }
+      return Resolution(argument, location: Location(.arguments, .global))
+    }
+    if let found = try find(key, in: path.lists, for: domain) { return found }
     if withLanguages, let found = try languageTable(of: domain).find(key) { return found }
-    for location in SearchList.registered(domain) {
+    for location in path.registered {
       if let found = registered.find(key, in: location.domain) {
         return Resolution(found, location: location)
       }
     }
     return nil
+  }
+
+  /// The locations of the domain's search list, which are made anew only for another domain or other
+  /// suites than the last time.
+  private func path(of domain: DomainName) throws(EngineError) -> SearchPath {
+    let suites = try allSuites(of: domain)
+    return lastPath.withLock { last in
+      if let last, last.domain == domain, last.suites == suites { return last }
+      let path = SearchPath(domain, suites)
+      last = path
+      return path
+    }
   }
 
   /// The key's value in the first of these lists that has it. The places are asked once for all of

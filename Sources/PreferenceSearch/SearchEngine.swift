@@ -11,7 +11,7 @@ import SystemCalls
 ///
 /// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
 /// languages may also wait a second for each language (`Languages`). Locks: those of the volatile
-/// places and of `languages`, and `suites`, `observers` and `readers`, each held briefly. A
+/// places and of `languages`, and `suites`, `lastPath`, `observers` and `readers`, each held briefly. A
 /// reader's lock is taken under `readers`. None is held while the persistent places are asked or an
 /// observer is called.
 public final class SearchEngine: Engine {
@@ -24,6 +24,8 @@ public final class SearchEngine: Engine {
   let lists: ListReader?
   let registered = VolatilePlace(.registered)
   let suites = Mutex(SuiteTable())
+  /// The search list of the last look-up.
+  let lastPath = Mutex<SearchPath?>(nil)
   let languages: Languages
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.

@@ -350,10 +350,11 @@ final class Connection: Sendable {
         let (domains, version) = try places.versionedSnapshots(of: locations)
         return .snapshots(domains.map(\.contents), version: version)
       case .find(let key, let locations):
-        guard let (stored, location) = try places.findFirst(key, in: locations) else {
+        guard let found = try places.findFirst(key, in: locations) else {
           return .found(nil, index: 0)
         }
-        return .found(stored, index: UInt32(clamping: locations.firstIndex(of: location) ?? 0))
+        let index = locations.firstIndex(of: found.location) ?? 0
+        return .found(found.stored, index: UInt32(clamping: index))
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))

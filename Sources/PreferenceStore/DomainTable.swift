@@ -39,9 +39,27 @@ struct DomainTable {
   private var rows: [Row] = []
   private var numbers: [DomainName: Int] = [:]
 
-  /// The number of the domain, by which its places are found without a hash; nil: none of its lists
-  /// has been in memory.
-  func number(of name: DomainName) -> Int? { numbers[name] }
+  /// The numbers of the domains that were asked for last. A look-up is mostly about one domain and
+  /// the global one, and the next look-up about the same: these are found without a hash.
+  private var latest = (0, 0)
+
+  /// The number of the domain, by which its places are found; nil: none of its lists has been in
+  /// memory.
+  mutating func number(of name: DomainName) -> Int? {
+    let number = row(of: name)
+    if let number, number != latest.0, number != latest.1 { latest = (number, latest.0) }
+    return number
+  }
+
+  private func row(of name: DomainName) -> Int? {
+    if isName(name, ofDomain: latest.0) { return latest.0 }
+    if isName(name, ofDomain: latest.1) { return latest.1 }
+    return numbers[name]
+  }
+
+  private func isName(_ name: DomainName, ofDomain number: Int) -> Bool {
+    number < rows.count && rows[number].name == name
+  }
 
   /// A key's value in a list. Throws the error of a list that cannot be read. Cost: no copy of the
   /// list's state.
@@ -77,7 +95,7 @@ struct DomainTable {
 
   /// Whether the list of the location is in memory and has the domain.
   func hasDomain(at location: Location) -> Bool {
-    guard let number = numbers[location.domain],
+    guard let number = row(of: location.domain),
       let cell = rows[number].places.firstIndex(of: location.place)
     else { return false }
     return rows[number].lists[cell].snapshot.exists == true
@@ -85,7 +103,7 @@ struct DomainTable {
 
   /// Whether changes of the location wait for a rewrite, and the last one did not fail.
   func isUnsavedAndWell(at location: Location) -> Bool {
-    guard let number = numbers[location.domain],
+    guard let number = row(of: location.domain),
       let cell = rows[number].places.firstIndex(of: location.place)
     else { return false }
     return rows[number].lists[cell].unsavedSince != nil
@@ -95,7 +113,7 @@ struct DomainTable {
   /// The list of a location; nil: it is not in memory. A change in place copies nothing.
   subscript(location: Location) -> Store.Domain? {
     get {
-      guard let number = numbers[location.domain],
+      guard let number = row(of: location.domain),
         let cell = rows[number].places.firstIndex(of: location.place)
       else { return nil }
       return rows[number].list(cell)
@@ -109,7 +127,7 @@ struct DomainTable {
   }
 
   private mutating func insert(_ location: Location) -> (number: Int, cell: Int) {
-    let number = numbers[location.domain] ?? rows.endIndex
+    let number = row(of: location.domain) ?? rows.endIndex
     if number == rows.endIndex {
       rows.append(Row(name: location.domain))
       numbers[location.domain] = number

@@ -23,15 +23,15 @@ extension Store {
   }
 
   /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
-  /// hash for each run of locations of one domain, and a hash look-up in each list that is not
-  /// empty; the first use of a location reads its list and profiles.
+  /// hash look-up in each list that is not empty, and a hash for each domain that was not among the
+  /// last two; the first use of a location reads its list and profiles.
   public func findFirst(
     _ key: Key, in locations: [Location]
-  ) throws(EngineError) -> (stored: StoredValue, location: Location)? {
+  ) throws(EngineError) -> LocatedValue? {
     while true {
       let unread: Location
       switch try state.withLock({ state throws(EngineError) in try state.find(key, locations) }) {
-      case .value(let stored, let location): return (stored, location)
+      case .value(let found): return found
       case .nothing: return nil
       case .unread(let location): unread = location
       }
@@ -234,24 +234,20 @@ extension Store.State {
     /// The list of this location must be read first.
     case unread(Location)
     case nothing
-    case value(StoredValue, Location)
+    case value(LocatedValue)
   }
 
   /// - Parameter skipsUnread: whether lists that are not in memory, or cannot be read, are passed
   ///   over.
-  fileprivate func find(
+  fileprivate mutating func find(
     _ key: Key, _ locations: [Location], skipsUnread: Bool = false
   ) throws(EngineError) -> Finding {
-    var number: Int?
-    var last: DomainName?
     for location in locations {
-      if last != location.domain {
-        (last, number) = (location.domain, domains.number(of: location.domain))
-      }
+      let number = domains.number(of: location.domain)
       if skipsUnread, !domains.isReadable(location.place, ofDomain: number) { continue }
       switch try find(key, location, ofDomain: number) {
       case .unread: return .unread(location)
-      case .value(let stored): return .value(stored, location)
+      case .value(let stored): return .value(LocatedValue(stored, location))
       case .nothing: continue
       }
     }

@@ -35,7 +35,7 @@ struct AnsweredNames {
   /// Removes and returns the names that were noted or forgotten since the last call.
   mutating func removeChanges() -> [KeyPath] {
     if changed.isEmpty { return [] }
-    defer { changed.removeAll(keepingCapacity: true) }
+    defer { changed = [] }
     return changed
   }
 

@@ -71,7 +71,27 @@ struct ListingState {
   /// it has read.
   static let mostKept = 1000
 
+  /// Whether a name was looked up since a process began to read the directory.
+  private var isLookedInto = false
+
+  /// The most entries of a directory of which a listing always gives the attributes.
+  static let mostWithAttributes = 2000
+
   mutating func entriesChanged() { version += 1 }
+
+  /// Notes that a process looks up a name.
+  mutating func noteLookup() { isLookedInto = true }
+
+  /// Whether a listing after the cookie gives the attributes of the names, which costs some 5 us a
+  /// name, and saves a process that looks at the files a request for each. Of a large directory it
+  /// gives them at the beginning, and as long as a process looks the others up.
+  mutating func givesAttributes(after cookie: UInt64) -> Bool {
+    if cookie == 0 {
+      isLookedInto = false
+      return true
+    }
+    return isLookedInto || (lastCount ?? 0) <= Self.mostWithAttributes
+  }
 
   /// Keeps a listing, unless there is a newer one.
   mutating func put(_ listing: Listing, version: UInt64) {

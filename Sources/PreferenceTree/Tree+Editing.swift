@@ -114,9 +114,9 @@ extension Tree {
   private func noteSet(
     _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
   ) {
-    guard let (known, generation, found) = lastFound, known == path, let found,
+    guard let last = lastFound, last.path == path, let found = last.resolution,
       found.location == location, let present = engine.generation,
-      present.follows(generation, by: changeset),
+      present.follows(last.generation, by: changeset),
       case .set(_, _, let value, let written) = intent
     else { return }
     let text: [UInt8]?
@@ -127,10 +127,9 @@ extension Tree {
     }
     let stored = StoredValue(
       value, Metadata(text: text, modified: changeset.time, mode: found.mode))
-    lastFound = (
-      path, present,
-      Resolution(stored, location: location, isReadOnly: found.isReadOnly)
-    )
+    lastFound = LastLookup(
+      path: path, generation: present,
+      resolution: Resolution(stored, location: location, isReadOnly: found.isReadOnly))
   }
 
   /// Returns the intents by which the engine refuses a change that was computed from the file's

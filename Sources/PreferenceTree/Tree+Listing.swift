@@ -36,6 +36,12 @@ extension Tree {
     return rest
   }
 
+  public func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool {
+    table[id]?.directory?.listing.givesAttributes(after: cookie) ?? true
+  }
+
+  public func noteLookup(in parent: NodeID) { table[parent]?.directory?.listing.noteLookup() }
+
   private func plan(of directory: any Directory) -> ListingPlan {
     var departed: Set<Key> = []
     if case .keys(let domain) = directory.names { departed = departures.keys(of: domain) }

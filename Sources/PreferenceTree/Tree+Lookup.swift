@@ -4,6 +4,13 @@ import SystemCalls
 
 // Finds the nodes of names, and the values of keys.
 
+/// What a look-up of the engine found, and the engine's generation before it.
+struct LastLookup {
+  let path: KeyPath
+  let generation: Generation
+  let resolution: Resolution?
+}
+
 extension Tree {
   /// Returns the node of a domain that exists, and makes it if there is none.
   func directoryNode(of domain: DomainName, now: Moment) throws(TreeError) -> Node {
@@ -65,7 +72,7 @@ extension Tree {
     }
     do {
       let found = try engine.resolve(path.key, in: path.domain)
-      lastFound = generation.map { (path, $0, found) }
+      lastFound = generation.map { LastLookup(path: path, generation: $0, resolution: found) }
       return found
     } catch {
       throw refused(TreeError(error))

@@ -50,8 +50,8 @@ public final class Tree {
   /// The values of keys before a request that a predecessor has carried out, while the request is
   /// repeated.
   var past: [KeyPath: Resolution?] = [:]
-  /// What the last look-up of the engine found, and the engine's generation before it.
-  var lastFound: (path: KeyPath, generation: Generation, resolution: Resolution?)?
+  /// The last look-up.
+  var lastFound: LastLookup?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   var cachedBytes = 0
 
@@ -75,7 +75,7 @@ public final class Tree {
 
   /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] {
-    defer { effects.removeAll(keepingCapacity: true) }
+    defer { effects = [] }
     return effects
   }
 
@@ -104,7 +104,7 @@ public final class Tree {
   /// Removes and returns the changes that were made through the tree since the last call, in the
   /// terms of the store. There are none without `hasNeighbours`.
   public func removeChanges() -> [Changeset] {
-    defer { changes.removeAll(keepingCapacity: true) }
+    defer { changes = [] }
     return changes
   }
 

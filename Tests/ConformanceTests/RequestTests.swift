@@ -104,6 +104,27 @@ import Testing
     }
   }
 
+  @Test("the first look at the files of a directory makes one request for each, which reads it")
+  func cold() throws {
+    try withMount(
+      ["-d"],
+      prepare: { sandbox in
+        sandbox.makeList(
+          sandbox.config + "/many.plist", "{f'Key{i}': f'text {i}' for i in range(900)}")
+      }
+    ) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("cat $M/many/Key1")
+      usleep(100_000)
+      let before = mount.requests.count
+      let outcome = sandbox.shell("grep -r text $M/many | wc -l")
+      #expect(outcome.output == "900\n")
+      usleep(100_000)
+      let made = Dictionary(grouping: mount.requests.dropFirst(before)) { $0 }.mapValues(\.count)
+      #expect(made["READ"] == 899 && made["LOOKUP", default: 0] == 0, "\(made)")
+      #expect(made["GETATTR", default: 0] <= 2 && made["READDIRPLUS", default: 0] <= 12, "\(made)")
+    }
+  }
+
   @Test("the kernel sends OPEN and FLUSH once at most, for the first file")
   func firstLook() throws {
     try withMount(["-d"], prepare: Fixture.make) { sandbox, mount in

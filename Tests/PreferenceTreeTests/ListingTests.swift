@@ -54,6 +54,21 @@ import Testing
     #expect(try tree.list(node, after: 0, since: nil).contains { $0.name == "New" })
   }
 
+  @Test(
+    "a listing gives all attributes of a small directory, and of a large one where they are used")
+  func attributes() throws {
+    let small = try directory(ListingState.mostWithAttributes)
+    let all = try tree.list(small, after: 0, since: nil)
+    let middle = all[all.startIndex + 500].cookie
+    #expect(tree.givesAttributes(small, after: 0) && tree.givesAttributes(small, after: middle))
+    try add("One more")
+    _ = try tree.list(small, after: 0, since: nil)
+    #expect(tree.givesAttributes(small, after: 0) && !tree.givesAttributes(small, after: middle))
+    tree.noteLookup(in: small)
+    #expect(tree.givesAttributes(small, after: middle))
+    #expect(tree.givesAttributes(small, after: 0) && !tree.givesAttributes(small, after: middle))
+  }
+
   @Test("only a listing of many keys is to be made before", arguments: [(10, false), (3000, true)])
   func needed(_ count: Int, _ isNeeded: Bool) throws {
     let node = try directory(count)

@@ -260,6 +260,10 @@ extension ControlTree: Branch {
     return Listing(items).after(cookie)
   }
 
+  func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool { true }
+
+  func noteLookup(in parent: NodeID) {}
+
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] { throw .invalid("not a symbolic link") }
 
   func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] { [] }

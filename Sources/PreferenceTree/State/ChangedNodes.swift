@@ -26,7 +26,7 @@ final class ChangedNodes {
 
   /// Removes and returns the nodes, each once.
   func removeAll() -> [NodeID] {
-    defer { ids.removeAll(keepingCapacity: true) }
+    defer { ids = [] }
     return ids.count < 2 ? ids : Array(Set(ids))
   }
 }
@@ -61,7 +61,7 @@ struct TrackedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes and returns the keys that have changed, in the order of their changes.
   mutating func removeChanges() -> [Key] {
     if changed.isEmpty { return [] }
-    defer { changed.removeAll(keepingCapacity: true) }
+    defer { changed = [] }
     return changed
   }
 }
