@@ -46,6 +46,8 @@ public final class Driver {
   var facts: MountFacts?
   /// The requests that a predecessor has left; nil: this driver has none.
   var resent: ResentRequests?
+  /// The predecessor's mount, for which changes of others wait; nil: there is none.
+  var lostMount: LostMount?
   /// The request that is being carried out, and whether a predecessor has made its changes.
   var current: CurrentRequest?
   var isRepeating = false
@@ -147,6 +149,7 @@ public final class Driver {
       saved[.format] = SavedState.format
       saved[.client] = store.changes?.client ?? 0
       saved[.mounted] = UInt64(bitPattern: Timestamp.now.nanoseconds)
+      saved[.author] = author.number
       self.facts = facts
       notifier.note(in: log)
       begin(saving: saved)
@@ -202,6 +205,7 @@ public final class Driver {
     }
     beginStop()
     unmount()
+    store.services.removeMount(author)
     forest.finish(now: .now)
     notifier.join()
     synchroniser.join()
@@ -229,10 +233,15 @@ public final class Driver {
   /// path only. Does nothing where somebody has unmounted it.
   private func unmount() {
     guard let facts, facts.device != 0 else { return fuse_session_unmount(session.raw) }
-    let connection = KernelConnection(device: fuse_session_fd(session.raw))
-    guard let point = connection.mountPoint(dev_t(facts.device)) else { return }
-    if !KernelConnection.unmount(point, dev_t(facts.device)) {
-      log("\(point) is still mounted; fusermount3 -u -z \(point)")
+    let (number, connection) = (
+      dev_t(facts.device), KernelConnection(device: fuse_session_fd(session.raw))
+    )
+    // Root may have mounted it, or a part of it, on other directories too (mount --bind).
+    for _ in 0..<8 {
+      guard let point = connection.mountPoint(number) else { return }
+      guard KernelConnection.unmount(point, number) else {
+        return log("\(point) is still mounted; fusermount3 -u -z \(point)")
+      }
     }
   }
 
@@ -301,11 +310,13 @@ public final class Driver {
     let (notices, settled) = mailbox.removeAll()
     for notice in notices { handle(notice) }
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
+    if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
     if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
       forest.tick(now: .now)
     }
     perform(dropAttributes().rest)
+    settleLostMount()
   }
 
   /// Saves what has changed, and hands the effects to the notifier.

@@ -6,9 +6,9 @@ struct KernelConnection {
   /// A descriptor of `/dev/fuse`; negative: there is none.
   let device: CInt
 
-  /// Whether the mount is still there, on any directory or below open files. The kernel ends the
-  /// connection when the mount is gone, before it gives the number of the mount's device to another
-  /// mount.
+  /// Whether the connection has not ended: by the end of the mount, or because it was aborted. The
+  /// kernel ends it when the mount is gone, before it gives the number of the mount's device to
+  /// another mount.
   var isAlive: Bool {
     guard device >= 0 else { return false }
     var entry = pollfd(fd: device, events: 0, revents: 0)
@@ -18,10 +18,26 @@ struct KernelConnection {
   /// The mount point, which changes when a directory above it is renamed; nil where the mount was
   /// taken off its directory.
   /// - Parameter number: the number of the mount's device (`st_dev`). While the connection lives, no
-  ///   other mount has it.
+  ///   other mount has it; afterwards, one that answers has got it.
   func mountPoint(_ number: dev_t) -> String? {
-    let found = MountInformation.mount(on: number)?.path
-    return isAlive ? found : nil
+    guard let found = MountInformation.mount(on: number) else { return nil }
+    return isAlive || found.kind == "fuse.prefsfs" && Self.isDead(found.path) ? found.path : nil
+  }
+
+  /// Whether the connection of the mount has ended (ENOTCONN). Asks with statvfs(3), which the kernel
+  /// answers from no cache, and waits a second at most.
+  private static func isDead(_ path: String) -> Bool {
+    let answer = Monitor<Bool?>(nil)
+    let isAsked = BlockingThreads(name: "prefs-dead", most: 1).run {
+      var isDead = false
+      do throws(SystemError) {
+        _ = try Files.space(path)
+      } catch {
+        isDead = error.errno == .notConnected
+      }
+      answer.change { [isDead] in $0 = isDead }
+    }
+    return isAsked && answer.wait(until: Instant.now.advanced(milliseconds: 1000)) { $0 } == true
   }
 
   /// Takes the mount off its mount point at once. What has a file of it open keeps that.

@@ -109,6 +109,7 @@ extension Link {
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
+      if body != nil { Self.noteRing(&state, isOver: false) }
       if body == nil, state.answers[number] != nil { state.answers[number] = message }
       return body
     }
@@ -128,6 +129,7 @@ extension Link {
     let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
       guard !state.hasEnded else { return nil }
       state.hasEnded = true
+      Self.noteRing(&state, isOver: true)
       defer { state.bodies = [:] }
       return Array(state.bodies.values)
     }

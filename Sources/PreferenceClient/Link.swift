@@ -29,6 +29,8 @@ final class Link: Sendable {
     var isSending = false
     /// The memory for requests that go through no socket; nil until there is one.
     var ring: SharedRing?
+    /// Whether an answer has come since there is a ring: the owner can read it.
+    var isRingRead = false
     /// What to call with the answers that no caller waits for, by the number of the request.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
     /// The number of threads that wait for messages in `receive` or `catchUp`.
@@ -119,8 +121,10 @@ final class Link: Sendable {
     post(request, body) { transmit($0, until: deadline) }
   }
 
+  /// - Parameter keepsBody: whether the body is called at the end of the connection also if that
+  ///   ended while the request was being sent: the owner may have got it.
   func post(
-    _ request: Request, _ body: @escaping @Sendable (Message?) -> Void,
+    _ request: Request, _ body: @escaping @Sendable (Message?) -> Void, keepsBody: Bool = false,
     by transmit: ([UInt8]) -> Transmission
   ) -> Transmission {
     let number = state.withLock { state -> UInt64? in
@@ -132,7 +136,9 @@ final class Link: Sendable {
     guard let number else { return .ended }
     let frame = request.frame(number)
     let sent = frame.count > Request.largest ? .tooLarge : transmit(frame)
-    if sent != .sent { _ = state.withLock { $0.bodies.removeValue(forKey: number) } }
+    if sent != .sent, !(keepsBody && sent == .ended) {
+      _ = state.withLock { $0.bodies.removeValue(forKey: number) }
+    }
     return sent
   }
 
@@ -242,9 +248,9 @@ final class Link: Sendable {
 
   /// What became of a request that was to be sent.
   enum Transmission {
-    /// The whole request is in the socket, or the owner has received it.
+    /// The whole request is in the socket or the ring, or the owner has received it.
     case sent
-    /// There was no room in the socket before the deadline.
+    /// There was no room in the socket or the ring before the deadline.
     case late
     /// The connection has ended.
     case ended

@@ -159,6 +159,11 @@ public final class Member: StorePlaces {
     succession.role.places?.addMount(author)
   }
 
+  public func removeMount(_ author: Author) {
+    state.withLock { $0.mounts.removeAll { $0 == author } }
+    succession.role.readable?.removeMount(author)
+  }
+
   /// Returns a new origin for a change that this process asks for, by which an owner tells a
   /// repeated request.
   func nextOrigin() -> Origin {

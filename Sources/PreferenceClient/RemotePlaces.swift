@@ -301,6 +301,8 @@ extension RemotePlaces {
 
   public func addMount(_ author: Author) { link.send(.mount(author)) }
 
+  public func removeMount(_ author: Author) { link.send(.unmount(author)) }
+
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {

@@ -71,7 +71,7 @@ public final class LocalPlaces: StorePlaces {
 
   public var isReadOnly: Bool { store.isReadOnly }
 
-  public var isShared: Bool { clients.load(ordering: .relaxed) > 0 }
+  public var isShared: Bool { clients.load(ordering: .relaxed) > 0 || settlements.hasLost }
 
   /// Notes how many clients are connected. The server calls it.
   public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
@@ -222,8 +222,14 @@ extension LocalPlaces {
 
   public func addMount(_ author: Author) { settlements.add(author, at: store.version) }
 
-  /// Forgets a mount that is gone: no change waits for it any longer.
   public func removeMount(_ author: Author) { settlements.remove(author) }
+
+  /// Notes that a connection of a mount has ended. If it was the last one, the mount has no driver:
+  /// changes wait for it until a successor of the driver removes it, a second at most.
+  public func loseMount(_ author: Author) {
+    settlements.lose(author)
+    writer.wake()
+  }
 
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author

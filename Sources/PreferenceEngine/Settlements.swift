@@ -8,6 +8,10 @@ import SystemCalls
 /// A mount that a body has waited for in vain for a second is silent: nothing waits for it until it
 /// reports a later settlement.
 ///
+/// A mount whose last connection ends is lost: its driver has crashed, and until there is another
+/// one its kernel goes on showing what it has cached. Bodies wait until a successor removes the lost
+/// mount, a second from its loss at most.
+///
 /// Threads: any; `expire` the writer's. One lock, `state`, held for a look; bodies are called
 /// without it.
 final class Settlements: Sendable {
@@ -19,6 +23,8 @@ final class Settlements: Sendable {
     var isSilent = false
     /// How many connections it has: an old one may end after the new one has begun.
     var registrations = 1
+    /// Until when a lost mount is waited for; nil: it is not lost.
+    var lostUntil: Instant?
   }
 
   /// A body that waits until every mount but the author's has settled the changes up to the
@@ -54,6 +60,8 @@ final class Settlements: Sendable {
   }
 
   private let state = Mutex(State())
+  /// How many mounts are lost.
+  private let lost = Atomic<Int>(0)
   private let log: @Sendable (String) -> Void
 
   /// Milliseconds that a body waits for a mount.
@@ -63,8 +71,15 @@ final class Settlements: Sendable {
 
   var hasMounts: Bool { state.withLock { !$0.mounts.isEmpty } }
 
-  /// When the first waiter has waited long enough; nil: nothing waits.
-  var deadline: Instant? { state.withLock { $0.waiters.map(\.deadline).min() } }
+  /// Whether a mount is lost. Cost: a load.
+  var hasLost: Bool { lost.load(ordering: .relaxed) > 0 }
+
+  /// When the first waiter has waited long enough, or a lost mount is forgotten; nil: neither.
+  var deadline: Instant? {
+    state.withLock { state in
+      (state.waiters.map(\.deadline) + state.mounts.values.compactMap(\.lostUntil)).min()
+    }
+  }
 
   /// Adds a mount, which has settled everything up to the version.
   func add(_ author: Author, at version: UInt64) {
@@ -84,11 +99,15 @@ final class Settlements: Sendable {
     }
   }
 
-  /// Removes a connection of a mount, and with the last one the mount.
-  func remove(_ author: Author) {
+  /// Removes a mount.
+  func remove(_ author: Author) { serve { $0.mounts[author] = nil } }
+
+  /// Removes a connection of a mount. With the last one, the mount is lost.
+  func lose(_ author: Author) {
     serve { state in
       state.mounts[author]?.registrations -= 1
-      if state.mounts[author]?.registrations == 0 { state.mounts[author] = nil }
+      guard state.mounts[author]?.registrations == 0 else { return }
+      state.mounts[author]?.lostUntil = Instant.now.advanced(milliseconds: Self.patience)
     }
   }
 
@@ -122,8 +141,8 @@ final class Settlements: Sendable {
     return mustWait
   }
 
-  /// Marks the mounts that were waited for too long as silent, and calls the bodies that waited for
-  /// them alone.
+  /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
+  /// bodies that waited for them alone.
   func expire(_ now: Instant) {
     var silent: [Author] = []
     serve { state in
@@ -132,6 +151,7 @@ final class Settlements: Sendable {
         late.contains { state.isLate(author, for: $0) }
       }
       for author in silent { state.mounts[author]?.isSilent = true }
+      state.mounts = state.mounts.filter { $0.value.lostUntil.map { $0 > now } ?? true }
     }
     if !silent.isEmpty {
       log("\(silent.count) mount(s) did not answer for 1 s and are no longer waited for")
@@ -141,6 +161,8 @@ final class Settlements: Sendable {
   private func serve(_ change: (inout State) -> Void) {
     let served = state.withLock { state in
       change(&state)
+      let count = state.mounts.values.count { $0.lostUntil != nil }
+      lost.store(count, ordering: .relaxed)
       return state.removeServed()
     }
     for body in served { body() }

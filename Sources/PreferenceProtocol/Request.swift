@@ -30,6 +30,8 @@ public enum Request: Equatable, Sendable {
   case synchronize(mounts: Bool)
   /// Says that this client is a mount which changes wait for. No answer.
   case mount(Author)
+  /// Says that no change need wait for a mount any longer. No answer.
+  case unmount(Author)
   /// Says that the mount has settled for the changes up to a version. No answer.
   case settle(Settlement, through: UInt64, Author)
   /// Waits until every mount except the author's has settled for the changes up to a version.
@@ -88,6 +90,7 @@ extension Request {
     case .ping: Frame.bytes(10, number) { _ in }
     case .ring: Frame.bytes(15, number) { _ in }
     case .look: Frame.bytes(16, number) { _ in }
+    case .unmount(let author): Frame.bytes(17, number) { $0.append(author.number) }
     case .report(let report): Frame.bytes(14, number) { $0.append(report) }
     case .save(let location): Frame.bytes(12, number) { $0.append(location) }
     case .find(let key, let locations):
@@ -223,6 +226,7 @@ extension ByteReader {
     case 14: return .report(try report())
     case 15: return .ring
     case 16: return .look
+    case 17: return .unmount(try author())
     default: throw Unknown()
     }
   }

@@ -11,11 +11,13 @@ struct RingRequests: Sendable {
 
   init(_ ring: SharedRing) { self.ring = ring }
 
-  /// Whether the client has written something.
+  /// Whether there is nothing that the client has written since the last `take`.
   var isEmpty: Bool { ring.isEmpty }
 
   /// Takes what the client has written.
   mutating func take() throws(ProtocolError) {
+    // A large request must not leave its memory behind.
+    if reader.bytes.isEmpty { reader.bytes = [] }
     guard ring.take(into: &reader.bytes) else {
       throw ProtocolError("the numbers of its ring make no sense")
     }
@@ -39,7 +41,7 @@ extension Connection {
       defer { state.file = nil }
       return state.ring == nil ? state.file : nil
     }
-    guard let file, let ring = try? SharedRing(reading: file) else {
+    guard let file, let ring = try? SharedRing(reading: file.value) else {
       throw ProtocolError("its ring is not one of ours")
     }
     state.withLock { $0.ring = RingRequests(ring) }
@@ -63,7 +65,7 @@ extension Connection {
   /// - Returns: whether there was a request.
   func serveRing() throws(ProtocolError) -> Bool {
     let isReady = try state.withLock { state throws(ProtocolError) in
-      guard state.hasRingRequests else { return false }
+      guard state.ring?.isEmpty == false else { return false }
       try state.ring?.take()
       return true
     }
@@ -101,8 +103,5 @@ extension Connection {
 }
 
 extension Connection.State {
-  /// A client that is gone has written its last: that is carried out however much is held.
-  fileprivate var hasRingRequests: Bool {
-    ring?.isEmpty == false && (hasEnded || !held.isFull)
-  }
+  fileprivate var hasRingRequests: Bool { ring?.isEmpty == false && !hasEnded && !held.isFull }
 }

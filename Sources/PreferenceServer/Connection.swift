@@ -84,10 +84,11 @@ final class Connection: Sendable {
   /// Marks the connection as over.
   func end() { state.withLock { $0.hasEnded = true } }
 
-  /// Closes the connection of a client that is gone: no change waits for its mounts any longer.
+  /// Closes the connection of a client that is gone. Mounts that it has not removed are without a
+  /// driver.
   func leave() {
     socket.value.end()
-    for mount in state.withLock({ $0.mounts }) { server.places.removeMount(mount) }
+    for mount in state.withLock({ $0.mounts }) { server.places.loseMount(mount) }
   }
 
   // MARK: - Sending
@@ -177,10 +178,12 @@ final class Connection: Sendable {
   /// - Returns: whether there was a request.
   func serve(mayReceive: Bool = true) -> Bool {
     var wasBusy = false
+    let isOver = mayReceive && receive()
+    // What is carried out below is answered, also if the client sends nothing any more.
+    defer { if isOver { end() } }
     do {
-      if mayReceive { receive() }
-      // What the client has written into the ring came before.
-      wasBusy = try serveRing()
+      // What the client has written into the ring came before what it has sent.
+      if mayReceive || hasRingRequests { wasBusy = try serveRing() }
       while let frame = try state.withLock({ state throws(ProtocolError) in try state.reader.next()
       }) {
         wasBusy = true
@@ -189,16 +192,16 @@ final class Connection: Sendable {
     } catch {
       server.log("a client was refused: \(error)")
       answer(0, .failed(EngineError(.system(.invalidArgument), "\(error)")))
+      state.withLock { $0.ring = nil }
       end()
     }
     return wasBusy
   }
 
-  private func receive() {
+  /// - Returns: whether nothing more will come.
+  private func receive() -> Bool {
     state.withLock { state in
-      if case .ended = socket.value.receive(into: &state.reader.bytes, &state.file) {
-        state.hasEnded = true
-      }
+      socket.value.receive(into: &state.reader.bytes, &state.file) == .ended
     }
   }
 
@@ -257,6 +260,9 @@ final class Connection: Sendable {
     case .mount(let author):
       state.withLock { $0.mounts.append(author) }
       server.places.addMount(author)
+    case .unmount(let author):
+      state.withLock { $0.mounts.removeAll { $0 == author } }
+      server.places.removeMount(author)
     case .settle(let settlement, let version, let author):
       server.places.settle(settlement, through: version, by: author)
     case .await(let settlement, let version, let author):
@@ -358,7 +364,8 @@ final class Connection: Sendable {
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
-      case .hello, .apply, .synchronize, .save, .mount, .settle, .await, .ping, .ring, .look:
+      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping, .ring,
+        .look:
         return .done
       }
     } catch {

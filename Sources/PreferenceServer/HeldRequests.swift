@@ -62,7 +62,7 @@ extension Request {
     switch self {
     case .apply, .synchronize, .save: true
     case .load, .loadAll, .find, .domains, .modified, .report, .ping, .hello, .mount, .settle,
-      .await, .ring, .look:
+      .await, .ring, .look, .unmount:
       false
     }
   }
@@ -73,7 +73,9 @@ extension Request {
     case .load(let location), .modified(let location), .save(let location): [location.place]
     case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
     case .apply(_, _, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await, .ring, .look: []
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
+      .look:
+      []
     }
   }
 
@@ -83,7 +85,9 @@ extension Request {
     case .load(let location), .modified(let location), .save(let location): [location.domain]
     case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
     case .apply(_, _, _, _, let intents): intents.flatMap(\.domains)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await, .ring, .look: []
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
+      .look:
+      []
     }
   }
 
@@ -108,7 +112,8 @@ extension Request {
         if let error = lists.finding(location)?.error { throw error }
       }
     case .apply(_, _, _, _, let intents): try lists.refuse(intents)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .settle, .await, .ring, .look:
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
+      .look:
       break
     }
   }

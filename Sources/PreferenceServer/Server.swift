@@ -142,12 +142,15 @@ public final class Server: Sendable {
         lists.forget()
       }
       if entries[1].revents != 0 { accept() }
+      var isServed = count > 0
       for (connection, entry) in zip(connections, entries.dropFirst(3))
       where entry.revents != 0 || connection.hasRingRequests {
         connection.flush()
-        if connection.serve(mayReceive: entry.revents != 0) { lastRequest = .now }
+        let hasCome = entry.revents & ~Int16(POLLOUT) != 0
+        if connection.serve(mayReceive: hasCome) { lastRequest = .now }
+        isServed = true
       }
-      if count > 0 { removeEnded() }
+      if isServed { removeEnded() }
     }
     // A client that connects from here on is refused at once.
     door.close()
@@ -194,10 +197,12 @@ public final class Server: Sendable {
   }
 
   private func removeEnded() {
-    let ended = state.withLock { state in
-      let ended = state.connections.filter(\.isOver)
-      guard !ended.isEmpty else { return ended }
-      state.connections.removeAll(where: \.isOver)
+    let ended = state.withLock { $0.connections.filter(\.isOver) }
+    // First, so that a change waits for their mounts all the time.
+    for connection in ended { connection.leave() }
+    guard !ended.isEmpty else { return }
+    state.withLock { state in
+      state.connections.removeAll { connection in ended.contains { $0 === connection } }
       places.noteClients(state.connections.count)
       if ended.contains(where: { $0.process != state.companion }),
         state.connections.allSatisfy({ $0.process == state.companion })
@@ -205,8 +210,6 @@ public final class Server: Sendable {
         state.idleSince = .now
         clientsBell.ring()
       }
-      return ended
     }
-    for connection in ended { connection.leave() }
   }
 }

@@ -37,7 +37,9 @@ extension Tree {
   }
 
   public func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool {
-    table[id]?.directory?.listing.givesAttributes(after: cookie) ?? true
+    let isWanted = table[id]?.directory?.listing.givesAttributes(after: cookie) ?? true
+    // A generated text has to be made for its attributes.
+    return isWanted && !(options.isGenerated && cookie != 0)
   }
 
   public func noteLookup(in parent: NodeID) { table[parent]?.directory?.listing.noteLookup() }

@@ -20,8 +20,8 @@ public final class SharedRing: @unchecked Sendable {
   private let memory: UnsafeMutableRawPointer
   /// How many bytes this side has moved since the ring was made.
   private var position: UInt64 = 0
-  /// The file in memory, for the other side.
-  public let descriptor: SharedDescriptor
+  /// The file in memory, for the reader; nil where this object is the reader's.
+  public let descriptor: SharedDescriptor?
 
   /// How many bytes the ring holds.
   public static let capacity = 1 << 18
@@ -34,19 +34,20 @@ public final class SharedRing: @unchecked Sendable {
     if file < 0 { throw SystemError("memfd_create", "") }
     let owned = Descriptor(owning: file)
     try owned.truncate(to: Self.page + Self.capacity)
-    memory = try Self.map(owned)
     if prefsfs_seal_size(file) != 0 { throw SystemError("fcntl", "", .current) }
+    memory = try Self.map(owned)
     descriptor = SharedDescriptor(owned)
   }
 
   /// Maps the ring of another process, for its reader. Fails where the descriptor is not one that
   /// `init()` made.
-  public init(reading file: SharedDescriptor) throws(SystemError) {
-    guard try file.value.status().st_size == Self.page + Self.capacity,
-      prefsfs_size_is_sealed(file.value.number) != 0
+  public init(reading file: borrowing Descriptor) throws(SystemError) {
+    // The seals first: only files in memory have any, and of those no question waits for a disk.
+    guard prefsfs_size_is_sealed(file.number) != 0,
+      try file.status().st_size == Self.page + Self.capacity
     else { throw SystemError("mmap", "", .invalidArgument) }
-    memory = try Self.map(file.value)
-    descriptor = file
+    memory = try Self.map(file)
+    descriptor = nil
   }
 
   deinit { munmap(memory, Self.page + Self.capacity) }
@@ -86,12 +87,14 @@ public final class SharedRing: @unchecked Sendable {
 
   // MARK: - The writer
 
-  /// Writes as many of the bytes as there is room for.
+  /// Writes the bytes, where there is room for all of them; of more bytes than the ring holds, as
+  /// many as there is room for.
   /// - Returns: how many it has written.
   public func write(_ bytes: ArraySlice<UInt8>) -> Int {
     let used = position &- taken.pointee.load(ordering: .acquiring)
     guard used < UInt64(Self.capacity) else { return 0 }
     let count = min(bytes.count, Self.capacity - Int(used))
+    guard count == bytes.count || bytes.count > Self.capacity else { return 0 }
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[..<count]
       forEachPiece(count) { piece in

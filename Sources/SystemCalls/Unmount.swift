@@ -10,6 +10,9 @@ public enum Unmount {
   public static func lazily(_ path: String) -> Bool {
     if umount2(path, CInt(MNT_DETACH)) == 0 { return true }
     let words = ["-q", "-u", "-z", path]
-    return (try? Child.runApart("fusermount3", words, milliseconds: 5000)) == 0
+    // libfuse mounts with this one, wherever PATH leads.
+    let usual = "/usr/bin/fusermount3"
+    let program = access(usual, X_OK) == 0 ? usual : "fusermount3"
+    return (try? Child.runApart(program, words, milliseconds: 5000)) == 0
   }
 }

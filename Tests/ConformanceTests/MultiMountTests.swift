@@ -158,6 +158,38 @@ import Testing
     }
   }
 
+  @Test("what is written while a mount has no driver, that mount shows from then on")
+  func withoutDriver() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, two: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        for i in $(seq 30); do
+          read x < $M2/d/Integer; stat -c %s $M2/d/Integer > /dev/null
+          kill -9 $(ps -o pid= --ppid \(two.guardian))
+          echo $i > $M/d/Integer; read x < $M2/d/Integer; [ $x = $i ] || echo stale $i $x
+          sleep 0.15
+        done
+        """)
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+      // A mount that is gone with its guard delays a change for a second at most, and only once.
+      two.kill()
+      let start = Date()
+      for number in 1...20 { sandbox.shell("echo \(number) > $M/d/Integer") }
+      #expect(Date().timeIntervalSince(start) < 5)
+      sandbox.shell("fusermount3 -u -z $M2")
+    }
+  }
+
+  @Test("the end of a mount delays no change of the others")
+  func orderlyEnd() throws {
+    try withTwoMounts { (sandbox: Sandbox, one: Mount, two: Mount) throws -> Void in
+      sandbox.shell("read x < $M2/d/Integer")
+      two.unmount()
+      let outcome = sandbox.shell("time -p echo 7 > $M/d/Integer")
+      #expect(outcome.errors.contains("real 0.0"), "\(outcome)")
+    }
+  }
+
   @Test("while the owner is stopped reads go on and a write times out; then both work again")
   func stopped() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in

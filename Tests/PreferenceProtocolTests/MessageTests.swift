@@ -22,6 +22,7 @@ import Testing
     .synchronize(mounts: true), .synchronize(mounts: false), .mount(Author(number: 9)),
     .settle(.attributes, through: 5, Author(number: 9)),
     .await(.entries, through: .max, Author(number: 0)), .ping, .ring, .look,
+    .unmount(Author(number: 9)),
   ]
 
   static var contents: DomainSnapshot.Contents {

@@ -22,7 +22,8 @@ private let author = Author(number: 5)
       ring = try SharedRing()
       send(Request.hello(version: Request.version, client: 9).frame(1))
       let message = Request.ring.frame(0)
-      #expect(socket.value.send(message, with: ring.descriptor.value) == .moved(message.count))
+      let file = try #require(ring.descriptor)
+      #expect(socket.value.send(message, with: file.value) == .moved(message.count))
     }
 
     func send(_ bytes: [UInt8]) { #expect(socket.value.send(bytes[...]) == .moved(bytes.count)) }
@@ -121,13 +122,22 @@ private let author = Author(number: 5)
       "numbers that make no sense",
       { client in
         var number = UInt64.max
-        #expect(pwrite(client.ring.descriptor.value.number, &number, 8, 0) == 8)
+        let file = try #require(client.ring.descriptor).value.number
+        #expect(pwrite(file, &number, 8, 0) == 8)
         client.send(Request.look.frame(0))
       }
     ),
     (
       "garbage",
       { client in
+        client.write([UInt8](repeating: 0xFF, count: 1000))
+        client.send(Request.look.frame(0))
+      }
+    ),
+    (
+      "garbage that the owner finds without being woken",
+      { client in
+        client.set(2, serial: 2)
         client.write([UInt8](repeating: 0xFF, count: 1000))
         client.send(Request.look.frame(0))
       }

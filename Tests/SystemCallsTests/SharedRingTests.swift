@@ -5,7 +5,7 @@ import Testing
 @Suite("Rings in shared memory") struct SharedRingTests {
   private func pair() throws -> (writer: SharedRing, reader: SharedRing) {
     let writer = try SharedRing()
-    return (writer, try SharedRing(reading: writer.descriptor))
+    return (writer, try SharedRing(reading: #require(writer.descriptor).value))
   }
 
   @Test("bytes come in their order, over the end of the memory too")
@@ -21,9 +21,13 @@ import Testing
     #expect(sent.count > 2 * SharedRing.capacity && sent == received)
   }
 
-  @Test("a full ring takes nothing, and what there is room for when the reader has taken some")
+  @Test("a full ring takes nothing; of more than it holds, it takes what there is room for")
   func full() throws {
     let (writer, reader) = try pair()
+    let most = [UInt8](repeating: 6, count: SharedRing.capacity - 1)
+    #expect(writer.write(most[...]) == most.count && writer.write([1, 2]) == 0)
+    var first: [UInt8] = []
+    #expect(reader.take(into: &first) && first == most)
     let bytes = [UInt8](repeating: 7, count: SharedRing.capacity + 10)
     #expect(writer.write(bytes[...]) == SharedRing.capacity && writer.write([1]) == 0)
     var received: [UInt8] = []
@@ -82,19 +86,20 @@ import Testing
   @Test("numbers that make no sense are refused on both sides, and so is memory of another kind")
   func nonsense() throws {
     let (writer, reader) = try pair()
+    let file = try #require(writer.descriptor).value.number
     var number = UInt64.max
     // Where the number of bytes written lies, and that of bytes taken.
-    #expect(pwrite(writer.descriptor.value.number, &number, 8, 0) == 8)
+    #expect(pwrite(file, &number, 8, 0) == 8)
     var received: [UInt8] = []
     #expect(!reader.take(into: &received) && received.isEmpty)
     number = 5
-    #expect(pwrite(writer.descriptor.value.number, &number, 8, 64) == 8)
+    #expect(pwrite(file, &number, 8, 64) == 8)
     #expect(writer.write([1]) == 0)
-    #expect(ftruncate(writer.descriptor.value.number, 0) != 0)
+    #expect(ftruncate(file, 0) != 0)
     let other = try SharedLog(name: "test")
-    let copy = SharedDescriptor(Descriptor(owning: dup(other.descriptor.number)))
-    #expect(throws: SystemError.self) { try SharedRing(reading: copy) }
-    let null = SharedDescriptor(try Descriptor(opening: "/dev/null", O_RDWR))
-    #expect(throws: SystemError.self) { try SharedRing(reading: null) }
+    #expect(throws: SystemError.self) { try SharedRing(reading: other.descriptor) }
+    #expect(throws: SystemError.self) {
+      try SharedRing(reading: Descriptor(opening: "/dev/null", O_RDWR))
+    }
   }
 }

@@ -8,6 +8,13 @@ import SystemCalls
 
 // A driver goes on for another one.
 
+/// The mount of a driver that has ended, as the store's owner knows it.
+struct LostMount {
+  let author: Author
+  /// Whether the notifier was asked to say when it has dropped what the kernel had cached.
+  var isSettling = false
+}
+
 extension Driver {
   /// Goes on with the mount of a predecessor, in place of `mount`: takes its state over, agrees
   /// with libfuse as the predecessor agreed with the kernel, and drops everything that the kernel
@@ -27,6 +34,8 @@ extension Driver {
     resent = ResentRequests(estate, saved)
     announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
     saved[.announcer] = 0
+    if saved[.author] != 0 { lostMount = LostMount(author: Author(number: saved[.author])) }
+    saved[.author] = author.number
     facts = predecessor.facts
     try useDevice(predecessor.device)
     try openSession(predecessor.facts.opening)
@@ -43,6 +52,22 @@ extension Driver {
       notifier.put([.announce(announcement)], announced: number)
     }
     announceMissed(since: saved[.looked])
+  }
+
+  /// After the first effects, which drop what the kernel had cached before this driver: has the
+  /// notifier say when it has done its part.
+  func settleLostMount() {
+    guard lostMount?.isSettling == false else { return }
+    lostMount?.isSettling = true
+    // A version that settles nothing for this driver.
+    notifier.put(settled: .entries, 1)
+  }
+
+  /// Says that the kernel shows nothing any more that it had cached before this driver.
+  func removeLostMount() {
+    guard let lostMount, lostMount.isSettling else { return }
+    store.services.removeMount(lostMount.author)
+    self.lostMount = nil
   }
 
   /// Has a thread of its own find what others have changed since then, because that reads lists.

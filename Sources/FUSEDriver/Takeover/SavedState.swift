@@ -48,6 +48,9 @@ final class SavedState {
     case looked
     /// The number of the last request that was read, where the kernel cannot send requests again.
     case read
+    /// The number of the driver as an author of changes (`Author`), by which changes wait for it; 0:
+    /// it is not known.
+    case author
   }
 
   /// What a frame of the log has.

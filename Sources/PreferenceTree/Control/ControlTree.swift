@@ -260,7 +260,8 @@ extension ControlTree: Branch {
     return Listing(items).after(cookie)
   }
 
-  func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool { true }
+  /// A report is made anew for each look at it.
+  func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool { false }
 
   func noteLookup(in parent: NodeID) {}
 

@@ -1,0 +1,71 @@
+import PreferenceModel
+import Synchronization
+import SystemCalls
+import Testing
+
+@testable import PreferenceEngine
+
+@Suite("What changes wait for") struct SettlementsTests {
+  private let settlements = Settlements { _ in }
+  private let mount = Author(number: 1)
+  private let writer = Author(number: 2)
+
+  init() {
+    settlements.add(mount, at: 10)
+    settlements.expect(11, except: writer)
+  }
+
+  /// Begins to wait for version 11, and returns whether that is over.
+  private func wait() -> () -> Bool {
+    let isOver = Mutex(false)
+    _ = settlements.wait(.attributes, 11, except: writer) { isOver.withLock { $0 = true } }
+    return { isOver.withLock { $0 } }
+  }
+
+  private func later(_ milliseconds: Int64) -> Instant {
+    Instant.now.advanced(milliseconds: milliseconds)
+  }
+
+  @Test("a change waits until the mount has settled, and not for one that is removed")
+  func settled() {
+    let isOver = wait()
+    #expect(!isOver())
+    settlements.settle(.attributes, through: 11, by: mount)
+    #expect(isOver() && wait()())
+    settlements.expect(12, except: writer)
+    settlements.remove(mount)
+    #expect(wait()())
+  }
+
+  @Test("a mount without a driver is waited for until its successor removes it")
+  func lost() {
+    settlements.lose(mount)
+    let isOver = wait()
+    #expect(!isOver() && settlements.hasLost)
+    // The successor is a mount of its own.
+    settlements.add(Author(number: 3), at: 11)
+    #expect(!isOver())
+    settlements.remove(mount)
+    #expect(isOver() && !settlements.hasLost)
+  }
+
+  @Test("a mount whose driver has no successor is waited for a second, and then never again")
+  func gone() {
+    settlements.lose(mount)
+    let isOver = wait()
+    settlements.expire(later(900))
+    #expect(!isOver() && settlements.deadline != nil)
+    settlements.expire(later(1100))
+    #expect(isOver() && !settlements.hasLost && !settlements.hasMounts)
+    #expect(settlements.deadline == nil)
+    settlements.expect(12, except: writer)
+    #expect(wait()())
+  }
+
+  @Test("a mount with another connection is not lost")
+  func reconnected() {
+    settlements.add(mount, at: 11)
+    settlements.lose(mount)
+    #expect(!settlements.hasLost && wait()())
+  }
+}
