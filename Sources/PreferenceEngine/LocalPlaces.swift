@@ -39,16 +39,18 @@ public final class LocalPlaces: StorePlaces {
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
+  ///   - mountNote: the file that the mounts are noted in, for the next owner; nil: none.
   ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in: then
   ///     values without a time stamp are set once more.
   public init(
-    store: Store, writeback: Double = 1, isFirstAfterLogin: Bool = false,
+    store: Store, writeback: Double = 1, mountNote: String? = nil,
+    isFirstAfterLogin: Bool = false,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     self.store = store
     notified = Atomic(store.version)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
-    settlements = Settlements(log: log)
+    settlements = Settlements(note: mountNote, log: log)
     do {
       writer = try Writer(store: store, interval: writeback, settlements: settlements, log: log)
     } catch {

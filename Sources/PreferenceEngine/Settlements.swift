@@ -10,10 +10,11 @@ import SystemCalls
 ///
 /// A mount whose last connection ends is lost: its driver has crashed, and until there is another
 /// one its kernel goes on showing what it has cached. Bodies wait until a successor removes the lost
-/// mount, a second from its loss at most.
+/// mount, a second from its loss at most. The mounts of an owner that has ended count as lost for
+/// the next one, until they come back or their successors remove them.
 ///
-/// Threads: any; `expire` the writer's. One lock, `state`, held for a look; bodies are called
-/// without it.
+/// Threads: any; `expire` the writer's. Locks: `state`, held for a look, and `note`, under which the
+/// mounts are written to a file; `state` is taken under it. Bodies are called without a lock.
 final class Settlements: Sendable {
   private struct Mount {
     var settled: [Settlement: UInt64]
@@ -62,12 +63,25 @@ final class Settlements: Sendable {
   private let state = Mutex(State())
   /// How many mounts are lost.
   private let lost = Atomic<Int>(0)
+  private let note: Mutex<MountNote>
   private let log: @Sendable (String) -> Void
 
   /// Milliseconds that a body waits for a mount.
   static let patience: Int64 = 1000
 
-  init(log: @escaping @Sendable (String) -> Void) { self.log = log }
+  /// - Parameter note: the file that the mounts are noted in, for the next owner; nil: none.
+  init(note path: String? = nil, log: @escaping @Sendable (String) -> Void) {
+    self.log = log
+    var note = MountNote(path)
+    let known = note.read()
+    self.note = Mutex(note)
+    let until = Instant.now.advanced(milliseconds: Self.patience)
+    serve { state in
+      for author in known {
+        state.mounts[author] = Mount(settled: [:], told: 0, registrations: 0, lostUntil: until)
+      }
+    }
+  }
 
   var hasMounts: Bool { state.withLock { !$0.mounts.isEmpty } }
 
@@ -84,7 +98,7 @@ final class Settlements: Sendable {
   /// Adds a mount, which has settled everything up to the version.
   func add(_ author: Author, at version: UInt64) {
     let all = Settlement.allCases.map { ($0, version) }
-    state.withLock { state in
+    serve { state in
       let before = state.mounts[author]?.registrations ?? 0
       state.mounts[author] = Mount(
         settled: Dictionary(uniqueKeysWithValues: all), told: version,
@@ -159,12 +173,14 @@ final class Settlements: Sendable {
   }
 
   private func serve(_ change: (inout State) -> Void) {
-    let served = state.withLock { state in
+    let (served, isOther) = state.withLock { state in
+      let before = state.mounts.keys
       change(&state)
       let count = state.mounts.values.count { $0.lostUntil != nil }
       lost.store(count, ordering: .relaxed)
-      return state.removeServed()
+      return (state.removeServed(), state.mounts.keys != before)
     }
+    if isOther { note.withLock { $0.write(state.withLock { Set($0.mounts.keys) }) } }
     for body in served { body() }
   }
 }

@@ -24,6 +24,7 @@ public final class OwnedStore: Sendable {
     store = try Store(layout, profiles: ProfileFolder(layout), readOnly: readOnly, log: log)
     places = try LocalPlaces(
       store: store, writeback: writeback,
+      mountNote: readOnly ? nil : layout.stateDirectory + "/mounts",
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
     do throws(SystemError) {
       guard !readOnly else {

@@ -158,6 +158,21 @@ import Testing
     }
   }
 
+  @Test("what is written while the owner's mount has no driver, that mount shows from then on")
+  func withoutOwner() throws {
+    for _ in 0..<5 {
+      try withTwoMounts { (sandbox: Sandbox, one: Mount, _: Mount) throws -> Void in
+        let outcome = sandbox.shell(
+          """
+          read x < $M/d/Integer; stat -c %s $M/d/Integer > /dev/null
+          kill -9 $(ps -o pid= --ppid \(one.guardian))
+          echo 7 > $M2/d/Integer; cat $M/d/Integer
+          """)
+        #expect(outcome.output == "7\n" && outcome.errors == "", "\(outcome)")
+      }
+    }
+  }
+
   @Test("what is written while a mount has no driver, that mount shows from then on")
   func withoutDriver() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, two: Mount) throws -> Void in

@@ -1,4 +1,5 @@
 import PreferenceModel
+import Support
 import Synchronization
 import SystemCalls
 import Testing
@@ -60,6 +61,31 @@ import Testing
     #expect(settlements.deadline == nil)
     settlements.expect(12, except: writer)
     #expect(wait()())
+  }
+
+  @Test("the mounts of an owner that has ended are lost for the next one, until they come back")
+  func nextOwner() throws {
+    try withSandbox { sandbox in
+      let path = sandbox.root + "/mounts"
+      let first = Settlements(note: path) { _ in }
+      let others = [Author(number: 3), Author(number: .max)]
+      for other in others { first.add(other, at: 1) }
+      first.add(mount, at: 1)
+      first.remove(mount)
+      let next = Settlements(note: path) { _ in }
+      #expect(next.hasLost && next.hasMounts)
+      next.expect(5, except: writer)
+      let isOver = Mutex(false)
+      _ = next.wait(.attributes, 5, except: writer) { isOver.withLock { $0 = true } }
+      next.add(others[0], at: 5)
+      #expect(!isOver.withLock { $0 })
+      next.remove(others[1])
+      #expect(isOver.withLock { $0 } && !next.hasLost)
+      next.remove(others[0])
+      #expect(!Settlements(note: path) { _ in }.hasMounts)
+      sandbox.shell("head -c 100000 /dev/urandom > \(path)")
+      #expect(!Settlements(note: path) { _ in }.hasMounts)
+    }
   }
 
   @Test("a mount with another connection is not lost")

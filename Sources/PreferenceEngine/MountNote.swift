@@ -1,0 +1,38 @@
+import Glibc
+import PreferenceModel
+import SystemCalls
+
+/// The mounts that changes wait for, noted in a file of the store's state directory. Where an owner
+/// ends without a word, the next one knows by it which mounts may go on showing what their kernels
+/// have cached.
+///
+/// The file has the number of an author in each line. It is written in place and not made durable:
+/// where it is missing or torn, mounts that are not in it are not waited for until they come back.
+struct MountNote: Sendable {
+  private let path: String?
+  private var written: Set<Author> = []
+
+  /// More is not read: the file is not one of ours.
+  private static let largest = 1 << 16
+
+  /// - Parameter path: the file; nil: nothing is noted.
+  init(_ path: String?) { self.path = path }
+
+  /// The mounts that the last owner has noted.
+  mutating func read() -> Set<Author> {
+    guard let path, let found = try? Files.contents(path, limit: Self.largest) else { return [] }
+    let numbers = found.split(separator: UInt8(ascii: "\n")).compactMap {
+      UInt64(String(decoding: $0, as: UTF8.self))
+    }
+    written = Set(numbers.map { Author(number: $0) })
+    return written
+  }
+
+  /// Notes these mounts, unless they are those that were noted last.
+  mutating func write(_ mounts: Set<Author>) {
+    guard let path, mounts != written else { return }
+    written = mounts
+    let text = mounts.map { "\($0.number)\n" }.joined()
+    try? Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC).write(Array(text.utf8))
+  }
+}
