@@ -12,11 +12,13 @@ struct Differences {
   ///   - known: the locations that this process had read.
   ///   - domains: the domains that this process knew of in each place; they are replaced by those
   ///     of the new owner.
+  ///   - version: of a change of the new owner which the differences contain, with all before it.
   /// - Throws: `.ownerGone`. A list that cannot be read is not an error.
   init(
     of places: any StorePlaces, from known: [Location: DomainSnapshot],
-    domains: inout [Place: Set<DomainName>]
+    domains: inout [Place: Set<DomainName>], version: UInt64
   ) throws(EngineError) {
+    changeset.version = version
     for place in SearchList.persistentPlaces { try compareDomains(in: place, places, &domains) }
     for (location, snapshot) in known {
       if let edits = try Self.readable({ () throws(EngineError) in

@@ -83,6 +83,8 @@ public final class Member: StorePlaces {
     succession.close()
   }
 
+  public var version: UInt64 { role.places?.version ?? 0 }
+
   /// The present role of this process: owner, client, or without an owner.
   public var role: Role { succession.role }
 
@@ -93,13 +95,15 @@ public final class Member: StorePlaces {
   /// knew, and then of the changes since.
   private func adopt(_ role: Role, _ known: [Location: DomainSnapshot]) throws(EngineError) {
     guard let places = role.places else { return }
+    let version = places.version
     let relay = Relay()
     places.observe(except: nil) { notice in relay.put(notice) }
     let early = state.withLock { $0.mounts }
     for mount in early { places.addMount(mount) }
     let (differences, late) = try closing(role) { () throws(EngineError) in
       var domains = state.withLock { $0.domains }
-      let differences = try Differences(of: places, from: known, domains: &domains)
+      let differences = try Differences(
+        of: places, from: known, domains: &domains, version: version)
       // What readers have cached is not fresh until they have been notified of the differences and
       // can read them from the new owner.
       gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
@@ -113,7 +117,12 @@ public final class Member: StorePlaces {
       return (differences, mounts.dropFirst(early.count))
     }
     for mount in late { places.addMount(mount) }
-    if !differences.changeset.isEmpty {
+    if differences.changeset.isEmpty {
+      // Nothing that this process has cached is old; else the mounts settle for the differences.
+      for mount in early {
+        for kind in Settlement.allCases { places.settle(kind, through: version, by: mount) }
+      }
+    } else {
       notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
     }
     relay.open { [weak self] notice in self?.notify(notice) }

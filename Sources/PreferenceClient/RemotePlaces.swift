@@ -88,6 +88,8 @@ public final class RemotePlaces: StorePlaces {
   /// Whether the owner is gone.
   public var hasEnded: Bool { link.hasEnded }
 
+  public var version: UInt64 { gauge.known }
+
   /// Every location that is loaded, as it was published here last.
   public var loaded: [Location: DomainSnapshot] { replica.loaded }
 }

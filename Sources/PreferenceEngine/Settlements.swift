@@ -51,6 +51,11 @@ final class Settlements: Sendable {
       return mount.settled[waiter.settlement, default: 0] < min(waiter.version, mount.told)
     }
 
+    /// Whether the mount is lost, and was waited for long enough.
+    func isForgotten(_ author: Author, _ now: Instant) -> Bool {
+      mounts[author]?.lostUntil.map { $0 <= now } ?? false
+    }
+
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
     mutating func removeServed() -> [@Sendable () -> Void] {
       let all = waiters
@@ -95,11 +100,15 @@ final class Settlements: Sendable {
     }
   }
 
-  /// Adds a mount, which has settled everything up to the version.
+  /// Adds a mount, which has settled everything up to the version; but a lost one that comes back
+  /// has settled nothing yet, because its kernel may show what is older.
   func add(_ author: Author, at version: UInt64) {
-    let all = Settlement.allCases.map { ($0, version) }
     serve { state in
-      let before = state.mounts[author]?.registrations ?? 0
+      let (before, isBack) =
+        state.mounts[author].map {
+          ($0.registrations, $0.lostUntil != nil)
+        } ?? (0, false)
+      let all = Settlement.allCases.map { ($0, isBack ? 0 : version) }
       state.mounts[author] = Mount(
         settled: Dictionary(uniqueKeysWithValues: all), told: version,
         registrations: before + 1)
@@ -160,12 +169,16 @@ final class Settlements: Sendable {
   func expire(_ now: Instant) {
     var silent: [Author] = []
     serve { state in
-      let late = state.waiters.filter { $0.deadline <= now }
       silent = state.mounts.keys.filter { author in
-        late.contains { state.isLate(author, for: $0) }
+        let isForgotten = state.isForgotten(author, now)
+        return state.waiters.contains {
+          (isForgotten || $0.deadline <= now) && state.isLate(author, for: $0)
+        }
       }
       for author in silent { state.mounts[author]?.isSilent = true }
-      state.mounts = state.mounts.filter { $0.value.lostUntil.map { $0 > now } ?? true }
+      for author in state.mounts.keys where state.isForgotten(author, now) {
+        state.mounts[author] = nil
+      }
     }
     if !silent.isEmpty {
       log("\(silent.count) mount(s) did not answer for 1 s and are no longer waited for")

@@ -98,6 +98,9 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 
 /// The persistent places of one store with all that its owner does for them.
 public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinator, ReportService {
+  /// The version of the last change that these places know.
+  var version: UInt64 { get }
+
   /// Applies the intents as a request that may be repeated, to this owner or the next one, because
   /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
   /// carried out later either.
