@@ -57,10 +57,11 @@ private let author = Author(number: 5)
   @Test("what is in the ring is carried out before a request that is sent later")
   func order() throws {
     try withServedStore { served in
-      // Reads overtake changes that wait for their list to be read.
+      // Reads overtake changes that wait for their lists to be read: the first change makes the
+      // domain, the second has its lists read in every place.
       let first = try served.client()
       defer { first.close() }
-      _ = try first.apply([.set("K", "d", 0, .unknown)], by: author)
+      for _ in 0..<2 { _ = try first.apply([.set("K", "d", 0, .unknown)], by: author) }
       let client = try Client(served)
       for round in 1...100 as ClosedRange<UInt64> {
         client.set(.integer(WideInteger(round)), serial: round)
