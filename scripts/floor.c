@@ -1,7 +1,7 @@
 // The floor of what a mount can cost: a file system with libfuse that has the file /one/Key, 5,000
 // files in /many and 1,000 in /some, and does nothing but answer the kernel, by the same rules as
-// prefsfs: no open, no flush, everything cached, listings with attributes, one thread that polls for
-// 150 us before it sleeps. `scripts/bench` compiles it.
+// prefsfs: no open, no flush, everything cached, listings with attributes, one thread that polls
+// for 150 us before it sleeps. `scripts/bench` compiles it.
 //
 //   floor MOUNTPOINT
 #define FUSE_USE_VERSION 314

@@ -170,21 +170,14 @@ static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, in
 static inline int prefsfs_memory_file(const char *name) {
   return (int)syscall(SYS_memfd_create, name, 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
 }
-// fcntl(2), which is variadic, with F_ADD_SEALS and F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and
-// F_SEAL_FUTURE_WRITE: the size is fixed, and only mappings that exist already can write.
-static inline int prefsfs_seal(int descriptor) { return fcntl(descriptor, 1033, 0x17); }
-// fcntl(2) with F_GET_SEALS: whether the file has all of these seals.
-static inline int prefsfs_is_sealed(int descriptor) {
-  int seals = fcntl(descriptor, 1034);
-  return seals >= 0 && (seals & 0x17) == 0x17;
+// fcntl(2), which is variadic, with F_ADD_SEALS.
+static inline int prefsfs_seal(int descriptor, int seals) {
+  return fcntl(descriptor, 1033, seals);
 }
-
-// fcntl(2) with F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: the size is fixed.
-static inline int prefsfs_seal_size(int descriptor) { return fcntl(descriptor, 1033, 0x7); }
-// fcntl(2) with F_GET_SEALS: whether the file's size is fixed.
-static inline int prefsfs_size_is_sealed(int descriptor) {
-  int seals = fcntl(descriptor, 1034);
-  return seals >= 0 && (seals & 0x7) == 0x7;
+// fcntl(2) with F_GET_SEALS: whether the file has all of these seals.
+static inline int prefsfs_is_sealed(int descriptor, int seals) {
+  int present = fcntl(descriptor, 1034);
+  return present >= 0 && (present & seals) == seals;
 }
 // fallocate(2) with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE: gives the memory or disk space of
 // a part of a file back. stdio.h declares it for _GNU_SOURCE only.

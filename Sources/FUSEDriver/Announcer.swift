@@ -51,8 +51,8 @@ final class Announcer: Sendable {
     }
   }
 
-  /// Whether the thread was a predecessor's, which was announcing when its process ended. It is gone,
-  /// but its last request may still come.
+  /// Whether the thread was a predecessor's, which was announcing when its process ended. It is
+  /// gone, but its last request may still come.
   func wasInterrupted(_ thread: pid_t) -> Bool {
     state.withLock { state in
       guard let interrupted = state.interrupted else { return false }
@@ -76,8 +76,8 @@ final class Announcer: Sendable {
 
   /// Performs the operations that give watchers the event. Blocks until the loop has answered them.
   /// Does nothing if the mount or the domain is gone.
-  /// - Parameter note: called with the thread's number before its first request, and with 0 after the
-  ///   last one.
+  /// - Parameter note: called with the thread's number before its first request, and with 0 after
+  ///   the last one.
   func perform(
     _ announcement: Announcement, _ session: SessionPointer, note: (pid_t) -> Void
   ) {

@@ -12,11 +12,11 @@ import SystemCalls
 /// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
 /// order of arrival, with two exceptions: a request that needs a list which is not in memory, or a
 /// large listing of a directory, waits until another thread has it (`ListGate`), and a change waits
-/// while the owner of the store does not answer (`OwnerGate`). Everything in the kernel's caches that a request made wrong is invalidated:
-/// attributes before the reply, so that the very next stat(2) is right; pages and entries after it.
-/// The reply to a change is held until the other mounts of the store have dropped their attributes
-/// too, so that a program which reads the key there after the write has returned gets the new
-/// value; the loop goes on meanwhile.
+/// while the owner of the store does not answer (`OwnerGate`). Everything in the kernel's caches
+/// that a request made wrong is invalidated: attributes before the reply, so that the very next
+/// stat(2) is right; pages and entries after it. The reply to a change is held until the other
+/// mounts of the store have dropped their attributes too, so that a program which reads the key
+/// there after the write has returned gets the new value; the loop goes on meanwhile.
 ///
 /// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the
 /// journal (a write(2), and for a new file an fsync(2) of its directory), for listings of the
@@ -229,15 +229,18 @@ public final class Driver {
     line?.reportHandover()
   }
 
-  /// Takes the mount off its directory, which may have been renamed: libfuse looks for it at the old
-  /// path only. Does nothing where somebody has unmounted it.
+  /// The most directories that a mount is taken off. It is on more than one where root has mounted
+  /// it, or a part of it, elsewhere too (mount --bind).
+  private static let mostDirectories = 8
+
+  /// Takes the mount off its directory, which may have been renamed: libfuse looks for it at the
+  /// old path only. Does nothing where somebody has unmounted it.
   private func unmount() {
     guard let facts, facts.device != 0 else { return fuse_session_unmount(session.raw) }
     let (number, connection) = (
       dev_t(facts.device), KernelConnection(device: fuse_session_fd(session.raw))
     )
-    // Root may have mounted it, or a part of it, on other directories too (mount --bind).
-    for _ in 0..<8 {
+    for _ in 0..<Self.mostDirectories {
       guard let point = connection.mountPoint(number) else { return }
       guard KernelConnection.unmount(point, number) else {
         return log("\(point) is still mounted; fusermount3 -u -z \(point)")

@@ -17,25 +17,20 @@ struct KernelConnection {
 
   /// The mount point, which changes when a directory above it is renamed; nil where the mount was
   /// taken off its directory.
-  /// - Parameter number: the number of the mount's device (`st_dev`). While the connection lives, no
-  ///   other mount has it; afterwards, one that answers has got it.
+  /// - Parameter number: the number of the mount's device (`st_dev`). While the connection lives,
+  ///   no other mount has it; afterwards, one that answers has got it.
   func mountPoint(_ number: dev_t) -> String? {
     guard let found = MountInformation.mount(on: number) else { return nil }
     return isAlive || found.kind == "fuse.prefsfs" && Self.isDead(found.path) ? found.path : nil
   }
 
-  /// Whether the connection of the mount has ended (ENOTCONN). Asks with statvfs(3), which the kernel
-  /// answers from no cache, and waits a second at most.
+  /// Whether a mount whose connection has ended is at the path. Waits a second at most, because
+  /// there may be a mount of another driver, which hangs.
   private static func isDead(_ path: String) -> Bool {
     let answer = Monitor<Bool?>(nil)
     let isAsked = BlockingThreads(name: "prefs-dead", most: 1).run {
-      var isDead = false
-      do throws(SystemError) {
-        _ = try Files.space(path)
-      } catch {
-        isDead = error.errno == .notConnected
-      }
-      answer.change { [isDead] in $0 = isDead }
+      let isDead = MountInformation.isDead(path)
+      answer.change { $0 = isDead }
     }
     return isAsked && answer.wait(until: Instant.now.advanced(milliseconds: 1000)) { $0 } == true
   }

@@ -1,12 +1,12 @@
 /// Decides whether the loop polls for the next request before it sleeps, by trying both.
 ///
-/// On a quiet machine polling is quicker: else each request wakes a processor that sleeps. On a busy
-/// one it is slower: the loop takes the processor that its client needs. So the loop goes by the
-/// time from request to request: after every 1,024 requests in the better way come 32 in the other,
-/// and the quicker way of the two is the next one.
+/// On a quiet machine polling is quicker: else each request wakes a processor that sleeps. On a
+/// busy one it is slower: the loop takes the processor that its client needs. So the loop goes by
+/// the time from request to request: after every 1,024 requests in the better way come 32 in the
+/// other, and the quicker way of the two is the next one.
 ///
-/// On a virtual machine with two processors an overwrite took 165 us with polling and 330 us without
-/// where nothing else ran, 233 us and 145 us beside two busy loops.
+/// On a virtual machine with two processors an overwrite took 165 us with polling and 330 us
+/// without where nothing else ran, 233 us and 145 us beside two busy loops.
 struct Polling {
   private enum Way { case polling, sleeping }
 

@@ -4,8 +4,8 @@ import PreferenceModel
 import PreferenceTree
 
 /// The header of a message from the kernel, read before libfuse takes the message apart
-/// (linux/fuse.h, fuse_in_header): the operation is at byte 4, the number of the request at byte 8, the
-/// node at byte 16, the thread at byte 32; the operation's own part begins at byte 40.
+/// (linux/fuse.h, fuse_in_header): the operation is at byte 4, the number of the request at byte 8,
+/// the node at byte 16, the thread at byte 32; the operation's own part begins at byte 40.
 struct RequestHeader {
   let opcode: UInt32
   /// The number of the request (C: unique), without the mark of one that is sent again.

@@ -31,8 +31,8 @@ enum SessionIO {
     var opening: [UInt8] = []
     /// The requests under way, if the kernel cannot send them again.
     var outstanding: OutstandingRequests?
-    /// Whether the next message to the kernel is dropped: the reply to an INIT that a predecessor has
-    /// answered.
+    /// Whether the next message to the kernel is dropped: the reply to an INIT that a predecessor
+    /// has answered.
     var swallowsReply = false
   }
 

@@ -6,11 +6,11 @@ import SystemCalls
 
 /// The persistent places of a store for a process that asks a few things and ends (`defaults`).
 ///
-/// It starts no thread, and connects with its first request: a look-up of a key, or a change, is one
-/// round trip then. It asks the owner for each key, and copies a location only when it is asked for
-/// all keys of it. A change returns when every mount shows it. It starts an owner (`prefsd`) if there is none. When the owner is gone, a
-/// request finds the next one and asks that; a change is carried out once. Observers are never
-/// called.
+/// It starts no thread, and connects with its first request: a look-up of a key, or a change, is
+/// one round trip then. It asks the owner for each key, and copies a location only when it is asked
+/// for all keys of it. A change returns when every mount shows it. It starts an owner (`prefsd`) if
+/// there is none. When the owner is gone, a request finds the next one and asks that; a change is
+/// carried out once. Observers are never called.
 ///
 /// Threads: any. One lock, under which nothing blocks.
 public final class BriefClient: PersistentPlaces, DurabilityService, ReportService {

@@ -11,8 +11,9 @@ extension Link {
   ///
   /// The first call makes the ring. Where there is no memory for one, or several owners in a row
   /// could not use it, requests go through the socket. A request that returned `.sent` while the
-  /// owner was about to end may not have reached it: its body is called with nil then. After `.ended`
-  /// the body is called too, because the owner may have carried the request out before its end.
+  /// owner was about to end may not have reached it: its body is called with nil then. After
+  /// `.ended` the body is called too, because the owner may have carried the request out before its
+  /// end.
   func postInRing(
     _ request: Request, until deadline: Instant,
     then body: @escaping @Sendable (Message?) -> Void

@@ -221,8 +221,8 @@ public struct Synchroniser: Sendable {
     let stamp = state.clock.stamp(at: wall)
     state.lastBatch += 1
     var batch = state.lastBatch
-    // A batch that changes a key of an earlier one joins it, because the earlier value is not pushed
-    // any more.
+    // A batch that changes a key of an earlier one joins it, because the earlier value is not
+    // pushed any more.
     let joined = Set(
       changes.keys.compactMap { key in
         pushed.contains { $0.key == key } ? nil : state.pending[key]?.batch

@@ -24,8 +24,8 @@ package enum ListValues: Sendable {
     set { change { $0[key] = newValue } }
   }
 
-  /// Sorts the keys, so that the list is written in this order. A packed list is not sorted, because
-  /// it is not written as long as it is packed.
+  /// Sorts the keys, so that the list is written in this order. A packed list is not sorted,
+  /// because it is not written as long as it is packed.
   package mutating func sort() {
     if case .decoded = self { change { $0.sort() } }
   }

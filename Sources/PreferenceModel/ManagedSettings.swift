@@ -10,9 +10,9 @@ public struct ManagedSettings: Sendable {
   public var once: [OnceSetting] = []
   /// A dictionary for each profile, also for those that are refused or have ended, in the order in
   /// which they apply. Keys, as far as known: `file`, `place`, `identifier`, `name`, `signer`,
-  /// `refused` (why), `until`, `over` (true: it has ended), `left alone` (types of payloads), `forced`
-  /// and `once` (dictionaries of domains, of their keys and values), and `joined` (the same, of the
-  /// keys that get the arrays of several profiles).
+  /// `refused` (why), `until`, `over` (true: it has ended), `left alone` (types of payloads),
+  /// `forced` and `once` (dictionaries of domains, of their keys and values), and `joined` (the
+  /// same, of the keys that get the arrays of several profiles).
   public var reports: [ValueDictionary] = []
   /// When the first of the profiles that count ends; nil: none ends.
   public var until: Timestamp?

@@ -237,8 +237,8 @@ public enum SearchList {
     return all
   }
 
-  /// The locations of registered defaults, in order: the end of the search list. The languages stand
-  /// before them.
+  /// The locations of registered defaults, in order: the end of the search list. The languages
+  /// stand before them.
   public static func registered(_ domain: DomainName) -> [Location] {
     let global = Location(.registered, .global)
     return domain == .global ? [global] : [Location(.registered, domain), global]

@@ -66,9 +66,9 @@ struct DocumentContents: WholeContents {
     }
   }
 
-  /// The intents that make these the values of the domain, for a document that was computed from the
-  /// present one: keys that somebody else makes meanwhile stay, and a key that somebody else changes
-  /// meanwhile refuses the change.
+  /// The intents that make these the values of the domain, for a document that was computed from
+  /// the present one: keys that somebody else makes meanwhile stay, and a key that somebody else
+  /// changes meanwhile refuses the change.
   private func changes(
     to values: ValueDictionary, at location: Location
   ) throws(EngineError) -> [Intent] {

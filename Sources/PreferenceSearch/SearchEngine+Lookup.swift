@@ -45,8 +45,8 @@ extension SearchEngine {
     return nil
   }
 
-  /// The locations of the domain's search list, which are made anew only for another domain or other
-  /// suites than the last time.
+  /// The locations of the domain's search list, which are made anew only for another domain or
+  /// other suites than the last time.
   private func path(of domain: DomainName) throws(EngineError) -> SearchPath {
     let suites = try allSuites(of: domain)
     return lastPath.withLock { last in

@@ -16,7 +16,7 @@ struct RingRequests: Sendable {
 
   /// Takes what the client has written.
   mutating func take() throws(ProtocolError) {
-    // A large request must not leave its memory behind.
+    // An empty array keeps its capacity: the memory of a large request would stay.
     if reader.bytes.isEmpty { reader.bytes = [] }
     guard ring.take(into: &reader.bytes) else {
       throw ProtocolError("the numbers of its ring make no sense")

@@ -44,9 +44,9 @@ final class Connection: Sendable {
 
   /// The client's process, when it connected.
   let process: pid_t
-  let socket: SharedSocket
+  private let socket: SharedSocket
   unowned let server: Server
-  let bell: Wakeup
+  private let bell: Wakeup
   private let errands: Errands
   let state = Mutex(State())
 

@@ -15,7 +15,8 @@ import SystemCalls
 /// unread.
 ///
 /// A client may write changes whose answers it does not wait for into memory (`SharedRing`) instead
-/// of the socket. They are carried out before what it sends afterwards, also when the client is gone.
+/// of the socket. They are carried out before what it sends afterwards, also when the client is
+/// gone.
 ///
 /// Threads: the server's own waits for connections and requests, and carries out changes. It reads
 /// no list; what it does on a disk is to look at a list's file with stat(2), to append to the

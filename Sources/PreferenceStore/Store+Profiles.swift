@@ -22,8 +22,8 @@ extension Store.State {
 
 extension Store {
   /// Sets the body that is called when the profiles of a managed place are to be read
-  /// (`loadRequestedProfiles`), and when those of another user have been read for the first time, so
-  /// that their directory is watched. Any thread calls it; it must not wait.
+  /// (`loadRequestedProfiles`), and when those of another user have been read for the first time,
+  /// so that their directory is watched. Any thread calls it; it must not wait.
   public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
     placeAdded.withLock { $0 = body }
   }
@@ -31,9 +31,9 @@ extension Store {
   /// The managed places whose profiles have been read: those that were asked for.
   public var managedPlaces: [Place] { state.withLock { Array($0.managed.keys) } }
 
-  /// Reads the profiles of the place, unless that has been done, and logs those that are refused. It
-  /// waits for a disk, under the lock `readingProfiles`: other threads that need the profiles wait
-  /// for it, and do not read them too.
+  /// Reads the profiles of the place, unless that has been done, and logs those that are refused.
+  /// It waits for a disk, under the lock `readingProfiles`: other threads that need the profiles
+  /// wait for it, and do not read them too.
   public func loadProfiles(of place: Place) {
     guard state.withLock({ $0.managed[place] == nil }) else { return }
     readingProfiles.withLock { _ in readProfiles(of: place) }
@@ -58,8 +58,8 @@ extension Store {
     if isNew { placeAdded.withLock { $0 }?() }
   }
 
-  /// Reads the profiles that were requested, and publishes the domains that they have. The thread of
-  /// `checkpoint` calls it.
+  /// Reads the profiles that were requested, and publishes the domains that they have. The thread
+  /// of `checkpoint` calls it.
   public func loadRequestedProfiles() {
     let requested = state.withLock { state in
       defer { state.requested = [] }

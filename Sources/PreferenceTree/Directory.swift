@@ -17,8 +17,8 @@ protocol Directory: AnyObject {
   var mode: UInt32 { get set }
   /// The last listing of the directory.
   var listing: ListingState { get set }
-  /// What a request about the name (without a name: about the directory itself) looks up: a key of a
-  /// domain, or the domain. Returns nil if it looks nothing up.
+  /// What a request about the name (without a name: about the directory itself) looks up: a key of
+  /// a domain, or the domain. Returns nil if it looks nothing up.
   func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
 
   /// What a listing shows, beside the scratch files of `scratchParent`.

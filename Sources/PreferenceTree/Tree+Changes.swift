@@ -41,8 +41,8 @@ extension Tree {
     invalidateEntry(table.root.id, domain.key)
   }
 
-  /// Invalidates everything of a domain of which any key may have changed: its keys, names that were
-  /// missing, and what other domains inherit from it.
+  /// Invalidates everything of a domain of which any key may have changed: its keys, names that
+  /// were missing, and what other domains inherit from it.
   func invalidate(_ domain: DomainName, at time: Timestamp) {
     let heirs = table.domains.filter { engine.inherits($0, from: domain) }
     for domain in heirs + [domain] {

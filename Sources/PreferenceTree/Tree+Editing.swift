@@ -109,8 +109,8 @@ extension Tree {
     file.lastShown = try resolve(file.path)?.stored
   }
 
-  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be asked,
-  /// if nothing else has changed meanwhile and the value stands where it stood before.
+  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be
+  /// asked, if nothing else has changed meanwhile and the value stands where it stood before.
   private func noteSet(
     _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
   ) {

@@ -39,8 +39,8 @@ public enum Background {
     return Child.wait(child)
   }
 
-  /// Leaves the caller's terminal, working directory and process group; the log goes to the system's
-  /// log from then on.
+  /// Leaves the caller's terminal, working directory and process group; the log goes to the
+  /// system's log from then on.
   public static func detach(_ log: Log) {
     _ = setsid()
     log.moveToSystemLog()

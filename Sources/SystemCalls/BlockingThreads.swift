@@ -3,8 +3,8 @@
 ///
 /// Promises: `run` never waits. Each body has a thread to itself while it runs; where every thread
 /// is busy and there may be no more of them, bodies wait in a queue. A thread that has finished
-/// waits 2 s for another body and then ends. Bodies start in the order in which they were given and may
-/// overtake each other after that. The end of the process does not wait for them.
+/// waits 2 s for another body and then ends. Bodies start in the order in which they were given and
+/// may overtake each other after that. The end of the process does not wait for them.
 ///
 /// Threads: any. One lock, held briefly; no body is called under it.
 public final class BlockingThreads: Sendable {

@@ -114,8 +114,8 @@ public enum Child {
       program, [program] + arguments, extra: [], actions: &actions, newSession: true)
   }
 
-  /// Runs a program to its end, and returns what it wrote to its standard output, at most 1 MiB. Its
-  /// other streams are /dev/null. Throws ETIMEDOUT, and ends it, if it takes too long.
+  /// Runs a program to its end, and returns what it wrote to its standard output, at most 1 MiB.
+  /// Its other streams are /dev/null. Throws ETIMEDOUT, and ends it, if it takes too long.
   public static func output(
     _ program: String, _ arguments: [String], milliseconds: Int64
   ) throws(SystemError) -> [UInt8] {

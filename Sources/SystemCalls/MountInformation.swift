@@ -36,6 +36,18 @@ public enum MountInformation {
     return ["fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs"].contains { kind.hasPrefix($0) }
   }
 
+  /// Whether a mount whose connection to its driver has ended is at the path (ENOTCONN). Asks with
+  /// statvfs(3), which the kernel answers from no cache: stat(2) of such a mount's root still
+  /// succeeds while its attributes are cached. A mount whose driver hangs never answers.
+  public static func isDead(_ path: String) -> Bool {
+    do {
+      _ = try Files.space(path)
+      return false
+    } catch {
+      return error.errno == .notConnected
+    }
+  }
+
   private static var mounts: [Mount] {
     let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
     return table.split(separator: UInt8(ascii: "\n")).compactMap { line in

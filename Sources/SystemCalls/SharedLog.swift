@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Synchronization
 
 /// A log in memory that outlives the process that writes it, as long as some process has its
@@ -9,14 +8,14 @@ import Synchronization
 /// reader sees each append as a whole or not at all. The file's size is sealed, so that no other
 /// process can take memory away from under a writer.
 ///
-/// Cost: an append is a copy of the bytes and one store. Only pages that were written take memory; a
-/// replacement gives those of the old contents back.
+/// Cost: an append is a copy of the bytes and one store. Only pages that were written take memory;
+/// a replacement gives those of the old contents back.
 ///
 /// Threads: one writes the log; any may read and write the numbers. There is no lock.
 public final class SharedLog: @unchecked Sendable {
-  // Sendable, because the numbers are atomics, and the rest is touched by one thread. The memory
-  // stays mapped as long as this object lives.
-  private let memory: UnsafeMutableRawPointer
+  // Sendable, because the numbers are atomics, and the rest is touched by one thread.
+  private let mapping: SharedMapping
+  private var memory: UnsafeMutableRawPointer { mapping.start }
   /// Bytes of the new contents that are being written to the other half; nil: there are none.
   private var replacement: Int?
   /// The file in memory. A process that has it can read the log after this one has ended.
@@ -41,35 +40,21 @@ public final class SharedLog: @unchecked Sendable {
 
   /// Creates an empty log whose numbers are 0.
   public init(name: String) throws(SystemError) {
-    let file = prefsfs_memory_file(name)
-    if file < 0 { throw SystemError("memfd_create", "") }
-    descriptor = Descriptor(owning: file)
-    try descriptor.truncate(to: Self.size)
-    memory = try Self.map(file)
-    if prefsfs_seal_size(file) != 0 { throw SystemError("fcntl", "", .current) }
+    let file = try SharedMapping.makeFile(name, size: Self.size)
+    mapping = try SharedMapping(file, size: Self.size, isSparse: true)
+    try SharedMapping.seal(file, .size)
+    descriptor = file
     cell(0).pointee.store(Self.mark, ordering: .releasing)
   }
 
   /// Goes on with the log of another process. Throws EINVAL if the descriptor is not a log's.
   public init(adopting file: consuming Descriptor) throws(SystemError) {
-    guard try file.status().st_size == Self.size else {
-      throw SystemError("mmap", "", .invalidArgument)
-    }
-    memory = try Self.map(file.number)
+    try SharedMapping.check(file, size: Self.size, .size)
+    mapping = try SharedMapping(file, size: Self.size, isSparse: true)
     descriptor = file
     if cell(0).pointee.load(ordering: .acquiring) != Self.mark {
       throw SystemError("mmap", "", .invalidArgument)
     }
-  }
-
-  deinit { munmap(memory, Self.size) }
-
-  private static func map(_ file: CInt) throws(SystemError) -> UnsafeMutableRawPointer {
-    let address = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0)
-    guard let address, address != MAP_FAILED else { throw SystemError("mmap", "") }
-    // A core dump would touch every page, and so fill the memory.
-    madvise(address, size, 16 /* MADV_DONTDUMP */)
-    return address
   }
 
   private func cell(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {

@@ -1,5 +1,3 @@
-import CLinux
-import Glibc
 import Synchronization
 
 /// A number in shared memory: one process writes it, and others read it without a system call
@@ -8,11 +6,9 @@ import Synchronization
 /// The writer hands the descriptor to the readers, which can change nothing: the memory is sealed
 /// against growing, shrinking and later writable mappings. It lives as long as any process has it
 /// open or mapped.
-public final class SharedNumber: @unchecked Sendable {
-  // Sendable, because the page is accessed only through an atomic, and stays mapped as long as this
-  // object lives.
-  private let page: UnsafeMutableRawPointer
-  private let number: UnsafeMutablePointer<Atomic<UInt64>>
+public final class SharedNumber: Sendable {
+  // Accessed only through an atomic.
+  private let page: SharedMapping
   /// The descriptor for readers; nil where this object is a reader itself.
   public let descriptor: SharedDescriptor?
 
@@ -20,35 +16,22 @@ public final class SharedNumber: @unchecked Sendable {
 
   /// Creates a number, which is 0. Fails where the process has no descriptors or memory left.
   public init() throws(SystemError) {
-    let file = prefsfs_memory_file("prefs-version")
-    if file < 0 { throw SystemError("memfd_create", "") }
-    let owned = Descriptor(owning: file)
-    try owned.truncate(to: Self.size)
-    page = try Self.map(owned.number, PROT_READ | PROT_WRITE)
-    number = page.bindMemory(to: Atomic<UInt64>.self, capacity: 1)
-    prefsfs_seal(owned.number)
-    descriptor = SharedDescriptor(owned)
+    let file = try SharedMapping.makeFile("prefs-version", size: Self.size)
+    page = try SharedMapping(file, size: Self.size)
+    try SharedMapping.seal(file, .sizeAndContents)
+    descriptor = SharedDescriptor(file)
   }
 
   /// Maps the number of another process for reading. Fails where the descriptor is not one that
   /// `init()` made.
   public init(reading file: borrowing Descriptor) throws(SystemError) {
-    guard try file.status().st_size == Self.size, prefsfs_is_sealed(file.number) != 0 else {
-      throw SystemError("mmap", "", .invalidArgument)
-    }
-    page = try Self.map(file.number, PROT_READ)
-    number = page.bindMemory(to: Atomic<UInt64>.self, capacity: 1)
+    try SharedMapping.check(file, size: Self.size, .sizeAndContents)
+    page = try SharedMapping(file, size: Self.size, isWritable: false)
     descriptor = nil
   }
 
-  deinit { munmap(page, Self.size) }
-
-  private static func map(
-    _ file: CInt, _ protection: CInt
-  ) throws(SystemError) -> UnsafeMutableRawPointer {
-    let address = mmap(nil, size, protection, MAP_SHARED, file, 0)
-    guard let address, address != MAP_FAILED else { throw SystemError("mmap", "") }
-    return address
+  private var number: UnsafeMutablePointer<Atomic<UInt64>> {
+    page.start.assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
   /// The present number. Cost: one load.

@@ -1,5 +1,3 @@
-import CLinux
-import Glibc
 import Synchronization
 
 /// A stream of bytes from one process to another, in memory that both have mapped
@@ -16,8 +14,9 @@ import Synchronization
 /// Threads: one at a time writes, and one at a time reads. There is no lock.
 public final class SharedRing: @unchecked Sendable {
   // Sendable, because the shared numbers are atomics, and `position` belongs to the one thread that
-  // writes or reads. The memory stays mapped as long as this object lives.
-  private let memory: UnsafeMutableRawPointer
+  // writes or reads.
+  private let mapping: SharedMapping
+  private var memory: UnsafeMutableRawPointer { mapping.start }
   /// How many bytes this side has moved since the ring was made.
   private var position: UInt64 = 0
   /// The file in memory, for the reader; nil where this object is the reader's.
@@ -26,39 +25,23 @@ public final class SharedRing: @unchecked Sendable {
   /// How many bytes the ring holds.
   public static let capacity = 1 << 18
   private static let page = 4096
+  private static let size = page + capacity
 
   /// Creates an empty ring, for its writer. Fails where the process has no descriptors or memory
   /// left.
   public init() throws(SystemError) {
-    let file = prefsfs_memory_file("prefs-ring")
-    if file < 0 { throw SystemError("memfd_create", "") }
-    let owned = Descriptor(owning: file)
-    try owned.truncate(to: Self.page + Self.capacity)
-    if prefsfs_seal_size(file) != 0 { throw SystemError("fcntl", "", .current) }
-    memory = try Self.map(owned)
-    descriptor = SharedDescriptor(owned)
+    let file = try SharedMapping.makeFile("prefs-ring", size: Self.size)
+    try SharedMapping.seal(file, .size)
+    mapping = try SharedMapping(file, size: Self.size)
+    descriptor = SharedDescriptor(file)
   }
 
   /// Maps the ring of another process, for its reader. Fails where the descriptor is not one that
   /// `init()` made.
   public init(reading file: borrowing Descriptor) throws(SystemError) {
-    // The seals first: only files in memory have any, and of those no question waits for a disk.
-    guard prefsfs_size_is_sealed(file.number) != 0,
-      try file.status().st_size == Self.page + Self.capacity
-    else { throw SystemError("mmap", "", .invalidArgument) }
-    memory = try Self.map(file)
+    try SharedMapping.check(file, size: Self.size, .size)
+    mapping = try SharedMapping(file, size: Self.size)
     descriptor = nil
-  }
-
-  deinit { munmap(memory, Self.page + Self.capacity) }
-
-  private static func map(
-    _ file: borrowing Descriptor
-  ) throws(SystemError) -> UnsafeMutableRawPointer {
-    let address = mmap(
-      nil, page + capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0)
-    guard let address, address != MAP_FAILED else { throw SystemError("mmap", "") }
-    return address
   }
 
   // The numbers, each in a cache line of its own.

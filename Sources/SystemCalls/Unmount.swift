@@ -3,8 +3,8 @@ import Glibc
 /// Ends mounts.
 public enum Unmount {
   /// Takes a mount off its directory at once. What still has a file of it open keeps that
-  /// (MNT_DETACH). Nothing of the mount is accessed. umount2(2) needs root; else fusermount3(1) does
-  /// it, which is set-uid and ends a plain user's mounts.
+  /// (MNT_DETACH). Nothing of the mount is accessed. umount2(2) needs root; else fusermount3(1)
+  /// does it, which is set-uid and ends a plain user's mounts.
   /// - Returns: whether the mount is gone.
   @discardableResult
   public static func lazily(_ path: String) -> Bool {

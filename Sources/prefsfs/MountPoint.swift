@@ -11,9 +11,9 @@ enum MountPoint {
   /// Returns the real path of a directory that can be mounted on. Clears a mount whose driver has
   /// died there (ENOTCONN) first.
   static func prepare(_ path: String) throws(Unusable) -> String {
-    if isStale(path) {
+    if MountInformation.isDead(path) {
       Unmount.lazily(path)
-      if isStale(path) {
+      if MountInformation.isDead(path) {
         throw Unusable(
           description: "\(path): a stale mount; clear it with fusermount3 -u -z \(path)")
       }
@@ -41,17 +41,6 @@ enum MountPoint {
           description: "\(point): a mount there would hide \(path), which it shows; mount elsewhere"
         )
       }
-    }
-  }
-
-  /// Whether a mount whose driver has died is there. Asks with statvfs(3), which the kernel answers
-  /// from no cache: stat(2) of a dead mount's root still succeeds while its attributes are cached.
-  private static func isStale(_ path: String) -> Bool {
-    do {
-      _ = try Files.space(path)
-      return false
-    } catch {
-      return error.errno == .notConnected
     }
   }
 }

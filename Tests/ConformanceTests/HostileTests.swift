@@ -275,6 +275,19 @@ import Testing
     }
   }
 
+  @Test("a mount whose connection was ended by force is taken off its directory, and all is saved")
+  func forcedUnmount() throws {
+    try withMount(prepare: Fixture.make) { sandbox, mount in
+      // An open file keeps the mount from being unmounted; its connection is ended all the same.
+      let outcome = sandbox.shell("exec 5< $M/d/Integer; echo 43 > $M/d/Integer; umount -f $M")
+      #expect(outcome.status != 0)
+      sandbox.waitUntil("test ! -e /proc/\(mount.guardian)")
+      #expect(!MountTable.isMounted(sandbox.mountPoint))
+      #expect(sandbox.shell("ls -A $M").output == "")
+      #expect(sandbox.evaluate(sandbox.config + "/d.plist", "d['Integer']") == "43")
+    }
+  }
+
   @Test("with a full state disk all can be read, and the journal that fills it is saved")
   func fullStateDisk() throws {
     try withSandbox { sandbox in

@@ -135,14 +135,6 @@ private let author = Author(number: 5)
         client.send(Request.look.frame(0))
       }
     ),
-    (
-      "garbage that the owner finds without being woken",
-      { client in
-        client.set(2, serial: 2)
-        client.write([UInt8](repeating: 0xFF, count: 1000))
-        client.send(Request.look.frame(0))
-      }
-    ),
     ("a second ring without a descriptor", { $0.send(Request.ring.frame(0)) }),
     (
       "memory of another kind",
@@ -168,6 +160,50 @@ private let author = Author(number: 5)
         _ = try good.apply([.set("Other", "d", 2, .canonical)], by: author)
         #expect(try good.find("Other", at: user)?.value == 2)
       }
+    }
+  }
+
+  @Test("garbage that the owner finds in a ring without having been woken ends the connection")
+  func unseenGarbage() throws {
+    try withServedStore { served in
+      for _ in 0..<20 {
+        let client = try Client(served)
+        client.set(1, serial: 1)
+        client.send(Request.look.frame(0))
+        client.write([UInt8](repeating: 0xFF, count: 1000))
+        // Mostly the owner has not fallen asleep again.
+        if client.ring.mustWake() { client.send(Request.look.frame(0)) }
+        #expect(try answer(77, client.socket) == nil)
+      }
+    }
+  }
+
+  @Test("an owner that stops answers what clients have posted before")
+  func stop() throws {
+    try withServedStore { served in
+      let client = try served.client()
+      defer { client.close() }
+      for key in ["K", "K2"] as [Key] {
+        _ = try client.apply([.set(key, "d", 0, .unknown)], by: author)
+      }
+      let answers = Mutex((answered: 0, lost: 0))
+      let count = 2000
+      for number in 1...count {
+        let sent = client.post(
+          [.set("K", "d", .integer(WideInteger(Int64(number))), .unknown)], by: author,
+          serial: UInt64(number), until: Instant.now.advanced(milliseconds: 5000)
+        ) { answer in
+          answers.withLock { if answer == nil { $0.lost += 1 } else { $0.answered += 1 } }
+        }
+        #expect(sent == .sent)
+      }
+      served.server.stop()
+      let end = Instant.now.advanced(milliseconds: 5000)
+      while answers.withLock({ $0.answered + $0.lost }) < count, Instant.now < end {
+        Instant.sleep(milliseconds: 1)
+      }
+      #expect(answers.withLock { $0.answered } == count)
+      #expect(try served.places.find("K", at: user)?.value == .integer(WideInteger(Int64(count))))
     }
   }
 }

@@ -4,7 +4,8 @@ import Testing
 
 /// The languages of the search list, in programs and on a mount.
 @Suite("Languages") struct LanguageTests {
-  /// Installs German and French locales for the sandbox alone, and a file for a language of its own.
+  /// Installs German and French locales for the sandbox alone, and a file for a language of its
+  /// own.
   private func prepare(_ sandbox: Sandbox) {
     let outcome = sandbox.shell(
       """

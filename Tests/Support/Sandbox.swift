@@ -60,8 +60,8 @@ public final class Sandbox: Sendable {
 
   /// Runs a shell command line in the sandbox, with bash, to its end. `$M` and `$M2` are the mount
   /// points, and `$C` is the directory of the user's lists. `$PREFSFS`, `$PREFSD`, `$PROBE` and
-  /// `$SAMPLE` are programs that were built with the tests, and so is `defaults`. After five minutes
-  /// it is killed, and the status is 137: a command that hangs fails its test.
+  /// `$SAMPLE` are programs that were built with the tests, and so is `defaults`. After five
+  /// minutes it is killed, and the status is 137: a command that hangs fails its test.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     Program.run(

@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// The completions of `defaults` that the package installs, in the shells that they are for: the Tab
-/// key in a terminal.
+/// The completions of `defaults` that the package installs, in the shells that they are for: the
+/// Tab key in a terminal.
 @Suite("Completions of defaults") struct CompletionTests {
   /// How each shell is started without the user's settings, and how it gets the completion.
   static let shells = [

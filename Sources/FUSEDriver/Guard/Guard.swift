@@ -19,7 +19,8 @@ import SystemCalls
 ///
 /// If the guard ends first, the driver starts another one and gives it everything (`GuardLine`).
 ///
-/// Threads: one.
+/// Threads: one. When the guard gives up, a thread `prefs-dead` looks at the mount point, and the
+/// guard waits a second for it at most.
 public final class Guard {
   /// The mark of a guard's command line that a driver has started, of a driver's, and of a
   /// successor's.
@@ -279,7 +280,8 @@ public final class Guard {
   private func giveUp(_ reason: String) -> Int32 {
     log("the driver cannot be replaced (\(reason)); the mount ends")
     let number = connection.map { gnu_dev_makedev(0, $0) }
-    // Before the end of the connection: then the number may be another mount's.
+    // Looked up before the connection is ended, because the number may be another mount's
+    // afterwards.
     let point = number.flatMap {
       KernelConnection(device: device?.value.number ?? -1).mountPoint($0)
     }

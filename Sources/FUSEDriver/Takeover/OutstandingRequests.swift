@@ -7,8 +7,8 @@ import SystemCalls
 ///
 /// A driver may end after the kernel has handed it a request and before its number is noted here.
 /// These kernels number requests in steps of two, in the order in which they are read. So such a
-/// request has one of the next numbers after the last that is noted, and `removeAll` hands out those
-/// too. For a number that no request under way has, the kernel refuses an answer with ENOENT.
+/// request has one of the next numbers after the last that is noted, and `removeAll` hands out
+/// those too. For a number that no request under way has, the kernel refuses an answer with ENOENT.
 ///
 /// Threads: any. One lock, for a look.
 final class OutstandingRequests: Sendable {

@@ -2,8 +2,8 @@ import PreferenceModel
 import PreferenceTree
 import SystemCalls
 
-/// The answer to a request that was carried out, in the form in which a successor can give it again.
-/// Attributes are not in it: they are asked for anew.
+/// The answer to a request that was carried out, in the form in which a successor can give it
+/// again. Attributes are not in it: they are asked for anew.
 enum SavedAnswer: Equatable {
   case error(Errno)
   case done

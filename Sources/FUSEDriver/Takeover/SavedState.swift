@@ -43,13 +43,13 @@ final class SavedState {
     case crashes
     case upgrades
     /// When the loop last looked for changes of others, in nanoseconds since 1970: what was made
-    /// three seconds earlier was announced, or its announcement is saved. (A directory where inotify
-    /// does not work is looked at every 2 s.)
+    /// three seconds earlier was announced, or its announcement is saved. (A directory where
+    /// inotify does not work is looked at every 2 s.)
     case looked
     /// The number of the last request that was read, where the kernel cannot send requests again.
     case read
-    /// The number of the driver as an author of changes (`Author`), by which changes wait for it; 0:
-    /// it is not known.
+    /// The number of the driver as an author of changes (`Author`), by which changes wait for it;
+    /// 0: it is not known.
     case author
   }
 

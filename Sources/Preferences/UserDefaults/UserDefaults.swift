@@ -259,7 +259,8 @@ open class UserDefaults: @unchecked Sendable {
   // MARK: - Volatile domains
 
   /// The names of the volatile domains: the arguments, the languages of `AppleLanguages` that there
-  /// is data of, the registered defaults, and those that ``setVolatileDomain(_:forName:)`` has made.
+  /// is data of, the registered defaults, and those that ``setVolatileDomain(_:forName:)`` has
+  /// made.
   open var volatileDomainNames: [String] {
     [Self.argumentDomain] + languages + [Self.registrationDomain]
       + session.volatile.withLock { $0.keys.sorted() }
