@@ -35,6 +35,8 @@ public final class ListReader: Sendable {
   }
 
   private let places: any PersistentPlaces
+  /// The domains that are there without a list, because they are asked for again and again.
+  private let lasting: Set<DomainName>
   private let threads = BlockingThreads(name: "prefs-list", most: 32)
   private let state = Monitor(State())
   /// Whether there are looks: most of the time there is none, and `finding` need not take the lock.
@@ -44,7 +46,10 @@ public final class ListReader: Sendable {
   public static let patience: Int64 = 5000
 
   /// Creates a reader of the places' lists.
-  public init(_ places: any PersistentPlaces) { self.places = places }
+  /// - Parameter domain: a domain that is asked for with every other one, as the global domain is.
+  public init(_ places: any PersistentPlaces, askedWithEach domain: DomainName = .global) {
+    (self.places, lasting) = (places, [.global, domain])
+  }
 
   /// Sets the body that is called, by any thread, whenever a domain has been read or `read` has
   /// refused it.
@@ -100,9 +105,9 @@ public final class ListReader: Sendable {
   /// Reads the lists of a domain, if any place has it. Called by a thread that may wait.
   private func look(_ domain: DomainName) {
     var findings: [Place: Finding] = [:]
-    // The global domain is there without a list, and is asked for each key. Each place is read
-    // before the next is looked at, so that a list that hangs makes only those behind it wait.
-    var isThere = domain == .global
+    // Each place is read before the next is looked at, so that a list that hangs makes only those
+    // behind it wait.
+    var isThere = lasting.contains(domain)
     var absent: [Place] = []
     for place in state.withLock({ $0.places }) {
       do throws(EngineError) {

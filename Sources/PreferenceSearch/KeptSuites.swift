@@ -39,9 +39,9 @@ extension SearchEngine {
 /// The suites that are kept for domains, for all programs. They are preferences of the domain
 /// `prefsfs`, so that an administrator can force them. The key `Suites.<domain>` is an array of
 /// names, first added first.
-enum KeptSuites {
+public enum KeptSuites {
   /// The domain of this program's own settings.
-  static let domain: DomainName = "prefsfs"
+  public static let domain: DomainName = "prefsfs"
   private static let prefix = "Suites."
 
   /// The key that keeps the suites of the domain.

@@ -14,7 +14,8 @@ extension Store {
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
     }
     if location.place.hasProfiles { loadProfiles(of: location.place) }
-    let identity = identity(location)
+    let before = state.withLock { $0.appearances }
+    let (isAbsent, identity) = identity(location)
     if let known = state.withLock({ $0.unreadable[location] }), known.identity == identity {
       throw known.error
     }
@@ -22,7 +23,8 @@ extension Store {
       var isAdopted = false
       while !isAdopted {
         let appearances = state.withLock { $0.appearances }
-        let domain = try contents(location)
+        // Most places of a domain have no list: one stat(2) each.
+        let domain = isAbsent && appearances == before ? Domain() : try contents(location)
         if isReadOnly { try reread(location) }
         isAdopted = state.withLock { state in
           guard state.appearances == appearances else { return false }
@@ -53,8 +55,15 @@ extension Store {
     state.withLock { $0.pending[location] = pending }
   }
 
-  private func identity(_ location: Location) -> FileIdentity? {
-    do { return try ListFile(path: layout.path(location)).identity() } catch { return nil }
+  /// Whether there is no list, and the state of the list that there is; false and nil where that
+  /// cannot be told.
+  private func identity(_ location: Location) -> (isAbsent: Bool, FileIdentity?) {
+    do throws(SystemError) {
+      let identity = try ListFile(path: layout.path(location)).identity()
+      return (identity == nil, identity)
+    } catch {
+      return (false, nil)
+    }
   }
 
   private func contents(_ location: Location) throws(EngineError) -> Domain {

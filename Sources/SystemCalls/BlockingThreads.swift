@@ -46,7 +46,7 @@ public final class BlockingThreads: Sendable {
   /// - Returns: whether the body will be carried out; false where too many wait, or where no thread
   ///   can be started.
   public func run(_ body: @escaping Body) -> Bool {
-    let (number, needsThread) = state.change { state -> (UInt64?, Bool) in
+    let (number, needsThread) = state.changeForOne { state -> (UInt64?, Bool) in
       let isShort = state.idle <= state.waiting.count
       let needsThread = isShort && state.count < most
       if isShort, !needsThread, state.waiting.count - state.idle >= mostWaiting {
@@ -73,10 +73,8 @@ public final class BlockingThreads: Sendable {
     }
   }
 
-  /// Waits until a thread is idle (for tests).
-  func whenIdle(until deadline: Instant) -> Bool {
-    state.wait(until: deadline) { $0.idle > 0 ? true : nil } ?? false
-  }
+  /// Whether a thread waits for a body (for tests).
+  var hasIdle: Bool { state.withLock { $0.idle > 0 } }
 
   private func work() {
     while let body = removeNext() { body() }
@@ -85,7 +83,7 @@ public final class BlockingThreads: Sendable {
   /// Removes and returns the next body. Returns nil where none came in time: then the calling
   /// thread is no longer counted and must end.
   private func removeNext() -> Body? {
-    state.change { $0.idle += 1 }
+    state.withLock { $0.idle += 1 }
     let body = state.wait(until: Instant.now.advanced(milliseconds: Self.patience)) {
       state -> Body? in state.removeNext()
     }

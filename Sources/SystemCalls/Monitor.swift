@@ -42,12 +42,18 @@ public final class Monitor<State>: @unchecked Sendable {
   public func change<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    pthread_mutex_lock(lock)
-    defer {
-      pthread_cond_broadcast(condition)
-      pthread_mutex_unlock(lock)
-    }
-    return try body(&state)
+    // After the lock is released: a thread that wakes up would wait for it.
+    defer { pthread_cond_broadcast(condition) }
+    return try withLock(body)
+  }
+
+  /// Runs the body under the lock, and then has one of the threads in `wait` look at the state
+  /// again, where each of them could go on.
+  public func changeForOne<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    defer { pthread_cond_signal(condition) }
+    return try withLock(body)
   }
 
   /// Waits until the body returns a value. The body is called at once and after each `change`,

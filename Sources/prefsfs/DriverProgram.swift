@@ -84,7 +84,7 @@ struct DriverProgram {
   ) throws -> ExitStatus {
     let member = try member(surroundings, client)
     defer { member.close() }
-    let lists = ListReader(member)
+    let lists = ListReader(member, askedWithEach: KeptSuites.domain)
     let engine = SearchEngine(
       places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
     let control = StoreControl(
