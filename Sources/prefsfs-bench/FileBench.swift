@@ -54,7 +54,8 @@ enum FileBench {
         run: { status($0, "Missing") }),
       Measurement(
         title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs", "floor", "before"],
-        goals: [.times(0.6, of: "bindfs"), .times(1.5, of: "floor")], run: { overwrite($0) }),
+        goals: [.times(0.6, of: "bindfs"), .times(1.5, of: "floor")],
+        run: { overwrite($0.path + "/one/Key", 2000) }),
       Measurement(
         title: "save by temporary file and rename", peers: ["tmpfs", "ext4", "bindfs", "before"],
         run: { save($0) }),
@@ -92,9 +93,9 @@ enum FileBench {
     return Bench.time(50000) { _ in _ = stat(path, &status) }
   }
 
-  private static func overwrite(_ place: Place) -> Double {
-    let path = place.path + "/one/Key"
-    return Bench.time(2000) { index in
+  /// Returns the mean time of an overwrite with O_TRUNC, in nanoseconds.
+  static func overwrite(_ path: String, _ count: Int) -> Double {
+    Bench.time(count) { index in
       let text = "value \(index)\n"
       let descriptor = open(path, O_WRONLY | O_TRUNC)
       _ = write(descriptor, text, text.utf8.count)
@@ -128,7 +129,8 @@ enum FileBench {
     return Bench.time(1) { _ in spawn(words) }
   }
 
-  private static func spawn(_ words: [String]) {
+  /// Runs a command to its end; what it prints is dropped.
+  static func spawn(_ words: [String]) {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -32,9 +32,10 @@ enum MemoryBench {
     return withExtendedLifetime(result) { (max(size, 1), peak) }
   }
 
-  /// Returns the number of a line of /proc/self/status, in kilobytes; 0 if there is none.
-  private static func status(_ name: String) -> Double {
-    guard let bytes = try? Files.contents("/proc/self/status", limit: 1 << 16) else { return 0 }
+  /// Returns the number of a line of /proc/PID/status, in kilobytes; 0 if there is none.
+  static func status(_ name: String, of process: String = "self") -> Double {
+    guard let bytes = try? Files.contents("/proc/\(process)/status", limit: 1 << 16)
+    else { return 0 }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     let words = lines.first { $0.hasPrefix(name) }?.split(whereSeparator: {
       $0 == " " || $0 == "\t"

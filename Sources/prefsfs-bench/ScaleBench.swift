@@ -1,0 +1,136 @@
+import Glibc
+import PreferenceClient
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// Measures mounts of large stores: one domain of up to 1,000,000 keys, and 10,000 domains. What a
+/// step costs for each key should not grow with their number.
+enum ScaleBench {
+  /// The numbers of keys of the domains, the largest first.
+  private static let sizes = [1_000_000, 100_000, 10_000]
+  private static let domain: DomainName = "large"
+
+  /// - Parameters:
+  ///   - prefsfs: the path of the program.
+  ///   - directory: an empty directory.
+  static func run(_ prefsfs: String, _ directory: String) -> Int32 {
+    do {
+      let report = Report("Large stores")
+      let all = try sizes.map { count in
+        let lists = "\(directory)/\(count)"
+        try Files.makeDirectories(lists, mode: 0o755)
+        let bytes = try Document.write(CodecBench.sample(count), as: .binary)
+        try Files.replace("\(lists)/\(domain.string).plist", with: bytes)
+        return try measure(count, LargeMount(prefsfs, lists), list: bytes.count)
+      }
+      for (index, figure) in figures.enumerated() {
+        let samples = zip(sizes, all).map { count, values in
+          Report.Samples(subject: "\(count) keys", values: [values[index]])
+        }
+        report.add(figure.title, figure.unit, samples, goals: figure.goals)
+      }
+      try manyDomains(prefsfs, "\(directory)/domains", report)
+      return 0
+    } catch {
+      print("prefsfs-bench: \(error)")
+      return 1
+    }
+  }
+
+  // MARK: - One large domain
+
+  /// A step, and what it should cost. "No worse than linear": for each key as much as with fewer.
+  private static let figures: [(title: String, unit: Report.Unit, goals: [Goal])] = [
+    ("mount and first read", .nanoseconds, [.atMost(50e6, of: "100000 keys")]),
+    ("ls, for each key", .nanoseconds, [.times(1.5, of: "10000 keys")]),
+    ("ls -l, for each key", .nanoseconds, [.times(1.5, of: "10000 keys")]),
+    ("memory of a mount, for each node", .bytes, [.atMost(100)]),
+    ("overwrite", .nanoseconds, [.times(1.5, of: "10000 keys")]),
+    ("second mount and first read", .nanoseconds, []),
+    ("memory of a client, of its list", .times, [.atMost(1.5)]),
+    ("kill -9, for each node", .nanoseconds, [.times(1.5, of: "10000 keys")]),
+  ]
+
+  /// - Returns: a value for each of `figures`.
+  private static func measure(_ count: Int, _ mount: LargeMount, list: Int) throws -> [Double] {
+    defer { mount.unmount() }
+    let file = "\(mount.point)/\(domain.string)/NSWindow Frame Setting 1"
+    let first = try time {
+      try mount.mount()
+      _ = try Files.contents(file, limit: 64)
+    }
+    let directory = Files.parent(of: file)
+    let listing = time { FileBench.spawn(["ls", "-U", directory]) }
+    let before = try mount.memory()
+    let details = time { FileBench.spawn(["ls", "-lU", directory]) }
+    let memory = try mount.memory() - before
+    let overwrite = FileBench.overwrite(file, 1000)
+    let (second, client) = try others(mount, file, list: list)
+    let takeover = try time { try mount.killDriver() }
+    let keys = Double(count)
+    return [
+      first, listing / keys, details / keys, memory / keys, overwrite, second, client,
+      takeover / keys,
+    ]
+  }
+
+  /// Measures a second mount of the store, and a client of it that reads all keys.
+  private static func others(
+    _ mount: LargeMount, _ file: String, list: Int
+  ) throws -> (second: Double, client: Double) {
+    let other = mount.another
+    defer { other.unmount() }
+    let second = try time {
+      try other.mount()
+      _ = try Files.contents(other.point + file.dropFirst(mount.point.count), limit: 64)
+    }
+    let (kilobytes, _) = MemoryBench.measure { () -> SearchEngine? in
+      guard
+        let member = try? Member(clientOf: Surroundings(store: mount.lists), log: { print($0) })
+      else { return nil }
+      let engine = SearchEngine(places: member)
+      for key in (try? engine.keys(of: domain)) ?? [] { _ = try? engine.resolve(key, in: domain) }
+      return engine
+    }
+    return (second, kilobytes * 1024 / Double(list))
+  }
+
+  private static func time(_ body: () throws -> Void) rethrows -> Double {
+    let start = Instant.now
+    try body()
+    return Double(Instant.now.nanoseconds - start.nanoseconds)
+  }
+
+  // MARK: - Many domains
+
+  private static func manyDomains(
+    _ prefsfs: String, _ lists: String, _ report: Report
+  ) throws {
+    try Files.makeDirectories(lists, mode: 0o755)
+    let count = 10_000
+    let list = try Document.write(CodecBench.sample(10), as: .binary)
+    for number in 0..<count { try Files.replace("\(lists)/domain\(number).plist", with: list) }
+    let mount = LargeMount(prefsfs, lists)
+    defer { mount.unmount() }
+    let rounds = try (0..<3).map { _ in
+      let listing = try time {
+        try mount.mount()
+        _ = try Files.names(in: mount.point, withDirectories: true)
+      }
+      let reading = try time {
+        for number in 0..<count {
+          let file = "\(mount.point)/domain\(number)/NSWindow Frame Setting 1"
+          _ = try Files.contents(file, limit: 64)
+        }
+      }
+      mount.unmount()
+      return [listing, reading]
+    }
+    for (index, title) in ["mount and ls, 10,000 domains", "a key of each of them"].enumerated() {
+      let samples = Report.Samples(subject: "prefsfs", values: rounds.map { $0[index] })
+      report.add(title, .nanoseconds, [samples])
+    }
+  }
+}
