@@ -42,7 +42,22 @@ public struct DomainSnapshot: Sendable {
     }
   }
 
-  package var base = Base()
+  /// A base in an object that never changes, so that a copy of a snapshot copies a few references.
+  private final class List: Sendable {
+    let base: Base
+
+    init(_ base: Base) { self.base = base }
+
+    static let empty = List(Base())
+  }
+
+  private var list = List.empty
+
+  package var base: Base {
+    get { list.base }
+    set { list = List(newValue) }
+  }
+
   /// The layers, oldest first. There is always one; changes are added to the last.
   package private(set) var layers = [Layer()]
 
@@ -51,7 +66,7 @@ public struct DomainSnapshot: Sendable {
 
   /// The values that configuration profiles set, which are read where the list does not have the
   /// key. Only a copy that was made for readers has them.
-  package private(set) var profiles: [Key: StoredValue] = [:]
+  package internal(set) var profiles: [Key: StoredValue] = [:]
 
   /// Returns a copy for readers, with the values that configuration profiles set. It exists if
   /// there are any, and is as new as the newest of them. Cost: O(values of profiles).
@@ -68,7 +83,7 @@ public struct DomainSnapshot: Sendable {
   public package(set) var exists = false
 
   /// When the domain last changed.
-  public private(set) var lastModified = Timestamp(nanoseconds: 0)
+  public package(set) var lastModified = Timestamp(nanoseconds: 0)
 
   /// Whether the list has every change.
   package var hasNoChanges: Bool {
@@ -98,14 +113,14 @@ public struct DomainSnapshot: Sendable {
       case .described, nil: continue
       }
     }
-    return base.values[key]
+    return list.base.values[key]
   }
 
   /// The value of a key and what is kept beside it; nil where the domain does not have the key.
   public func entry(_ key: Key) -> StoredValue? { listedEntry(key) ?? profiles[key] }
 
   private func listedEntry(_ key: Key) -> StoredValue? {
-    if hasNoChanges { return base.entry(key) }
+    if hasNoChanges { return list.base.entry(key) }
     var description = Description()
     for layer in layers.reversed() {
       switch layer.changes[key] {
@@ -115,14 +130,19 @@ public struct DomainSnapshot: Sendable {
       case nil: continue
       }
     }
-    return base.entry(key).map { $0.with($0.metadata.changed(by: description)) }
+    return list.base.entry(key).map { $0.with($0.metadata.changed(by: description)) }
   }
 
   /// The keys of the domain, in no order. Cost: O(keys).
   public var keys: [Key] {
-    let listed =
-      hasNoChanges
-      ? base.values.keys : merged(onto: base).values.keys
+    var listed = list.base.values.keys
+    if !hasNoChanges {
+      let changes = collapsed().changes
+      listed.removeAll { if case .removed = changes[$0] { true } else { false } }
+      changes.forEach { key, change in
+        if case .set = change, list.base.values[key] == nil { listed.append(key) }
+      }
+    }
     return profiles.isEmpty ? listed : Array(Set(listed).union(profiles.keys))
   }
 
@@ -135,7 +155,7 @@ public struct DomainSnapshot: Sendable {
 
   /// A number that the keys do not exceed. Cost: O(layers).
   public var mostKeys: Int {
-    layers.reduce(base.values.count + profiles.count) { $0 + $1.changes.count }
+    layers.reduce(list.base.values.count + profiles.count) { $0 + $1.changes.count }
   }
 
   /// Whether there is no key. Cost: O(keys).
@@ -174,7 +194,7 @@ extension DomainSnapshot {
     add(earlier?.changed(by: description) ?? .described(description), for: key)
   }
 
-  private mutating func add(_ change: Change, for key: Key) {
+  mutating func add(_ change: Change, for key: Key) {
     layers[layers.count - 1].changes.set(change, for: key)
   }
 
@@ -198,40 +218,6 @@ extension DomainSnapshot {
     case .createDomain: return exists ? nil : edit
     case .removeDomain: return exists ? edit : nil
     }
-  }
-}
-
-// MARK: - As a whole
-
-extension DomainSnapshot {
-  /// A domain without base and layers, as one process sends it to another.
-  public struct Contents: Equatable, Sendable {
-    /// Whether the domain exists.
-    public var exists = false
-    /// When the domain last changed.
-    public var modified = Timestamp(nanoseconds: 0)
-    /// The keys, with their values and what is kept beside them.
-    public var entries: [Key: StoredValue] = [:]
-
-    /// Creates a domain that does not exist.
-    public init() {}
-  }
-
-  /// The whole domain. Cost: O(keys).
-  public var contents: Contents {
-    var contents = Contents()
-    (contents.exists, contents.modified) = (exists, lastModified)
-    for key in keys { contents.entries[key] = entry(key) }
-    return contents
-  }
-
-  /// Creates the snapshot of a domain that another process sent. Cost: O(keys).
-  public init(_ contents: Contents) {
-    base.values = .decoded(ValueDictionary(contents.entries))
-    base.metadata = contents.entries.mapValues { $0.whole.metadata }
-    base.modified = contents.modified
-    base.shareTime()
-    (exists, lastModified) = (contents.exists, contents.modified)
   }
 }
 
@@ -363,7 +349,7 @@ extension Description {
 }
 
 extension Metadata {
-  fileprivate func changed(by description: Description) -> Metadata {
+  func changed(by description: Description) -> Metadata {
     var changed = self
     changed.modified = description.modified ?? modified
     changed.mode = description.mode ?? mode

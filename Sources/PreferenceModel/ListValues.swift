@@ -14,6 +14,24 @@ package enum ListValues: Sendable {
     self = .packed(packed)
   }
 
+  /// Reads a binary list, and packs it if it is a large one; nil: it is not a dictionary.
+  package init?(binary bytes: [UInt8]) throws(FormatError) {
+    if let packed = try PackedDictionary(bytes) {
+      self = .packed(packed)
+    } else {
+      guard case .dictionary(let values) = try Document.read(bytes).value else { return nil }
+      self = .decoded(values)
+    }
+  }
+
+  /// The bytes of a binary list with the values. Cost: O(1) if they are packed; else O(keys).
+  package var binary: [UInt8] {
+    switch self {
+    case .decoded(let values): Document.binary(.dictionary(values))
+    case .packed(let values): values.bytes
+    }
+  }
+
   package subscript(key: Key) -> Value? {
     get {
       switch self {
@@ -60,5 +78,11 @@ package enum ListValues: Sendable {
     case .decoded(let values): values
     case .packed(let values): values.unpacked
     }
+  }
+}
+
+extension ListValues: Equatable {
+  package static func == (left: ListValues, right: ListValues) -> Bool {
+    left.dictionary == right.dictionary
   }
 }

@@ -97,17 +97,36 @@ extension ByteWriter {
   fileprivate mutating func append(_ contents: DomainSnapshot.Contents) {
     append(contents.exists ? 1 : 0 as UInt8)
     append(contents.modified.nanoseconds)
-    append(UInt32(contents.entries.count))
-    for (key, stored) in contents.entries {
+    append(contents.listModified.nanoseconds)
+    append(counted: contents.list.binary)
+    append(contents.metadata) { $0.append($1) }
+    append(contents.changes) { writer, stored in
+      writer.append(stored == nil ? 0 : 1 as UInt8)
+      if let stored { writer.append(stored) }
+    }
+    append(contents.profiles) { $0.append($1) }
+  }
+
+  private mutating func append<Item>(
+    _ items: [Key: Item], _ body: (inout ByteWriter, Item) -> Void
+  ) {
+    append(UInt32(items.count))
+    for (key, item) in items {
       append(key.string)
-      append(stored)
+      body(&self, item)
     }
   }
 
+  private mutating func append(_ metadata: Metadata) {
+    append(metadata.text.map { .exact($0) } ?? WrittenText.canonical)
+    append(Description(mode: metadata.mode, modified: metadata.modified))
+    append(metadata.profile ?? "")
+  }
+
   fileprivate mutating func append(_ stored: StoredValue) {
-    append(stored.text.map { .exact($0) } ?? WrittenText.canonical)
-    append(Description(mode: stored.metadata.mode, modified: stored.modified))
-    append(stored.metadata.profile ?? "")
+    var metadata = stored.metadata
+    metadata.text = stored.text
+    append(metadata)
     append(counted: Document.binary(stored.value))
   }
 
@@ -176,7 +195,7 @@ extension ByteReader {
       return .snapshots(all, version: version)
     case 9:
       let index = try number(UInt32.self)
-      return .found(isAtEnd ? nil : try stored(Timestamp(nanoseconds: 0)), index: index)
+      return .found(isAtEnd ? nil : try stored(), index: index)
     default: throw Unknown()
     }
   }
@@ -203,21 +222,44 @@ extension ByteReader {
     var contents = DomainSnapshot.Contents()
     contents.exists = try number(UInt8.self) == 1
     contents.modified = try timestamp()
-    let count = try number(UInt32.self)
-    for _ in 0..<count {
-      let key = try key()
-      contents.entries[key] = try stored(contents.modified)
+    contents.listModified = try timestamp()
+    guard let list = try ListValues(binary: Array(try counted())) else { throw Unknown() }
+    contents.list = list
+    let modified = contents.listModified
+    contents.metadata = try items { try $0.metadata(modified) }
+    contents.changes = try items { reader in
+      try reader.number(UInt8.self) == 0 ? nil : try reader.stored()
     }
+    contents.profiles = try items { try $0.stored() }
     return contents
   }
 
+  private mutating func items<Item>(
+    _ body: (inout ByteReader) throws -> Item
+  ) throws -> [Key: Item] {
+    let count = try number(UInt32.self)
+    var items: [Key: Item] = [:]
+    for _ in 0..<count {
+      let key = try key()
+      items.updateValue(try body(&self), forKey: key)
+    }
+    return items
+  }
+
   /// - Parameter modified: the modification time of a value that comes without one.
-  private mutating func stored(_ modified: Timestamp) throws -> StoredValue {
+  private mutating func metadata(
+    _ modified: Timestamp = Timestamp(nanoseconds: 0)
+  ) throws -> Metadata {
     let (text, kept, profile) = (try writtenText(), try description(), try string())
     var metadata = Metadata(
       text: nil, modified: kept.modified ?? modified, mode: kept.mode,
       profile: profile.isEmpty ? nil : profile)
     if case .exact(let bytes) = text { metadata.text = bytes }
+    return metadata
+  }
+
+  private mutating func stored() throws -> StoredValue {
+    let metadata = try metadata()
     return StoredValue(try value(), metadata)
   }
 

@@ -50,7 +50,7 @@ public enum Request: Equatable, Sendable {
   case look
 
   /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 7
+  public static let version: UInt32 = 8
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.

@@ -23,6 +23,8 @@ final class Connection: Sendable {
     var answered: [Origin] = []
     var outgoing: [UInt8] = []
     var sent = 0
+    /// The size of the largest message in `outgoing`.
+    var largest = 0
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
     /// The mounts that the client has named on this connection.
@@ -50,8 +52,8 @@ final class Connection: Sendable {
   private let errands: Errands
   let state = Mutex(State())
 
-  /// Bytes that may wait for a client. When there are more, and another message comes, the
-  /// connection is ended.
+  /// Bytes that may wait for a client beside the largest message, which may be a list that it has
+  /// asked for. When there are more, and another message comes, the connection is ended.
   private static let mostWaiting = 64 << 20
 
   init(
@@ -124,13 +126,18 @@ final class Connection: Sendable {
   private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
     guard !state.hasEnded, !state.isDeaf else { return }
     let isWaiting = state.isWaiting
-    if isWaiting, state.outgoing.count - state.sent > Self.mostWaiting {
+    if isWaiting, state.outgoing.count - state.sent - state.largest > Self.mostWaiting {
       server.log("a client does not read what it is sent; its connection is ended")
       state.hasEnded = true
       bell.ring()
       return
     }
-    if isWaiting { state.outgoing += frame } else { (state.outgoing, state.sent) = (frame, 0) }
+    if isWaiting {
+      state.outgoing += frame
+      state.largest = max(state.largest, frame.count)
+    } else {
+      (state.outgoing, state.sent, state.largest) = (frame, 0, frame.count)
+    }
     if isHeld || state.isBatch { return }
     flush(&state)
     if state.isWaiting { bell.ring() }

@@ -12,7 +12,9 @@ extension Store {
   ) throws(EngineError) -> StoredValue? {
     while true {
       let finding = try state.withLock { state throws(EngineError) in
-        try state.find(key, location, ofDomain: state.domains.number(of: location.domain))
+        // On a line of its own: in the call, it would cost a copy of the state.
+        let number = state.domains.number(of: location.domain)
+        return try state.find(key, location, ofDomain: number)
       }
       switch finding {
       case .value(let stored): return stored

@@ -29,10 +29,15 @@ import Testing
     var contents = DomainSnapshot.Contents()
     contents.exists = true
     contents.modified = Timestamp(nanoseconds: 17)
-    contents.entries["K"] = StoredValue(
-      5, Metadata(text: Array(" 5\n".utf8), modified: Timestamp(nanoseconds: 3), mode: 0o600))
-    contents.entries[""] = StoredValue(
-      "", Metadata(text: nil, modified: Timestamp(nanoseconds: 4)))
+    contents.list = .decoded(["K": 5, "": "", "Plain": [1, 2.5]])
+    contents.listModified = Timestamp(nanoseconds: 4)
+    contents.metadata["K"] = Metadata(
+      text: Array(" 5\n".utf8), modified: Timestamp(nanoseconds: 3), mode: 0o600)
+    let stored = StoredValue("text", Metadata(text: nil, modified: Timestamp(nanoseconds: 6)))
+    contents.changes.updateValue(stored, forKey: "New")
+    contents.changes.updateValue(nil, forKey: "Plain")
+    contents.profiles["P"] = StoredValue(
+      true, Metadata(text: nil, modified: Timestamp(nanoseconds: 7), profile: "org.example"))
     return contents
   }
 

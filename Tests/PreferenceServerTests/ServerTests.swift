@@ -126,6 +126,67 @@ private let author = Author(number: 5)
     }
   }
 
+  @Test("a client reads a large list, whose last changes are not in it yet, as the owner does")
+  func large() throws {
+    try withServedStore(prepare: {
+      $0.makeList(
+        $0.config + "/d.plist", "{f'a key of some length {i}': [i, str(i)] for i in range(5000)}")
+    }) { served in
+      _ = try served.places.apply(
+        [
+          .set("a key of some length 1", "d", "changed", .exact(Array("changed".utf8))),
+          .set("new", "d", true, .canonical), .remove("a key of some length 2", "d"),
+          .describe("a key of some length 3", "d", Description(mode: 0o400)),
+        ], by: author)
+      let client = try served.client()
+      defer { client.close() }
+      for round in 0..<2 {
+        let keys = try client.keys(at: user)
+        #expect(Set(keys) == Set(try served.places.keys(at: user)) && keys.count == 5000)
+        for key in keys {
+          #expect(try client.find(key, at: user) == served.places.find(key, at: user))
+        }
+        if round == 0 {
+          #expect(try client.find("a key of some length 2", at: user) == nil)
+          _ = try served.places.apply(
+            [.set("a key of some length 2", "d", 2, .canonical)], by: author)
+          _ = try client.apply([.remove("new", "d")], by: author)
+        }
+      }
+    }
+  }
+
+  @Test("a list that is larger than what may wait for a client reaches it, among notices")
+  func longMessage() throws {
+    try withServedStore(prepare: {
+      $0.makeList($0.config + "/d.plist", "dict(Data=b'x' * (80 << 20))")
+    }) { served in
+      let (slow, good) = (try served.connection(), try served.client())
+      defer { good.close() }
+      for request in [
+        Request.hello(version: Request.version, client: 9).frame(1), Request.load(user).frame(2),
+      ] { _ = slow.value.send(request[...]) }
+      // It has got its answer, and does not read on, while others make changes.
+      let hasAnswer = slow.value.wait(until: Instant.now.advanced(milliseconds: 5000))
+      #expect(hasAnswer)
+      _ = try good.find("Data", at: user)
+      for number in 0..<10 as Range<Int64> {
+        _ = try good.apply(
+          [.set("K", "other", .integer(WideInteger(number)), .canonical)], by: author)
+      }
+      var reader = FrameReader(largest: Message.largest)
+      var (notices, size, file) = (0, 0, SharedDescriptor?.none)
+      while notices < 10, slow.value.wait(until: Instant.now.advanced(milliseconds: 5000)) {
+        guard slow.value.receive(into: &reader.bytes, &file) != .ended else { break }
+        while let frame = try reader.next() {
+          if frame.number == 2 { size = frame.payload.count }
+          if frame.number == 0 { notices += 1 }
+        }
+      }
+      #expect(size > 80 << 20 && notices == 10)
+    }
+  }
+
   @Test("what the owner or a client sets, all others read at once, 2,000 times")
   func coherent() throws {
     try withServedStore { served in

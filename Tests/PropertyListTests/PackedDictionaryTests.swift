@@ -13,6 +13,11 @@ import Testing
           .date(AbsoluteTime(seconds: Double(number))),
           .string(String(repeating: "x", count: number)),
           number % 2 == 0 ? .data([1, 2, UInt8(truncatingIfNeeded: number)]) : ["a": ["b"]],
+          [.string("item \(number)"), 1, true, .data([]), "größer"], [], [:],
+          ["a key of some length": 2.5, "date": .date(AbsoluteTime(seconds: 1)), "ü": 1],
+          ["name": .string("value \(number)"), "enabled": false, "": "x"],
+          .array((0..<number % 40).map { .integer(WideInteger(Int64($0))) }),
+          .dictionary(["a": .string(String(repeating: "y", count: number % 130))]),
         ]
         return (Key(key), values[number % values.count])
       })
@@ -48,7 +53,7 @@ import Testing
     ("XML", Array("<plist><dict></dict></plist>".utf8)),
     (
       "values that are costly to decode",
-      Document.binary(.dictionary(ValueDictionary((0..<5000).map { (Key("\($0)"), ["a"]) })))
+      Document.binary(.dictionary(ValueDictionary((0..<5000).map { (Key("\($0)"), [["a"]]) })))
     ),
     ("no bytes", []),
   ]
