@@ -81,6 +81,17 @@ package struct ByteWriter {
     }
   }
 
+  /// Appends the number in as few bytes as it takes: seven bits each, the lowest first; the highest
+  /// bit of all but the last byte is set (LEB128).
+  package mutating func append(variable number: UInt64) {
+    var rest = number
+    while rest > 0x7F {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(rest))
+  }
+
   /// Appends the number of bytes, as 32 bits, and then the bytes.
   package mutating func append(counted content: some Collection<UInt8>) {
     append(UInt32(clamping: content.count))
@@ -133,6 +144,17 @@ package struct ByteReader {
       shift += 8
     }
     return word
+  }
+
+  /// Reads a number that `append(variable:)` wrote.
+  package mutating func variable() throws(Exhausted) -> UInt64 {
+    var number: UInt64 = 0
+    for shift in stride(from: UInt64(0), to: 64, by: 7) {
+      let byte = try self.number(UInt8.self)
+      number |= UInt64(byte & 0x7F) << shift
+      if byte & 0x80 == 0 { return number }
+    }
+    throw Exhausted()
   }
 
   /// Reads a length of 32 bits and as many bytes; returns the bytes.

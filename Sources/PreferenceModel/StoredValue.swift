@@ -3,25 +3,48 @@ import SystemCalls
 
 /// What is kept with a key beside its value.
 public struct Metadata: Equatable, Sendable {
+  /// What few keys have, in an object of its own, so that the others take less memory.
+  private final class Rare: Equatable, Sendable {
+    let mode: UInt32?
+    let profile: String?
+
+    init(_ mode: UInt32?, _ profile: String?) { (self.mode, self.profile) = (mode, profile) }
+
+    static func == (left: Rare, right: Rare) -> Bool {
+      left.mode == right.mode && left.profile == right.profile
+    }
+  }
+
   /// The bytes last written for the value; nil where they are its canonical text.
   public var text: [UInt8]?
   /// When the value or its text last changed, or the time that utimensat(2) set since.
   public var modified: Timestamp
-  /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
-  /// value changes.
-  public var mode: UInt32?
-  /// The identifier of the configuration profile that sets the value; nil where a list has it. A
-  /// value of a profile cannot be changed.
-  public var profile: String?
+  private var rare: Rare?
 
   /// Creates the metadata of a key.
   public init(
     text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, profile: String? = nil
   ) {
-    self.text = text
-    self.modified = modified
-    self.mode = mode
-    self.profile = profile
+    (self.text, self.modified) = (text, modified)
+    set(mode, profile)
+  }
+
+  /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
+  /// value changes.
+  public var mode: UInt32? {
+    get { rare?.mode }
+    set { set(newValue, profile) }
+  }
+
+  /// The identifier of the configuration profile that sets the value; nil where a list has it. A
+  /// value of a profile cannot be changed.
+  public var profile: String? {
+    get { rare?.profile }
+    set { set(mode, newValue) }
+  }
+
+  private mutating func set(_ mode: UInt32?, _ profile: String?) {
+    rare = mode == nil && profile == nil ? nil : Rare(mode, profile)
   }
 }
 

@@ -34,13 +34,15 @@ struct InodeNumbers: Sendable {
   }
 
   subscript(path: KeyPath) -> UInt64 {
-    get {
-      if let known = keys[path] { return known }
-      let domain = StableHash.of(path.domain.string.utf8, after: prefix)
-      let separated = StableHash.of(CollectionOfOne(0), after: domain)
-      return StableHash.of(path.key.string.utf8, after: separated) >> 2 | 1 << 61
-    }
+    get { keys[path] ?? ofName(path) }
     set { keys[path] = newValue }
+  }
+
+  /// The number that follows from the name of a key.
+  func ofName(_ path: KeyPath) -> UInt64 {
+    let domain = StableHash.of(path.domain.string.utf8, after: prefix)
+    let separated = StableHash.of(CollectionOfOne(0), after: domain)
+    return StableHash.of(path.key.string.utf8, after: separated) >> 2 | 1 << 61
   }
 
   subscript(domain: DomainName) -> UInt64 {

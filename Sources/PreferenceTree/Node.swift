@@ -33,6 +33,13 @@ final class Node {
     case detached([UInt8])
   }
 
+  /// The state that few nodes have: a mount may have a million of keys, which have none of it.
+  private final class Rare {
+    var modified = Timestamp(nanoseconds: 0)
+    var changed: Timestamp?
+    var unsaved: Range<Int>?
+  }
+
   let id: NodeID
   /// `st_ino`.
   let inode: UInt64
@@ -44,23 +51,49 @@ final class Node {
   }
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
   var lookups: UInt64 = 0 { didSet { changes.note(id) } }
-  /// The modification time of a directory, scratch file or detached file. A key has its own.
-  var modified: Timestamp { didSet { changes.note(id) } }
-  /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
-  /// node; nil: never.
-  var changed: Timestamp? { didSet { changes.note(id) } }
-  /// The part of a scratch or detached file's text that was not saved yet.
-  private(set) var unsaved: Range<Int>?
+  private var rare: Rare?
   private let changes: ChangedNodes
 
   init(
     id: NodeID, inode: UInt64, _ content: Content, modified: Timestamp = Timestamp(nanoseconds: 0),
     changes: ChangedNodes
   ) {
-    (self.id, self.inode, self.content, self.modified) = (id, inode, content, modified)
-    self.changes = changes
+    (self.id, self.inode, self.content, self.changes) = (id, inode, content, changes)
+    self.modified = modified
     unsaved = wholeText
     changes.note(id)
+  }
+
+  /// Returns the rare state for a change of it; nil where there is none, and the change is to what
+  /// is usual.
+  private func rare(isUsual: Bool) -> Rare? {
+    if rare == nil, !isUsual { rare = Rare() }
+    return rare
+  }
+
+  /// The modification time of a directory, scratch file or detached file. A key has its own.
+  var modified: Timestamp {
+    get { rare?.modified ?? Timestamp(nanoseconds: 0) }
+    set {
+      rare(isUsual: newValue == Timestamp(nanoseconds: 0))?.modified = newValue
+      changes.note(id)
+    }
+  }
+
+  /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
+  /// node; nil: never.
+  var changed: Timestamp? {
+    get { rare?.changed }
+    set {
+      rare(isUsual: newValue == nil)?.changed = newValue
+      changes.note(id)
+    }
+  }
+
+  /// The part of a scratch or detached file's text that was not saved yet.
+  private(set) var unsaved: Range<Int>? {
+    get { rare?.unsaved }
+    set { rare(isUsual: newValue == nil)?.unsaved = newValue }
   }
 
   /// Notes that a part of a scratch file's text was written.

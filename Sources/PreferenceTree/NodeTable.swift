@@ -10,6 +10,8 @@ struct NodeTable {
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
   private var byKey = KeyNodes()
+  /// Keeps the names of keys. A key that the kernel remembers for long keeps a page at most.
+  private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
@@ -79,6 +81,7 @@ struct NodeTable {
   mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
     if let node = byKey[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
+    let path = KeyPath(domain: path.domain, key: names.copy(path.key))
     let node = add(inode: inodes[path]) { [changes] id in
       let made = KeyFile(id: id, path, changes: changes)
       file = made

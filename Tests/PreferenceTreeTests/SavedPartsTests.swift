@@ -84,7 +84,8 @@ import Testing
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
+      var domain: DomainName?
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &domain)) }
     }
     return saved
   }
@@ -106,5 +107,19 @@ import Testing
     #expect(parts.nodes == whole.nodes && parts.texts == whole.texts)
     #expect(parts.keyInodes == whole.keyInodes && parts.departures == whole.departures)
     #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
+  }
+
+  @Test("a key that nobody has written to takes some ten bytes and its name")
+  func size() throws {
+    let bytes = forest.saveAll()
+    #expect(bytes.count < 800 * (4 + 10))
+    let saved = try read([bytes])
+    for number in 0..<800 {
+      let node = try lookup(number)
+      // One look-up more than were saved.
+      let record = NodeRecord(
+        node, inode: nil, lookups: 1, KeyPath(domain: "d", key: Self.key(number)))
+      #expect(saved.nodes[node] == record)
+    }
   }
 }

@@ -103,8 +103,9 @@ extension Forest {
     var made: Set<ControlItem> = []
     for bytes in records {
       var reader = ByteReader(bytes[...])
+      var domain: DomainName?
       while !reader.isAtEnd {
-        let record = try reader.treeRecord()
+        let record = try reader.treeRecord(after: &domain)
         switch record {
         case .tree(let item, let path):
           if made.insert(item).inserted { try makeTree(of: item, at: path) }

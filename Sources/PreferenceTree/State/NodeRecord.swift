@@ -17,7 +17,8 @@ struct NodeRecord: Equatable {
   }
 
   var id: NodeID
-  var inode: UInt64
+  /// nil: it follows from the name.
+  var inode: UInt64?
   var lookups: UInt64
   var modified: Timestamp
   var changed: Timestamp?
@@ -94,7 +95,7 @@ extension ByteWriter {
 
   mutating func append(_ node: NodeRecord) {
     append(node.id)
-    append(node.inode)
+    append(optional: node.inode) { $0.append($1) }
     append(node.lookups)
     append(node.modified.nanoseconds)
     append(optional: node.changed) { $0.append($1.nanoseconds) }
@@ -201,7 +202,8 @@ extension ByteReader {
   }
 
   mutating func nodeRecord() throws -> NodeRecord {
-    let (id, inode, lookups) = (try node(), try number(UInt64.self), try number(UInt64.self))
+    let (id, inode) = (try node(), try optional { try $0.number(UInt64.self) })
+    let lookups = try number(UInt64.self)
     let (modified, changed) = (try timestamp(), try optional { try $0.timestamp() })
     let content: NodeRecord.Content
     switch try number(UInt8.self) {

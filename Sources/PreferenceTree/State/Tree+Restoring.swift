@@ -55,7 +55,8 @@ extension Tree {
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
+      var domain: DomainName?
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &domain)) }
     }
     restore(saved, now: now.instant)
   }
@@ -156,10 +157,16 @@ extension NodeTable {
       return
     }
     let node = Node(
-      id: record.id, inode: record.inode, content(record, text), modified: record.modified,
+      id: record.id, inode: record.inode ?? inode(record), content(record, text),
+      modified: record.modified,
       changes: changes)
     (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
     add(restored: node, isNamed: record.content.isNamed)
+  }
+
+  /// The inode number that follows from the name; 0 where none does, and the record makes no sense.
+  private func inode(_ record: NodeRecord) -> UInt64 {
+    if case .key(let key) = record.content { inodes.ofName(key.path) } else { 0 }
   }
 
   private func content(_ record: NodeRecord, _ text: [UInt8]) -> Node.Content {

@@ -48,7 +48,8 @@ extension Tree {
   func saveChanges(_ writer: inout ByteWriter) {
     guard hasChanges else { return }
     if !table.changes.isEmpty {
-      for id in table.changes.removeAll() { save(id, &writer) }
+      var domain: DomainName?
+      for id in table.changes.removeAll() { save(id, &writer, after: &domain) }
       saveNumbers(&writer)
     }
     for path in table.inodes.keys.removeChanges() {
@@ -78,11 +79,12 @@ extension Tree {
 
   /// Appends records of the nodes, as far as they are there, with their whole texts.
   func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
+    var domain: DomainName?
     for id in ids {
       guard let node = table[id] else { continue }
       node.noteWhole()
       node.keyFile?.hasSavedDraft = false
-      save(node, &writer)
+      save(node, &writer, after: &domain)
     }
   }
 
@@ -106,12 +108,17 @@ extension Tree {
     writer.append(.numbers(number, numbers))
   }
 
-  private func save(_ id: NodeID, _ writer: inout ByteWriter) {
-    if let node = table[id] { save(node, &writer) } else { writer.append(.gone(number, id)) }
+  private func save(
+    _ id: NodeID, _ writer: inout ByteWriter, after domain: inout DomainName?
+  ) {
+    guard let node = table[id] else { return writer.append(.gone(number, id)) }
+    save(node, &writer, after: &domain)
   }
 
-  private func save(_ node: Node, _ writer: inout ByteWriter) {
-    writer.append(.node(number, record(node)))
+  private func save(
+    _ node: Node, _ writer: inout ByteWriter, after domain: inout DomainName?
+  ) {
+    writer.append(record(node), in: number, after: &domain)
     switch node.content {
     case .directory: break
     case .detached(let text): saveText(node, text, &writer)
@@ -163,9 +170,15 @@ extension Tree {
           wantedKind: file.wantedKind))
     case .detached: content = .detached
     }
+    let inode = node.inode == inodeOfName(node) ? nil : node.inode
     return NodeRecord(
-      id: node.id, inode: node.inode, lookups: node.lookups, modified: node.modified,
+      id: node.id, inode: inode, lookups: node.lookups, modified: node.modified,
       changed: node.changed, content: content)
+  }
+
+  /// The inode number that follows from the node's name; nil: none does.
+  private func inodeOfName(_ node: Node) -> UInt64? {
+    node.keyFile.map { table.inodes.ofName($0.path) }
   }
 
   private func record(_ file: KeyFile) -> KeyRecord {

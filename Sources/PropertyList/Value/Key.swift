@@ -45,6 +45,9 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     }
   }
 
+  /// Whether the bytes are a `String`'s.
+  var isString: Bool { if case .string = storage { true } else { false } }
+
   /// The number of UTF-8 bytes.
   public var utf8Count: Int {
     switch storage {

@@ -35,13 +35,23 @@ final class KeyBlock: Sendable {
   }
 }
 
-/// Makes the keys of one document. Copies of a `KeyMaker` share a block.
-struct KeyMaker: Sendable {
+/// Makes the keys of one document, or others that are mostly used together. A block is released
+/// with the last of its keys. Copies of a `KeyMaker` share a block.
+public struct KeyMaker: Sendable {
   /// The largest block in bytes. A key that is longer is stored as a `String`.
-  private static let largest = 1 << 16
+  private let largest: Int
   private var block: KeyBlock?
   /// The capacity of the next block in bytes.
   private var capacity = 64
+
+  /// - Parameter largest: the largest block in bytes: what one key may keep in memory.
+  public init(largest: Int = 1 << 16) { self.largest = largest }
+
+  /// Returns the same key in the memory that it takes here: its bytes alone. One that has no memory
+  /// of its own, because it is short or was read from a document, is returned as it is.
+  public mutating func copy(_ key: Key) -> Key {
+    key.utf8Count > 15 && key.isString ? key.withBytes { self.key($0) } : key
+  }
 
   /// Returns a key of the bytes, which must be valid UTF-8. A key of up to 15 bytes is stored as a
   /// `String`, because that needs no allocation; a longer key is stored in the block.
@@ -54,9 +64,9 @@ struct KeyMaker: Sendable {
 
   @inline(never)
   private mutating func keyInNewBlock(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
-    guard bytes.count <= Self.largest else { return Key(String(valid: bytes)) }
+    guard bytes.count <= largest else { return Key(String(valid: bytes)) }
     let next = KeyBlock(capacity: max(capacity, bytes.count))
-    (block, capacity) = (next, min(4 * capacity, Self.largest))
+    (block, capacity) = (next, min(4 * capacity, largest))
     return next.add(bytes).map { Key(next, $0, bytes.count) } ?? Key(String(valid: bytes))
   }
 }
