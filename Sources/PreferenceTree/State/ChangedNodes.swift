@@ -24,10 +24,17 @@ final class ChangedNodes {
 
   var isEmpty: Bool { ids.isEmpty }
 
-  /// Removes and returns the nodes, each once.
+  /// Removes and returns the nodes, each once, in the order of their numbers.
   func removeAll() -> [NodeID] {
     defer { ids = [] }
-    return ids.count < 2 ? ids : Array(Set(ids))
+    guard ids.count > 1 else { return ids }
+    // They are mostly noted in order, and then this costs a comparison each.
+    ids.sort { $0.rawValue < $1.rawValue }
+    var last: NodeID?
+    return ids.filter { id in
+      defer { last = id }
+      return id != last
+    }
   }
 }
 
