@@ -178,6 +178,8 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
+    // Counts what Swift code allocates.
+    .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The functions that the fuzzers call; scripts/fuzz links them with libFuzzer.
     .target(
       name: "Fuzzing", dependencies: ["PreferenceStore", "PropertyList"], path: "Tests/Fuzzing",
@@ -232,6 +234,7 @@ let package = Package(
       name: "PreferenceTreeTests",
       dependencies: [
         "PreferenceTree", "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
+        "CAllocations",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -10,12 +10,12 @@ import Testing
 /// costs a request.
 @Suite("Effects") struct EffectsTests {
   /// A tree over places in memory, and another author who changes them.
-  private final class Bench {
+  final class Bench {
     let places = MemoryPlaces()
     let engine: SearchEngine
     let tree: Tree
     var now = Moment(instant: Instant(nanoseconds: 0), time: Timestamp(nanoseconds: 1))
-    private var domain = NodeID.root
+    private(set) var domain = NodeID.root
 
     init() throws {
       engine = SearchEngine(places: places)
