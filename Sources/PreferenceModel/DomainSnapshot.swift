@@ -59,7 +59,12 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// The layers, oldest first. There is always one; changes are added to the last.
-  package private(set) var layers = [Layer()]
+  package private(set) var layers = [Layer()] {
+    didSet { hasNoChanges = layers.allSatisfy(\.changes.isEmpty) }
+  }
+
+  /// Whether the list has every change. Kept, because each look-up asks for it.
+  package private(set) var hasNoChanges = true
 
   /// Creates a domain that does not exist.
   package init() {}
@@ -84,12 +89,6 @@ public struct DomainSnapshot: Sendable {
 
   /// When the domain last changed.
   public package(set) var lastModified = Timestamp(nanoseconds: 0)
-
-  /// Whether the list has every change.
-  package var hasNoChanges: Bool {
-    for index in layers.indices where !layers[index].changes.isEmpty { return false }
-    return true
-  }
 
   /// Whether we changed the key's value since the list was last written.
   package func isChanged(_ key: Key) -> Bool {

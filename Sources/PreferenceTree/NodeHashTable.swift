@@ -132,7 +132,15 @@ struct KeyNodes {
     }
   }
 
-  private func hash(_ path: KeyPath) -> UInt { UInt(bitPattern: path.hashValue) }
+  /// Removes the node, whose path this is, unless the path is another node's.
+  mutating func remove(_ node: Node, _ path: KeyPath) { table.remove(hash(path)) { $0 === node } }
+
+  // Names come from outside, and must not be chosen to collide: the seed is secret.
+  private static let seed = UInt64.random(in: .min ... .max)
+
+  private func hash(_ path: KeyPath) -> UInt {
+    UInt(path.key.quickHash(seed: path.domain.key.quickHash(seed: Self.seed)))
+  }
 
   var count: Int { table.count }
 

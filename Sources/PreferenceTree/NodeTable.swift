@@ -194,7 +194,7 @@ extension NodeTable {
     switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
-    case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
+    case .key(let file): byKey.remove(node, file.path)
     case .directory, .detached, .scratch: break
     }
     return node
