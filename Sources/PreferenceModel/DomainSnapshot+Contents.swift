@@ -24,7 +24,8 @@ extension DomainSnapshot {
     public init() {}
   }
 
-  /// The whole domain. Cost: O(changes).
+  /// The whole domain. Cost: O(changes); O(metadata) where what is kept beside a value has changed,
+  /// and not the value.
   public var contents: Contents {
     var contents = Contents()
     (contents.exists, contents.modified) = (exists, lastModified)

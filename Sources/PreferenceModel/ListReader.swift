@@ -35,7 +35,8 @@ public final class ListReader: Sendable {
   }
 
   private let places: any PersistentPlaces
-  /// The domains that are there without a list, because they are asked for again and again.
+  /// Domains that count as existing where no place has a list of them. Their absent lists are
+  /// loaded too, so that the next request finds them at hand.
   private let lasting: Set<DomainName>
   private let threads = BlockingThreads(name: "prefs-list", most: 32)
   private let state = Monitor(State())

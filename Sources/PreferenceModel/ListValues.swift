@@ -3,7 +3,7 @@ import PropertyList
 /// The values of a list as it is on the disk: decoded, or of a large binary list packed.
 ///
 /// A change decodes a packed list as a whole: O(keys). A packed list decodes the value at each
-/// look-up, which costs some 50 ns more.
+/// look-up: some 50 ns more, and some hundred for a small container.
 package enum ListValues: Sendable {
   case decoded(ValueDictionary)
   case packed(PackedDictionary)
@@ -14,12 +14,14 @@ package enum ListValues: Sendable {
     self = .packed(packed)
   }
 
-  /// Reads a binary list, and packs it if it is a large one; nil: it is not a dictionary.
+  /// Reads a binary list of a message, and packs it if it is a large one; nil: it is not a
+  /// dictionary.
   package init?(binary bytes: [UInt8]) throws(FormatError) {
-    if let packed = try PackedDictionary(bytes) {
+    if let packed = try PackedDictionary(bytes, limits: .message) {
       self = .packed(packed)
     } else {
-      guard case .dictionary(let values) = try Document.read(bytes).value else { return nil }
+      guard case .dictionary(let values) = try Document.read(bytes, limits: .message).value
+      else { return nil }
       self = .decoded(values)
     }
   }

@@ -81,6 +81,17 @@ extension Message {
     }
   }
 
+  /// Encodes the message as the answer to a request. One that is larger than the client accepts
+  /// becomes the failure that says so.
+  public func answer(_ number: UInt64, largest: Int = Message.largest) -> [UInt8] {
+    let frame = frame(number)
+    guard frame.count > largest else { return frame }
+    let error = EngineError(
+      .system(.fileTooLarge),
+      "the answer has \(frame.count) bytes; one program sends another \(largest) at most")
+    return Message.failed(error).frame(number)
+  }
+
   /// Decodes the message of a frame.
   public init(_ frame: Frame) throws(ProtocolError) {
     do {
@@ -225,8 +236,7 @@ extension ByteReader {
     contents.listModified = try timestamp()
     guard let list = try ListValues(binary: Array(try counted())) else { throw Unknown() }
     contents.list = list
-    let modified = contents.listModified
-    contents.metadata = try items { try $0.metadata(modified) }
+    contents.metadata = try items { try $0.metadata() }
     contents.changes = try items { reader in
       try reader.number(UInt8.self) == 0 ? nil : try reader.stored()
     }
@@ -246,13 +256,10 @@ extension ByteReader {
     return items
   }
 
-  /// - Parameter modified: the modification time of a value that comes without one.
-  private mutating func metadata(
-    _ modified: Timestamp = Timestamp(nanoseconds: 0)
-  ) throws -> Metadata {
+  private mutating func metadata() throws -> Metadata {
     let (text, kept, profile) = (try writtenText(), try description(), try string())
     var metadata = Metadata(
-      text: nil, modified: kept.modified ?? modified, mode: kept.mode,
+      text: nil, modified: kept.modified ?? Timestamp(nanoseconds: 0), mode: kept.mode,
       profile: profile.isEmpty ? nil : profile)
     if case .exact(let bytes) = text { metadata.text = bytes }
     return metadata

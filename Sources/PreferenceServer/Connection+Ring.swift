@@ -103,5 +103,5 @@ extension Connection {
 }
 
 extension Connection.State {
-  fileprivate var hasRingRequests: Bool { ring?.isEmpty == false && !hasEnded && !held.isFull }
+  fileprivate var hasRingRequests: Bool { ring?.isEmpty == false && !hasEnded && !isFull }
 }

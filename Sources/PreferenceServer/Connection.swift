@@ -21,10 +21,7 @@ final class Connection: Sendable {
     var isBatch = false
     /// The changes of the batch that were answered.
     var answered: [Origin] = []
-    var outgoing: [UInt8] = []
-    var sent = 0
-    /// The size of the largest message in `outgoing`.
-    var largest = 0
+    var outgoing = OutgoingBytes()
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
     /// The mounts that the client has named on this connection.
@@ -38,10 +35,10 @@ final class Connection: Sendable {
     /// Whether the connection is over; the server's thread then removes it.
     var hasEnded = false
 
-    /// Whether bytes wait for the client.
-    var isWaiting: Bool { sent < outgoing.count }
     /// Whether the client has got, or will get, everything that it was sent.
-    var isDelivered: Bool { !isWaiting && !hasEnded && !isDeaf }
+    var isDelivered: Bool { !outgoing.isWaiting && !hasEnded && !isDeaf }
+    /// Whether so much waits for the client that its requests are not received.
+    var isFull: Bool { held.isFull || outgoing.isFull }
   }
 
   /// The client's process, when it connected.
@@ -51,10 +48,6 @@ final class Connection: Sendable {
   private let bell: Wakeup
   private let errands: Errands
   let state = Mutex(State())
-
-  /// Bytes that may wait for a client beside the largest message, which may be a list that it has
-  /// asked for. When there are more, and another message comes, the connection is ended.
-  private static let mostWaiting = 64 << 20
 
   init(
     _ socket: SharedSocket, process: pid_t, server: Server, bell: Wakeup, errands: Errands
@@ -67,11 +60,11 @@ final class Connection: Sendable {
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-  /// What the server's thread waits for: requests, unless too many are held; room, where bytes
-  /// wait.
+  /// What the server's thread waits for: requests, unless too many are held or too many bytes wait;
+  /// room, where bytes wait.
   var pollEntry: pollfd {
     let (hasEnded, events) = state.withLock { state in
-      (state.hasEnded, (state.held.isFull ? 0 : POLLIN) | (state.isWaiting ? POLLOUT : 0))
+      (state.hasEnded, (state.isFull ? 0 : POLLIN) | (state.outgoing.isWaiting ? POLLOUT : 0))
     }
     return pollfd(fd: hasEnded ? -1 : socket.value.number, events: Int16(events), revents: 0)
   }
@@ -101,7 +94,8 @@ final class Connection: Sendable {
   func notify(_ frame: [UInt8], _ origin: Origin?) {
     state.withLock { state in
       guard let client = state.client else { return }
-      send(frame, &state, isHeld: state.isServed && origin?.client == client)
+      let isHeld = state.isServed && origin?.client == client
+      send(frame, isAnswer: false, &state, isHeld: isHeld)
     }
   }
 
@@ -109,10 +103,10 @@ final class Connection: Sendable {
   /// - Parameter origin: the change that it answers. The change is over when the client will get
   ///   the answer even if this process ends: when all of it is in the socket.
   func answer(_ number: UInt64, _ message: Message, of origin: Origin? = nil) {
-    let frame = message.frame(number)
+    let frame = message.answer(number)
     let isOver = state.withLock { state in
       state.isServed = false
-      send(frame, &state)
+      send(frame, isAnswer: true, &state)
       if let origin, state.isBatch { state.answered.append(origin) }
       return !state.isBatch && state.isDelivered
     }
@@ -123,37 +117,33 @@ final class Connection: Sendable {
   func flush() { state.withLock { flush(&$0) } }
 
   /// - Parameter isHeld: whether the frame waits for the next one.
-  private func send(_ frame: [UInt8], _ state: inout State, isHeld: Bool = false) {
+  private func send(
+    _ frame: [UInt8], isAnswer: Bool, _ state: inout State, isHeld: Bool = false
+  ) {
     guard !state.hasEnded, !state.isDeaf else { return }
-    let isWaiting = state.isWaiting
-    if isWaiting, state.outgoing.count - state.sent - state.largest > Self.mostWaiting {
+    if state.outgoing.isOverfull {
       server.log("a client does not read what it is sent; its connection is ended")
       state.hasEnded = true
       bell.ring()
       return
     }
-    if isWaiting {
-      state.outgoing += frame
-      state.largest = max(state.largest, frame.count)
-    } else {
-      (state.outgoing, state.sent, state.largest) = (frame, 0, frame.count)
-    }
+    state.outgoing.append(frame, isAnswer: isAnswer)
     if isHeld || state.isBatch { return }
     flush(&state)
-    if state.isWaiting { bell.ring() }
+    if state.outgoing.isWaiting { bell.ring() }
   }
 
   func flush(_ state: inout State) {
-    while state.isWaiting {
-      switch socket.value.send(state.outgoing[state.sent...]) {
-      case .moved(let count): state.sent += count
+    while state.outgoing.isWaiting {
+      switch socket.value.send(state.outgoing.next) {
+      case .moved(let count): state.outgoing.didSend(count)
       case .later: return
       case .ended:
-        (state.isDeaf, state.outgoing, state.sent) = (true, [], 0)
+        state.isDeaf = true
+        state.outgoing.removeAll()
         return
       }
     }
-    if !state.outgoing.isEmpty { (state.outgoing, state.sent) = ([], 0) }
   }
 
   // MARK: - Requests
@@ -329,7 +319,8 @@ final class Connection: Sendable {
         return
       }
       state.client = client
-      if count < frame.count { (state.outgoing, state.sent) = (frame, count) }
+      state.outgoing.append(frame, isAnswer: true)
+      state.outgoing.didSend(count)
     }
   }
 

@@ -46,8 +46,8 @@ extension Store.State {
 
 extension Publication {
   /// Makes a change of lists the change that readers see: where a list no longer has a key, the
-  /// value of a profile shows. Copies of such a location are invalid, because they do not tell list
-  /// and profiles apart.
+  /// value of a profile shows. Copies of such a location are invalid: the change would put a
+  /// profile's value among those of the list.
   fileprivate mutating func show(_ managed: [Place: Store.Managed]) {
     guard changeset.items.contains(where: { $0.location.place.hasProfiles }) else { return }
     var items: [Changeset.Item] = []

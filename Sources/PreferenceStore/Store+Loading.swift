@@ -16,7 +16,9 @@ extension Store {
     if location.place.hasProfiles { loadProfiles(of: location.place) }
     let before = state.withLock { $0.appearances }
     let (isAbsent, identity) = identity(location)
-    if let known = state.withLock({ $0.unreadable[location] }), known.identity == identity {
+    if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),
+      known.identity == identity
+    {
       throw known.error
     }
     do {

@@ -34,7 +34,9 @@ final class DomainDirectory: FileDirectory {
     case .key(let key): return KeyPath(domain: domain, key: key)
     case .shortened:
       let keys = try asTreeError { () throws(EngineError) in try tree.engine.keys(of: domain) }
-      return keys.first { NameCodec.encode($0) == name }.map { KeyPath(domain: domain, key: $0) }
+      guard let key = keys.first(where: { NameCodec.encode($0) == name }) else { return nil }
+      // A key of its own: this one may lie in the block of its list.
+      return KeyPath(domain: domain, key: Key(key.string))
     case .none, .scratch: return nil
     }
   }

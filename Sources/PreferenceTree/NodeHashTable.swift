@@ -132,10 +132,12 @@ struct KeyNodes {
     }
   }
 
-  /// Removes the node, whose path this is, unless the path is another node's.
+  /// Removes the node, which has this path. Does nothing if the table has a different node of the
+  /// path.
   mutating func remove(_ node: Node, _ path: KeyPath) { table.remove(hash(path)) { $0 === node } }
 
-  // Names come from outside, and must not be chosen to collide: the seed is secret.
+  // Names come from outside, and nobody must be able to choose some that collide: the seed is
+  // secret.
   private static let seed = UInt64.random(in: .min ... .max)
 
   private func hash(_ path: KeyPath) -> UInt {

@@ -10,7 +10,7 @@ struct NodeTable {
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
   private var byKey = KeyNodes()
-  /// Keeps the names of keys. A key that the kernel remembers for long keeps a page at most.
+  /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
   private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
@@ -81,7 +81,7 @@ struct NodeTable {
   mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
     if let node = byKey[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
-    let path = KeyPath(domain: path.domain, key: names.copy(path.key))
+    let path = stored(path)
     let node = add(inode: inodes[path]) { [changes] id in
       let made = KeyFile(id: id, path, changes: changes)
       file = made
@@ -89,6 +89,11 @@ struct NodeTable {
     }
     byKey[path] = node
     return (node, file ?? KeyFile(id: node.id, path, changes: changes))
+  }
+
+  /// Returns the same path, whose key is stored with the names of other keys.
+  mutating func stored(_ path: KeyPath) -> KeyPath {
+    KeyPath(domain: path.domain, key: names.copy(path.key))
   }
 
   /// Adds a node that a predecessor of this process has saved.

@@ -42,13 +42,15 @@ public final class Monitor<State>: @unchecked Sendable {
   public func change<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    // After the lock is released: a thread that wakes up would wait for it.
+    // The lock is released first: a woken thread would wait for it.
     defer { pthread_cond_broadcast(condition) }
     return try withLock(body)
   }
 
   /// Runs the body under the lock, and then has one of the threads in `wait` look at the state
-  /// again, where each of them could go on.
+  /// again. Use it only where any of them can make use of the change, and where all of them wait
+  /// until a deadline: with some versions of glibc the one thread may not wake up
+  /// (https://sourceware.org/bugzilla/show_bug.cgi?id=25847).
   public func changeForOne<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -56,8 +58,8 @@ public final class Monitor<State>: @unchecked Sendable {
     return try withLock(body)
   }
 
-  /// Waits until the body returns a value. The body is called at once and after each `change`,
-  /// under the lock.
+  /// Waits until the body returns a value. The body is called under the lock: at once, after each
+  /// `change`, and maybe after a `changeForOne`.
   /// - Returns: the body's value; nil where the deadline (nil: none) passed first.
   public func wait<Result>(
     until deadline: Instant? = nil, for body: (inout State) -> Result?

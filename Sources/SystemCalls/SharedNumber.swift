@@ -14,7 +14,8 @@ public final class SharedNumber: Sendable {
 
   private static let size = 4096
 
-  /// Creates a number, which is 0. Fails where the process has no descriptors or memory left.
+  /// Creates a number, which is 0. Fails where the process has no descriptors or memory left, and
+  /// with EINVAL before Linux 5.1, which cannot seal a mapping that is written to.
   public init() throws(SystemError) {
     let file = try SharedMapping.makeFile("prefs-version", size: Self.size)
     page = try SharedMapping(file, size: Self.size)

@@ -28,10 +28,11 @@ struct LargeMount {
     }
   }
 
-  /// Unmounts, and waits for the end of the driver, which saves what it has.
+  /// Unmounts, and waits for the end of the driver, which saves what it has. A mount that cannot be
+  /// taken off stays.
   func unmount() {
-    guard let driver = try? driver() else { return }
-    _ = try? Child.run("fusermount3", ["-u", point])
+    guard let driver = try? driver(), (try? Child.run("fusermount3", ["-u", point])) == 0
+    else { return }
     while kill(driver, 0) == 0 { Instant.sleep(milliseconds: 1) }
   }
 

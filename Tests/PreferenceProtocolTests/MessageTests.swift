@@ -54,6 +54,19 @@ import Testing
       author: Author(number: 2), origin: Origin(client: 1, serial: 2))
   }
 
+  @Test("an answer that is larger than the client accepts says so")
+  func largeAnswer() throws {
+    let frame = Message.snapshot(Self.contents, version: 5).answer(7, largest: 100)
+    var reader = FrameReader(largest: 1000)
+    reader.bytes = frame
+    let read = try #require(try reader.next())
+    guard case .failed(let error) = try Message(read) else {
+      Issue.record("not a failure")
+      return
+    }
+    #expect(read.number == 7 && error.reason == .system(.fileTooLarge))
+  }
+
   static let messages: [Message] = [
     .welcome(version: 12, isReadOnly: true), .snapshot(contents, version: 5),
     .snapshot(DomainSnapshot.Contents(), version: 0), .domains(["a", "é"]), .domains([]),

@@ -187,6 +187,36 @@ private let author = Author(number: 5)
     }
   }
 
+  @Test("several large answers reach a client that makes no haste, among notices")
+  func largeAnswers() throws {
+    try withServedStore(prepare: {
+      $0.makeList($0.config + "/d.plist", "dict(Data=b'x' * (40 << 20))")
+    }) { served in
+      let (slow, good) = (try served.connection(), try served.client())
+      defer { good.close() }
+      _ = slow.value.send(Request.hello(version: Request.version, client: 9).frame(1)[...])
+      for number in 2..<6 as Range<UInt64> {
+        _ = slow.value.send(Request.load(user).frame(number)[...])
+      }
+      _ = try good.find("Data", at: user)
+      for number in 0..<10 as Range<UInt8> {
+        let value = Value.data(Array(repeating: number, count: 1 << 16))
+        _ = try good.apply([.set("K", "other", value, .canonical)], by: author)
+      }
+      var reader = FrameReader(largest: Message.largest)
+      var (notices, answers, file) = (0, Set<UInt64>(), SharedDescriptor?.none)
+      while notices < 10 || answers.count < 5,
+        slow.value.wait(until: Instant.now.advanced(milliseconds: 5000))
+      {
+        guard slow.value.receive(into: &reader.bytes, &file) != .ended else { break }
+        while let frame = try reader.next() {
+          if frame.number == 0 { notices += 1 } else { answers.insert(frame.number) }
+        }
+      }
+      #expect(answers == [1, 2, 3, 4, 5] && notices == 10)
+    }
+  }
+
   @Test("what the owner or a client sets, all others read at once, 2,000 times")
   func coherent() throws {
     try withServedStore { served in

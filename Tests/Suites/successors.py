@@ -51,6 +51,18 @@ def guard_of(driver):
     return next((int(pid) for pid in children if comm(pid) == "prefs-guard"), None)
 
 
+def running():
+    """The processes that run in the environment of the test."""
+    mark, found = f"XDG_STATE_HOME={root}/state\0".encode(), []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if mark in open(f"/proc/{pid}/environ", "rb").read():
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
 class Worker(threading.Thread):
     """Repeats a step until the end; an exception is a failure."""
 
@@ -168,7 +180,7 @@ def wait_for(condition, what, seconds=10):
 
 
 first = subprocess.Popen([program, point, "-f"], env=environment, stderr=open(f"{root}/log", "a"))
-tail = watcher = None
+tail = watcher = log_file = kept = None
 try:
     wait_for(lambda: os.path.ismount(point), "the mount")
     os.mkdir(f"{point}/d")
@@ -233,13 +245,23 @@ finally:
     for process in (tail, watcher):
         if process is not None:
             process.kill()
+            process.wait()
     stop.set()
+    # What is open keeps the mount and its driver.
+    if log_file is not None:
+        os.close(log_file)
+    for file in (open_file, kept):
+        if file is not None:
+            file.close()
     subprocess.run(["fusermount3", "-u", "-z", point], stderr=subprocess.DEVNULL)
     try:
         first.wait(10)
     except subprocess.TimeoutExpired:
         first.kill()
-    time.sleep(0.3)
+    # The last driver saves its changes before it ends, and would make removed directories again.
+    end = time.time() + 10
+    while running() and time.time() < end:
+        time.sleep(0.01)
     if os.environ.get("KEEP"):
         print(open(f"{root}/log").read()[-3000:])
     shutil.rmtree(root, ignore_errors=True)

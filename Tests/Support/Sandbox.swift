@@ -162,21 +162,48 @@ public final class Sandbox: Sendable {
     for point in [mountPoint, secondMountPoint] where MountTable.isMounted(point) {
       Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(point)'"], environment: environment)
     }
+    endProcesses()
+    do {
+      try FileManager.default.removeItem(atPath: root)
+    } catch {
+      Issue.record("the sandbox is not removed: \(error)")
+    }
+  }
+
+  /// Waits for the programs of the sandbox to end: they write their files until then. What is left
+  /// after five seconds is killed, and the test fails.
+  private func endProcesses() {
     // A prefsd that a client started would wait 30 s for another client.
-    for process in owners where Self.text("/proc/\(process)/comm") == "prefsd\n" {
+    for process in processes where Self.text("/proc/\(process)/comm") == "prefsd\n" {
       kill(process, SIGTERM)
     }
-    try? FileManager.default.removeItem(atPath: root)
+    for _ in 0..<500 {
+      if processes.isEmpty { return }
+      usleep(10000)
+    }
+    for process in processes {
+      Issue.record("still running: \(Self.text("/proc/\(process)/cmdline"))")
+      kill(process, SIGKILL)
+    }
   }
 
-  /// The processes that own the sandbox's stores, or were the last to own them.
-  private var owners: [pid_t] {
-    let stores = try? FileManager.default.contentsOfDirectory(atPath: "\(state)/prefsfs")
-    return (stores ?? []).compactMap { pid_t(Self.text("\(state)/prefsfs/\($0)/lock")) }
+  /// The processes that run in the sandbox's environment.
+  private var processes: [pid_t] {
+    let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc")
+    return (names ?? []).compactMap { pid_t($0) }.filter {
+      Self.text("/proc/\($0)/environ").contains("XDG_STATE_HOME=\(state)\0")
+    }
   }
 
-  private static func text(_ path: String) -> String {
-    (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+  /// The text of a file of /proc. `String(contentsOfFile:)` reads such a file only once, and may
+  /// get the first 4 KiB.
+  fileprivate static func text(_ path: String) -> String {
+    let file = open(path, O_RDONLY)
+    guard file >= 0 else { return "" }
+    defer { close(file) }
+    var (text, part): ([UInt8], [UInt8]) = ([], Array(repeating: 0, count: 1 << 16))
+    while case let count = read(file, &part, part.count), count > 0 { text += part[..<count] }
+    return String(decoding: text, as: UTF8.self)
   }
 }
 
@@ -201,12 +228,7 @@ public struct Outcome: Sendable {
 public enum MountTable {
   /// Whether there is a mount at the path.
   public static func isMounted(_ path: String) -> Bool {
-    // String(contentsOfFile:) reads only once, and the kernel gives 4 KiB at a time.
-    let file = open("/proc/self/mountinfo", O_RDONLY)
-    defer { close(file) }
-    var (table, part): ([UInt8], [UInt8]) = ([], Array(repeating: 0, count: 1 << 16))
-    while case let count = read(file, &part, part.count), count > 0 { table += part[..<count] }
-    return String(decoding: table, as: UTF8.self).contains(" \(path) ")
+    Sandbox.text("/proc/self/mountinfo").contains(" \(path) ")
   }
 }
 

@@ -2,8 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// The short form of the record of a key's node that nobody has written to, as nearly all are: some
-// ten bytes and the name. A mount may have a million of them.
+// The short form of the record of a key's node that has nothing but its name and its look-ups, as
+// nearly all: some ten bytes and the name. A mount may have a million of them.
 
 extension NodeRecord {
   /// The path of the key, if the record says nothing else that is not usual; nil: it does.
@@ -14,7 +14,7 @@ extension NodeRecord {
     return key.path
   }
 
-  /// Creates the record of a key's node that nobody has written to.
+  /// Creates the record of a key's node that has nothing but its name and its look-ups.
   init(_ id: NodeID, inode: UInt64?, lookups: UInt64, _ path: KeyPath) {
     self.init(
       id: id, inode: inode, lookups: lookups, modified: Timestamp(nanoseconds: 0), changed: nil,

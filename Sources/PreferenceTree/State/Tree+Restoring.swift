@@ -156,9 +156,9 @@ extension NodeTable {
         (min(record.lookups, Self.mostSaved), record.modified, record.changed)
       return
     }
+    let content = content(record, text)
     let node = Node(
-      id: record.id, inode: record.inode ?? inode(record), content(record, text),
-      modified: record.modified,
+      id: record.id, inode: record.inode ?? inode(record), content, modified: record.modified,
       changes: changes)
     (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
     add(restored: node, isNamed: record.content.isNamed)
@@ -169,7 +169,7 @@ extension NodeTable {
     if case .key(let key) = record.content { inodes.ofName(key.path) } else { 0 }
   }
 
-  private func content(_ record: NodeRecord, _ text: [UInt8]) -> Node.Content {
+  private mutating func content(_ record: NodeRecord, _ text: [UInt8]) -> Node.Content {
     switch record.content {
     case .root: return .directory(RootDirectory())
     case .domain(let domain, _): return .directory(DomainDirectory(domain))
@@ -178,7 +178,7 @@ extension NodeTable {
       directory.mode = mode
       return .directory(directory)
     case .key(let key):
-      let file = KeyFile(id: record.id, key.path, changes: changes)
+      let file = KeyFile(id: record.id, stored(key.path), changes: changes)
       (file.creation, file.editorMemory) = (key.creation, key.memory)
       (file.wantedKind, file.appended) = (key.wantedKind, key.appended)
       return .key(file)

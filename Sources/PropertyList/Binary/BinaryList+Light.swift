@@ -9,7 +9,8 @@ extension BinaryList {
   private static let mostItems = 16
 
   /// Reads the object, if it is a scalar, a short text or data, or a container of a few of them.
-  /// Throws where `BinaryReader.object` throws.
+  /// Throws where `BinaryReader.object` throws; an object that is costly to decode is not looked at
+  /// further.
   /// - Returns: how many values it counts for (`BinaryReader.weight`); nil: it is costly to decode.
   func lightWeight(at offset: Int) throws(FormatError) -> Int? {
     switch bytes[offset] >> 4 {

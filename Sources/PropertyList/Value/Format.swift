@@ -52,6 +52,10 @@ public struct Limits: Sendable {
   /// the domain's list, which nests the values deeper, can be read with `standard`.
   public static let list = Limits(depth: 501)
 
+  /// The limits of a list that one of our programs sends to another. It was checked when it was
+  /// read, and may be larger as a binary list than in its own format.
+  public static let message = Limits(count: .max, size: .max)
+
   /// The limits of the text of one value. They are lower than `standard`, so that the list that
   /// holds the value can be read with `standard`.
   public static let text = Limits(depth: 500, count: 5_000_000, size: 16 << 20)

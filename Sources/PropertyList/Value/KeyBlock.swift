@@ -35,7 +35,7 @@ final class KeyBlock: Sendable {
   }
 }
 
-/// Makes the keys of one document, or others that are mostly used together. A block is released
+/// Makes the keys of one document, or other keys with about the same lifetime. A block is released
 /// with the last of its keys. Copies of a `KeyMaker` share a block.
 public struct KeyMaker: Sendable {
   /// The largest block in bytes. A key that is longer is stored as a `String`.
@@ -47,8 +47,8 @@ public struct KeyMaker: Sendable {
   /// - Parameter largest: the largest block in bytes: what one key may keep in memory.
   public init(largest: Int = 1 << 16) { self.largest = largest }
 
-  /// Returns the same key in the memory that it takes here: its bytes alone. One that has no memory
-  /// of its own, because it is short or was read from a document, is returned as it is.
+  /// Returns the same key, stored in this maker's block. A key that is short, or lies in a block
+  /// already, is returned as it is.
   public mutating func copy(_ key: Key) -> Key {
     key.utf8Count > 15 && key.isString ? key.withBytes { self.key($0) } : key
   }
