@@ -26,6 +26,8 @@ final class ListGate {
   private let listings = ListingMaker()
   private let listingMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
+  /// `ListReader.readCount` when the held requests were last looked at.
+  private var lastCount: UInt64 = 0
 
   /// Milliseconds after which a listing that is still being made is an error.
   private static let listingPatience: Int64 = 60_000
@@ -42,6 +44,9 @@ final class ListGate {
 
   /// When `serve` must be called even if no list has been read.
   var deadline: Instant? { waiting.map(\.deadline).min() }
+
+  /// Whether a list has been read for which a request is held. Cost: two loads.
+  var hasNews: Bool { !waiting.isEmpty && lists.readCount != lastCount }
 
   /// Whether a request is held that a predecessor may have carried out. Nothing that is due may be
   /// done before it.
@@ -107,6 +112,7 @@ final class ListGate {
   func serve(_ driver: Driver, _ now: Instant) {
     listings.deliver(to: driver.forest)
     guard !waiting.isEmpty else { return lists.forget() }
+    lastCount = lists.readCount
     let all = waiting
     waiting = []
     for var request in all {

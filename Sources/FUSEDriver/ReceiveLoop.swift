@@ -55,9 +55,13 @@ struct ReceiveLoop: ~Copyable {
         driver.admit(&buffer, now)
       case 0, -ENODEV: return
       case -EAGAIN:
-        guard now.nanoseconds(after: lastRequest) >= polling.patience else { continue }
-        if !sleep() { lastLook = Instant(nanoseconds: 0) }
-        now = .now
+        if driver.gate.hasNews {
+          lastLook = Instant(nanoseconds: 0)
+        } else {
+          guard now.nanoseconds(after: lastRequest) >= polling.patience else { continue }
+          if !sleep() { lastLook = Instant(nanoseconds: 0) }
+          now = .now
+        }
       case -EINTR: continue
       default: throw SystemError("read", "/dev/fuse", Errno(rawValue: -result))
       }

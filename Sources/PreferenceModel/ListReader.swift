@@ -42,6 +42,8 @@ public final class ListReader: Sendable {
   private let state = Monitor(State())
   /// Whether there are looks: most of the time there is none, and `finding` need not take the lock.
   private let hasLooks = Atomic<Bool>(false)
+  /// How many looks have ended, of all domains together.
+  private let ended = Atomic<UInt64>(0)
 
   /// Milliseconds after which a list that is still being read counts as hung.
   public static let patience: Int64 = 5000
@@ -57,6 +59,10 @@ public final class ListReader: Sendable {
   public func whenRead(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.told = body }
   }
+
+  /// A number that is a different one whenever a domain has been read or refused. Cost: a load, for
+  /// a thread that polls and does not sleep until `whenRead` wakes it.
+  public var readCount: UInt64 { ended.load(ordering: .acquiring) }
 
   /// From now on, reads the lists of that place too, for every domain, and counts them in
   /// `isAtHand`.
@@ -138,6 +144,7 @@ public final class ListReader: Sendable {
       state.looks[domain] = look
       return state.told
     }
+    ended.wrappingAdd(1, ordering: .releasing)
     told?()
   }
 
