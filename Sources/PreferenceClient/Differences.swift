@@ -25,8 +25,7 @@ struct Differences {
         try Self.edits(of: location, from: snapshot, places)
       }) {
         changeset.items += edits.map { edit in
-          let hadKey = edit.key.map { snapshot[$0] != nil } ?? false
-          return Changeset.Item(location, edit, hadKey: hadKey)
+          Changeset.Item(location, edit, replacing: edit.key.flatMap { snapshot.entry($0) })
         }
       } else {
         changeset.invalidated.insert(location)

@@ -47,8 +47,8 @@ public final class RemotePlaces: StorePlaces {
     }
 
     func receive(_ message: Message) {
-      guard case .notice(let notice) = message else { return }
-      replica.apply(notice.changeset)
+      guard case .notice(var notice) = message else { return }
+      replica.apply(&notice.changeset)
       observers.notify(notice)
       gauge.pass(notice.changeset.version)
     }

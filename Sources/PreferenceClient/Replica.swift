@@ -68,9 +68,13 @@ final class Replica: Sendable {
   }
 
   /// Publishes a change: applies it to the locations that are loaded, and drops those that it
-  /// invalidates.
-  func apply(_ changeset: Changeset) {
+  /// invalidates. Adds the removed values to the change, where they are known.
+  func apply(_ changeset: inout Changeset) {
     state.withLock { state in
+      for (index, item) in changeset.items.enumerated() {
+        guard case .remove(let key) = item.edit else { continue }
+        changeset.items[index].removed = state.locations[item.location]?.entry(key)
+      }
       for location in changeset.locations {
         if changeset.invalidated.contains(location) {
           state.loading[location]?.isSpoiled = true

@@ -52,12 +52,30 @@ public struct Changeset: Equatable, Sendable {
     /// Whether the location had the edit's key before. It is set in changes that have taken effect,
     /// and false in others; the journal does not record it.
     public var hadKey: Bool
+    /// The value that was removed, in changes that have taken effect and that remove a key, where
+    /// it is known: a process may go on showing it. Neither the journal nor messages have it, and
+    /// `==` does not compare it.
+    public var removed: StoredValue?
 
     /// Creates an edit of a location.
-    public init(_ location: Location, _ edit: Edit, hadKey: Bool = false) {
+    public init(
+      _ location: Location, _ edit: Edit, hadKey: Bool = false, removed: StoredValue? = nil
+    ) {
       self.location = location
       self.edit = edit
       self.hadKey = hadKey
+      self.removed = removed
+    }
+
+    /// Creates an edit that has taken effect.
+    /// - Parameter old: what the location had for the edit's key before; nil: nothing.
+    public init(_ location: Location, _ edit: Edit, replacing old: StoredValue?) {
+      self.init(location, edit, hadKey: old != nil)
+      if case .remove = edit { removed = old }
+    }
+
+    public static func == (left: Item, right: Item) -> Bool {
+      left.location == right.location && left.edit == right.edit && left.hadKey == right.hadKey
     }
   }
 

@@ -78,7 +78,7 @@ extension Changeset.Item {
 /// What observers are notified of: a change that has taken effect, and its author.
 public struct Notice: Equatable, Sendable {
   /// The edits that changed something.
-  public let changeset: Changeset
+  public package(set) var changeset: Changeset
   /// What the edits did to keys that domains list.
   public let events: [KeyEvent]
   /// Who made the change; nil for changes by other programs and for changes of volatile places.

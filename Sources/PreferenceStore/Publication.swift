@@ -62,7 +62,9 @@ extension Publication {
       case .createDomain, .removeDomain: break
       case .remove(let key):
         let edit = forced[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
-        items.append(.init(item.location, edit, hadKey: item.hadKey || forced[key] != nil))
+        items.append(
+          .init(
+            item.location, edit, hadKey: item.hadKey || forced[key] != nil, removed: item.removed))
       case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
         items.append(.init(item.location, item.edit, hadKey: item.hadKey || forced[key] != nil))
       }

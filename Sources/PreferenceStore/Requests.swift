@@ -50,7 +50,8 @@ struct Requests: Sendable {
     let now = Instant.now
     forgetOld(now)
     let until = now.advanced(milliseconds: milliseconds)
-    requests[origin] = Request(changeset: changeset, sequence: sequence, keptUntil: until)
+    requests[origin] = Request(
+      changeset: changeset.withoutRemovedValues, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
   }
@@ -138,6 +139,14 @@ struct Requests: Sendable {
 }
 
 extension Changeset {
+  /// The changeset without removed values, which only observers need.
+  fileprivate var withoutRemovedValues: Changeset {
+    guard items.contains(where: { $0.removed != nil }) else { return self }
+    var lighter = self
+    for index in lighter.items.indices { lighter.items[index].removed = nil }
+    return lighter
+  }
+
   /// The changeset without values: its time, its number, and the keys that it touched.
   fileprivate var withoutValues: Changeset {
     var lighter = self

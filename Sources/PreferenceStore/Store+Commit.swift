@@ -30,7 +30,7 @@ extension Store {
       let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(
-        steps.map { Changeset.Item($0.item.location, $0.item.edit, hadKey: $0.old != nil) },
+        steps.map { Changeset.Item($0.item.location, $0.item.edit, replacing: $0.old) },
         time: time)
       let record = Store.State.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {

@@ -111,8 +111,8 @@ extension Store {
     }
     var change = Publication(Changeset(time: .now))
     for edit in old.edits(to: new) {
-      let hadKey = edit.key.map { old[$0] != nil } ?? false
-      change.add(Changeset.Item(location, edit, hadKey: hadKey))
+      change.add(
+        Changeset.Item(location, edit, replacing: edit.key.flatMap { old.entry($0) }))
     }
     _ = state.withLock { $0.enqueue(change, withProfiles: true) }
   }
@@ -178,7 +178,7 @@ extension Store.State {
     var change = Publication(Changeset(time: outside.time))
     for key in outside.differing where !old.isChanged(key) {
       let edit = domains[location]?.snapshot.restoring(key) ?? .remove(key)
-      change.add(Changeset.Item(location, edit, hadKey: old[key] != nil))
+      change.add(Changeset.Item(location, edit, replacing: old.entry(key)))
       if !ours.contains(key) { domains[location]?.recent.forget(key) }
     }
     let exists = domains[location]?.snapshot.exists ?? false

@@ -163,7 +163,7 @@ extension Store.State {
       let (old, new) = (before[key], after[key])
       guard old != new, listed?[key] == nil else { return nil }
       let edit = new.map { Edit.set(key, $0.value, .canonical) } ?? .remove(key)
-      return Changeset.Item(location, edit, hadKey: old != nil)
+      return Changeset.Item(location, edit, replacing: old)
     }
   }
 }

@@ -228,7 +228,7 @@ public final class Forest {
     let trees = branches.compactMap { $0 as? Tree }
     status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })
     status["held texts"] = .array(trees.flatMap(\.heldTexts).sorted().map { .string($0) })
-    status["nodes"] = .integer(WideInteger(UInt64(trees.reduce(0) { $0 + $1.table.nodes.count })))
+    status["nodes"] = .integer(WideInteger(UInt64(trees.reduce(0) { $0 + $1.table.count })))
     return ValueText.canonical(.dictionary(status), style: .json)
   }
 }

@@ -30,6 +30,7 @@ final class KeyFile {
   /// The state that few files have: those that are written to, or whose text is costly to make. A
   /// mount may have a million others.
   private final class Rare {
+    var lastShown: StoredValue?
     var editor: TextEditor?
     var editorMemory = TextEditor.Memory()
     var creation: Creation?
@@ -47,9 +48,6 @@ final class KeyFile {
   /// The node of the file.
   let id: NodeID
   var path: KeyPath { didSet { changes.note(id) } }
-  /// The value that the kernel was last told of. A file whose key is removed elsewhere goes on
-  /// showing it.
-  var lastShown: StoredValue?
   private var rare: Rare?
   private let changes: ChangedNodes
 
@@ -72,6 +70,25 @@ final class KeyFile {
 }
 
 extension KeyFile {
+  /// Whether nothing is known of the file but its name. What only an editor needs does not count
+  /// where there is none.
+  var isPlain: Bool {
+    guard let rare else { return true }
+    return rare.editor == nil && rare.editorMemory == TextEditor.Memory() && rare.creation == nil
+      && rare.appended == nil && rare.wantedKind == nil && rare.cachedText == nil
+      && rare.lastShown == nil
+  }
+
+  /// The value that the kernel was last told of, where a notice of its removal would not have it:
+  /// the value is inherited, or a text that is generated. A file whose key is removed elsewhere
+  /// goes on showing it.
+  var lastShown: StoredValue? {
+    get { rare?.lastShown }
+    set {
+      rare(isUsual: newValue == nil)?.lastShown = newValue
+    }
+  }
+
   /// The text that is being written, or was until a moment ago; nil: the file shows its value.
   var editor: TextEditor? {
     get { rare?.editor }

@@ -96,6 +96,13 @@ final class Node {
     set { rare(isUsual: newValue == nil)?.unsaved = newValue }
   }
 
+  /// Whether nothing is known of the node but its content, number and look-ups.
+  var isPlain: Bool {
+    guard let rare else { return true }
+    return rare.changed == nil && rare.unsaved == nil
+      && rare.modified == Timestamp(nanoseconds: 0)
+  }
+
   /// Notes that a part of a scratch file's text was written.
   func note(written range: Range<Int>) {
     unsaved = range.joined(with: unsaved)

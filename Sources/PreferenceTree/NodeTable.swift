@@ -4,12 +4,21 @@ import SystemCalls
 
 /// Finds nodes by their number and by what they show, gives them inode numbers, and counts the
 /// memory of scratch files.
+///
+/// Most nodes of a large mount are plain: `PlainNodes` has them, in little memory. What asks for a
+/// `Node` gets one (`expand`); `makePlain` makes it plain again, once many others were asked for.
 struct NodeTable {
-  private(set) var nodes = NumberedNodes()
+  /// All nodes that are not plain.
+  var nodes = NumberedNodes()
+  /// The nodes that are plain.
+  var plain: PlainNodes
+  /// The nodes of keys that are not plain, in the order in which they were made or expanded; a node
+  /// that is gone since may be among them.
+  var expanded: ArraySlice<NodeID> = []
   /// The nodes that were made, changed or removed since the tree was saved.
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
-  private var byKey = KeyNodes()
+  var byKey = KeyNodes()
   /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
   private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
@@ -22,6 +31,7 @@ struct NodeTable {
   /// Creates a table that has only the root, which shows domains or the keys of one domain.
   init(_ position: TreePosition, now: Moment) {
     inodes = InodeNumbers(position)
+    plain = PlainNodes(root: position.rootNode)
     let content: any Directory
     switch position.root {
     case .domains: content = RootDirectory()
@@ -38,18 +48,41 @@ struct NodeTable {
   /// The domains with a node.
   var domains: [DomainName] { Array(byDomain.keys) }
 
+  /// How many nodes there are.
+  var count: Int { nodes.count + plain.count }
+
+  /// The numbers of all nodes, in no order.
+  var ids: [NodeID] { nodes.ids + plain.ids }
+
   /// The keys that have a node.
-  var paths: [KeyPath] { byKey.all.compactMap { $0.keyFile?.path } }
+  mutating func paths() -> [KeyPath] {
+    byKey.all.compactMap { $0.keyFile?.path } + plain.paths()
+  }
 
   /// The keys of a domain that have a node. Cost: O(nodes of keys).
-  func paths(in domain: DomainName) -> [KeyPath] { paths.filter { $0.domain == domain } }
+  mutating func paths(in domain: DomainName) -> [KeyPath] {
+    paths().filter { $0.domain == domain }
+  }
 
   /// The domains in which the key has a node. Cost: O(nodes of keys).
-  func domains(with key: Key) -> [DomainName] { paths.filter { $0.key == key }.map(\.domain) }
+  mutating func domains(with key: Key) -> [DomainName] {
+    paths().filter { $0.key == key }.map(\.domain)
+  }
 
-  subscript(id: NodeID) -> Node? { nodes[id] }
+  /// The number of the key's node. Cost: no plain node is expanded.
+  mutating func id(of path: KeyPath) -> NodeID? { byKey[path]?.id ?? plain.find(path) }
+
+  /// Whether there is a node of that number. Cost: no plain node is expanded.
+  func has(_ id: NodeID) -> Bool { nodes[id] != nil || plain.has(id) }
+
+  /// The key's file, if its node is not plain.
+  func expandedFile(of path: KeyPath) -> KeyFile? { byKey[path]?.keyFile }
+
+  subscript(id: NodeID) -> Node? { mutating get { nodes[id] ?? expand(id) } }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
-  subscript(path: KeyPath) -> Node? { byKey[path] }
+  subscript(path: KeyPath) -> Node? {
+    mutating get { byKey[path] ?? plain.find(path).flatMap { expand($0) } }
+  }
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
   /// `st_ino` of a domain: the same in every mount.
@@ -79,7 +112,7 @@ struct NodeTable {
 
   /// Returns the node and file of a key, and makes them if there are none.
   mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
-    if let node = byKey[path], let file = node.keyFile { return (node, file) }
+    if let node = self[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
     let path = stored(path)
     let node = add(inode: inodes[path]) { [changes] id in
@@ -88,6 +121,7 @@ struct NodeTable {
       return .key(made)
     }
     byKey[path] = node
+    expanded.append(node.id)
     return (node, file ?? KeyFile(id: node.id, path, changes: changes))
   }
 
@@ -105,7 +139,9 @@ struct NodeTable {
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = node
       scratchBytes += ScratchSpace.overhead
-    case .key(let file): byKey[file.path] = node
+    case .key(let file):
+      byKey[file.path] = node
+      expanded.append(node.id)
     case .scratch(let file):
       byScratch[file.path] = node
       scratchBytes += file.count + ScratchSpace.overhead
@@ -173,8 +209,8 @@ extension NodeTable {
       node.content = .directory(DomainDirectory(new, listing))
       byDomain[new] = node
     }
-    for node in byKey.all {
-      guard let file = node.keyFile, file.path.domain == old else { continue }
+    for path in paths(in: old) {
+      guard let node = self[path], let file = node.keyFile else { continue }
       rename(node, file, to: KeyPath(domain: new, key: file.path.key))
     }
     for (path, node) in byScratch where path.parent == .domain(old) {
@@ -189,8 +225,12 @@ extension NodeTable {
 
   /// Subtracts look-ups that the kernel has forgotten, and removes the node after the last one,
   /// unless it must stay.
-  /// - Returns: the node, if it was removed.
+  /// - Returns: the node, if it was removed and was not plain.
   mutating func forget(_ id: NodeID, _ count: UInt64) -> Node? {
+    if plain.forget(id, count) {
+      changes.note(id)
+      return nil
+    }
     guard let node = nodes[id], id != root.id else { return nil }
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0, !node.mustStay else { return nil }
@@ -291,6 +331,7 @@ extension NodeTable {
     let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)
     byKey[path] = node
+    expanded.append(node.id)
     inodes[path] = node.inode
     return file
   }

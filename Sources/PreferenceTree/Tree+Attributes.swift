@@ -33,16 +33,39 @@ extension Tree {
 
   private func attributes(_ node: Node, _ file: KeyFile) throws(TreeError) -> Attributes {
     let resolution = try requireValue(file.path)
-    file.lastShown = resolution.stored
+    note(shown: resolution, by: file)
     let size =
       file.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: file).count
+    var attributes = attributes(node.inode, size, resolution)
     // Text that the engine does not have yet is a change too.
-    let written = file.editor == nil ? nil : file.uncommittedSince
+    if file.editor != nil, let written = file.uncommittedSince {
+      attributes.modified = max(resolution.modified, written)
+    }
+    return attributes
+  }
+
+  /// The attributes of a key's file that shows the value.
+  func attributes(_ inode: UInt64, _ size: Int, _ resolution: Resolution) -> Attributes {
     var attributes = Attributes(
-      inode: node.inode, type: .file, mode: mode(resolution), size: size,
-      modified: max(resolution.modified, written ?? resolution.modified))
+      inode: inode, type: .file, mode: mode(resolution), size: size,
+      modified: resolution.modified)
     attributes.isReadOnly = resolution.isReadOnly
     return attributes
+  }
+
+  /// The size of the value's text, if it can be had at little cost; nil for arrays and
+  /// dictionaries.
+  func plainSize(_ resolution: Resolution) -> Int? {
+    if let count = resolution.stored.textCount { return count }
+    switch resolution.kind {
+    case .array, .dictionary: return nil
+    default: return (resolution.text ?? canonicalText(resolution.value)).count
+    }
+  }
+
+  /// Notes what the kernel is told of the file.
+  func note(shown resolution: Resolution, by file: KeyFile) {
+    file.lastShown = keepsShown(resolution, file.path) ? resolution.stored : nil
   }
 
   /// The permission bits of a key's file. They never allow its user to write if a write would be

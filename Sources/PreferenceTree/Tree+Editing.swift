@@ -106,7 +106,7 @@ extension Tree {
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
     noteSet(intent, file.path, at: item.location, changeset)
-    file.lastShown = try resolve(file.path)?.stored
+    if let shown = try resolve(file.path) { note(shown: shown, by: file) }
   }
 
   /// Keeps what the next look-up of the key finds after a set, so that the engine need not be

@@ -150,8 +150,9 @@ extension Tree {
     rootChanged(at: changeset.time)
     entriesChanged(new, at: changeset.time)
     for item in changeset.items {
-      if case .set(let key, _, _) = item.edit, let node = table[KeyPath(domain: new, key: key)] {
-        effects.append(.invalidateAttributes(node.id))
+      if case .set(let key, _, _) = item.edit, let id = table.id(of: KeyPath(domain: new, key: key))
+      {
+        effects.append(.invalidateAttributes(id))
       }
     }
   }

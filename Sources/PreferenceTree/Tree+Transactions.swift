@@ -39,11 +39,12 @@ extension Tree {
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
   /// for changes of keys.
   func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
+    let shown = hasNeighbours ? removedKeys(intents) : [:]
     do {
       let changeset = try engine.apply(intents, by: author)
       guard !changeset.isEmpty else { return changeset }
       effects.append(.awaitSettlement(version: changeset.version))
-      if hasNeighbours { changes.append(changeset) }
+      if hasNeighbours { changes.append(changeset.adding(removed: shown)) }
       return changeset
     } catch  where error.reason == .changedMeanwhile {
       throw .changedMeanwhile
@@ -52,23 +53,36 @@ extension Tree {
     }
   }
 
+  /// The values of the keys that the intents remove. The answer of an owner does not have them, and
+  /// other trees of the mount may show them.
+  private func removedKeys(_ intents: [Intent]) -> [KeyPath: Resolution] {
+    var values: [KeyPath: Resolution] = [:]
+    for case .remove(let key, let domain) in intents {
+      let path = KeyPath(domain: domain, key: key)
+      values[path] = (try? engine.resolve(key, in: domain)) ?? nil
+    }
+    return values
+  }
+
   /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
   func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
     for location in changeset.invalidated { invalidate(location.domain, at: changeset.time) }
+    let removed = changeset.removedValues
     for item in changeset.items {
       guard let key = item.edit.key else { continue }
       let path = KeyPath(domain: item.location.domain, key: key)
       if case .describe = item.edit {
-        if !touched.contains(path), let node = table[path] {
-          effects.append(.invalidateAttributes(node.id))
+        if !touched.contains(path), let id = table.id(of: path) {
+          effects.append(.invalidateAttributes(id))
         }
         continue
       }
       if !touched.contains(path) {
-        invalidate(path, changeset.version, isGone: item.edit == .remove(key))
+        invalidate(
+          path, changeset.version, isGone: item.edit == .remove(key), removed: removed[path])
       }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
-      if let file = table[path]?.keyFile { dropCachedText(file) }
+      if let file = table.expandedFile(of: path) { dropCachedText(file) }
       invalidateHeirs(of: path, isForced: item.location.place.isForced, at: changeset.time)
     }
   }
@@ -91,7 +105,7 @@ extension Tree {
       let path = KeyPath(domain: domain, key: key)
       invalidate(path)
       // A watcher may watch the file although the domain does not list it.
-      guard table[path] != nil else { continue }
+      guard table.id(of: path) != nil else { continue }
       announce(path, .changed(time))
     }
   }
@@ -101,40 +115,58 @@ extension Tree {
   ///   - version: the version of the change. The file's editor stays if a later change was made
   ///     through the file itself.
   ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
-  func invalidate(_ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false) {
+  ///   - removed: the value that the change removed; nil: none, or it is not known.
+  func invalidate(
+    _ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false, removed: StoredValue? = nil
+  ) {
     // A watcher may hold the file's node where the kernel has forgotten the directory.
     let parent = table[path.domain]
-    if let node = table[path], let file = node.keyFile {
-      let text = lastText(file)
-      dropCachedText(file)
-      if version > file.committedVersion { file.editor = nil }
-      if options.isGenerated ? !isGone : isThere(path, file) {
-        effects += [.invalidateAttributes(node.id), .invalidateContents(node.id)]
+    if let id = table.id(of: path) {
+      let file = table.expandedFile(of: path)
+      let text = lastText(file, removed)
+      if let file {
+        dropCachedText(file)
+        if version > file.committedVersion { file.editor = nil }
+      }
+      if options.isGenerated ? !isGone : isThere(path) {
+        invalidateFile(id)
         if !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
         return
       }
       // The key is gone. A process that has the file open keeps a copy of what the file showed,
       // because only the kernel's pages may still have it. A new key of the name gets a new node.
-      table.detach(node, text: text)
-      effects.append(.invalidateAttributes(node.id))
+      if let node = table[id] { table.detach(node, text: text) }
+      effects.append(.invalidateAttributes(id))
       table.renewInode(of: path)
     }
     answered.forget(path)
     if let parent { invalidateEntry(parent.id, path.key) }
   }
 
-  /// Whether the key has a value, which the file shows from now on.
-  private func isThere(_ path: KeyPath, _ file: KeyFile) -> Bool {
-    guard let found = (try? engine.resolve(path.key, in: path.domain)) ?? nil else { return false }
-    file.lastShown = found.stored
-    return true
+  /// Whether the key has a value, which its file shows from now on; or its list cannot be read, and
+  /// the file shows an error until it can.
+  private func isThere(_ path: KeyPath) -> Bool {
+    do {
+      guard let found = try engine.resolve(path.key, in: path.domain) else { return false }
+      if keepsShown(found, path) {
+        table.file(of: path).file.lastShown = found.stored
+      } else {
+        table.expandedFile(of: path)?.lastShown = nil
+      }
+      return true
+    } catch {
+      return true
+    }
   }
 
-  /// The text that the file showed last.
-  private func lastText(_ file: KeyFile) -> [UInt8] {
-    if let text = file.editor?.text ?? file.cachedText?.text { return text }
-    guard let stored = file.lastShown else { return [] }
-    return stored.text ?? ValueText.canonical(stored.value, style: options.style)
+  /// The text that a file has shown last.
+  /// - Parameters:
+  ///   - file: what is known of it; nil: nothing.
+  ///   - removed: the value that it showed, if it is known from the notice of its removal.
+  private func lastText(_ file: KeyFile?, _ removed: StoredValue?) -> [UInt8] {
+    if let text = file?.editor?.text ?? file?.cachedText?.text { return text }
+    guard let stored = file?.lastShown ?? removed else { return [] }
+    return stored.text ?? canonicalText(stored.value)
   }
 
   func invalidateEntry(_ parent: NodeID, _ key: Key) {
@@ -152,5 +184,35 @@ extension Tree {
       .announce(
         Announcement(
           directory, table[path.domain]?.id, name: NameCodec.encode(path.key), kind)))
+  }
+}
+
+extension Changeset {
+  /// The values that the change removed, as far as they are known; of those of several places the
+  /// one that precedes the others in the search list.
+  fileprivate var removedValues: [KeyPath: StoredValue] {
+    guard items.contains(where: { $0.removed != nil }) else { return [:] }
+    var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
+    for item in items {
+      guard let removed = item.removed, let key = item.edit.key else { continue }
+      let path = KeyPath(domain: item.location.domain, key: key)
+      let rank = SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
+      if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, removed) }
+    }
+    return values.mapValues(\.stored)
+  }
+
+  /// The change, with the values that it removed.
+  fileprivate func adding(removed values: [KeyPath: Resolution]) -> Changeset {
+    if values.isEmpty { return self }
+    var changeset = self
+    for (index, item) in items.enumerated() {
+      guard case .remove(let key) = item.edit,
+        let value = values[KeyPath(domain: item.location.domain, key: key)],
+        value.location == item.location
+      else { continue }
+      changeset.items[index].removed = value.stored
+    }
+    return changeset
   }
 }

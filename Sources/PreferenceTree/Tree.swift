@@ -75,6 +75,7 @@ public final class Tree {
 
   /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] {
+    table.makePlain(dropCachedText)
     defer { effects = [] }
     return effects
   }

@@ -84,8 +84,8 @@ import Testing
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var domain: DomainName?
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &domain)) }
+      var last: LastPlainRecord?
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &last)) }
     }
     return saved
   }

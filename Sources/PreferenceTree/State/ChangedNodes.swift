@@ -15,11 +15,11 @@ final class ChangedNodes {
   }
 
   /// Runs the body, whose changes need not be saved.
-  func withoutNotes(_ body: () -> Void) {
+  func withoutNotes<Result>(_ body: () -> Result) -> Result {
     let wasRecording = isRecording
     isRecording = false
-    body()
-    isRecording = wasRecording
+    defer { isRecording = wasRecording }
+    return body()
   }
 
   var isEmpty: Bool { ids.isEmpty }

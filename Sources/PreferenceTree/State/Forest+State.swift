@@ -68,7 +68,7 @@ extension Forest {
     for branch in branches {
       if let tree = branch as? Tree {
         tree.saveAllButNodes(&writer)
-        parts.append((tree, tree.table.nodes.ids[...]))
+        parts.append((tree, tree.table.ids[...]))
       }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
     }
@@ -103,9 +103,9 @@ extension Forest {
     var made: Set<ControlItem> = []
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var domain: DomainName?
+      var last: LastPlainRecord?
       while !reader.isAtEnd {
-        let record = try reader.treeRecord(after: &domain)
+        let record = try reader.treeRecord(after: &last)
         switch record {
         case .tree(let item, let path):
           if made.insert(item).inserted { try makeTree(of: item, at: path) }
@@ -130,10 +130,10 @@ extension Forest {
   /// The domains that somebody has looked up at the mount point, with the keys that somebody has
   /// looked up in them.
   package var knownKeys: [DomainName: Set<Key>] {
-    guard let table = main?.table else { return [:] }
+    guard let main else { return [:] }
     var known: [DomainName: Set<Key>] = [:]
-    for domain in table.domains { known[domain] = [] }
-    for path in table.paths { known[path.domain]?.insert(path.key) }
+    for domain in main.table.domains { known[domain] = [] }
+    for path in main.table.paths() { known[path.domain]?.insert(path.key) }
     return known
   }
 

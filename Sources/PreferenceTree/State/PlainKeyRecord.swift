@@ -22,45 +22,79 @@ extension NodeRecord {
   }
 }
 
-/// What the first byte of the short form says.
-private struct PlainKeyMarks: OptionSet {
+/// What is the same, or follows from, the short record before in the same bytes, and is left out.
+struct LastPlainRecord {
+  var tree: Int
+  var domain: DomainName
+  var id: NodeID
+}
+
+/// What the first byte of the short form says. Other records begin with a smaller byte.
+struct PlainKeyMarks: OptionSet {
   let rawValue: UInt8
-  /// The domain is that of the last short record before this one, and is left out.
-  static let sameDomain = PlainKeyMarks(rawValue: 1)
+  /// Set in each short form.
+  static let isPlain = PlainKeyMarks(rawValue: 0x40)
   /// The inode number does not follow from the name.
-  static let ownInode = PlainKeyMarks(rawValue: 2)
+  static let ownInode = PlainKeyMarks(rawValue: 1)
+  /// Tree and domain are those of the short record before.
+  static let sameDomain = PlainKeyMarks(rawValue: 2)
+  /// The number of the node follows that of the short record before.
+  static let nextNumber = PlainKeyMarks(rawValue: 4)
+  /// The kernel has looked the node up once.
+  static let oneLookup = PlainKeyMarks(rawValue: 8)
 }
 
 extension ByteWriter {
-  /// - Parameter domain: the domain of the last short record, which this one becomes; nil: none.
+  /// - Parameter last: the last short record in these bytes, which this one becomes; nil: none.
   mutating func append(
-    plain node: NodeRecord, _ path: KeyPath, after domain: inout DomainName?
+    plain node: NodeRecord, _ path: KeyPath, in tree: Int, after last: inout LastPlainRecord?
   ) {
-    var marks: PlainKeyMarks = []
-    if domain == path.domain { marks.insert(.sameDomain) }
+    var marks: PlainKeyMarks = [.isPlain]
+    if let last, last.tree == tree, last.domain == path.domain { marks.insert(.sameDomain) }
+    if node.id == last?.id.next { marks.insert(.nextNumber) }
     if node.inode != nil { marks.insert(.ownInode) }
+    if node.lookups == 1 { marks.insert(.oneLookup) }
     append(marks.rawValue)
-    append(variable: node.id.rawValue)
-    append(variable: node.lookups)
+    if !marks.contains(.sameDomain) {
+      append(UInt16(clamping: tree))
+      append(path.domain.string)
+    }
+    if !marks.contains(.nextNumber) { append(variable: node.id.rawValue) }
+    if !marks.contains(.oneLookup) { append(variable: node.lookups) }
     if let inode = node.inode { append(inode) }
-    if domain != path.domain { append(path.domain.string) }
     let key = path.key.string.utf8
     append(variable: UInt64(key.count))
     append(raw: Array(key))
-    domain = path.domain
+    last = LastPlainRecord(tree: tree, domain: path.domain, id: node.id)
   }
 }
 
 extension ByteReader {
-  mutating func plainNode(after domain: inout DomainName?) throws -> NodeRecord {
-    let marks = PlainKeyMarks(rawValue: try number())
-    let (id, lookups) = (NodeID(rawValue: try variable()), try variable())
+  /// Reads the rest of a short record.
+  mutating func plainNode(
+    _ marks: PlainKeyMarks, after last: inout LastPlainRecord?
+  ) throws -> TreeRecord {
+    let (tree, domain): (Int, DomainName)
+    if marks.contains(.sameDomain) {
+      guard let last else { throw Unknown() }
+      (tree, domain) = (last.tree, last.domain)
+    } else {
+      (tree, domain) = (Int(try number(UInt16.self)), try self.domain())
+    }
+    let id =
+      marks.contains(.nextNumber) ? last?.id.next : NodeID(rawValue: try variable())
+    let lookups = marks.contains(.oneLookup) ? 1 : try variable()
     let inode = marks.contains(.ownInode) ? try number(UInt64.self) : nil
-    if !marks.contains(.sameDomain) { domain = try self.domain() }
-    guard let domain, let count = Int(exactly: try variable()),
+    guard let id, let count = Int(exactly: try variable()),
       let key = String(validating: try removeNext(count), as: UTF8.self)
     else { throw Unknown() }
-    return NodeRecord(
-      id, inode: inode, lookups: lookups, KeyPath(domain: domain, key: Key(key)))
+    last = LastPlainRecord(tree: tree, domain: domain, id: id)
+    return .node(
+      tree, NodeRecord(id, inode: inode, lookups: lookups, KeyPath(domain: domain, key: Key(key))))
   }
+}
+
+extension NodeID {
+  /// The number that follows.
+  fileprivate var next: NodeID { NodeID(rawValue: rawValue &+ 1) }
 }

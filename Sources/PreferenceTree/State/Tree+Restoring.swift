@@ -55,8 +55,8 @@ extension Tree {
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var domain: DomainName?
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &domain)) }
+      var last: LastPlainRecord?
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &last)) }
     }
     restore(saved, now: now.instant)
   }
@@ -106,14 +106,13 @@ extension Tree {
   func invalidateAll() {
     for node in table.nodes.all {
       effects.append(.invalidateAttributes(node.id))
-      switch node.content {
-      case .key(let file):
-        effects.append(.invalidateContents(node.id))
-        if let parent = table[file.path.domain] { invalidateEntry(parent.id, file.path.key) }
       // The kernel may have kept a listing.
-      case .directory: effects.append(.invalidateContents(node.id))
-      case .scratch, .detached: break
-      }
+      if case .directory = node.content { effects.append(.invalidateContents(node.id)) }
+    }
+    for path in table.paths() {
+      guard let id = table.id(of: path) else { continue }
+      invalidateFile(id)
+      if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
     }
     for path in answered.all {
       if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
@@ -154,6 +153,11 @@ extension NodeTable {
     if record.id == root.id {
       (root.lookups, root.modified, root.changed) =
         (min(record.lookups, Self.mostSaved), record.modified, record.changed)
+      return
+    }
+    if let path = record.plainPath, record.lookups > 0, inodes.keys[path] == record.inode,
+      plain.insert(record.id, PlainNodes.Node(path: path, lookups: record.lookups))
+    {
       return
     }
     let content = content(record, text)

@@ -48,8 +48,8 @@ extension Tree {
   func saveChanges(_ writer: inout ByteWriter) {
     guard hasChanges else { return }
     if !table.changes.isEmpty {
-      var domain: DomainName?
-      for id in table.changes.removeAll() { save(id, &writer, after: &domain) }
+      var last: LastPlainRecord?
+      for id in table.changes.removeAll() { save(id, &writer, after: &last) }
       saveNumbers(&writer)
     }
     for path in table.inodes.keys.removeChanges() {
@@ -73,18 +73,19 @@ extension Tree {
     _ = table.inodes.domains.removeChanges()
     _ = departures.departures.removeChanges()
     _ = answered.removeChanges()
-    saveNodes(table.nodes.ids, &writer)
+    saveNodes(table.ids, &writer)
     saveAllButNodes(&writer)
   }
 
   /// Appends records of the nodes, as far as they are there, with their whole texts.
   func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
-    var domain: DomainName?
+    var last: LastPlainRecord?
     for id in ids {
-      guard let node = table[id] else { continue }
-      node.noteWhole()
-      node.keyFile?.hasSavedDraft = false
-      save(node, &writer, after: &domain)
+      if let node = table.nodes[id] {
+        node.noteWhole()
+        node.keyFile?.hasSavedDraft = false
+      }
+      if table.has(id) { save(id, &writer, after: &last) }
     }
   }
 
@@ -109,16 +110,23 @@ extension Tree {
   }
 
   private func save(
-    _ id: NodeID, _ writer: inout ByteWriter, after domain: inout DomainName?
+    _ id: NodeID, _ writer: inout ByteWriter, after last: inout LastPlainRecord?
   ) {
-    guard let node = table[id] else { return writer.append(.gone(number, id)) }
-    save(node, &writer, after: &domain)
+    if let node = table.nodes[id] {
+      save(node, &writer, after: &last)
+    } else if let node = table.plain[id] {
+      let record = NodeRecord(
+        id, inode: table.inodes.keys[node.path], lookups: node.lookups, node.path)
+      writer.append(record, in: number, after: &last)
+    } else {
+      writer.append(.gone(number, id))
+    }
   }
 
   private func save(
-    _ node: Node, _ writer: inout ByteWriter, after domain: inout DomainName?
+    _ node: Node, _ writer: inout ByteWriter, after last: inout LastPlainRecord?
   ) {
-    writer.append(record(node), in: number, after: &domain)
+    writer.append(record(node), in: number, after: &last)
     switch node.content {
     case .directory: break
     case .detached(let text): saveText(node, text, &writer)

@@ -33,12 +33,11 @@ struct TreeNumbers: Equatable {
 
 extension ByteWriter {
   /// Appends the record of a node.
-  /// - Parameter domain: the domain of the last short record in these bytes; nil: there is none. A
-  ///   caller may always pass nil, which takes more bytes.
-  mutating func append(_ node: NodeRecord, in tree: Int, after domain: inout DomainName?) {
+  /// - Parameter last: the last short record in these bytes; nil: there is none. A caller may always
+  ///   pass nil, which takes more bytes.
+  mutating func append(_ node: NodeRecord, in tree: Int, after last: inout LastPlainRecord?) {
     guard let path = node.plainPath else { return append(.node(tree, node)) }
-    begin(11, tree)
-    append(plain: node, path, after: &domain)
+    append(plain: node, path, in: tree, after: &last)
   }
 
   mutating func append(_ record: TreeRecord) {
@@ -130,16 +129,15 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// - Parameter domain: the domain of the last short record in these bytes (`PlainKeyRecord`); nil
-  ///   before the first.
-  mutating func treeRecord(after domain: inout DomainName?) throws -> TreeRecord {
+  /// - Parameter last: the last short record in these bytes; nil before the first.
+  mutating func treeRecord(after last: inout LastPlainRecord?) throws -> TreeRecord {
     let tag = try number(UInt8.self)
+    let marks = PlainKeyMarks(rawValue: tag)
+    if marks.contains(.isPlain) { return try plainNode(marks, after: &last) }
     switch tag {
     case 0: return .tree(try controlItem(), path: try string())
     case 9: return .control(try node(), try controlItem(), lookups: try number())
     case 10: return .controlGone(try node())
-    case 11:
-      return .node(Int(try number(UInt16.self)), try plainNode(after: &domain))
     default: return try record(tag, Int(try number(UInt16.self)))
     }
   }

@@ -37,12 +37,17 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   /// Calls the body with the UTF-8 bytes, which are valid during the call. Cost: no copy.
   @inline(__always)
-  func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+  package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     switch storage {
     case .string(let string): string.withBytes(body)
     case .block(let block, let start, let count):
       withExtendedLifetime(block) { body(block.bytes(start, count)) }
     }
+  }
+
+  /// Whether these are the UTF-8 bytes of the key.
+  package func hasBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    withBytes { $0.isEqual(to: bytes) }
   }
 
   /// Whether the bytes are a `String`'s.

@@ -56,7 +56,7 @@ public struct KeyMaker: Sendable {
   /// Returns a key of the bytes, which must be valid UTF-8. A key of up to 15 bytes is stored as a
   /// `String`, because that needs no allocation; a longer key is stored in the block.
   @inline(__always)
-  mutating func key(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
+  package mutating func key(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
     if bytes.count <= 15 { return Key(String(valid: bytes)) }
     if let block, let start = block.add(bytes) { return Key(block, start, bytes.count) }
     return keyInNewBlock(bytes)
