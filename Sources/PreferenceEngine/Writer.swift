@@ -11,8 +11,8 @@ import SystemCalls
 /// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
 /// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
 /// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
-/// thread also ends the waiting for silent mounts, makes a removed state directory anew, and wakes
-/// up when a profile ends.
+/// thread also packs large lists, ends the waiting for silent mounts, makes a removed state
+/// directory anew, and wakes up when a profile ends.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent` and `thread`, each
@@ -104,6 +104,7 @@ final class Writer: Sendable {
       self?.isPlaceNew.store(true, ordering: .releasing)
       self?.bell.ring()
     }
+    store.onLargeList { [weak self] in self?.bell.ring() }
     for place in Place.forced { store.loadProfiles(of: place) }
     watcher.begin(store.managedPlaces, report: log)
     // Lists that were read before their directories were watched may have changed in between.
@@ -118,6 +119,7 @@ final class Writer: Sendable {
         watcher.deadline, profilesDeadline(now), settlements.deadline, store.releaseDeadline,
         store.forgetOld(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
+        store.isReadOnly ? nil : store.packIfDue(now),
       ]
       bell.wait(until: due.compactMap { $0 }.min(), or: watcher.number)
     }

@@ -43,15 +43,26 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// A base in an object that never changes, so that a copy of a snapshot copies a few references.
-  private final class List: Sendable {
+  package final class List: Sendable {
     let base: Base
 
     init(_ base: Base) { self.base = base }
 
     static let empty = List(Base())
+
+    /// The value of a key of the list and what is kept beside it; nil where the list does not have
+    /// the key.
+    package func entry(_ key: Key) -> StoredValue? { base.entry(key) }
   }
 
   private var list = List.empty
+
+  /// The list, if it has every change and no profile sets a value beside it: a look-up in it costs
+  /// less than in the snapshot. Else nil.
+  package var wholeList: List? { hasNoChanges && profiles.isEmpty ? list : nil }
+
+  /// Whether the lists of both are one object.
+  package func hasSameList(as other: DomainSnapshot) -> Bool { list === other.list }
 
   package var base: Base {
     get { list.base }

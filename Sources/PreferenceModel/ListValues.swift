@@ -1,6 +1,6 @@
 import PropertyList
 
-/// The values of a list as it is on the disk: decoded, or of a large binary list packed.
+/// The values of a list as it is on the disk: decoded, or of a large list packed.
 ///
 /// A change decodes a packed list as a whole: O(keys). A packed list decodes the value at each
 /// look-up: some 50 ns more, and some hundred for a small container.
@@ -12,6 +12,18 @@ package enum ListValues: Sendable {
   package init?(packing bytes: [UInt8]) throws(FormatError) {
     guard let packed = try PackedDictionary(bytes) else { return nil }
     self = .packed(packed)
+  }
+
+  /// Whether `pack` may change anything. Cost: O(1).
+  package var isWorthPacking: Bool {
+    if case .decoded(let values) = self { values.count >= PackedDictionary.least } else { false }
+  }
+
+  /// Packs the values, if they are many. Cost: that of writing a binary list, and of reading it.
+  package mutating func pack() {
+    if case .decoded(let values) = self, let packed = PackedDictionary(values) {
+      self = .packed(packed)
+    }
   }
 
   /// Reads a binary list of a message, and packs it if it is a large one; nil: it is not a

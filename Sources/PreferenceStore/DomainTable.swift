@@ -16,13 +16,22 @@ struct DomainTable {
   }
 
   fileprivate enum Contents {
-    case unread, none, some
+    /// The list is not in memory.
+    case unread
+    case none
+    /// The list has every change and can be read: what is in `lists` need not be looked at.
+    case list(DomainSnapshot.List)
+    case some
 
     init(_ list: borrowing Store.Domain) {
-      self =
-        list.failure == nil && list.snapshot.hasNoChanges && list.snapshot.base.isEmpty
-        ? .none : .some
+      guard list.failure == nil, let whole = list.snapshot.wholeList else {
+        self = .some
+        return
+      }
+      self = list.snapshot.base.isEmpty ? .none : .list(whole)
     }
+
+    var isUnread: Bool { if case .unread = self { true } else { false } }
   }
 
   /// What the table knows of a key in one place.
@@ -68,6 +77,7 @@ struct DomainTable {
     switch rows[number].contents[cell] {
     case .unread: return .unread
     case .none: return .nothing
+    case .list(let list): return list.entry(key).map { .value($0) } ?? .nothing
     case .some: break
     }
     if let failure = rows[number].lists[cell].failure, failure.reason == .unreadable {
@@ -80,7 +90,7 @@ struct DomainTable {
   /// Whether the list of the location is in memory.
   func contains(_ place: Place, ofDomain number: Int?) -> Bool {
     guard let number, let cell = rows[number].places.firstIndex(of: place) else { return false }
-    return rows[number].contents[cell] != .unread
+    return !rows[number].contents[cell].isUnread
   }
 
   /// Whether the list of the location is in memory, and `find` does not throw.
@@ -88,7 +98,7 @@ struct DomainTable {
     guard let number, let cell = rows[number].places.firstIndex(of: place) else { return false }
     switch rows[number].contents[cell] {
     case .unread: return false
-    case .none: return true
+    case .none, .list: return true
     case .some: return rows[number].lists[cell].failure?.reason != .unreadable
     }
   }
@@ -156,7 +166,7 @@ struct DomainTable {
   /// Changes every list, but for its keys.
   mutating func changeAll(_ body: (inout Store.Domain) -> Void) {
     for number in rows.indices {
-      for cell in rows[number].lists.indices where rows[number].contents[cell] != .unread {
+      for cell in rows[number].lists.indices where !rows[number].contents[cell].isUnread {
         body(&rows[number].lists[cell])
       }
     }
@@ -166,12 +176,12 @@ struct DomainTable {
 extension DomainTable.Row {
   /// The list; nil: it is not in memory.
   fileprivate func list(_ cell: Int) -> Store.Domain? {
-    contents[cell] == .unread ? nil : lists[cell]
+    contents[cell].isUnread ? nil : lists[cell]
   }
 
   /// Moves the list out, so that changing it copies nothing.
   fileprivate mutating func takeList(_ cell: Int) -> Store.Domain? {
-    guard contents[cell] != .unread else { return nil }
+    guard !contents[cell].isUnread else { return nil }
     contents[cell] = .unread
     return exchange(&lists[cell], DomainTable.nothing)
   }

@@ -191,8 +191,8 @@ extension Store {
   /// Whether the list was rewritten a short time before. A list that is rewritten again and again
   /// stays decoded, because each rewrite of a packed one decodes it.
   private static func isBusy(_ domain: Domain) -> Bool {
-    guard let last = domain.identity?.modified.nanoseconds else { return false }
-    return Timestamp.now.nanoseconds &- last < 60_000_000_000
+    guard let last = domain.identity?.modified else { return false }
+    return Timestamp.now.nanoseconds(after: last) / 1_000_000 < pauseAfterRewriting
   }
 
   /// Writes the metadata file of a list in that state.
@@ -247,6 +247,7 @@ extension Store.State {
     domain.unsavedSince = isSaved ? nil : .now
     domain.firstUnsaved = start.through + 1
     domains[location] = domain
+    notePacking(location, domain)
     return release(location, through: start.through, written.identity, log)
   }
 

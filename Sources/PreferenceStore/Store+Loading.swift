@@ -33,6 +33,9 @@ extension Store {
           state.adopt(domain, at: location)
           return true
         }
+        if isAdopted, domain.snapshot.base.values.isWorthPacking {
+          largeListRead.withLock { $0 }?()
+        }
       }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
@@ -140,5 +143,6 @@ extension Store.State {
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
+    notePacking(location, domain)
   }
 }

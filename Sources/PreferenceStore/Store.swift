@@ -13,14 +13,14 @@ import SystemCalls
 /// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
 /// with the process, however that ends.
 ///
-/// Threads: any thread may call; `checkpoint`, `refresh`, `refreshProfiles` and `revive` belong to
-/// the writer's thread.
+/// Threads: any thread may call; `checkpoint`, `refresh`, `refreshProfiles`, `packIfDue` and
+/// `revive` belong to the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its
 /// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
-/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and `placeAdded` are each
-/// held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
+/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived`, `placeAdded` and
+/// `largeListRead` are each held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
 /// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
 ///
 /// Half-broken states:
@@ -97,6 +97,8 @@ public final class Store: Sendable {
     var lastTime = Timestamp(nanoseconds: 0)
     /// When `forgetOld` has something to do; nil: not before the next change.
     var forgetAt: Instant?
+    /// The large lists that are decoded, and when they are packed.
+    var packing: [Location: Instant] = [:]
     /// Changes that observers have not been notified of, in order.
     var publications: [Publication] = []
     /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
@@ -115,6 +117,8 @@ public final class Store: Sendable {
   /// Called when the profiles of a managed place are to be read, or were read for another user for
   /// the first time.
   let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
+  /// Called when a list was read that is to be packed.
+  let largeListRead = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void

@@ -7,7 +7,11 @@ import SystemCalls
 ///
 /// Most nodes of a large mount are plain: `PlainNodes` has them, in little memory. What asks for a
 /// `Node` gets one (`expand`); `makePlain` makes it plain again, once many others were asked for.
-struct NodeTable {
+///
+/// It is a class because the tree has one, and a look into a structure this large may copy it.
+///
+/// Threads: the tree's alone.
+final class NodeTable {
   /// All nodes that are not plain.
   var nodes = NumberedNodes()
   /// The nodes that are plain.
@@ -55,22 +59,22 @@ struct NodeTable {
   var ids: [NodeID] { nodes.ids + plain.ids }
 
   /// The keys that have a node.
-  mutating func paths() -> [KeyPath] {
+  func paths() -> [KeyPath] {
     byKey.all.compactMap { $0.keyFile?.path } + plain.paths()
   }
 
   /// The keys of a domain that have a node. Cost: O(nodes of keys).
-  mutating func paths(in domain: DomainName) -> [KeyPath] {
+  func paths(in domain: DomainName) -> [KeyPath] {
     paths().filter { $0.domain == domain }
   }
 
   /// The domains in which the key has a node. Cost: O(nodes of keys).
-  mutating func domains(with key: Key) -> [DomainName] {
+  func domains(with key: Key) -> [DomainName] {
     paths().filter { $0.key == key }.map(\.domain)
   }
 
   /// The number of the key's node. Cost: no plain node is expanded.
-  mutating func id(of path: KeyPath) -> NodeID? { byKey[path]?.id ?? plain.find(path) }
+  func id(of path: KeyPath) -> NodeID? { byKey[path]?.id ?? plain.find(path) }
 
   /// Whether there is a node of that number. Cost: no plain node is expanded.
   func has(_ id: NodeID) -> Bool { nodes[id] != nil || plain.has(id) }
@@ -78,10 +82,10 @@ struct NodeTable {
   /// The key's file, if its node is not plain.
   func expandedFile(of path: KeyPath) -> KeyFile? { byKey[path]?.keyFile }
 
-  subscript(id: NodeID) -> Node? { mutating get { nodes[id] ?? expand(id) } }
+  subscript(id: NodeID) -> Node? { nodes[id] ?? expand(id) }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
   subscript(path: KeyPath) -> Node? {
-    mutating get { byKey[path] ?? plain.find(path).flatMap { expand($0) } }
+    byKey[path] ?? plain.find(path).flatMap { expand($0) }
   }
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
@@ -92,9 +96,9 @@ struct NodeTable {
   func inode(of path: KeyPath) -> UInt64 { inodes[path] }
 
   /// Gives the name a new inode number, because its next file is a different one.
-  mutating func renewInode(of path: KeyPath) { inodes.renew(path) }
+  func renewInode(of path: KeyPath) { inodes.renew(path) }
 
-  private mutating func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
+  private func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
     lastNumber += 1
     let id = NodeID(rawValue: lastNumber)
     let node = Node(id: id, inode: inode, kind(id), changes: changes)
@@ -103,7 +107,7 @@ struct NodeTable {
   }
 
   /// Returns the node of a domain, and makes it if there is none.
-  mutating func node(of domain: DomainName) -> Node {
+  func node(of domain: DomainName) -> Node {
     if let node = byDomain[domain] { return node }
     let node = add(inode: inodes[domain]) { _ in .directory(DomainDirectory(domain)) }
     byDomain[domain] = node
@@ -111,7 +115,7 @@ struct NodeTable {
   }
 
   /// Returns the node and file of a key, and makes them if there are none.
-  mutating func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
+  func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
     if let node = self[path], let file = node.keyFile { return (node, file) }
     var file: KeyFile?
     let path = stored(path)
@@ -126,12 +130,12 @@ struct NodeTable {
   }
 
   /// Returns the same path, whose key is stored with the names of other keys.
-  mutating func stored(_ path: KeyPath) -> KeyPath {
+  func stored(_ path: KeyPath) -> KeyPath {
     KeyPath(domain: path.domain, key: names.copy(path.key))
   }
 
   /// Adds a node that a predecessor of this process has saved.
-  mutating func add(restored node: Node, isNamed: Bool) {
+  func add(restored node: Node, isNamed: Bool) {
     nodes[node.id] = node
     switch node.content {
     case .directory(let directory as DomainDirectory):
@@ -150,7 +154,7 @@ struct NodeTable {
   }
 
   /// Makes a node without a name, for an entry that the driver unlinks once: see `Tree.ghost`.
-  mutating func addGhost(isDirectory: Bool, now: Moment) -> Node {
+  func addGhost(isDirectory: Bool, now: Moment) -> Node {
     let node = add(inode: inodes.next()) { _ in
       isDirectory ? .directory(DomainDirectory("")) : .detached([])
     }
@@ -163,13 +167,13 @@ struct NodeTable {
 
 extension NodeTable {
   /// Takes the node's name away; the node keeps a private copy of the text.
-  mutating func detach(_ node: Node, text: [UInt8]) {
+  func detach(_ node: Node, text: [UInt8]) {
     unname(node)
     node.content = .detached(text)
   }
 
   /// Removes the name of a key, scratch file or scratch directory from the table.
-  private mutating func unname(_ node: Node) {
+  private func unname(_ node: Node) {
     switch node.content {
     case .key(let file): byKey[file.path] = nil
     case .scratch(let file):
@@ -183,7 +187,7 @@ extension NodeTable {
   }
 
   /// Gives the file of a key a new name. It keeps its inode number.
-  mutating func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
+  func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
     byKey[file.path] = nil
     inodes.renew(file.path)
     file.path = path
@@ -192,7 +196,7 @@ extension NodeTable {
   }
 
   /// Exchanges the names of two keys' files. Each file keeps its inode number.
-  mutating func exchange(_ first: Node, _ second: Node) {
+  func exchange(_ first: Node, _ second: Node) {
     guard let one = first.keyFile, let other = second.keyFile else { return }
     for file in [one, other] { byKey[file.path] = nil }
     (one.path, other.path) = (other.path, one.path)
@@ -201,7 +205,7 @@ extension NodeTable {
   }
 
   /// Moves a domain's node, and those of its keys and scratch files, to the domain's new name.
-  mutating func rename(_ old: DomainName, to new: DomainName) {
+  func rename(_ old: DomainName, to new: DomainName) {
     inodes.rename(old, to: new)
     if let node = byDomain.removeValue(forKey: old) {
       var listing = node.directory?.listing ?? ListingState()
@@ -219,14 +223,14 @@ extension NodeTable {
   }
 
   /// Removes a domain that is gone: if it comes back, it gets a new node.
-  mutating func remove(_ domain: DomainName) {
+  func remove(_ domain: DomainName) {
     if let node = byDomain.removeValue(forKey: domain) { changes.note(node.id) }
   }
 
   /// Subtracts look-ups that the kernel has forgotten, and removes the node after the last one,
   /// unless it must stay.
   /// - Returns: the node, if it was removed and was not plain.
-  mutating func forget(_ id: NodeID, _ count: UInt64) -> Node? {
+  func forget(_ id: NodeID, _ count: UInt64) -> Node? {
     if plain.forget(id, count) {
       changes.note(id)
       return nil
@@ -258,7 +262,7 @@ extension NodeTable {
   var scratchNodes: [Node] { Array(byScratch.values) }
 
   /// Adds a scratch file or link.
-  mutating func addScratch(
+  func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) -> Node {
     let count: Int =
@@ -271,13 +275,13 @@ extension NodeTable {
   }
 
   /// Adds a scratch directory.
-  mutating func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
+  func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
     add(path, bytes: 0, now) { [changes] id in
       .directory(ScratchDirectory(path, id, changes: changes))
     }
   }
 
-  private mutating func add(
+  private func add(
     _ path: ScratchPath, bytes: Int, _ now: Moment, _ content: (NodeID) -> Node.Content
   ) -> Node {
     let node = add(inode: inodes.next(), content)
@@ -289,7 +293,7 @@ extension NodeTable {
 
   /// Changes the text of a scratch file in place, and counts its bytes again.
   /// - Parameter range: the part of the new text that may differ from the old one.
-  mutating func edit(
+  func edit(
     _ node: Node, _ file: ScratchFile, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
   ) {
     let before = file.count
@@ -299,7 +303,7 @@ extension NodeTable {
   }
 
   /// Gives a scratch file, link or directory a new name.
-  mutating func rename(_ node: Node, to path: ScratchPath) {
+  func rename(_ node: Node, to path: ScratchPath) {
     switch node.content {
     case .scratch(let file):
       byScratch[file.path] = nil
@@ -313,7 +317,7 @@ extension NodeTable {
   }
 
   /// Makes the file of a key a scratch file with the text. The key's next file is a different one.
-  mutating func makeScratch(
+  func makeScratch(
     _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
   ) {
     byKey[file.path] = nil
@@ -326,7 +330,7 @@ extension NodeTable {
 
   /// Makes the scratch file the key's file. It keeps its inode number.
   @discardableResult
-  mutating func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
+  func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
     unname(node)
     let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)

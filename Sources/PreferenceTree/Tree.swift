@@ -25,7 +25,7 @@ public final class Tree {
   let author: Author
   /// Where the tree stands in its mount.
   let position: TreePosition
-  var table: NodeTable
+  let table: NodeTable
   /// The changes that were made through the tree and that other trees of the mount have not seen.
   var changes: [Changeset] = []
   /// Whether there are other trees in the mount, which must see the changes.

@@ -17,6 +17,7 @@ enum EngineBench {
       let store = try Store(layout(directory)) { print($0) }
       let report = Report("The store")
       for count in sizes { try fill(location(count), count, store) }
+      try fill(many, 100_000, store)
       try changes(store, directory, report)
       try reads(store, report)
       try delays(store, report)
@@ -34,6 +35,9 @@ enum EngineBench {
       userDirectory: directory + "/lists", systemDirectory: directory + "/system",
       stateDirectory: directory + "/state", hostIdentifier: "HOST", userName: "bench")
   }
+
+  /// A domain of which many keys are set.
+  private static let many = Location(.user, "many")
 
   private static func location(_ count: Int) -> Location {
     Location(.user, DomainName("keys\(count)"))
@@ -86,7 +90,7 @@ enum EngineBench {
     let peer = try Descriptor(
       opening: directory + "/peer", O_WRONLY | O_CREAT | O_APPEND)
     let record = [UInt8](repeating: 7, count: 130)
-    let many = Bench.samples([
+    let samples = Bench.samples([
       (
         "prefsfs",
         {
@@ -94,12 +98,13 @@ enum EngineBench {
             / Bench.time(20_000) { index in
               let value = Value.integer(WideInteger(Instant.now.nanoseconds))
               let edit = Edit.set(key(index), value, .canonical)
-              _ = try? store.commit([Changeset.Item(location(100_000), edit)])
+              _ = try? store.commit([Changeset.Item(many, edit)])
             }
         }
       ), ("write(2)", { 1e9 / Bench.time(20_000) { _ in try? peer.write(record) } }),
     ])
-    report.add("sets of 20,000 keys", .perSecond, many, goals: [.atLeast(100e3)])
+    report.add("sets of 20,000 keys", .perSecond, samples, goals: [.atLeast(100e3)])
+    try store.checkpoint(many)
   }
 
   private static func reads(_ store: Store, _ report: Report) throws {
@@ -193,16 +198,28 @@ enum EngineBench {
 
   /// Measures the memory that a domain takes once a key of it was read, by the size of its list.
   private static func memory(_ directory: String, _ report: Report) throws {
-    let samples = try sizes.filter { $0 >= 10_000 }.map { count in
-      let status = try Files.status(layout(directory).path(location(count)))
-      let (kilobytes, _) = MemoryBench.measure { () -> Store? in
-        let store = reader(directory)
-        _ = try? store?.find(key(3), at: location(count))
-        return store
+    for format in [Format.binary, .xml] {
+      let samples = try sizes.filter { $0 >= 10_000 }.map { count in
+        let path = layout(directory).path(location(count))
+        let list = try Document.read(Files.contents(path, limit: 1 << 30) ?? []).value
+        try Files.replace(path, with: Document.write(list, as: format))
+        return Report.Samples(subject: "\(count) keys", values: [try memory(directory, count)])
       }
-      let value = kilobytes * 1024 / Double(status?.st_size ?? 1)
-      return Report.Samples(subject: "\(count) keys", values: [value])
+      report.add(
+        "memory of a domain, of its \(format.rawValue) list", .times, samples,
+        goals: [.atMost(1.5)])
     }
-    report.add("memory of a domain, of its list", .times, samples, goals: [.atMost(1.5)])
+  }
+
+  /// The memory of a domain, as a multiple of the size of its list.
+  private static func memory(_ directory: String, _ count: Int) throws -> Double {
+    let status = try Files.status(layout(directory).path(location(count)))
+    let (kilobytes, _) = MemoryBench.measure { () -> Store? in
+      let store = reader(directory)
+      _ = try? store?.find(key(3), at: location(count))
+      _ = store?.packIfDue(Instant(nanoseconds: .max))
+      return store
+    }
+    return kilobytes * 1024 / Double(status?.st_size ?? 1)
   }
 }

@@ -2,21 +2,22 @@ import Foundation
 import PreferenceModel
 import PropertyList
 import Support
+import SystemCalls
 import Testing
 
 @testable import PreferenceStore
 
-@Suite("Store: large binary lists, which are kept packed") struct PackedListTests {
+@Suite("Store: large lists, which are kept packed") struct PackedListTests {
   private static let count = PackedDictionary.least + 100
   private static let list = "{**{f'Key number {i}': i for i in range(\(count))}, 'List': [1, 2]}"
 
   /// - Parameter age: how many seconds ago the list was written.
   private func withStore(
-    age: Double = 0, _ body: (Sandbox, TestStore) throws -> Void
+    age: Double = 0, format: String = "BINARY", _ body: (Sandbox, TestStore) throws -> Void
   ) throws {
     try withSandbox { sandbox in
       let list = sandbox.config + "/d.plist"
-      sandbox.makeList(list, Self.list)
+      sandbox.makeList(list, Self.list, format: format)
       try FileManager.default.setAttributes(
         [.modificationDate: Date().addingTimeInterval(-age)], ofItemAtPath: list)
       try body(sandbox, try TestStore(sandbox))
@@ -31,19 +32,36 @@ import Testing
     }
   }
 
+  /// Packs the list when it is due: a second after it was read, but a minute after it was written.
+  /// - Parameter age: how many seconds ago the list was written.
+  private func pack(_ test: TestStore, age: Double, _ format: String) throws {
+    let pause: Int64 = age > 60 ? 1000 : 60_000
+    let now = Instant.now
+    if try !isPacked(test) {
+      let due = try #require(test.store.packIfDue(now))
+      #expect((pause - 10_000...pause).contains(due.nanoseconds(after: now) / 1_000_000))
+    }
+    #expect(test.store.packIfDue(now.advanced(milliseconds: 61_000)) == nil)
+    #expect(try isPacked(test))
+  }
+
   @Test(
     "a list that is changed and rewritten loses nothing; one that is rewritten often is decoded",
-    arguments: [0.0, 120])
-  func rewritten(_ age: Double) throws {
-    try withStore(age: age) { (sandbox: Sandbox, test: TestStore) throws -> Void in
+    arguments: [0.0, 120], ["BINARY", "XML"])
+  func rewritten(_ age: Double, _ format: String) throws {
+    try withStore(age: age, format: format) { (sandbox: Sandbox, test: TestStore) throws -> Void in
       #expect(try test.get("Key number 7") == 7 && test.get("List") == [1, 2])
-      #expect(try test.get("Key number") == nil && isPacked(test))
+      #expect(try test.get("Key number") == nil && isPacked(test) == (format == "BINARY"))
+      try pack(test, age: age, format)
       try test.set("Key number 7", "changed")
       try test.set("New", 1)
       _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("Key number 8"))])
       #expect(try isPacked(test) && test.get("Key number 7") == "changed")
       try test.store.checkpoint(TestStore.user)
-      #expect(try isPacked(test) == (age > 60) && test.get("Key number 7") == "changed")
+      let isKept = age > 60 && format == "BINARY"
+      #expect(try isPacked(test) == isKept && test.get("Key number 7") == "changed")
+      if !isKept { try pack(test, age: 0, format) }
+      #expect(try test.get("Key number 7") == "changed" && test.get("Key number 9") == 9)
       #expect(try test.get("Key number 8") == nil && test.get("New") == 1)
       #expect(try test.store.snapshot(of: TestStore.user).keys.count == Self.count + 1)
       let judged =

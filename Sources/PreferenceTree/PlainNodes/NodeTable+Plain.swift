@@ -11,7 +11,7 @@ extension NodeTable {
   /// when nothing has a reference to a node: at the end of a request.
   /// - Parameter simplify: drops what need not be known of a node, such as a text that can be made
   ///   again.
-  mutating func makePlain(_ simplify: (KeyFile) -> Void) {
+  func makePlain(_ simplify: (KeyFile) -> Void) {
     var attempts = Self.mostAttempts
     while expanded.count > Self.mostExpanded, attempts > 0 {
       guard let id = expanded.popFirst(), let node = nodes[id], let file = node.keyFile else {
@@ -28,7 +28,7 @@ extension NodeTable {
   private static let mostAttempts = 2
 
   /// - Returns: false if more is known of the node than a plain one has.
-  private mutating func makePlain(_ node: Node, _ file: KeyFile) -> Bool {
+  private func makePlain(_ node: Node, _ file: KeyFile) -> Bool {
     guard node.isPlain, file.isPlain, node.lookups > 0, node.inode == inodes[file.path],
       plain.insert(node.id, PlainNodes.Node(path: file.path, lookups: node.lookups))
     else { return false }
@@ -38,7 +38,7 @@ extension NodeTable {
   }
 
   /// Makes the node of a plain one; returns nil if there is none of that number.
-  mutating func expand(_ id: NodeID) -> Node? {
+  func expand(_ id: NodeID) -> Node? {
     guard let known = plain.remove(id) else { return nil }
     let node = changes.withoutNotes { () -> Node in
       let file = KeyFile(id: id, known.path, changes: changes)
@@ -54,7 +54,7 @@ extension NodeTable {
 
   /// Counts a look-up of a key's node that is plain, and makes a plain one where the key has no
   /// node. Returns nil, and does nothing, if the node is not plain, or cannot be.
-  mutating func lookUpPlain(_ path: KeyPath) -> NodeID? {
+  func lookUpPlain(_ path: KeyPath) -> NodeID? {
     if byKey[path] != nil { return nil }
     if let id = plain.find(path) {
       guard plain.addLookup(id) else { return nil }

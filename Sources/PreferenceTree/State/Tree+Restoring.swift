@@ -141,7 +141,7 @@ extension NodeTable {
   /// counted on.
   static let mostSaved: UInt64 = 1 << 62
 
-  fileprivate mutating func restore(_ saved: SavedTree) {
+  fileprivate func restore(_ saved: SavedTree) {
     lastNumber = max(lastNumber, min(saved.numbers.node, Self.mostSaved))
     inodes.last = min(saved.numbers.inode, Self.mostSaved)
     for (path, inode) in saved.keyInodes { inodes.keys.restore(path, inode) }
@@ -149,7 +149,7 @@ extension NodeTable {
     for record in saved.nodes.values { restore(record, text: saved.texts[record.id] ?? []) }
   }
 
-  private mutating func restore(_ record: NodeRecord, text: [UInt8]) {
+  private func restore(_ record: NodeRecord, text: [UInt8]) {
     if record.id == root.id {
       (root.lookups, root.modified, root.changed) =
         (min(record.lookups, Self.mostSaved), record.modified, record.changed)
@@ -173,7 +173,7 @@ extension NodeTable {
     if case .key(let key) = record.content { inodes.ofName(key.path) } else { 0 }
   }
 
-  private mutating func content(_ record: NodeRecord, _ text: [UInt8]) -> Node.Content {
+  private func content(_ record: NodeRecord, _ text: [UInt8]) -> Node.Content {
     switch record.content {
     case .root: return .directory(RootDirectory())
     case .domain(let domain, _): return .directory(DomainDirectory(domain))

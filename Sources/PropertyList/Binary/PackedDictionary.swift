@@ -1,5 +1,4 @@
-/// The dictionary of a large binary list, kept as the bytes of the list: a look-up decodes one
-/// value.
+/// A large dictionary, kept as the bytes of a binary list: a look-up decodes one value.
 ///
 /// It holds what `Document.read` makes of the same bytes. Scalars, short texts and data, and small
 /// containers of them are decoded anew at each look-up. The other values are decoded once and kept,
@@ -61,7 +60,16 @@ public struct PackedDictionary: Sendable {
     contents = Contents(bytes, layout, table)
   }
 
-  /// The list that it was read from.
+  /// Packs a dictionary. Returns nil where this would gain nothing: see `init(_:limits:least:)`.
+  /// Cost: that of writing a binary list, and of reading it.
+  public init?(_ dictionary: ValueDictionary) {
+    guard dictionary.count >= Self.least,
+      let packed = try? PackedDictionary(Document.binary(.dictionary(dictionary)), limits: .message)
+    else { return nil }
+    self = packed
+  }
+
+  /// The list that it was read from, or that was written to make it.
   public var bytes: [UInt8] { contents.bytes }
 
   /// The number of keys.
