@@ -1,7 +1,8 @@
 // The floor of what a mount can cost: a file system with libfuse that has the file /one/Key, 5,000
-// files in /many and 1,000 in /some, and does nothing but answer the kernel, by the same rules as
-// prefsfs: no open, no flush, everything cached, listings with attributes, one thread that polls
-// for 150 us before it sleeps. `scripts/bench` compiles it.
+// files in /many, 1,000 in /some, and any file in the directories /domain0, /domain1 and so on. It
+// does nothing but answer the kernel, by the same rules as prefsfs: no open, no flush, everything
+// cached, listings with attributes, one thread that polls for 150 us before it sleeps.
+// `scripts/bench` compiles it.
 //
 //   floor MOUNTPOINT
 #define FUSE_USE_VERSION 314
@@ -18,6 +19,8 @@
 // The nodes: directories, the file, and the other files, which have one text, and the numbers from
 // `files` on in each directory.
 enum { root = 1, one = 2, file = 3, many = 4, some = 5, files = 10000 };
+// /domainN is the node of this number and N; the node of its file has twice the number.
+static const fuse_ino_t domains = 1ull << 32;
 static const double forever = 1e7;
 static char text[4096] = "value\n";
 static size_t size = 6;
@@ -26,7 +29,9 @@ static struct timespec start;
 // How many files /many and /some have.
 static int count_in(fuse_ino_t node) { return node == many ? 5000 : node == some ? 1000 : 0; }
 
-static int is_file(fuse_ino_t node) { return node == file || node >= files; }
+static int is_file(fuse_ino_t node) {
+  return node == file || (node >= files && node < domains) || node >= 2 * domains;
+}
 
 static struct stat status(fuse_ino_t node) {
   struct stat status = {.st_ino = node, .st_nlink = 1, .st_uid = getuid(), .st_gid = getgid()};
@@ -51,6 +56,8 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name) {
   if (parent == root && strcmp(name, "some") == 0) node = some;
   if (parent == one && strcmp(name, "Key") == 0) node = file;
   if (count_in(parent) && strncmp(name, "Key", 3) == 0) node = files * parent + atoi(name + 3);
+  if (parent == root && strncmp(name, "domain", 6) == 0) node = domains + atoi(name + 6);
+  if (parent >= domains) node = 2 * parent;
   struct fuse_entry_param entry = entry_of(node);
   fuse_reply_entry(request, &entry);
 }

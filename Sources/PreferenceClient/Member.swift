@@ -77,6 +77,11 @@ public final class Member: StorePlaces {
     }
   }
 
+  /// Whether this process knows of the domain in a place.
+  func hasKnown(_ domain: DomainName) -> Bool {
+    state.withLock { $0.domains.values.contains { $0.contains(domain) } }
+  }
+
   /// Gives the store up: an owner saves everything first.
   public func close() {
     queue.close()

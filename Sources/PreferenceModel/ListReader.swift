@@ -114,18 +114,22 @@ public final class ListReader: Sendable {
     var findings: [Place: Finding] = [:]
     // Each place is read before the next is looked at, so that a list that hangs makes only those
     // behind it wait.
-    var isThere = lasting.contains(domain)
+    var isThere = lasting.contains(domain) || places.knows(domain)
     var absent: [Place] = []
     for place in state.withLock({ $0.places }) {
+      // A list that is read first has its time in memory, and the file need not be asked for it.
+      let isFirst = !isThere
+      if !isFirst { read(place, domain, &findings) }
       do throws(EngineError) {
         let time = try places.modified(Location(place, domain))
         isThere = isThere || time != nil
-        if let time { findings[place] = Finding(modified: time) }
+        if let time { findings[place, default: Finding()].modified = time }
       } catch {
         isThere = true
-        findings[place] = Finding(error: error)
+        findings[place, default: Finding()].error = error
       }
-      if isThere { read(place, domain, &findings) } else { absent.append(place) }
+      if isFirst, isThere { read(place, domain, &findings) }
+      if !isThere { absent.append(place) }
     }
     for place in absent where isThere { read(place, domain, &findings) }
     end(domain, .done(findings))

@@ -94,6 +94,10 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 
   /// The domains that the place has.
   func domains(in place: Place) throws(EngineError) -> Set<DomainName>
+
+  /// Whether a place is known to have the domain, or to have had it until a moment ago. No disk is
+  /// asked, so false says nothing.
+  func knows(_ domain: DomainName) -> Bool
 }
 
 /// The persistent places of one store with all that its owner does for them.
@@ -136,6 +140,9 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 }
 
 extension PersistentPlaces {
+  /// False.
+  public func knows(_ domain: DomainName) -> Bool { false }
+
   /// Asks for each place.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     places.allSatisfy { isLoaded(Location($0, domain)) }

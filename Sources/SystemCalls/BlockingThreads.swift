@@ -6,8 +6,9 @@ import Glibc
 /// Promises: `run` never waits. Each body has a thread to itself while it runs; where every thread
 /// is busy and there may be no more of them, bodies wait in a queue. A thread that has finished
 /// waits 2 s for another body and then ends. For the first moment it polls, unless another thread
-/// does: where one body follows the other, no thread has to be woken. Bodies start in the order in which they were given and
-/// may overtake each other after that. The end of the process does not wait for them.
+/// does: where one body follows the other, no thread has to be woken. Bodies start in the order in
+/// which they were given and may overtake each other after that. The end of the process does not
+/// wait for them.
 ///
 /// Threads: any. One lock, held briefly; no body is called under it.
 public final class BlockingThreads: Sendable {

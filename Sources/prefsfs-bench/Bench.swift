@@ -10,7 +10,8 @@ enum Bench {
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
            prefsfs-bench outside LISTS MOUNT
            prefsfs-bench start DEFAULTS FILE
-           prefsfs-bench administrator | scale PREFSFS DIRECTORY
+           prefsfs-bench administrator PREFSFS DIRECTORY
+           prefsfs-bench scale PREFSFS DIRECTORY FLOOR
            prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT KEYS     one step over and over, for a profiler
     """
@@ -21,7 +22,7 @@ enum Bench {
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("start", 3): return StartBench.run(words[1], file: words[2])
     case ("administrator", 3): return AdministratorBench.run(words[1], words[2])
-    case ("scale", 3): return ScaleBench.run(words[1], words[2])
+    case ("scale", 4): return ScaleBench.run(words[1], words[2], floor: words[3])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])
     case ("clients", 2): return ClientBench.run(words[1])

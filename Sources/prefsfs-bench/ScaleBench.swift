@@ -15,7 +15,8 @@ enum ScaleBench {
   /// - Parameters:
   ///   - prefsfs: the path of the program.
   ///   - directory: an empty directory.
-  static func run(_ prefsfs: String, _ directory: String) -> Int32 {
+  ///   - floor: the path of the program of scripts/floor.c, which need not exist.
+  static func run(_ prefsfs: String, _ directory: String, floor: String) -> Int32 {
     do {
       let report = Report("Large stores")
       let all = try sizes.map { count in
@@ -31,7 +32,7 @@ enum ScaleBench {
         }
         report.add(figure.title, figure.unit, samples, goals: figure.goals)
       }
-      try manyDomains(prefsfs, "\(directory)/domains", report)
+      try manyDomains(prefsfs, "\(directory)/domains", floor: floor, report)
       return 0
     } catch {
       print("prefsfs-bench: \(error)")
@@ -105,32 +106,52 @@ enum ScaleBench {
 
   // MARK: - Many domains
 
+  private static let domains = 10_000
+
   private static func manyDomains(
-    _ prefsfs: String, _ lists: String, _ report: Report
+    _ prefsfs: String, _ lists: String, floor: String, _ report: Report
   ) throws {
     try Files.makeDirectories(lists, mode: 0o755)
-    let count = 10_000
     let list = try Document.write(CodecBench.sample(10), as: .binary)
-    for number in 0..<count { try Files.replace("\(lists)/domain\(number).plist", with: list) }
+    for number in 0..<domains { try Files.replace("\(lists)/domain\(number).plist", with: list) }
     let mount = LargeMount(prefsfs, lists)
     defer { mount.unmount() }
-    let rounds = try (0..<3).map { _ in
+    var all: [String: [Double]] = [:]
+    for _ in 0..<3 {
       let listing = try time {
         try mount.mount()
         _ = try Files.names(in: mount.point, withDirectories: true)
       }
-      let reading = try time {
-        for number in 0..<count {
-          let file = "\(mount.point)/domain\(number)/NSWindow Frame Setting 1"
-          _ = try Files.contents(file, limit: 64)
-        }
-      }
+      all["mount and ls", default: []].append(listing)
+      all["prefsfs", default: []].append(try keyOfEach(mount.point))
       mount.unmount()
-      return [listing, reading]
+      if let time = try floorOfEach(floor, "\(lists).floor") {
+        all["floor", default: []].append(time)
+      }
     }
-    for (index, title) in ["mount and ls, 10,000 domains", "a key of each of them"].enumerated() {
-      let samples = Report.Samples(subject: "prefsfs", values: rounds.map { $0[index] })
-      report.add(title, .nanoseconds, [samples])
+    let samples = { Report.Samples(subject: $0, values: all[$0] ?? []) }
+    report.add("mount and ls, 10,000 domains", .nanoseconds, [samples("mount and ls")])
+    report.add(
+      "a key of each of them", .nanoseconds,
+      [samples("prefsfs")] + (all["floor"] == nil ? [] : [samples("floor")]),
+      goals: [.times(1.5, of: "floor")])
+  }
+
+  /// The time of the first reads of a key of each domain.
+  private static func keyOfEach(_ point: String) throws -> Double {
+    try time {
+      for number in 0..<domains {
+        _ = try Files.contents("\(point)/domain\(number)/NSWindow Frame Setting 1", limit: 64)
+      }
     }
+  }
+
+  /// The same of a mount that does nothing but answer; nil: there is no program for it.
+  private static func floorOfEach(_ program: String, _ point: String) throws -> Double? {
+    guard try Files.status(program) != nil else { return nil }
+    try Files.makeDirectories(point, mode: 0o755)
+    guard try Child.run(program, [point]) == 0 else { return nil }
+    defer { _ = try? Child.run("fusermount3", ["-u", point]) }
+    return try keyOfEach(point)
   }
 }
