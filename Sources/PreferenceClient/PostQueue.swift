@@ -60,18 +60,23 @@ final class PostQueue: Sendable {
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     waitForTurn()
-    let serial = state.withLock { state in
+    let request = state.withLock { state in
       state.lastSerial += 1
       let request = PostedChanges.Request(
         serial: state.lastSerial, intents: intents, author: author, done: done)
       state.posted.add(request)
       hasPosted.store(true, ordering: .releasing)
-      return state.lastSerial
+      return request
     }
+    let serial = request.serial
     // The owner does not change here: a new one is established only under the turn.
     let (role, epoch) = succession.present
-    let sent = role.places.map { transmit(serial, to: $0, epoch) } ?? .ended
-    endTurn()
+    let sent = role.places.map { transmit(request, to: $0, epoch) } ?? .ended
+    // The answer may have come already.
+    state.change { state in
+      if sent == .sent { state.posted.noteSent(serial, to: epoch) }
+      state.isSending = false
+    }
     switch sent {
     case .sent: break
     case .late: end(serial, Link.late)
@@ -93,18 +98,17 @@ final class PostQueue: Sendable {
 
   // MARK: - Sending
 
-  /// Sends a request. The caller has the turn.
+  /// Sends a request. The caller has the turn, and then notes that the request was sent.
   private func transmit(
-    _ serial: UInt64, to places: any StorePlaces, _ epoch: Int
+    _ request: PostedChanges.Request, to places: any StorePlaces, _ epoch: Int
   ) -> Link.Transmission {
-    guard let request = state.withLock({ $0.posted.requests[serial] }) else { return .sent }
     guard let remote = places as? RemotePlaces else { return apply(request, to: places, epoch) }
-    let deadline = Instant.now.advanced(milliseconds: succession.patience)
+    let (serial, deadline) = (
+      request.serial, Instant.now.advanced(milliseconds: succession.patience)
+    )
     let sent = remote.post(
       request.intents, by: request.author, serial: serial, until: deadline
     ) { [weak self] message in self?.receive(message, for: serial, epoch) }
-    // The answer may have come already.
-    if sent == .sent { state.change { $0.posted.noteSent(serial, to: epoch) } }
     if sent != .ended { succession.noteMissing(sent == .late) }
     return sent
   }
@@ -121,7 +125,6 @@ final class PostQueue: Sendable {
     } catch {
       outcome.error = error
     }
-    state.change { $0.posted.noteSent(request.serial, to: epoch) }
     finish(request.serial, outcome, epoch)
     return .sent
   }
@@ -138,9 +141,10 @@ final class PostQueue: Sendable {
       state.lastEpoch += 1
       return (state.lastEpoch, state.posted.unsent(to: state.lastEpoch))
     }
-    for request in unsent {
-      switch transmit(request.serial, to: places, epoch) {
-      case .sent: break
+    // One that is over meanwhile is not sent: its poster was told that it was refused.
+    for request in unsent where state.withLock({ $0.posted.requests[request.serial] != nil }) {
+      switch transmit(request, to: places, epoch) {
+      case .sent: state.change { $0.posted.noteSent(request.serial, to: epoch) }
       case .late: throw Link.late
       case .ended: throw Link.gone
       case .tooLarge: end(request.serial, Link.tooLarge)

@@ -332,6 +332,8 @@ final class Connection: Sendable {
     do throws(EngineError) {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)
+      // Nobody waits for what a posted change did; its author gets the notice.
+      if origin.isOrdered { return answer(number, .done, of: origin) }
       guard settles, !changeset.isEmpty else {
         return answer(number, .applied(changeset), of: origin)
       }

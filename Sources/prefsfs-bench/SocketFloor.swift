@@ -22,6 +22,11 @@ enum SocketFloor {
     report.add("message and answer, nothing done", .nanoseconds, Bench.samples(subjects))
   }
 
+  /// Measures the way of a program that waits for an answer, as a peer of that name.
+  static func sleeping(_ name: String) -> Report.Samples {
+    Report.Samples(subject: name, values: (0..<3).map { _ in (try? time(2000, .sleeping)) ?? .nan })
+  }
+
   /// Returns the mean time of a message and its answer, in nanoseconds.
   private static func time(_ count: Int, _ way: Way) throws -> Double {
     let (near, far) = try Socket.pair()

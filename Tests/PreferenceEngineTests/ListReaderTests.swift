@@ -85,15 +85,39 @@ import Testing
       #expect(try engine.hasDomain("d"))
     }
   }
+
+  @Test("of a domain that is known, no list is asked for its time before it is read")
+  func known() throws {
+    for isKnown in [true, false] {
+      try withPlaces(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
+        (_, places: LocalPlaces) throws -> Void in
+        let asked = ForgetfulPlaces(places, knows: isKnown ? ["d", "gone"] : [])
+        let (reader, bell) = (ListReader(asked), try Wakeup())
+        reader.whenRead { bell.ring() }
+        for domain in ["d", "gone"] as [DomainName] { read(domain, reader, bell) }
+        #expect(places.isLoaded(Location(.user, "d")))
+        // Two domains, and the global one, which always counts as known.
+        let first = asked.timesAsked.load(ordering: .relaxed)
+        #expect(isKnown ? first == 0 : first > SearchList.persistentPlaces.count)
+      }
+    }
+  }
 }
 
 /// Places that say, once they are told to, that they have nothing in memory: a client whose owner
 /// has just been replaced.
 private final class ForgetfulPlaces: PersistentPlaces {
   let hasForgotten = Atomic<Bool>(false)
+  /// How often a list that is not in memory was asked for its time.
+  let timesAsked = Atomic<Int>(0)
+  private let known: Set<DomainName>
   private let places: LocalPlaces
 
-  init(_ places: LocalPlaces) { self.places = places }
+  init(_ places: LocalPlaces, knows known: Set<DomainName> = []) {
+    (self.places, self.known) = (places, known)
+  }
+
+  func knows(_ domain: DomainName) -> Bool { known.contains(domain) }
 
   func isLoaded(_ location: Location) -> Bool {
     !hasForgotten.load(ordering: .relaxed) && places.isLoaded(location)
@@ -108,7 +132,8 @@ private final class ForgetfulPlaces: PersistentPlaces {
   func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
 
   func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    try places.modified(location)
+    if !isLoaded(location) { timesAsked.add(1, ordering: .relaxed) }
+    return try places.modified(location)
   }
 
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
