@@ -19,7 +19,7 @@
 // The nodes: directories, the file, and the other files, which have one text, and the numbers from
 // `files` on in each directory.
 enum { root = 1, one = 2, file = 3, many = 4, some = 5, files = 10000 };
-// /domainN is the node of this number and N; the node of its file has twice the number.
+// The node of /domainN is domains + N; that of its file has twice the number.
 static const fuse_ino_t domains = 1ull << 32;
 static const double forever = 1e7;
 static char text[4096] = "value\n";

@@ -79,8 +79,6 @@ extension Member {
     try succession.ask { places throws(EngineError) in try places.domains(in: place) }
   }
 
-  public func knows(_ domain: DomainName) -> Bool { hasKnown(domain) }
-
   public func report(_ report: OwnerReport) throws(EngineError) -> Value {
     try succession.ask { places throws(EngineError) in try places.report(report) }
   }

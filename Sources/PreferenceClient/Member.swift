@@ -77,8 +77,7 @@ public final class Member: StorePlaces {
     }
   }
 
-  /// Whether this process knows of the domain in a place.
-  func hasKnown(_ domain: DomainName) -> Bool {
+  public func knows(_ domain: DomainName) -> Bool {
     state.withLock { $0.domains.values.contains { $0.contains(domain) } }
   }
 

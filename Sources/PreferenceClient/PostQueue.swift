@@ -72,15 +72,17 @@ final class PostQueue: Sendable {
     // The owner does not change here: a new one is established only under the turn.
     let (role, epoch) = succession.present
     let sent = role.places.map { transmit(request, to: $0, epoch) } ?? .ended
-    // The answer may have come already.
-    state.change { state in
+    let refusal = sent.refusal
+    let refused = state.change { state -> PostedChanges.Request? in
+      // The answer may have come already.
       if sent == .sent { state.posted.noteSent(serial, to: epoch) }
       state.isSending = false
+      // In the same step: who sends what is left must not find a request that was refused.
+      return refusal == nil ? nil : remove(serial, isRefused: true, &state)
     }
+    refused?.done(refusal)
     switch sent {
-    case .sent: break
-    case .late: end(serial, Link.late)
-    case .tooLarge: end(serial, Link.tooLarge)
+    case .sent, .late, .tooLarge: break
     case .ended: awaitNextOwner(serial, canKeep: role.hasHadOwner)
     }
   }
@@ -185,11 +187,15 @@ final class PostQueue: Sendable {
   /// Ends a request, and calls its `done`. That happens also on success, because a reader may have
   /// cached what it found while the request was not over.
   private func end(_ serial: UInt64, _ error: EngineError?) {
-    let request = state.change { state in
-      defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
-      return state.posted.remove(serial, isRefused: error != nil)
-    }
+    let request = state.change { remove(serial, isRefused: error != nil, &$0) }
     request?.done(error)
+  }
+
+  private func remove(
+    _ serial: UInt64, isRefused: Bool, _ state: inout State
+  ) -> PostedChanges.Request? {
+    defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
+    return state.posted.remove(serial, isRefused: isRefused)
   }
 
   /// Waits until the seeker has sent the request to another owner. If none comes in time, the
@@ -224,5 +230,16 @@ final class PostQueue: Sendable {
   func changes(of domain: DomainName) -> [Key: PostedChanges.Change]? {
     guard hasChanges else { return nil }
     return state.withLock { $0.posted.changes[domain] }
+  }
+}
+
+extension Link.Transmission {
+  /// Why a request that was not sent is refused; nil: it was sent, or waits for the next owner.
+  fileprivate var refusal: EngineError? {
+    switch self {
+    case .late: Link.late
+    case .tooLarge: Link.tooLarge
+    case .sent, .ended: nil
+    }
   }
 }

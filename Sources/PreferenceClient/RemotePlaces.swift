@@ -17,8 +17,8 @@ import SystemCalls
 ///
 /// Threads: any. Observers are called in the order of the changes, by the thread that receives the
 /// notices. They must not read these places, which would wait 200 ms for the very notice. Locks:
-/// the link's, the replica's and that of `observers`. The last two are taken under the link's
-/// `stream` when a notice is received, and no other lock is taken under them.
+/// the link's, and those of the replica, `observers` and `OwnRemovals`, which are taken under the
+/// link's `stream` when a notice is received, and no other lock is taken under them.
 public final class RemotePlaces: StorePlaces {
   private let link: Link
   private let replica = Replica()
@@ -38,6 +38,7 @@ public final class RemotePlaces: StorePlaces {
   /// Receives the owner's notices: publishes the change and notifies the observers.
   private final class Inbox: Sendable {
     let observers = ObserverList()
+    let removals = OwnRemovals()
     let client: UInt64
     private let replica: Replica
     private let gauge: Gauge
@@ -49,6 +50,7 @@ public final class RemotePlaces: StorePlaces {
     func receive(_ message: Message) {
       guard case .notice(var notice) = message else { return }
       replica.apply(&notice.changeset)
+      removals.note(notice, client: client)
       observers.notify(notice)
       gauge.pass(notice.changeset.version)
     }
@@ -237,7 +239,7 @@ extension RemotePlaces {
     guard case .applied(let changeset) = try link.call(request, until: deadline) else {
       throw Self.unexpected
     }
-    return changeset
+    return inbox.removals.adding(to: changeset)
   }
 
   /// Does nothing: the owner forgets a request when it was answered.

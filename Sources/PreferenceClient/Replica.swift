@@ -68,12 +68,17 @@ final class Replica: Sendable {
   }
 
   /// Publishes a change: applies it to the locations that are loaded, and drops those that it
-  /// invalidates. Adds the removed values to the change, where they are known.
+  /// invalidates. Adds what was removed to the change, where it is known.
   func apply(_ changeset: inout Changeset) {
     state.withLock { state in
       for (index, item) in changeset.items.enumerated() {
-        guard case .remove(let key) = item.edit else { continue }
-        changeset.items[index].removed = state.locations[item.location]?.entry(key)
+        guard let domain = state.locations[item.location] else { continue }
+        switch item.edit {
+        case .remove(let key):
+          changeset.items[index].removed = domain.entry(key).map { .value($0) }
+        case .removeDomain: changeset.items[index].removed = .domain(domain)
+        case .set, .describe, .splice, .createDomain: break
+        }
       }
       for location in changeset.locations {
         if changeset.invalidated.contains(location) {

@@ -52,14 +52,14 @@ public struct Changeset: Equatable, Sendable {
     /// Whether the location had the edit's key before. It is set in changes that have taken effect,
     /// and false in others; the journal does not record it.
     public var hadKey: Bool
-    /// The value that was removed, in changes that have taken effect and that remove a key, where
-    /// it is known: a process may go on showing it. Neither the journal nor messages have it, and
-    /// `==` does not compare it.
-    public var removed: StoredValue?
+    /// What the edit removed; nil if it is not known, or nothing was removed. It is set in changes
+    /// that have taken effect, because an open file goes on showing the value. Neither the journal
+    /// nor messages have it, and `==` does not compare it.
+    public var removed: Removed?
 
     /// Creates an edit of a location.
     public init(
-      _ location: Location, _ edit: Edit, hadKey: Bool = false, removed: StoredValue? = nil
+      _ location: Location, _ edit: Edit, hadKey: Bool = false, removed: Removed? = nil
     ) {
       self.location = location
       self.edit = edit
@@ -68,14 +68,40 @@ public struct Changeset: Equatable, Sendable {
     }
 
     /// Creates an edit that has taken effect.
-    /// - Parameter old: what the location had for the edit's key before; nil: nothing.
-    public init(_ location: Location, _ edit: Edit, replacing old: StoredValue?) {
-      self.init(location, edit, hadKey: old != nil)
-      if case .remove = edit { removed = old }
+    /// - Parameters:
+    ///   - old: what the location had for the edit's key before; nil: nothing.
+    ///   - domain: the location before; it need be given only for its removal.
+    public init(
+      _ location: Location, _ edit: Edit, replacing old: StoredValue?,
+      of domain: DomainSnapshot? = nil
+    ) {
+      self.init(location, edit, hadKey: old != nil, removed: Removed(edit, old, domain))
     }
 
     public static func == (left: Item, right: Item) -> Bool {
       left.location == right.location && left.edit == right.edit && left.hadKey == right.hadKey
+    }
+  }
+
+  /// What an edit has removed.
+  public indirect enum Removed: Sendable {
+    /// The value of the key.
+    case value(StoredValue)
+    /// The domain with its keys. Cost: a copy of a snapshot is a few references.
+    case domain(DomainSnapshot)
+
+    /// Returns what the edit removes; nil if it removes nothing.
+    /// - Parameters: see `Item.init(_:_:replacing:of:)`.
+    init?(_ edit: Edit, _ old: StoredValue?, _ domain: @autoclosure () -> DomainSnapshot?) {
+      switch edit {
+      case .remove:
+        guard let old else { return nil }
+        self = .value(old)
+      case .removeDomain:
+        guard let domain = domain() else { return nil }
+        self = .domain(domain)
+      case .set, .describe, .splice, .createDomain: return nil
+      }
     }
   }
 

@@ -117,9 +117,10 @@ public final class ListReader: Sendable {
     var isThere = lasting.contains(domain) || places.knows(domain)
     var absent: [Place] = []
     for place in state.withLock({ $0.places }) {
-      // A list that is read first has its time in memory, and the file need not be asked for it.
-      let isFirst = !isThere
-      if !isFirst { read(place, domain, &findings) }
+      // A list in memory has its time there too. So a list of a known domain is read first, and its
+      // file is not asked for the time.
+      let wasKnown = isThere
+      if wasKnown { read(place, domain, &findings) }
       do throws(EngineError) {
         let time = try places.modified(Location(place, domain))
         isThere = isThere || time != nil
@@ -128,7 +129,7 @@ public final class ListReader: Sendable {
         isThere = true
         findings[place, default: Finding()].error = error
       }
-      if isFirst, isThere { read(place, domain, &findings) }
+      if isThere, !wasKnown { read(place, domain, &findings) }
       if !isThere { absent.append(place) }
     }
     for place in absent where isThere { read(place, domain, &findings) }

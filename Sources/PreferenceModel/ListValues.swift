@@ -1,6 +1,6 @@
 import PropertyList
 
-/// The values of a list as it is on the disk: decoded, or of a large list packed.
+/// The values of a list as it is on the disk: decoded, or packed if the list is large.
 ///
 /// A change decodes a packed list as a whole: O(keys). A packed list decodes the value at each
 /// look-up: some 50 ns more, and some hundred for a small container.

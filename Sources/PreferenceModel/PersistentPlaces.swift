@@ -140,7 +140,7 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 }
 
 extension PersistentPlaces {
-  /// False.
+  /// Returns false: nothing is known without the disk.
   public func knows(_ domain: DomainName) -> Bool { false }
 
   /// Asks for each place.

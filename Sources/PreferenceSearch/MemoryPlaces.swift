@@ -103,7 +103,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
         let old = item.edit.key.flatMap { domain.entry($0) }
         guard let edit = domain.effective(item.edit, on: old) else { continue }
         state.domains[item.location, default: DomainSnapshot()].apply(edit, time: changeset.time)
-        changeset.items.append(.init(item.location, edit, replacing: old))
+        changeset.items.append(.init(item.location, edit, replacing: old, of: domain))
       }
       if !changeset.isEmpty {
         state.version += 1

@@ -121,7 +121,7 @@ extension SearchEngine {
           name == domain || domain == .global || suites.kept[name]?.contains(domain) == true
             || suites.added[name]?.contains(domain) == true
         }
-        guard isWhole || changeset.locations(satisfy: needs), let reader = weak.reader else {
+        guard isWhole || changeset.touchesDomain(where: needs), let reader = weak.reader else {
           continue
         }
         if isWhole { reader.forget() }
@@ -136,7 +136,7 @@ extension SearchEngine {
 
 extension Changeset {
   /// Whether a domain that is changed or invalidated satisfies the condition.
-  fileprivate func locations(satisfy condition: (DomainName) -> Bool) -> Bool {
+  fileprivate func touchesDomain(where condition: (DomainName) -> Bool) -> Bool {
     items.contains { condition($0.location.domain) }
       || invalidated.contains { condition($0.domain) }
   }

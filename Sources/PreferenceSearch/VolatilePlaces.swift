@@ -38,7 +38,7 @@ final class VolatilePlace: Sendable {
         let table = tables[domain] ?? DomainSnapshot()
         guard let edit = table.effective(edit, on: old) else { continue }
         tables[domain, default: DomainSnapshot()].apply(edit, time: now)
-        changeset.items.append(.init(location, edit, replacing: old))
+        changeset.items.append(.init(location, edit, replacing: old, of: table))
       }
       if tables[domain]?.exists == false { tables[domain] = nil }
       if !changeset.isEmpty { changes.add(1, ordering: .releasing) }

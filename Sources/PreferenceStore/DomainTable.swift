@@ -18,9 +18,11 @@ struct DomainTable {
   fileprivate enum Contents {
     /// The list is not in memory.
     case unread
+    /// The list has no keys, and there are no changes.
     case none
     /// The list has every change and can be read: what is in `lists` need not be looked at.
     case list(DomainSnapshot.List)
+    /// There are changes, values of profiles or an error: what is in `lists` says more.
     case some
 
     init(_ list: borrowing Store.Domain) {

@@ -64,7 +64,8 @@ extension Publication {
         let edit = forced[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
         items.append(
           .init(
-            item.location, edit, hadKey: item.hadKey || forced[key] != nil, removed: item.removed))
+            item.location, edit, hadKey: item.hadKey || forced[key] != nil,
+            removed: forced[key] == nil ? item.removed : nil))
       case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
         items.append(.init(item.location, item.edit, hadKey: item.hadKey || forced[key] != nil))
       }

@@ -188,8 +188,8 @@ extension Store {
     written.lacksMetadata = lacksMetadata
   }
 
-  /// Whether the list was rewritten a short time before. A list that is rewritten again and again
-  /// stays decoded, because each rewrite of a packed one decodes it.
+  /// Whether the list was rewritten within `pauseAfterRewriting`. A list that is rewritten again
+  /// and again stays decoded, because each rewrite of a packed one decodes it.
   private static func isBusy(_ domain: Domain) -> Bool {
     guard let last = domain.identity?.modified else { return false }
     return Timestamp.now.nanoseconds(after: last) / 1_000_000 < pauseAfterRewriting

@@ -30,7 +30,7 @@ extension Store {
       let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(
-        steps.map { Changeset.Item($0.item.location, $0.item.edit, replacing: $0.old) },
+        steps.map { $0.done },
         time: time)
       let record = Store.State.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
@@ -121,6 +121,13 @@ extension Store.State {
   fileprivate struct Step {
     var item: Changeset.Item
     var old: StoredValue?
+    /// The domain, if the item removes it.
+    var removed: DomainSnapshot?
+
+    /// The item, once it has taken effect.
+    var done: Changeset.Item {
+      Changeset.Item(item.location, item.edit, replacing: old, of: removed)
+    }
   }
 
   /// The items to record: those that change something, and those that may undo an earlier one of
@@ -132,7 +139,9 @@ extension Store.State {
       guard let snapshot = domains[item.location]?.snapshot else { continue }
       let old = item.edit.key.flatMap { snapshot.entry($0) }
       if let edit = snapshot.effective(item.edit, on: old) {
-        steps.append(Step(item: Changeset.Item(item.location, edit), old: old))
+        let removed = edit == .removeDomain ? snapshot : nil
+        steps.append(
+          Step(item: Changeset.Item(item.location, edit), old: old, removed: removed))
         if items.count > 1 { touched.insert(item) }
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
         // Another program's list was adopted after `ChangeRules` had looked at the value.

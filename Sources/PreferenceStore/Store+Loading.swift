@@ -33,9 +33,6 @@ extension Store {
           state.adopt(domain, at: location)
           return true
         }
-        if isAdopted, domain.snapshot.base.values.isWorthPacking {
-          largeListRead.withLock { $0 }?()
-        }
       }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
@@ -45,6 +42,7 @@ extension Store {
       log("\(error)")
       throw error
     }
+    if state.withLock({ $0.packing[location] != nil }) { largeListRead.withLock { $0 }?() }
   }
 
   /// Reads the journal's edits of the location again. In a read-only store another process owns the

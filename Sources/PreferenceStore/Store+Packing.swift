@@ -2,13 +2,14 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Large lists that had to be decoded are packed later: to read an XML list takes long enough, and a
-// list that is rewritten again and again would be decoded by each rewrite.
+// Large lists that had to be decoded are packed later. Packing takes longer than reading, so
+// readers do not wait for it; and a list that is rewritten again and again would be decoded by each
+// rewrite.
 
 extension Store {
-  /// Packs the large lists that are in memory decoded, a second after they were read, and a minute
-  /// after they were rewritten. Readers do not wait. The thread of `checkpoint` calls it. Cost: a
-  /// look where none is due; else that of writing a binary list, and of reading it.
+  /// Packs the large lists that are in memory decoded, a second after they were read, and not
+  /// within a minute of a rewrite. The thread of `checkpoint` calls it. Cost: a look where none is
+  /// due; else that of writing a binary list, and of reading it.
   /// - Returns: when the next one is due; nil: none will be, before another list is read.
   public func packIfDue(_ now: Instant) -> Instant? {
     let due = state.withLock { state in
@@ -33,10 +34,15 @@ extension Store {
     }
   }
 
-  /// Has the body called when a list was read that is to be packed, by any thread.
+  /// Sets the body that a thread calls after it has read a list that is to be packed.
   public func onLargeList(_ body: @escaping @Sendable () -> Void) {
     largeListRead.withLock { $0 = body }
   }
+
+  /// Milliseconds between the first read of a list and its packing.
+  fileprivate static let pauseAfterReading: Int64 = 1000
+  /// Milliseconds between the last rewrite of a list and its packing.
+  static let pauseAfterRewriting: Int64 = 60_000
 }
 
 extension Store.State {
@@ -51,11 +57,4 @@ extension Store.State {
     packing[location] = .now.advanced(
       milliseconds: max(Store.pauseAfterReading, Store.pauseAfterRewriting - age))
   }
-}
-
-extension Store {
-  /// Milliseconds between the first read of a list and its packing.
-  fileprivate static let pauseAfterReading: Int64 = 1000
-  /// Milliseconds between the last rewrite of a list and its packing.
-  static let pauseAfterRewriting: Int64 = 60_000
 }

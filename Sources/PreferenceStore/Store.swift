@@ -20,8 +20,9 @@ import SystemCalls
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its
 /// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
 /// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived`, `placeAdded` and
-/// `largeListRead` are each held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
-/// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
+/// `largeListRead` are each held for a moment, with no other lock of the store. `checkpoint` takes
+/// the lock of the list's directory (`ListLock`) first, without waiting for it, and `state` inside
+/// of it.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.

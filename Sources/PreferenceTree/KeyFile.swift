@@ -27,8 +27,7 @@ final class KeyFile {
     var text: [UInt8]
   }
 
-  /// The state that few files have: those that are written to, or whose text is costly to make. A
-  /// mount may have a million others.
+  /// The state that few files have: those that are written to, or whose text is costly to make.
   private final class Rare {
     var lastShown: StoredValue?
     var editor: TextEditor?

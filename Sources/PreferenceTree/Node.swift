@@ -8,6 +8,14 @@ struct KeyPath: Hashable, Sendable {
   var key: Key
 }
 
+extension KeyPath {
+  // Names come from outside, and nobody must be able to choose some that collide.
+  private static let seed = UInt64.random(in: .min ... .max)
+
+  /// A hash for tables of nodes. Its seed is secret.
+  var secretHash: UInt64 { key.quickHash(seed: domain.key.quickHash(seed: Self.seed)) }
+}
+
 extension KeyPath: CustomStringConvertible {
   /// For log lines, e.g. "com.example.editor TabWidth".
   var description: String { "\(domain) \(key)" }
@@ -15,9 +23,10 @@ extension KeyPath: CustomStringConvertible {
 
 /// One node: a file or directory that the kernel knows by a number (an inode of the mount).
 ///
-/// It lives from its first look-up to the last `forget`, or longer if it `mustStay`. It may change
-/// its kind: a scratch file that is renamed over a key becomes the key's file, and a key's file
-/// that loses its name keeps a private copy of its text.
+/// The nodes of most keys are plain, and have no such object until a request needs one
+/// (`PlainNodes`). A node lives from its first look-up to the last `forget`, or longer if it
+/// `mustStay`. It may change its kind: a scratch file that is renamed over a key becomes the key's
+/// file, and a key's file that loses its name keeps a private copy of its text.
 ///
 /// Threads: the tree's alone.
 final class Node {
@@ -33,7 +42,7 @@ final class Node {
     case detached([UInt8])
   }
 
-  /// The state that few nodes have: a mount may have a million of keys, which have none of it.
+  /// The state that few nodes have.
   private final class Rare {
     var modified = Timestamp(nanoseconds: 0)
     var changed: Timestamp?

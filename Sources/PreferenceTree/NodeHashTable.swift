@@ -136,13 +136,7 @@ struct KeyNodes {
   /// path.
   mutating func remove(_ node: Node, _ path: KeyPath) { table.remove(hash(path)) { $0 === node } }
 
-  // Names come from outside, and nobody must be able to choose some that collide: the seed is
-  // secret.
-  private static let seed = UInt64.random(in: .min ... .max)
-
-  private func hash(_ path: KeyPath) -> UInt {
-    UInt(path.key.quickHash(seed: path.domain.key.quickHash(seed: Self.seed)))
-  }
+  private func hash(_ path: KeyPath) -> UInt { UInt(path.secretHash) }
 
   var count: Int { table.count }
 

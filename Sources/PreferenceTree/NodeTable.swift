@@ -8,7 +8,7 @@ import SystemCalls
 /// Most nodes of a large mount are plain: `PlainNodes` has them, in little memory. What asks for a
 /// `Node` gets one (`expand`); `makePlain` makes it plain again, once many others were asked for.
 ///
-/// It is a class because the tree has one, and a look into a structure this large may copy it.
+/// It is a class, because reading a structure of this size may copy it.
 ///
 /// Threads: the tree's alone.
 final class NodeTable {
@@ -73,10 +73,10 @@ final class NodeTable {
     paths().filter { $0.key == key }.map(\.domain)
   }
 
-  /// The number of the key's node. Cost: no plain node is expanded.
+  /// The number of the key's node; nil: there is none. Expands nothing.
   func id(of path: KeyPath) -> NodeID? { byKey[path]?.id ?? plain.find(path) }
 
-  /// Whether there is a node of that number. Cost: no plain node is expanded.
+  /// Whether there is a node of that number. Expands nothing.
   func has(_ id: NodeID) -> Bool { nodes[id] != nil || plain.has(id) }
 
   /// The key's file, if its node is not plain.
@@ -172,6 +172,12 @@ extension NodeTable {
     node.content = .detached(text)
   }
 
+  /// Takes the name away from a node that has it still, e.g. because the notice of the key's
+  /// removal has not been handled. Two nodes of one name would hide each other.
+  func unname(otherThan node: Node, _ path: KeyPath) {
+    if let other = self[path], other !== node { detach(other, text: []) }
+  }
+
   /// Removes the name of a key, scratch file or scratch directory from the table.
   private func unname(_ node: Node) {
     switch node.content {
@@ -188,6 +194,7 @@ extension NodeTable {
 
   /// Gives the file of a key a new name. It keeps its inode number.
   func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
+    unname(otherThan: node, path)
     byKey[file.path] = nil
     inodes.renew(file.path)
     file.path = path
@@ -331,6 +338,7 @@ extension NodeTable {
   /// Makes the scratch file the key's file. It keeps its inode number.
   @discardableResult
   func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
+    unname(otherThan: node, path)
     unname(node)
     let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)

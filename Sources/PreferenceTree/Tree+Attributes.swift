@@ -55,15 +55,15 @@ extension Tree {
 
   /// The size of the value's text, if it can be had at little cost; nil for arrays and
   /// dictionaries.
-  func plainSize(_ resolution: Resolution) -> Int? {
+  func cheapSize(_ resolution: Resolution) -> Int? {
     if let count = resolution.stored.textCount { return count }
     switch resolution.kind {
     case .array, .dictionary: return nil
-    default: return (resolution.text ?? canonicalText(resolution.value)).count
+    default: return sourceText(resolution).count
     }
   }
 
-  /// Notes what the kernel is told of the file.
+  /// Keeps the value that the kernel is told of, if `keepsShown` holds.
   func note(shown resolution: Resolution, by file: KeyFile) {
     file.lastShown = keepsShown(resolution, file.path) ? resolution.stored : nil
   }

@@ -16,8 +16,8 @@ extension Tree {
     guard notice.author != author else { return }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
     propagate(notice.changeset, touched: [], changesNames: true)
-    for item in notice.changeset.items {
-      if case .removeDomain = item.edit { domainRemoved(item.location.domain) }
+    for item in notice.changeset.items where item.edit == .removeDomain {
+      domainRemoved(item.location.domain, RemovedValues(of: notice.changeset))
     }
     announce(notice, now)
   }
@@ -43,11 +43,11 @@ extension Tree {
 
   /// Invalidates everything of a domain of which any key may have changed: its keys, names that
   /// were missing, and what other domains inherit from it.
-  func invalidate(_ domain: DomainName, at time: Timestamp) {
+  func invalidate(_ domain: DomainName, at time: Timestamp, removed: RemovedValues) {
     let heirs = table.domains.filter { engine.inherits($0, from: domain) }
     for domain in heirs + [domain] {
       entriesChanged(domain, at: time)
-      for path in table.paths(in: domain) { invalidate(path) }
+      for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
       guard let directory = table[domain] else { continue }
       for key in answered.forget(domain) { invalidateEntry(directory.id, key) }
     }
@@ -55,11 +55,11 @@ extension Tree {
 
   /// Ends the nodes of a domain that is gone, and of its files. If the domain comes back, its
   /// directory is a different one.
-  private func domainRemoved(_ domain: DomainName) {
+  private func domainRemoved(_ domain: DomainName, _ removed: RemovedValues) {
     guard domain != .global, (try? engine.hasDomain(domain)) == false,
       table.scratchNodes(in: .domain(domain)).isEmpty
     else { return }
-    for path in table.paths(in: domain) { invalidate(path) }
+    for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
     table.remove(domain)
   }
 

@@ -61,7 +61,8 @@ extension Tree {
     let handle = HandleID(rawValue: lastHandle)
     try transact(intents, touching: [path]) { _ in
       departures.forget(path)
-      table.renewInode(of: path)
+      // Where the notice of a removal has not been handled, there is a node. It keeps its number.
+      if table[path] == nil { table.renewInode(of: path) }
       table.file(of: path).file.creation = KeyFile.Creation(
         handle: handle, preferredKind: former?.kind)
     }
@@ -101,7 +102,13 @@ extension Tree {
   /// Returns the file of a key that is about to lose its name, with the text that it shows; nil if
   /// the kernel does not know the file.
   func displaced(_ path: KeyPath) throws(TreeError) -> (node: Node, text: [UInt8])? {
-    try table[path].map { node throws(TreeError) in (node, try shownText(node)) }
+    guard let node = table[path] else { return nil }
+    do {
+      return (node, try shownText(node))
+    } catch  where error == .missing {
+      // The key is gone, and the notice of that has not been handled.
+      return (node, [])
+    }
   }
 
   /// Detaches a displaced file: a process that has it open keeps reading the text that it showed.

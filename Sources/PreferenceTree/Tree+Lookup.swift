@@ -46,13 +46,13 @@ extension Tree {
   /// Returns the entry of a file of which nothing is known but its name, and counts the look-up;
   /// nil if something else is known of the file, or has to be.
   private func plainEntry(_ path: KeyPath, _ resolution: Resolution) -> Entry? {
-    guard !keepsShown(resolution, path), let size = plainSize(resolution),
+    guard !keepsShown(resolution, path), let size = cheapSize(resolution),
       let id = table.lookUpPlain(path)
     else { return nil }
     return Entry(node: id, attributes: attributes(table.inode(of: path), size, resolution))
   }
 
-  /// Whether the file must keep what it shows: no notice of a removal has it.
+  /// Whether the file must keep what it shows, because a notice of a removal would lack it.
   func keepsShown(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     options.isGenerated || !isOwn(resolution, path)
   }

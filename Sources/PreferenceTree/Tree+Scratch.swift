@@ -142,7 +142,7 @@ extension Tree {
     let existing = departures.isMovedAway(path) ? try resolve(path) : nil
     try transact([try setting(path, to: text, existing: existing)], touching: [path]) { _ in
       departures.forget(path)
-      table.renewInode(of: path)
+      if table[path] == nil { table.renewInode(of: path) }
     }
     return try entry(table.file(of: path).node)
   }

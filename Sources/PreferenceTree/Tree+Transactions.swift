@@ -39,12 +39,11 @@ extension Tree {
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
   /// for changes of keys.
   func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
-    let shown = hasNeighbours ? removedKeys(intents) : [:]
     do {
       let changeset = try engine.apply(intents, by: author)
       guard !changeset.isEmpty else { return changeset }
       effects.append(.awaitSettlement(version: changeset.version))
-      if hasNeighbours { changes.append(changeset.adding(removed: shown)) }
+      if hasNeighbours { changes.append(changeset) }
       return changeset
     } catch  where error.reason == .changedMeanwhile {
       throw .changedMeanwhile
@@ -53,21 +52,12 @@ extension Tree {
     }
   }
 
-  /// The values of the keys that the intents remove. The answer of an owner does not have them, and
-  /// other trees of the mount may show them.
-  private func removedKeys(_ intents: [Intent]) -> [KeyPath: Resolution] {
-    var values: [KeyPath: Resolution] = [:]
-    for case .remove(let key, let domain) in intents {
-      let path = KeyPath(domain: domain, key: key)
-      values[path] = (try? engine.resolve(key, in: domain)) ?? nil
-    }
-    return values
-  }
-
   /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
   func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
-    for location in changeset.invalidated { invalidate(location.domain, at: changeset.time) }
-    let removed = changeset.removedValues
+    let removed = RemovedValues(of: changeset)
+    for location in changeset.invalidated {
+      invalidate(location.domain, at: changeset.time, removed: removed)
+    }
     for item in changeset.items {
       guard let key = item.edit.key else { continue }
       let path = KeyPath(domain: item.location.domain, key: key)
@@ -79,11 +69,13 @@ extension Tree {
       }
       if !touched.contains(path) {
         invalidate(
-          path, changeset.version, isGone: item.edit == .remove(key), removed: removed[path])
+          path, changeset.version, isGone: item.edit == .remove(key), isSet: item.sets,
+          removed: removed[path])
       }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
       if let file = table.expandedFile(of: path) { dropCachedText(file) }
-      invalidateHeirs(of: path, isForced: item.location.place.isForced, at: changeset.time)
+      invalidateHeirs(
+        of: path, isForced: item.location.place.isForced, at: changeset.time, removed: removed)
     }
   }
 
@@ -98,12 +90,14 @@ extension Tree {
   /// Invalidates the key in the domains that may inherit it from its domain.
   /// - Parameter isForced: whether the domain's value stands before those of the heirs, so that it
   ///   reaches files of domains that have the key themselves.
-  private func invalidateHeirs(of source: KeyPath, isForced: Bool, at time: Timestamp) {
+  private func invalidateHeirs(
+    of source: KeyPath, isForced: Bool, at time: Timestamp, removed: RemovedValues
+  ) {
     let key = source.key
     let known = isForced ? answered[key].union(table.domains(with: key)) : answered[key]
     for domain in known where engine.inherits(domain, from: source.domain) {
       let path = KeyPath(domain: domain, key: key)
-      invalidate(path)
+      invalidate(path, removed: removed[path])
       // A watcher may watch the file although the domain does not list it.
       guard table.id(of: path) != nil else { continue }
       announce(path, .changed(time))
@@ -115,9 +109,12 @@ extension Tree {
   ///   - version: the version of the change. The file's editor stays if a later change was made
   ///     through the file itself.
   ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
+  ///   - isSet: whether the change set the key. If the key is gone all the same, a later notice
+  ///     removes it, and has the value of which the file keeps a copy.
   ///   - removed: the value that the change removed; nil: none, or it is not known.
   func invalidate(
-    _ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false, removed: StoredValue? = nil
+    _ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false, isSet: Bool = false,
+    removed: StoredValue? = nil
   ) {
     // A watcher may hold the file's node where the kernel has forgotten the directory.
     let parent = table[path.domain]
@@ -128,24 +125,31 @@ extension Tree {
         dropCachedText(file)
         if version > file.committedVersion { file.editor = nil }
       }
-      if options.isGenerated ? !isGone : isThere(path) {
+      let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
+      if staysNamed || isSet {
         invalidateFile(id)
-        if !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
+        if staysNamed, !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
         return
       }
-      // The key is gone. A process that has the file open keeps a copy of what the file showed,
-      // because only the kernel's pages may still have it. A new key of the name gets a new node.
-      if let node = table[id] { table.detach(node, text: text) }
-      effects.append(.invalidateAttributes(id))
-      table.renewInode(of: path)
+      loseName(path, id, text)
     }
     answered.forget(path)
     if let parent { invalidateEntry(parent.id, path.key) }
   }
 
-  /// Whether the key has a value, which its file shows from now on; or its list cannot be read, and
-  /// the file shows an error until it can.
-  private func isThere(_ path: KeyPath) -> Bool {
+  /// Takes the name of a key that is gone from its file. A process that has the file open keeps a
+  /// copy of what the file showed, because only the kernel's pages may still have it. A new key of
+  /// the name gets a new node.
+  private func loseName(_ path: KeyPath, _ id: NodeID, _ text: [UInt8]) {
+    if let node = table[id] { table.detach(node, text: text) }
+    effects.append(.invalidateAttributes(id))
+    table.renewInode(of: path)
+  }
+
+  /// Returns whether the file of the key keeps its name: the key has a value, which the file shows
+  /// from now on, or its list cannot be read, and the file is an error until it can. Keeps the
+  /// value where `keepsShown` holds.
+  private func staysNamed(_ path: KeyPath) -> Bool {
     do {
       guard let found = try engine.resolve(path.key, in: path.domain) else { return false }
       if keepsShown(found, path) {
@@ -187,32 +191,44 @@ extension Tree {
   }
 }
 
-extension Changeset {
-  /// The values that the change removed, as far as they are known; of those of several places the
-  /// one that precedes the others in the search list.
-  fileprivate var removedValues: [KeyPath: StoredValue] {
-    guard items.contains(where: { $0.removed != nil }) else { return [:] }
-    var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
-    for item in items {
-      guard let removed = item.removed, let key = item.edit.key else { continue }
-      let path = KeyPath(domain: item.location.domain, key: key)
-      let rank = SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
-      if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, removed) }
+extension Changeset.Item {
+  /// Whether the edit gives its key a value.
+  fileprivate var sets: Bool {
+    switch edit {
+    case .set, .splice: true
+    case .remove, .describe, .createDomain, .removeDomain: false
     }
-    return values.mapValues(\.stored)
+  }
+}
+
+/// The values that a change removed, as far as they are known; of those of several places the one
+/// that precedes the others in the search list.
+struct RemovedValues {
+  private var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
+  /// The domains that were removed as a whole, the first in the search list first.
+  private var domains: [(rank: Int, name: DomainName, snapshot: DomainSnapshot)] = []
+
+  /// Collects them. Cost: a look at each item.
+  init(of changeset: Changeset) {
+    for item in changeset.items {
+      guard let removed = item.removed else { continue }
+      let domain = item.location.domain
+      let rank = SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
+      switch removed {
+      case .domain(let snapshot): domains.append((rank, domain, snapshot))
+      case .value(let stored):
+        guard let key = item.edit.key else { continue }
+        let path = KeyPath(domain: domain, key: key)
+        if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, stored) }
+      }
+    }
+    domains.sort { $0.rank < $1.rank }
   }
 
-  /// The change, with the values that it removed.
-  fileprivate func adding(removed values: [KeyPath: Resolution]) -> Changeset {
-    if values.isEmpty { return self }
-    var changeset = self
-    for (index, item) in items.enumerated() {
-      guard case .remove(let key) = item.edit,
-        let value = values[KeyPath(domain: item.location.domain, key: key)],
-        value.location == item.location
-      else { continue }
-      changeset.items[index].removed = value.stored
-    }
-    return changeset
+  subscript(path: KeyPath) -> StoredValue? {
+    if let value = values[path] { return value.stored }
+    return domains.lazy.filter { $0.name == path.domain }.compactMap {
+      $0.snapshot.entry(path.key)
+    }.first
   }
 }

@@ -196,7 +196,8 @@ enum EngineBench {
     try? Store(layout(directory), readOnly: true) { _ in }
   }
 
-  /// Measures the memory that a domain takes once a key of it was read, by the size of its list.
+  /// Measures the memory that a domain takes once a key of it was read and its list is packed, by
+  /// the size of its list. Rewrites the lists in each of the formats.
   private static func memory(_ directory: String, _ report: Report) throws {
     for format in [Format.binary, .xml] {
       let samples = try sizes.filter { $0 >= 10_000 }.map { count in

@@ -126,7 +126,7 @@ enum FileBench {
     if let caches = try? Descriptor(opening: "/proc/sys/vm/drop_caches", O_WRONLY) {
       try? caches.write(Array("3".utf8))
     }
-    // The drivers of all places are told what the kernel has dropped.
+    // Until the drivers of all places have handled what the kernel has dropped.
     Instant.sleep(milliseconds: 100)
     return Bench.time(1) { _ in spawn(words) }
   }

@@ -146,7 +146,7 @@ enum ScaleBench {
     }
   }
 
-  /// The same of a mount that does nothing but answer; nil: there is no program for it.
+  /// The same for the floor; nil if it was not compiled.
   private static func floorOfEach(_ program: String, _ point: String) throws -> Double? {
     guard try Files.status(program) != nil else { return nil }
     try Files.makeDirectories(point, mode: 0o755)

@@ -22,7 +22,7 @@ enum SocketFloor {
     report.add("message and answer, nothing done", .nanoseconds, Bench.samples(subjects))
   }
 
-  /// Measures the way of a program that waits for an answer, as a peer of that name.
+  /// Measures a message and its answer between threads that sleep meanwhile; `name` is the subject.
   static func sleeping(_ name: String) -> Report.Samples {
     Report.Samples(subject: name, values: (0..<3).map { _ in (try? time(2000, .sleeping)) ?? .nan })
   }

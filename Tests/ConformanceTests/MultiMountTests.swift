@@ -8,9 +8,9 @@ import Testing
   /// Runs the body with mounts at `$M` (the owner) and `$M2`.
   private func withTwoMounts(
     _ arguments: [String] = [], second: [String] = [],
-    _ body: (Sandbox, Mount, Mount) throws -> Void
+    prepare: (Sandbox) -> Void = Fixture.make, _ body: (Sandbox, Mount, Mount) throws -> Void
   ) throws {
-    try withMount(arguments, prepare: Fixture.make) {
+    try withMount(arguments, prepare: prepare) {
       (sandbox: Sandbox, one: Mount) throws -> Void in
       let other = try Mount(sandbox, second, at: sandbox.secondMountPoint)
       defer { other.unmount() }
@@ -27,6 +27,45 @@ import Testing
           + "echo -$i > $M2/d/Integer; read x < $M/d/Integer; [ $x = -$i ] || echo stale -$i $x; "
           + "done")
       #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
+  /// How the key `Only` of the domain `d` goes away. `$A` is the mount in which a process has it
+  /// open, `$B` the other one.
+  static let removals: [(name: String, command: String)] = [
+    ("rm in the mount", "rm $A/d/Only"), ("rm in the other mount", "rm $B/d/Only"),
+    ("rm in the control directory", "rm $A/.prefs/places/user/d/Only"),
+    ("the whole domain as a document, removed", "rm $A/.prefs/domains/d.plist"),
+    ("a document without the key", "echo '{\"Other\": 1}' > $A/.prefs/domains/d.json"),
+    ("the domain renamed in the other mount", "mv $B/d $B/renamed"),
+    ("defaults", "defaults write d Only -int 42; defaults delete d Only"),
+    (
+      "another program",
+      "python3 -c 'import plistlib; p = \"'$C/d.plist'\"; "
+        + "d = plistlib.load(open(p, \"rb\")); del d[\"Only\"]; "
+        + "plistlib.dump(d, open(p + \".new\", \"wb\"))' && mv $C/d.plist.new $C/d.plist"
+    ),
+  ]
+
+  @Test(
+    "a process that has the file of a key open reads its text when the key is gone",
+    arguments: removals.indices, [("$M", "$M2"), ("$M2", "$M")])
+  func openFileOfRemovedKey(_ index: Int, _ mounts: (String, String)) throws {
+    let (name, command) = Self.removals[index]
+    let prepare = { (sandbox: Sandbox) in
+      Fixture.make(sandbox)
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(Only=42, Text='a text')")
+    }
+    try withTwoMounts(prepare: prepare) { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        A=\(mounts.0) B=\(mounts.1)
+        stat $A/.prefs/places/user/d/Only $A/.prefs/domains/d.* > $C/../out 2>&1
+        exec 3< $A/d/Only; \(command)
+        for i in $(seq 250); do [ -e $A/d/Only ] || break; sleep 0.02; done
+        cat <&3
+        """)
+      #expect(outcome.output == "42\n", "\(name): \(outcome)")
     }
   }
 

@@ -173,6 +173,26 @@ import Testing
     }
   }
 
+  @Test("an open file is EIO while its list cannot be parsed, and then shows its value again")
+  func damagedUnderOpenFile() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let script = sandbox.shell(
+        """
+        file=\(mount.path("d/Integer")) list=$C/d.plist; cp $list $C/../whole; exec 3< $file
+        head -c 100 $C/../whole > $list
+        for i in $(seq 250); do cat $file > $C/../out 2>&1 || break; sleep 0.02; done
+        cat <&3 2>&1 | grep -c 'Input/output error'
+        cp $C/../whole $list
+        for i in $(seq 250); do cat $file 2> $C/../out && break; sleep 0.02; done
+        cat <&3
+        """)
+      #expect(script.output == "1\n42\n42\n")
+    }
+  }
+
   @Test("another program's change of the list is kept when ours is saved")
   func otherWriter() throws {
     try withMount(prepare: Fixture.make) { sandbox, mount in

@@ -105,10 +105,9 @@ import Testing
 }
 
 /// Places that say, once they are told to, that they have nothing in memory: a client whose owner
-/// has just been replaced.
+/// has just been replaced. They count how often a list that is not in memory is asked for its time.
 private final class ForgetfulPlaces: PersistentPlaces {
   let hasForgotten = Atomic<Bool>(false)
-  /// How often a list that is not in memory was asked for its time.
   let timesAsked = Atomic<Int>(0)
   private let known: Set<DomainName>
   private let places: LocalPlaces

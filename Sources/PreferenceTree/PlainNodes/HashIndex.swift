@@ -13,8 +13,10 @@ struct HashIndex {
 
   private var tables = Array(repeating: Table(), count: 256)
 
-  /// The largest number. The smallest is 1.
-  static let largest: UInt64 = 1 << 48 - 1
+  /// How many bits a number has. The smallest number is 1.
+  static let numberBits: UInt64 = 48
+  /// The largest number.
+  static let largest: UInt64 = 1 << numberBits - 1
 
   /// A number that may be the one that is looked for, and where it was found.
   struct Candidate {
@@ -22,8 +24,8 @@ struct HashIndex {
     fileprivate let slot: Int
   }
 
-  /// Returns the first number that may have the hash, because its 16 bits are the same; nil: there
-  /// is none.
+  /// Returns the first number whose 16 bits of a hash are those of this one; nil: there is none.
+  /// The caller compares what the number stands for.
   /// - Parameter last: a candidate that was not the right one; the next one is returned.
   func candidate(_ hash: UInt64, after last: Candidate? = nil) -> Candidate? {
     tables[Self.table(hash)].candidate(Self.tag(hash), after: last?.slot)
@@ -31,7 +33,7 @@ struct HashIndex {
 
   /// Adds a number, which must not be there yet.
   mutating func insert(_ number: UInt64, _ hash: UInt64) {
-    tables[Self.table(hash)].insert(Self.tag(hash) << 48 | number)
+    tables[Self.table(hash)].insert(Self.tag(hash) << Self.numberBits | number)
   }
 
   /// Removes the number, if it is there.
@@ -40,7 +42,7 @@ struct HashIndex {
   }
 
   private static func table(_ hash: UInt64) -> Int { Int(hash & 0xFF) }
-  private static func tag(_ hash: UInt64) -> UInt64 { hash >> 48 }
+  private static func tag(_ hash: UInt64) -> UInt64 { hash >> numberBits }
 }
 
 extension HashIndex.Table {

@@ -1,7 +1,7 @@
 import PreferenceModel
 import PropertyList
 
-// Nodes become plain, and are made of plain ones.
+// Turns nodes into plain ones and back.
 
 extension NodeTable {
   /// The most nodes of keys that stay as they are although they could be plain.
@@ -12,20 +12,20 @@ extension NodeTable {
   /// - Parameter simplify: drops what need not be known of a node, such as a text that can be made
   ///   again.
   func makePlain(_ simplify: (KeyFile) -> Void) {
-    var attempts = Self.mostAttempts
-    while expanded.count > Self.mostExpanded, attempts > 0 {
+    var failures = 0
+    while expanded.count > Self.mostExpanded, failures < Self.mostFailures {
       guard let id = expanded.popFirst(), let node = nodes[id], let file = node.keyFile else {
         continue
       }
       simplify(file)
       if makePlain(node, file) { continue }
       expanded.append(id)
-      attempts -= 1
+      failures += 1
     }
   }
 
-  /// How many nodes that cannot be plain are looked at in a row.
-  private static let mostAttempts = 2
+  /// How many nodes that cannot be plain a call looks at.
+  private static let mostFailures = 2
 
   /// - Returns: false if more is known of the node than a plain one has.
   private func makePlain(_ node: Node, _ file: KeyFile) -> Bool {
@@ -37,7 +37,8 @@ extension NodeTable {
     return true
   }
 
-  /// Makes the node of a plain one; returns nil if there is none of that number.
+  /// Replaces a plain node by a `Node` (it is expanded), and returns it; nil if there is no plain
+  /// node of that number.
   func expand(_ id: NodeID) -> Node? {
     guard let known = plain.remove(id) else { return nil }
     let node = changes.withoutNotes { () -> Node in

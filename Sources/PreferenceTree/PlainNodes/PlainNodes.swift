@@ -4,8 +4,9 @@ import PropertyList
 /// The nodes of keys of which nothing is known but their names and look-ups, as of nearly all in a
 /// large mount, at some 30 bytes a node beside its name.
 ///
-/// The table of nodes makes a `Node` of one when a request is about it, and puts it back when it
-/// has been left alone for a while (`NodeTable.makePlain`). So the memory of a mount depends on how
+/// The table of nodes makes a `Node` of one (it is *expanded*) when a request other than a look-up
+/// or a listing is about it, and makes it plain again when it has been left alone for a while
+/// (`NodeTable.makePlain`). So the memory of a mount depends on how
 /// many nodes are in use, not on how many the kernel remembers.
 ///
 /// Threads: the tree's alone.
@@ -59,7 +60,7 @@ struct PlainNodes {
   /// The number of the key's node; nil: there is none.
   mutating func find(_ path: KeyPath) -> NodeID? {
     guard count > 0, let domain = domains.find(path.domain) else { return nil }
-    let hash = hash(path)
+    let hash = path.secretHash
     var candidate = index.candidate(hash)
     while let found = candidate {
       let id = NodeID(rawValue: prefix | found.number)
@@ -105,14 +106,6 @@ struct PlainNodes {
     KeyPath(domain: domains[slot.domain], key: names.key(slot.name, of: &keys))
   }
 
-  // Names come from outside, and nobody must be able to choose some that collide: the seed is
-  // secret.
-  private static let seed = UInt64.random(in: .min ... .max)
-
-  private func hash(_ path: KeyPath) -> UInt64 {
-    path.key.quickHash(seed: path.domain.key.quickHash(seed: Self.seed))
-  }
-
   // MARK: - Changes
 
   /// Adds a node, which must not be there yet.
@@ -127,7 +120,7 @@ struct PlainNodes {
     let group = group(of: id)
     group.slots[Self.position(id)] = slot
     group.count += 1
-    index.insert(id.rawValue & HashIndex.largest, hash(node.path))
+    index.insert(id.rawValue & HashIndex.largest, node.path.secretHash)
     count += 1
     return true
   }
@@ -136,7 +129,7 @@ struct PlainNodes {
   mutating func remove(_ id: NodeID) -> Node? {
     guard let slot = slot(id) else { return nil }
     let node = Node(path: path(slot), lookups: UInt64(slot.lookups))
-    index.remove(id.rawValue & HashIndex.largest, hash(node.path))
+    index.remove(id.rawValue & HashIndex.largest, node.path.secretHash)
     names.remove(slot.name)
     domains.endUse(slot.domain)
     let group = group(of: id)

@@ -2,8 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// The short form of the record of a key's node that has nothing but its name and its look-ups, as
-// nearly all: some ten bytes and the name. A mount may have a million of them.
+// The short form of the record of a plain node: two bytes and the name, where the rest follows from
+// the short record before. A mount may have a million of them.
 
 extension NodeRecord {
   /// The path of the key, if the record says nothing else that is not usual; nil: it does.
@@ -22,7 +22,7 @@ extension NodeRecord {
   }
 }
 
-/// What is the same, or follows from, the short record before in the same bytes, and is left out.
+/// The last short record in the same bytes. The next one leaves out what follows from it.
 struct LastPlainRecord {
   var tree: Int
   var domain: DomainName

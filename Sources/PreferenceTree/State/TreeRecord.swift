@@ -33,8 +33,8 @@ struct TreeNumbers: Equatable {
 
 extension ByteWriter {
   /// Appends the record of a node.
-  /// - Parameter last: the last short record in these bytes; nil: there is none. A caller may always
-  ///   pass nil, which takes more bytes.
+  /// - Parameter last: the last short record in these bytes; nil: there is none. A caller may
+  ///   always pass nil, which takes more bytes.
   mutating func append(_ node: NodeRecord, in tree: Int, after last: inout LastPlainRecord?) {
     guard let path = node.plainPath else { return append(.node(tree, node)) }
     append(plain: node, path, in: tree, after: &last)

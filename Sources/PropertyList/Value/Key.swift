@@ -82,9 +82,9 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-  /// The hash that the standard library's tables of keys use, in place of `hash(into:)`. Its seed is
-  /// secret already, so `Hasher` would add nothing but 20 ns. The name is that of a requirement of
-  /// `Hashable`.
+  /// The hash that the standard library's tables of keys use, in place of `hash(into:)`; the name
+  /// is that of a requirement of `Hashable`. The hash of a key has a secret seed already, so
+  /// `Hasher` would add nothing but 20 ns.
   // swift-format-ignore: NoLeadingUnderscores
   public func _rawHashValue(seed: Int) -> Int {
     let mixed = (hash ^ UInt64(bitPattern: Int64(seed))).multipliedFullWidth(
