@@ -6,8 +6,8 @@ import PropertyList
 ///
 /// The table of nodes makes a `Node` of one (it is *expanded*) when a request other than a look-up
 /// or a listing is about it, and makes it plain again when it has been left alone for a while
-/// (`NodeTable.makePlain`). So the memory of a mount depends on how
-/// many nodes are in use, not on how many the kernel remembers.
+/// (`NodeTable.makePlain`). So most of the memory of a mount depends on how many nodes are in use,
+/// not on how many the kernel remembers.
 ///
 /// Threads: the tree's alone.
 struct PlainNodes {
@@ -50,6 +50,7 @@ struct PlainNodes {
 
   // MARK: - Finding
 
+  /// Whether there is a node of that number.
   func has(_ id: NodeID) -> Bool { slot(id) != nil }
 
   /// The node of that number; nil: there is none.
