@@ -36,9 +36,8 @@ public struct DomainSnapshot: Sendable {
     package var isEmpty: Bool { values.isEmpty }
 
     package func entry(_ key: Key) -> StoredValue? {
-      values[key].map {
-        StoredValue($0, metadata[key] ?? Metadata(text: nil, modified: modified))
-      }
+      guard let value = values[key] else { return nil }
+      return StoredValue(value, metadata[key] ?? Metadata(text: nil, modified: modified))
     }
   }
 

@@ -8,14 +8,9 @@ import PropertyList
 package struct PersistentMap<Element: Sendable>: Sendable {
   fileprivate final class Leaf: Sendable {
     let key: Key
-    let hash: UInt
     let element: Element
 
-    init(_ key: Key, _ hash: UInt, _ element: Element) {
-      self.key = key
-      self.hash = hash
-      self.element = element
-    }
+    init(_ key: Key, _ element: Element) { (self.key, self.element) = (key, element) }
   }
 
   fileprivate enum Slot: Sendable {
@@ -37,21 +32,11 @@ package struct PersistentMap<Element: Sendable>: Sendable {
   var isEmpty: Bool { count == 0 }
 
   /// The element of a key.
-  subscript(key: Key) -> Element? {
-    isEmpty ? nil : find(key, hash: UInt(bitPattern: key.hashValue))
-  }
+  subscript(key: Key) -> Element? { isEmpty ? nil : root.find(key) }
 
   /// Sets the element of a key. Cost: O(log n).
   mutating func set(_ element: Element, for key: Key) {
-    set(element, for: key, hash: UInt(bitPattern: key.hashValue))
-  }
-
-  /// The element of a key whose hash is known.
-  func find(_ key: Key, hash: UInt) -> Element? { root.find(key, hash: hash) }
-
-  /// Sets the element of a key whose hash is known.
-  mutating func set(_ element: Element, for key: Key, hash: UInt) {
-    if root.insert(Leaf(key, hash, element), level: 0) { count += 1 }
+    if root.insert(Leaf(key, element), level: 0) { count += 1 }
   }
 
   /// Calls the body for every key and its element, in no order.
@@ -59,22 +44,22 @@ package struct PersistentMap<Element: Sendable>: Sendable {
 }
 
 extension PersistentMap.Node {
-  private static var bits: UInt { 5 }
-  private static var lastLevel: UInt { UInt(UInt.bitWidth) / bits }
+  private static var bits: UInt32 { 5 }
+  private static var lastLevel: UInt32 { UInt32(UInt32.bitWidth) / bits }
 
   /// The bit of the hash's slot on that level, and the slot's index among the occupied ones.
-  private func place(of hash: UInt, level: UInt) -> (bit: UInt32, index: Int) {
-    let bit = UInt32(1) << UInt32(truncatingIfNeeded: hash >> (level * Self.bits) & 31)
+  private func place(of hash: UInt32, level: UInt32) -> (bit: UInt32, index: Int) {
+    let bit = UInt32(1) << (hash >> (level * Self.bits) & 31)
     return (bit, (bitmap & (bit - 1)).nonzeroBitCount)
   }
 
-  fileprivate func find(_ key: Key, hash: UInt) -> Element? {
+  fileprivate func find(_ key: Key) -> Element? {
     var node = self
     for level in 0...Self.lastLevel {
-      let (bit, index) = node.place(of: hash, level: level)
+      let (bit, index) = node.place(of: key.hash, level: level)
       guard node.bitmap & bit != 0 else { return nil }
       switch node.slots[index] {
-      case .leaf(let leaf): return leaf.hash == hash && leaf.key == key ? leaf.element : nil
+      case .leaf(let leaf): return leaf.key == key ? leaf.element : nil
       case .node(let next): node = next
       }
     }
@@ -83,9 +68,9 @@ extension PersistentMap.Node {
   }
 
   /// - Returns: whether the key is new.
-  fileprivate mutating func insert(_ leaf: PersistentMap.Leaf, level: UInt) -> Bool {
+  fileprivate mutating func insert(_ leaf: PersistentMap.Leaf, level: UInt32) -> Bool {
     guard level <= Self.lastLevel else { return insertLast(leaf) }
-    let (bit, index) = place(of: leaf.hash, level: level)
+    let (bit, index) = place(of: leaf.key.hash, level: level)
     guard bitmap & bit != 0 else {
       bitmap |= bit
       slots.insert(.leaf(leaf), at: index)

@@ -1,7 +1,6 @@
 import PropertyList
 
 /// What look-ups of keys found, in a hash table with open addressing that is at most half full.
-/// Callers give the hashes.
 struct AnswerTable: Sendable {
   /// What is known of a key.
   enum Answer: Sendable {
@@ -14,7 +13,7 @@ struct AnswerTable: Sendable {
 
   private struct Slot: Sendable {
     /// The key's hash with its lowest bit set; 0 where the slot is free.
-    var mark: UInt64 = 0
+    var mark: UInt32 = 0
     var key: Key = ""
     var answer = Answer.unknown
   }
@@ -30,18 +29,14 @@ struct AnswerTable: Sendable {
   private static let largest = 1 << 16
 
   /// What is known of a key. Cost: a few loads, and one comparison of keys where the key is found.
-  func find(_ key: Key, _ hash: UInt64) -> Answer {
-    slots.withUnsafeBufferPointer { slots in
-      slots[Self.place(of: key, hash, slots)].answer
-    }
+  func find(_ key: Key) -> Answer {
+    slots.withUnsafeBufferPointer { slots in slots[Self.place(of: key, slots)].answer }
   }
 
   /// The index of the key's slot, or of the empty slot where the key would be.
-  private static func place(
-    of key: Key, _ hash: UInt64, _ slots: UnsafeBufferPointer<Slot>
-  ) -> Int {
-    let mark = hash | 1
-    var place = Int(truncatingIfNeeded: hash >> 24) & (slots.count - 1)
+  private static func place(of key: Key, _ slots: UnsafeBufferPointer<Slot>) -> Int {
+    let mark = key.hash | 1
+    var place = Int(key.hash >> 1) & (slots.count - 1)
     while slots[place].mark != 0 {
       if slots[place].mark == mark, slots[place].key == key { break }
       place = (place + 1) & (slots.count - 1)
@@ -49,22 +44,22 @@ struct AnswerTable: Sendable {
     return place
   }
 
-  private func place(of key: Key, _ hash: UInt64) -> Int {
-    slots.withUnsafeBufferPointer { Self.place(of: key, hash, $0) }
+  private func place(of key: Key) -> Int {
+    slots.withUnsafeBufferPointer { Self.place(of: key, $0) }
   }
 
   /// Keeps what a look-up of the key found; nil: no place holds it.
-  mutating func note(_ value: Value?, for key: Key, _ hash: UInt64) {
+  mutating func note(_ value: Value?, for key: Key) {
     if count * 2 >= slots.count { grow() }
-    let place = place(of: key, hash)
+    let place = place(of: key)
     if slots[place].mark == 0 { count += 1 }
-    slots[place] = Slot(mark: hash | 1, key: key, answer: value.map { .value($0) } ?? .nothing)
+    slots[place] = Slot(mark: key.hash | 1, key: key, answer: value.map { .value($0) } ?? .nothing)
   }
 
   /// Forgets the answer of one key.
-  mutating func forget(_ key: Key, _ hash: UInt64) {
+  mutating func forget(_ key: Key) {
     changes += 1
-    let place = place(of: key, hash)
+    let place = place(of: key)
     if slots[place].mark != 0 { slots[place].answer = .unknown }
   }
 
@@ -80,6 +75,6 @@ struct AnswerTable: Sendable {
     if count >= Self.largest { return forget() }
     let old = slots
     slots = [Slot](repeating: Slot(), count: old.count * 2)
-    for slot in old where slot.mark != 0 { slots[place(of: slot.key, slot.mark)] = slot }
+    for slot in old where slot.mark != 0 { slots[place(of: slot.key)] = slot }
   }
 }

@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Promises: as `Engine.resolve`, in the process that owns the store and in a client alike: a read
 /// is no older than any change that had returned, in any process, when the read began. A key that
-/// was read before and has not changed costs one hash, and one look-up under a lock. A key that no
-/// place holds costs one hash and a few loads. Neither makes a system call. Errors are not kept.
+/// was read before and has not changed costs one look-up under a lock. A key that no place holds
+/// costs a few loads. Neither makes a system call. Errors are not kept.
 ///
 /// Threads: any. One lock, held for a look-up; the engine and the places are called without it.
 public final class DomainReader: Sendable {
@@ -18,34 +18,29 @@ public final class DomainReader: Sendable {
   private let answers = Mutex(AnswerTable())
   private let filter = KeyFilter()
 
-  /// The seed of the hashes. It differs from process to process, because the writer of a list must
-  /// not be able to choose which keys collide.
-  private static let seed = UInt64.random(in: .min ... .max)
-
   init(_ domain: DomainName, _ engine: SearchEngine) {
     (self.domain, self.engine, places) = (domain, engine, engine.places)
   }
 
   /// The key's value as the search list resolves it; nil where no place holds the key.
   public func value(_ key: Key) throws(EngineError) -> Value? {
-    let hash = key.quickHash(seed: Self.seed)
     if places.isFresh {
-      if filter.lacks(hash) { return nil }
-      switch answers.withLock({ $0.find(key, hash) }) {
+      if filter.lacks(key.hash) { return nil }
+      switch answers.withLock({ $0.find(key) }) {
       case .value(let value): return value
       case .nothing: return nil
       case .unknown: break
       }
     }
-    return try look(key, hash)
+    return try look(key)
   }
 
-  private func look(_ key: Key, _ hash: UInt64) throws(EngineError) -> Value? {
+  private func look(_ key: Key) throws(EngineError) -> Value? {
     let changes = answers.withLock { $0.changes }
     let value = try engine.resolve(key, in: domain)?.value
     answers.withLock { answers in
       // A change since the look-up began may concern this key.
-      if answers.changes == changes { answers.note(value, for: key, hash) }
+      if answers.changes == changes { answers.note(value, for: key) }
     }
     if value == nil, !filter.isComplete { completeFilter() }
     return value
@@ -57,15 +52,14 @@ public final class DomainReader: Sendable {
   private func completeFilter() {
     let sweeps = answers.withLock { $0.sweeps }
     guard let keys = try? engine.allKeys(of: domain) else { return }
-    for key in keys { filter.insert(key.quickHash(seed: Self.seed)) }
+    for key in keys { filter.insert(key.hash) }
     answers.withLock { if $0.sweeps == sweeps { filter.complete() } }
   }
 
   /// Forgets the answer of a key that may have changed or come.
   func forget(_ key: Key) {
-    let hash = key.quickHash(seed: Self.seed)
-    filter.insert(hash)
-    answers.withLock { $0.forget(key, hash) }
+    filter.insert(key.hash)
+    answers.withLock { $0.forget(key) }
   }
 
   /// Forgets all answers: any key may have changed or come.

@@ -34,22 +34,22 @@ final class KeyFilter: Sendable {
   func reopen() { isWhole.store(false, ordering: .releasing) }
 
   /// The word that holds the bits of a key.
-  private func word(_ hash: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
-    bits.start + Int(truncatingIfNeeded: hash >> 6 & UInt64(Self.words - 1))
+  private func word(_ hash: UInt32) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    bits.start + (Int(hash >> 6) & (Self.words - 1))
   }
 
   /// The two bits of a key, which are in one word.
-  private static func mask(_ hash: UInt64) -> UInt64 {
-    1 << (hash & 63) | 1 << (hash >> 40 & 63)
+  private static func mask(_ hash: UInt32) -> UInt64 {
+    1 << UInt64(hash & 63) | 1 << UInt64(hash >> 16 & 63)
   }
 
   /// Puts the key with the hash into the filter.
-  func insert(_ hash: UInt64) {
+  func insert(_ hash: UInt32) {
     _ = word(hash).pointee.bitwiseOr(Self.mask(hash), ordering: .releasing)
   }
 
   /// Whether there is certainly no key with the hash.
-  func lacks(_ hash: UInt64) -> Bool {
+  func lacks(_ hash: UInt32) -> Bool {
     let mask = Self.mask(hash)
     return isComplete && word(hash).pointee.load(ordering: .relaxed) & mask != mask
   }

@@ -79,7 +79,9 @@ struct DomainTable {
     switch rows[number].contents[cell] {
     case .unread: return .unread
     case .none: return .nothing
-    case .list(let list): return list.entry(key).map { .value($0) } ?? .nothing
+    case .list(let list):
+      guard let stored = list.entry(key) else { return .nothing }
+      return .value(stored)
     case .some: break
     }
     if let failure = rows[number].lists[cell].failure, failure.reason == .unreadable {

@@ -36,7 +36,7 @@ extension Store.State {
   @discardableResult
   mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
-    version += 1
+    let version = changeNumber.advance()
     publications.append(publication)
     publications[publications.count - 1].number(version)
     if !withProfiles { publications[publications.count - 1].show(managed) }

@@ -16,7 +16,7 @@ extension Store {
         let number = state.domains.number(of: location.domain)
         return try state.find(key, location, ofDomain: number)
       }
-      switch finding {
+      switch consume finding {
       case .value(let stored): return stored
       case .nothing: return nil
       case .unread: try load(location)
@@ -106,8 +106,8 @@ extension Store {
     }
   }
 
-  /// The number of the last change.
-  public var version: UInt64 { state.withLock { $0.version } }
+  /// The number of the last change. Cost: a load.
+  public var version: UInt64 { changeNumber.value }
 
   /// Calls the body with the location under the lock, without a copy; loads the location first
   /// where that is needed.

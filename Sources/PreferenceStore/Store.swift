@@ -102,11 +102,24 @@ public final class Store: Sendable {
     var packing: [Location: Instant] = [:]
     /// Changes that observers have not been notified of, in order.
     var publications: [Publication] = []
-    /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
-    /// later owner's numbers are larger.
-    var version = UInt64(max(1, Timestamp.now.nanoseconds))
+    /// The number of the last change, which is read without the lock too.
+    let changeNumber = ChangeNumber()
+    var version: UInt64 { changeNumber.value }
     /// The last requests of clients, which may repeat them.
     var requests = Requests()
+  }
+
+  /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
+  /// later owner's numbers are larger.
+  ///
+  /// Threads: any; only a change of `State` advances it. Whoever knows that a change has returned
+  /// reads its number or a later one.
+  final class ChangeNumber: Sendable {
+    private let last = Atomic(UInt64(max(1, Timestamp.now.nanoseconds)))
+
+    var value: UInt64 { last.load(ordering: .acquiring) }
+
+    func advance() -> UInt64 { last.add(1, ordering: .acquiringAndReleasing).newValue }
   }
 
   /// Where lists, journal and lock lie.
@@ -121,6 +134,8 @@ public final class Store: Sendable {
   /// Called when a list was read that is to be packed.
   let largeListRead = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
+  /// The number of the last change, the state's own.
+  let changeNumber: ChangeNumber
   let groupCommit = Monitor(GroupCommit())
   let log: @Sendable (String) -> Void
   /// The lock by which this process owns the store. It is replaced when the state directory is made
@@ -155,6 +170,7 @@ public final class Store: Sendable {
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: replay)
       }
+      changeNumber = initial.changeNumber
       state = Mutex(initial)
     } catch {
       if error.errno == .wouldBlock { throw EngineError(.owned, error.path) }

@@ -9,11 +9,9 @@ struct KeyPath: Hashable, Sendable {
 }
 
 extension KeyPath {
-  // Names come from outside, and nobody must be able to choose some that collide.
-  private static let seed = UInt64.random(in: .min ... .max)
-
-  /// A hash for tables of nodes. Its seed is secret.
-  var secretHash: UInt64 { key.quickHash(seed: domain.key.quickHash(seed: Self.seed)) }
+  /// A hash for tables of nodes. It differs from process to process, so nobody can choose names
+  /// that collide.
+  var secretHash: UInt64 { domain.key.hash(with: key) }
 }
 
 extension KeyPath: CustomStringConvertible {

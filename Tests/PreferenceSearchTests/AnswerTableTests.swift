@@ -1,7 +1,7 @@
-import PropertyList
 import Testing
 
 @testable import PreferenceSearch
+@testable import PropertyList
 
 @Suite("Answers that readers keep") struct AnswerTableTests {
   private func value(_ answer: AnswerTable.Answer) -> Value?? {
@@ -19,47 +19,44 @@ import Testing
     var table = AnswerTable()
     var dictionary: [Key: Value?] = [:]
     for number in 0..<3000 {
-      let key = Key("key \(number * 7919 % 499)")
-      let hash = collide ? UInt64(number * 7919 % 499 % 3) << 24 : key.quickHash(seed: 5)
+      let chosen = number * 7919 % 499
+      let key = collide ? Key("key \(chosen)", hash: UInt32(chosen % 3)) : Key("key \(chosen)")
       switch number % 4 {
       case 0:
-        table.forget(key, hash)
+        table.forget(key)
         dictionary[key] = nil
       case 1:
-        table.note(nil, for: key, hash)
+        table.note(nil, for: key)
         dictionary[key] = .some(nil)
       default:
-        table.note(.integer(WideInteger(Int64(number))), for: key, hash)
+        table.note(.integer(WideInteger(Int64(number))), for: key)
         dictionary[key] = .integer(WideInteger(Int64(number)))
       }
-      #expect(value(table.find(key, hash)) == dictionary[key])
+      #expect(value(table.find(key)) == dictionary[key])
     }
     let changes = table.changes
     table.forget()
     #expect(table.changes > changes)
-    #expect(value(table.find("key 1", Key("key 1").quickHash(seed: 5))) == nil)
+    #expect(value(table.find("key 1")) == nil)
   }
 
   @Test("the table has the last of 200,000 answers")
   func bounded() {
     var table = AnswerTable()
-    for number in 0..<200_000 {
-      let key = Key("\(number)")
-      table.note(nil, for: key, key.quickHash(seed: 1))
-    }
-    #expect(value(table.find("199999", Key("199999").quickHash(seed: 1))) == .some(nil))
+    for number in 0..<200_000 { table.note(nil, for: Key("\(number)")) }
+    #expect(value(table.find("199999")) == .some(nil))
   }
 
   @Test("the filter never denies a key that is there, and denies most others")
   func filter() {
     let filter = KeyFilter()
-    let hashes = (0..<1000).map { Key("key \($0)").quickHash(seed: 77) }
+    let hashes = (0..<1000).map { Key("key \($0)").hash }
     for hash in hashes { filter.insert(hash) }
     #expect(hashes.allSatisfy { !filter.lacks($0) })
     #expect(!filter.lacks(1), "a filter that is not complete denies no key")
     filter.complete()
     #expect(hashes.allSatisfy { !filter.lacks($0) })
-    let others = (0..<1000).filter { filter.lacks(Key("other \($0)").quickHash(seed: 77)) }
+    let others = (0..<1000).filter { filter.lacks(Key("other \($0)").hash) }
     #expect(others.count > 900)
   }
 
@@ -68,7 +65,7 @@ import Testing
     for text in ["", "a", "exactly8", "a key of more than sixteen bytes", "é", "e\u{301}"] {
       let built = text.unicodeScalars.reduce(into: "") { $0.unicodeScalars.append($1) }
       #expect(Key(text) == Key(built))
-      #expect(Key(text).quickHash(seed: 3) == Key(built).quickHash(seed: 3))
+      #expect(Key(text).hash == Key(built).hash)
     }
     #expect(Key("é") != Key("e\u{301}"))
   }

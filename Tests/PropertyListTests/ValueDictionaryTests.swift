@@ -47,12 +47,12 @@ struct ValueDictionaryTests {
     let pairs = (0..<count).map {
       ValueDictionary.Item(key: key($0 % (count - 1)), value: value($0))
     }
-    #expect(ValueDictionary(unique: pairs, hashes: nil) == nil)
-    let dictionary = ValueDictionary(pairs, hashes: nil)
+    #expect(ValueDictionary(unique: pairs) == nil)
+    let dictionary = ValueDictionary(pairs)
     #expect(dictionary == ValueDictionary(count: count) { (pairs[$0].key, pairs[$0].value) })
     #expect(dictionary.count == count - 1)
     #expect(dictionary[key(0)] == value(count - 1))
-    #expect(ValueDictionary(unique: Array(pairs.dropLast()), hashes: nil)?.count == count - 1)
+    #expect(ValueDictionary(unique: Array(pairs.dropLast()))?.count == count - 1)
   }
 
   @Test("the order of keys does not matter for equality, and copies are independent")
@@ -72,7 +72,7 @@ struct ValueDictionaryTests {
   func collisions() {
     var index = KeyIndex(capacity: 64)
     var places: [Int?] = []
-    let hashes = (0..<64).map { UInt64($0 % 3) << 32 | UInt64($0 % 2) }
+    let hashes = (0..<64).map { UInt32($0 % 3) << 16 | UInt32($0 % 2) }
     for number in 0..<64 {
       guard case .free(let slot) = index.probe(hashes[number], { places[$0] == number }) else {
         Issue.record("\(number) is not there yet")

@@ -5,6 +5,9 @@ import Glibc
 ///
 /// Swift's `String` compares by canonical equivalence, so a composed and a decomposed "é" would be
 /// one key. In property lists and as file names they are two.
+///
+/// A key knows its hash, so a table never computes it and tells most different keys apart without
+/// looking at their bytes.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   private enum Storage {
     case string(String)
@@ -14,15 +17,23 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   private let storage: Storage
 
-  /// Creates a key from any text, which may be empty.
-  public init(_ string: String) { storage = .string(string) }
+  /// The hash of the UTF-8 bytes that the tables of this process use: `KeyHash.of`.
+  package let hash: UInt32
+
+  /// Creates a key from any text, which may be empty. Cost: a hash, which takes a few nanoseconds
+  /// for a usual key.
+  public init(_ string: String) { self.init(string, hash: string.withBytes { KeyHash.of($0) }) }
 
   /// Creates a key from a literal.
-  public init(stringLiteral value: String) { storage = .string(value) }
+  public init(stringLiteral value: String) { self.init(value) }
+
+  /// Creates a key whose hash is known.
+  init(_ string: String, hash: UInt32) { (storage, self.hash) = (.string(string), hash) }
 
   /// Creates a key whose UTF-8 bytes are the `count` bytes of the block from `start` on.
-  init(_ block: KeyBlock, _ start: Int, _ count: Int) {
+  init(_ block: KeyBlock, _ start: Int, _ count: Int, hash: UInt32) {
     storage = .block(block, start: UInt32(start), count: UInt32(count))
+    self.hash = hash
   }
 
   /// The key as text. Cost: a key that was read from a document and has more than 15 bytes is
@@ -62,9 +73,20 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   }
 
   public static func == (left: Key, right: Key) -> Bool {
-    left.isIdentical(to: right)
-      || left.utf8Count == right.utf8Count
-        && left.withBytes { left in right.withBytes { left.isEqual(to: $0) } }
+    guard left.hash == right.hash else { return false }
+    return left.isIdentical(to: right) || left.hasSameBytes(as: right)
+  }
+
+  /// Whether the UTF-8 bytes of both keys are equal. The usual cases call a function for each
+  /// payload, because closures would retain and release both keys, which takes 20 ns.
+  private func hasSameBytes(as other: Key) -> Bool {
+    if case .string(let string) = storage {
+      if case .string(let other) = other.storage { return string.hasSameBytes(as: other) }
+      if case .block(let block, let start, let count) = other.storage {
+        return block.holds(string, start, count)
+      }
+    }
+    return withBytes { other.hasBytes($0) }
   }
 
   /// Whether the memory of both keys is the same, word by word, as in two copies of a key or two
@@ -72,7 +94,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   @inline(__always)
   private func isIdentical(to other: Key) -> Bool {
     typealias Words = (UInt64, UInt64, UInt8)
-    return unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self)
+    return unsafeBitCast(storage, to: Words.self) == unsafeBitCast(other.storage, to: Words.self)
   }
 
   /// Compares the UTF-8 bytes, like memcmp(3). A key sorts before the keys that it is a prefix of.
@@ -87,9 +109,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   /// `Hasher` would add nothing but 20 ns.
   // swift-format-ignore: NoLeadingUnderscores
   public func _rawHashValue(seed: Int) -> Int {
-    let mixed = (hash ^ UInt64(bitPattern: Int64(seed))).multipliedFullWidth(
-      by: 0x9E37_79B9_7F4A_7C15)
-    return Int(truncatingIfNeeded: mixed.high ^ mixed.low)
+    Int(truncatingIfNeeded: KeyHash.mixed(UInt64(hash) ^ UInt64(bitPattern: Int64(seed))))
   }
 }
 
@@ -108,8 +128,13 @@ extension String {
   }
 
   /// Whether both strings have the same UTF-8 bytes.
+  @inline(never)
   func hasSameBytes(as other: String) -> Bool {
-    withBytes { left in other.withBytes { left.isEqual(to: $0) } }
+    let isSame = utf8.withContiguousStorageIfAvailable { left in
+      other.utf8.withContiguousStorageIfAvailable { left.isEqual(to: $0) }
+        ?? left.elementsEqual(other.utf8)
+    }
+    return isSame ?? utf8.elementsEqual(other.utf8)
   }
 }
 

@@ -33,6 +33,12 @@ final class KeyBlock: Sendable {
   func bytes(_ start: UInt32, _ count: UInt32) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: base + Int(start), count: Int(count))
   }
+
+  /// Whether the bytes of a key are the UTF-8 bytes of the string.
+  @inline(never)
+  func holds(_ string: String, _ start: UInt32, _ count: UInt32) -> Bool {
+    string.withBytes { $0.isEqual(to: bytes(start, count)) }
+  }
 }
 
 /// Makes the keys of one document, or other keys with about the same lifetime. A block is released
@@ -57,16 +63,20 @@ public struct KeyMaker: Sendable {
   /// `String`, because that needs no allocation; a longer key is stored in the block.
   @inline(__always)
   package mutating func key(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
-    if bytes.count <= 15 { return Key(String(valid: bytes)) }
-    if let block, let start = block.add(bytes) { return Key(block, start, bytes.count) }
-    return keyInNewBlock(bytes)
+    let hash = KeyHash.of(bytes)
+    if bytes.count <= 15 { return Key(String(valid: bytes), hash: hash) }
+    if let block, let start = block.add(bytes) {
+      return Key(block, start, bytes.count, hash: hash)
+    }
+    return keyInNewBlock(bytes, hash)
   }
 
   @inline(never)
-  private mutating func keyInNewBlock(_ bytes: UnsafeBufferPointer<UInt8>) -> Key {
-    guard bytes.count <= largest else { return Key(String(valid: bytes)) }
+  private mutating func keyInNewBlock(_ bytes: UnsafeBufferPointer<UInt8>, _ hash: UInt32) -> Key {
+    let whole = { Key(String(valid: bytes), hash: hash) }
+    guard bytes.count <= largest else { return whole() }
     let next = KeyBlock(capacity: max(capacity, bytes.count))
     (block, capacity) = (next, min(4 * capacity, largest))
-    return next.add(bytes).map { Key(next, $0, bytes.count) } ?? Key(String(valid: bytes))
+    return next.add(bytes).map { Key(next, $0, bytes.count, hash: hash) } ?? whole()
   }
 }

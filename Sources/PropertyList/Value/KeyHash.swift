@@ -1,10 +1,10 @@
 // The hash of keys in this project's own tables.
 
 extension Key {
-  /// Returns a hash of the UTF-8 bytes that takes a few nanoseconds for a usual key. Every bit of
-  /// it depends on every byte. If the seed is secret, an attacker cannot choose keys that collide.
-  public func quickHash(seed: UInt64) -> UInt64 {
-    withBytes { KeyHash.of($0, seed: seed) }
+  /// Returns a hash of this key and another one, for tables of this process. Pairs of keys with
+  /// different hashes have different ones. Cost: a nanosecond.
+  package func hash(with other: Key) -> UInt64 {
+    KeyHash.mixed(UInt64(hash) << 32 | UInt64(other.hash))
   }
 }
 
@@ -16,10 +16,14 @@ enum KeyHash {
   /// choose keys that collide.
   private static let seed = UInt64.random(in: .min ... .max)
 
-  /// Returns the hash that the dictionaries of this process use.
+  /// Returns the hash that the tables of this process use.
   @inline(__always)
-  static func of(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 { of(bytes, seed: seed) }
+  static func of(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
+    UInt32(truncatingIfNeeded: of(bytes, seed: seed))
+  }
 
+  /// Returns a hash every bit of which depends on every byte. It takes a few nanoseconds for a
+  /// usual key.
   static func of(_ bytes: UnsafeBufferPointer<UInt8>, seed: UInt64) -> UInt64 {
     let other = ~seed &* 0x9E37_79B9_7F4A_7C15
     var state = seed
@@ -30,6 +34,13 @@ enum KeyHash {
     }
     let (first, last) = ends(of: bytes)
     return folded(other ^ UInt64(bytes.count), folded(first ^ other, last ^ state))
+  }
+
+  /// Returns different numbers for different numbers. Every bit depends on most bits.
+  @inline(__always)
+  static func mixed(_ number: UInt64) -> UInt64 {
+    let product = (number ^ number >> 32) &* 0x9E37_79B9_7F4A_7C15
+    return product ^ product >> 32
   }
 
   /// Returns the last sixteen bytes, or all bytes of a shorter key.

@@ -37,11 +37,11 @@ struct KeyIndex: Sendable {
   /// Looks for the key with the hash.
   /// - Parameter isAt: whether the key at a position is the one that is looked for.
   @inline(__always)
-  func probe(_ hash: UInt64, _ isAt: (_ position: Int) -> Bool) -> Probe {
+  func probe(_ hash: UInt32, _ isAt: (_ position: Int) -> Bool) -> Probe {
     let mask = self.mask
-    let tag = UInt32(truncatingIfNeeded: hash >> 32) & ~mask
+    let tag = hash & ~mask
     return slots.withUnsafeBufferPointer { slots in
-      var slot = Int(UInt32(truncatingIfNeeded: hash) & mask)
+      var slot = Int(hash & mask)
       while slots[slot] != 0 {
         let position = Int(slots[slot] & mask) &- 1
         if slots[slot] & ~mask == tag, isAt(position) { return .found(position: position) }
@@ -54,14 +54,13 @@ struct KeyIndex: Sendable {
   /// Records that the key with the hash is at the position.
   /// - Parameter slot: the free slot that a probe returned for the key.
   @inline(__always)
-  mutating func fill(_ slot: Int, _ hash: UInt64, position: Int) {
+  mutating func fill(_ slot: Int, _ hash: UInt32, position: Int) {
     let mask = self.mask
-    slots[slot] =
-      (UInt32(truncatingIfNeeded: hash >> 32) & ~mask) | UInt32(truncatingIfNeeded: position &+ 1)
+    slots[slot] = hash & ~mask | UInt32(truncatingIfNeeded: position &+ 1)
   }
 
   /// Records that the key with the hash has moved from one position to another.
-  mutating func move(_ hash: UInt64, from old: Int, to new: Int) {
+  mutating func move(_ hash: UInt32, from old: Int, to new: Int) {
     fill(slot(hash, of: old), hash, position: new)
   }
 
@@ -69,13 +68,13 @@ struct KeyIndex: Sendable {
   /// - Parameters:
   ///   - hash: the hash of the key at the position.
   ///   - hashAt: returns the hash of the key at another position.
-  mutating func remove(_ hash: UInt64, position: Int, hashAt: (_ position: Int) -> UInt64) {
+  mutating func remove(_ hash: UInt32, position: Int, hashAt: (_ position: Int) -> UInt32) {
     var hole = slot(hash, of: position)
     var next = hole
     while true {
       next = (next + 1) & Int(mask)
       guard slots[next] != 0 else { break }
-      let home = Int(UInt32(truncatingIfNeeded: hashAt(Int(slots[next] & mask) - 1)) & mask)
+      let home = Int(hashAt(Int(slots[next] & mask) - 1) & mask)
       // An entry may move up unless the slot where its probe begins lies behind the hole.
       guard (next - home) & Int(mask) >= (next - hole) & Int(mask) else { continue }
       slots[hole] = slots[next]
@@ -85,8 +84,8 @@ struct KeyIndex: Sendable {
   }
 
   /// Returns the slot that holds the position of the key with the hash, which must be there.
-  private func slot(_ hash: UInt64, of position: Int) -> Int {
-    var slot = Int(UInt32(truncatingIfNeeded: hash) & mask)
+  private func slot(_ hash: UInt32, of position: Int) -> Int {
+    var slot = Int(hash & mask)
     while Int(slots[slot] & mask) - 1 != position { slot = (slot + 1) & Int(mask) }
     return slot
   }

@@ -19,9 +19,6 @@ struct ValueBuilder {
   private var values: [Value] = []
   /// The items of the open dictionaries.
   private var items: [ValueDictionary.Item] = []
-  /// The hashes of the keys of the open dictionaries, including keys that wait for their value.
-  /// They are computed when a key is added, because its bytes are at hand then.
-  private var hashes: [UInt64] = []
   private var maker = KeyMaker()
   /// The innermost open container.
   private(set) var open: Container?
@@ -43,7 +40,6 @@ struct ValueBuilder {
     self.findsUIDs = findsUIDs
     if size > 0 { values.reserveCapacity(16) }
     items.reserveCapacity(size / 64)
-    hashes.reserveCapacity(size / 64)
   }
 
   /// The number of open containers.
@@ -66,10 +62,7 @@ struct ValueBuilder {
   }
 
   /// Adds a key to the open dictionary; its value comes next. The bytes must be valid UTF-8.
-  mutating func add(key bytes: UnsafeBufferPointer<UInt8>) {
-    key = maker.key(bytes)
-    hashes.append(KeyHash.of(bytes))
-  }
+  mutating func add(key bytes: UnsafeBufferPointer<UInt8>) { key = maker.key(bytes) }
 
   /// Adds the last key again as its own value, a string: `{ key; }` in old-style text.
   mutating func repeatKeyAsValue() throws(BuilderError) {
@@ -109,14 +102,8 @@ struct ValueBuilder {
     _ count: Int, unique: Bool
   ) throws(BuilderError) -> ValueDictionary {
     let items = items.removingLast(count)
-    var known: [UInt64]?
-    if count > ValueDictionary.few {
-      known = hashes.removingLast(count)
-    } else {
-      hashes.removeLast(count)
-    }
-    guard unique else { return ValueDictionary(items, hashes: known) }
-    if let dictionary = ValueDictionary(unique: items, hashes: known) { return dictionary }
+    guard unique else { return ValueDictionary(items) }
+    if let dictionary = ValueDictionary(unique: items) { return dictionary }
     throw BuilderError("a duplicate key")
   }
 }

@@ -4,10 +4,10 @@
 /// order in which they were added, until one is removed. So a list that was written in sorted order
 /// is read in sorted order, and is written again without being sorted.
 ///
-/// Cost: a look-up, a change and a removal are O(1), with one hash; up to 8 keys are compared one
-/// by one instead. Copies share their contents until one of them changes, which copies them:
-/// O(keys). Swift's `Dictionary` of the same keys and values takes three to four times as long to
-/// fill, because of its hash and because its items are in the order of their hashes.
+/// Cost: a look-up, a change and a removal are O(1); up to 8 keys are compared one by one. Copies
+/// share their contents until one of them changes, which copies them: O(keys). Swift's `Dictionary`
+/// of the same keys and values takes three to four times as long to fill, because of its hash and
+/// because its items are in the order of their hashes.
 public struct ValueDictionary: Sendable {
   /// One key and its value.
   public typealias Element = (key: Key, value: Value)
@@ -38,7 +38,7 @@ public struct ValueDictionary: Sendable {
   /// Creates a dictionary of the pairs. If a key occurs twice, the last value counts. Cost:
   /// O(pairs).
   public init(_ pairs: some Sequence<Element>) {
-    self.init(pairs.map { Item(key: $0.key, value: $0.value) }, hashes: nil)
+    self.init(pairs.map { Item(key: $0.key, value: $0.value) })
   }
 
   /// Creates a dictionary of `count` pairs, each of which the closure returns for its position. If
@@ -47,25 +47,17 @@ public struct ValueDictionary: Sendable {
   init<Failure>(
     count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
   ) throws(Failure) {
-    let isHashed = count > Self.few
-    var hashes: [UInt64] = []
-    if isHashed { hashes.reserveCapacity(count) }
     let items = try [Item](capacity: count) { items throws(Failure) in
       for position in 0..<count {
         let (key, value) = try pair(position)
-        if isHashed { hashes.append(key.hash) }
         items.append(Item(key: key, value: value))
       }
     }
-    self.init(items, hashes: isHashed ? hashes : nil)
+    self.init(items)
   }
 
   /// Creates a dictionary of the items. If a key occurs twice, the last value counts.
-  /// - Parameter hashes: the hashes of the keys, if the caller has computed them; nil: they are
-  ///   computed here, if there are more than a few keys.
-  init(_ items: [Item], hashes: [UInt64]?) {
-    self = Self(unique: items, hashes: hashes) ?? Self(lastOf: items)
-  }
+  init(_ items: [Item]) { self = Self(unique: items) ?? Self(lastOf: items) }
 
   private init(lastOf items: [Item]) {
     self.init(minimumCapacity: items.count)
@@ -73,11 +65,10 @@ public struct ValueDictionary: Sendable {
   }
 
   /// Creates a dictionary of the items; nil if a key occurs twice.
-  /// - Parameter hashes: the hashes of the keys, if the caller has computed them.
-  init?(unique items: [Item], hashes: [UInt64]?) {
+  init?(unique items: [Item]) {
     self.items = items
     if items.count > Self.few {
-      guard fillIndex(hashes ?? items.map(\.key.hash)) else { return nil }
+      guard fillIndex() else { return nil }
     } else {
       for position in items.indices
       where (0..<position).contains(where: { items[$0].key == items[position].key }) {
@@ -86,11 +77,12 @@ public struct ValueDictionary: Sendable {
     }
   }
 
-  /// Builds the index from the hashes of all keys.
+  /// Builds the index of all keys.
   /// - Returns: false if a key occurs twice; the index is then unchanged.
-  private mutating func fillIndex(_ hashes: [UInt64], capacity: Int = 0) -> Bool {
-    var index = KeyIndex(capacity: Swift.max(hashes.count, capacity))
-    for (position, hash) in hashes.enumerated() {
+  private mutating func fillIndex(capacity: Int = 0) -> Bool {
+    var index = KeyIndex(capacity: Swift.max(items.count, capacity))
+    for position in items.indices {
+      let hash = items[position].key.hash
       let probe = index.probe(hash) { items[$0].key == items[position].key }
       guard case .free(let slot) = probe else { return false }
       index.fill(slot, hash, position: position)
@@ -108,19 +100,16 @@ public struct ValueDictionary: Sendable {
   }
 }
 
-extension Key {
-  /// The hash that the dictionaries of this process use.
-  @inline(__always)
-  var hash: UInt64 { withBytes { KeyHash.of($0) } }
-}
-
 // MARK: - As a dictionary
 
 extension ValueDictionary {
   /// The key's value; nil if the dictionary does not have the key. Setting nil removes the key, and
   /// the last key moves to its position.
   public subscript(key: Key) -> Value? {
-    get { position(of: key).map { items[$0].value } }
+    get {
+      guard let position = position(of: key) else { return nil }
+      return items[position].value
+    }
     set {
       if let newValue { updateValue(newValue, forKey: key) } else { removeValue(forKey: key) }
     }
@@ -143,7 +132,7 @@ extension ValueDictionary {
   /// Adds the last item to the index, which is built again if it is full or there was none.
   private mutating func indexLast() {
     guard items.count <= index.capacity, items.count > Self.few + 1 else {
-      _ = fillIndex(items.map(\.key.hash), capacity: 2 * items.count)
+      _ = fillIndex(capacity: 2 * items.count)
       return
     }
     let hash = items[items.count - 1].key.hash
@@ -237,7 +226,7 @@ extension ValueDictionary {
   public mutating func sort() {
     guard !isSorted else { return }
     items = Self.sorted(items)
-    if items.count > Self.few { _ = fillIndex(items.map(\.key.hash)) }
+    if items.count > Self.few { _ = fillIndex() }
   }
 
   /// The items sorted by the UTF-8 bytes of their keys. Cost: as `sort`.
