@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 import class Preferences.UserDefaults
+@testable import Preferences
 
 /// A stand-in for UserDefaults, as programs write it for their tests.
 private final class Recorder: UserDefaults, @unchecked Sendable {
@@ -20,7 +21,9 @@ private final class Recorder: UserDefaults, @unchecked Sendable {
 @Suite("UserDefaults as a class") struct SubclassTests {
   @Test("typed getters and setters use the methods that a subclass overrides")
   func stub() {
-    let defaults = Recorder()
+    // In memory: the session of the process would start an owner of the user's store.
+    let memory = UserDefaults.inMemory()
+    let defaults = Recorder(domain: memory.domain, session: memory.session)
     defaults.set(5, forKey: "I")
     defaults.set(true, forKey: "B")
     defaults.set("text", forKey: "S")
