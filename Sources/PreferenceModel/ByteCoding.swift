@@ -62,7 +62,8 @@ package struct ByteWriter {
     }
   }
 
-  private mutating func append(_ content: UnsafeRawBufferPointer) {
+  /// Appends the bytes as they are.
+  package mutating func append(raw content: UnsafeRawBufferPointer) {
     makeRoom(for: content.count)
     let end = count
     buffer.withUnsafeMutableBytes { buffer in
@@ -72,7 +73,9 @@ package struct ByteWriter {
   }
 
   /// Appends the bytes alone, without their number.
-  package mutating func append(raw content: [UInt8]) { content.withUnsafeBytes { append($0) } }
+  package mutating func append(raw content: [UInt8]) {
+    content.withUnsafeBytes { append(raw: $0) }
+  }
 
   /// Replaces the four bytes at the offset by the number.
   package mutating func overwrite(at offset: Int, with number: UInt32) {
@@ -96,7 +99,7 @@ package struct ByteWriter {
   package mutating func append(counted content: some Collection<UInt8>) {
     append(UInt32(clamping: content.count))
     let isCopied: Void? = content.withContiguousStorageIfAvailable {
-      append(UnsafeRawBufferPointer($0))
+      append(raw: UnsafeRawBufferPointer($0))
     }
     if isCopied == nil { append(raw: Array(content)) }
   }

@@ -19,7 +19,7 @@ protocol Directory: AnyObject {
   var listing: ListingState { get set }
   /// What a request about the name (without a name: about the directory itself) looks up: a key of
   /// a domain, or the domain. Returns nil if it looks nothing up.
-  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
+  func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)?
 
   /// What a listing shows, beside the scratch files of `scratchParent`.
   var names: ListingPlan.Names { get }
@@ -41,7 +41,7 @@ protocol Directory: AnyObject {
 }
 
 extension Directory {
-  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? { nil }
+  func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? { nil }
 }
 
 // MARK: - Directories of files

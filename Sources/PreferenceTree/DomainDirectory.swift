@@ -19,11 +19,11 @@ final class DomainDirectory: FileDirectory {
     set {}
   }
 
-  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
+  func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
     // Only a generated text needs the lists of other domains than its directory's.
-    guard tree.options.isGenerated, let name, case .key(let key) = NameCodec.decode(name) else {
-      return (domain, nil)
-    }
+    guard tree.options.isGenerated, let name, let text = try? tree.validated(name),
+      case .key(let key) = NameCodec.decode(text)
+    else { return (domain, nil) }
     return (domain, key)
   }
 

@@ -9,6 +9,8 @@ struct KeyPath: Hashable, Sendable {
 }
 
 extension KeyPath {
+  func hash(into hasher: inout Hasher) { hasher.combine(secretHash) }
+
   /// A hash for tables of nodes. It differs from process to process, so nobody can choose names
   /// that collide.
   var secretHash: UInt64 { domain.key.hash(with: key) }

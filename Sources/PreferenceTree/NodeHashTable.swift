@@ -65,8 +65,9 @@ struct NodeHashTable {
   /// The slot that has the node, or the free one that it would get.
   private func position(_ hash: UInt, _ isIt: (Node) -> Bool) -> Int {
     var position = home(hash)
-    while let slot = slots[position] {
-      if slot.hash == hash, isIt(slot.node) { break }
+    // A node is touched only if its hash agrees: to copy a reference is to count it in the node.
+    while let other = slots[position]?.hash {
+      if other == hash, let node = slots[position]?.node, isIt(node) { break }
       position = (position + 1) & mask
     }
     return position

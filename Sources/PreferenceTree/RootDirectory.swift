@@ -12,8 +12,10 @@ final class RootDirectory: Directory {
     set {}
   }
 
-  func listsNeeded(for name: String?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
-    guard let name, let domain = try? tree.domain(named: name) else { return nil }
+  func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
+    guard let name, let text = try? tree.validated(name),
+      let domain = try? tree.domain(named: text)
+    else { return nil }
     return (domain, nil)
   }
 

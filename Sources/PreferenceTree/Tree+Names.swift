@@ -66,9 +66,7 @@ extension Tree {
     case .key(let file):
       return engine.domainsNeeded(for: file.path.key, in: file.path.domain)
     case .directory(let directory):
-      let text = name.map { String(validating: $0, as: UTF8.self) }
-      if case .some(nil) = text { return [] }
-      guard let path = directory.listsNeeded(for: text ?? nil, self) else { return [] }
+      guard let path = directory.listsNeeded(for: name, self) else { return [] }
       return engine.domainsNeeded(for: path.key, in: path.domain)
     case .scratch, .detached, nil: return []
     }

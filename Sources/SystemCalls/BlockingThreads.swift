@@ -19,7 +19,7 @@ public final class BlockingThreads: Sendable {
     var waiting: [(number: UInt64, body: Body)] = []
     var lastNumber: UInt64 = 0
     var idle = 0
-    /// Whether an idle thread polls.
+    /// Whether an idle thread polls. It takes the next body, or looks for one before it sleeps.
     var isPolled = false
     var count = 0
 
@@ -56,18 +56,19 @@ public final class BlockingThreads: Sendable {
   /// - Returns: whether the body will be carried out; false where too many wait, or where no thread
   ///   can be started.
   public func run(_ body: @escaping Body) -> Bool {
-    let (number, needsThread) = state.changeForOne { state -> (UInt64?, Bool) in
+    let (number, needsThread, isPolled) = state.withLock { state -> (UInt64?, Bool, Bool) in
       let isShort = state.idle <= state.waiting.count
       let needsThread = isShort && state.count < most
       if isShort, !needsThread, state.waiting.count - state.idle >= mostWaiting {
-        return (nil, false)
+        return (nil, false, false)
       }
       if needsThread { state.count += 1 }
       state.lastNumber &+= 1
       state.waiting.append((state.lastNumber, body))
-      return (state.lastNumber, needsThread)
+      return (state.lastNumber, needsThread, state.isPolled && state.waiting.count == 1)
     }
     guard let number else { return false }
+    if !isPolled { state.changeForOne { _ in } }
     guard needsThread else { return true }
     do throws(SystemError) {
       try WorkerThread(name: name) { [self] in work() }.detach()
@@ -93,14 +94,18 @@ public final class BlockingThreads: Sendable {
   /// Removes and returns a body that comes within a moment; nil: none came.
   private func poll() -> Body? {
     let start = Instant.now
-    var body: Body?
     repeat {
-      body = state.withLock { $0.removeNext() }
-      if body != nil { break }
+      let body = state.withLock { state in
+        // In one step with the removal: the body after this one must not count on this thread.
+        let body = state.removeNext()
+        if body != nil { state.isPolled = false }
+        return body
+      }
+      if let body { return body }
       sched_yield()
     } while Instant.now.nanoseconds(after: start) < Self.polling
     state.withLock { $0.isPolled = false }
-    return body
+    return nil
   }
 
   /// Removes and returns the next body. Returns nil where none came in time: then the calling

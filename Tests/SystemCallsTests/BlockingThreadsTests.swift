@@ -29,6 +29,29 @@ struct BlockingThreadsTests {
     #expect(done.wait(until: .now.advanced(milliseconds: 5000)) { $0 == 100 ? true : nil } == true)
   }
 
+  @Test("a body that comes after another one does not wait for it, whichever thread polls")
+  func pairs() {
+    let threads = BlockingThreads(name: "test", most: 2)
+    let finished = Monitor((first: 0, second: 0))
+    for round in 1...5000 {
+      #expect(
+        threads.run {
+          _ = finished.wait(until: .now.advanced(milliseconds: 5000)) {
+            $0.second == round ? true : nil
+          }
+          finished.change { $0.first = round }
+        })
+      #expect(threads.run { finished.change { $0.second = round } })
+      let isOver = finished.wait(until: .now.advanced(milliseconds: 1000)) {
+        $0.first == round ? true : nil
+      }
+      guard isOver == true else {
+        Issue.record("round \(round): the second body waits for the first")
+        return
+      }
+    }
+  }
+
   @Test("each body that many threads give is run once")
   func many() throws {
     let threads = BlockingThreads(name: "test", most: 8)

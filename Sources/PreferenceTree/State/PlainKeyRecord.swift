@@ -45,27 +45,31 @@ struct PlainKeyMarks: OptionSet {
 }
 
 extension ByteWriter {
-  /// - Parameter last: the last short record in these bytes, which this one becomes; nil: none.
+  /// Appends the short record of a node.
+  /// - Parameters:
+  ///   - inode: its inode number, if it does not follow from the name.
+  ///   - last: the last short record in these bytes, which this one becomes; nil: none.
   mutating func append(
-    plain node: NodeRecord, _ path: KeyPath, in tree: Int, after last: inout LastPlainRecord?
+    _ id: NodeID, inode: UInt64?, _ node: PlainNodes.Node, in tree: Int,
+    after last: inout LastPlainRecord?
   ) {
+    let domain = node.path.domain
     var marks: PlainKeyMarks = [.isPlain]
-    if let last, last.tree == tree, last.domain == path.domain { marks.insert(.sameDomain) }
-    if node.id == last?.id.next { marks.insert(.nextNumber) }
-    if node.inode != nil { marks.insert(.ownInode) }
+    if let last, last.tree == tree, last.domain == domain { marks.insert(.sameDomain) }
+    if id == last?.id.next { marks.insert(.nextNumber) }
+    if inode != nil { marks.insert(.ownInode) }
     if node.lookups == 1 { marks.insert(.oneLookup) }
     append(marks.rawValue)
     if !marks.contains(.sameDomain) {
       append(UInt16(clamping: tree))
-      append(path.domain.string)
+      append(domain.string)
     }
-    if !marks.contains(.nextNumber) { append(variable: node.id.rawValue) }
+    if !marks.contains(.nextNumber) { append(variable: id.rawValue) }
     if !marks.contains(.oneLookup) { append(variable: node.lookups) }
-    if let inode = node.inode { append(inode) }
-    let key = path.key.string.utf8
-    append(variable: UInt64(key.count))
-    append(raw: Array(key))
-    last = LastPlainRecord(tree: tree, domain: path.domain, id: node.id)
+    if let inode { append(inode) }
+    append(variable: UInt64(node.path.key.utf8Count))
+    node.path.key.withBytes { append(raw: UnsafeRawBufferPointer($0)) }
+    last = LastPlainRecord(tree: tree, domain: domain, id: id)
   }
 }
 

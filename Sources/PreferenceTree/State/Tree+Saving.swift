@@ -115,9 +115,8 @@ extension Tree {
     if let node = table.nodes[id] {
       save(node, &writer, after: &last)
     } else if let node = table.plain[id] {
-      let record = NodeRecord(
-        id, inode: table.inodes.keys[node.path], lookups: node.lookups, node.path)
-      writer.append(record, in: number, after: &last)
+      let inode = table.inodes.keys[node.path]
+      writer.append(id, inode: inode, node, in: number, after: &last)
     } else {
       writer.append(.gone(number, id))
     }

@@ -37,7 +37,8 @@ extension ByteWriter {
   ///   always pass nil, which takes more bytes.
   mutating func append(_ node: NodeRecord, in tree: Int, after last: inout LastPlainRecord?) {
     guard let path = node.plainPath else { return append(.node(tree, node)) }
-    append(plain: node, path, in: tree, after: &last)
+    let plain = PlainNodes.Node(path: path, lookups: node.lookups)
+    append(node.id, inode: node.inode, plain, in: tree, after: &last)
   }
 
   mutating func append(_ record: TreeRecord) {
