@@ -92,7 +92,7 @@ public struct PackedDictionary: Sendable {
   public var keys: [Key] {
     withList { list, table in
       var maker = KeyMaker()
-      return (0..<table.count).compactMap { list.key(at: $0, table, &maker) }
+      return (0..<table.count).compactMap { list.key(at: $0, of: table.references, &maker) }
     }
   }
 
@@ -136,8 +136,14 @@ extension BinaryList {
     return text.withBytes { $0.isEqual(to: bytes) }
   }
 
-  fileprivate func key(at position: Int, _ table: Table, _ maker: inout KeyMaker) -> Key? {
-    guard let offset = try? offset(ofKey: position, of: table.references) else { return nil }
+  /// Whether the keys at both positions are equal.
+  fileprivate func haveSameKey(_ position: Int, _ other: Int, of references: Int) -> Bool {
+    var maker = KeyMaker()
+    return key(at: position, of: references, &maker) == key(at: other, of: references, &maker)
+  }
+
+  fileprivate func key(at position: Int, of references: Int, _ maker: inout KeyMaker) -> Key? {
+    guard let offset = try? offset(ofKey: position, of: references) else { return nil }
     if bytes[offset] & 0xF0 == 0x50 { return (try? ascii(at: offset)).map { maker.key($0) } }
     guard case .string(let text)? = try? decode(at: offset).value else { return nil }
     return Key(text)
@@ -164,45 +170,37 @@ extension BinaryReader {
     guard count >= least else { return nil }
     try open(2 * count, at: top)
     try beginRoot()
-    var table = PackedDictionary.Table(
-      references: start, count: count, index: KeyIndex(capacity: count))
-    for position in 0..<count {
-      let reference = try list.reference(at: start + (count + position) * size)
-      guard try index(position, in: &table) else { return nil }
-      guard try !skip(reference) else { continue }
-      table.kept[position] = try object(reference, depth: 1)
-      if table.kept.count > max(count / 2, 1) { return nil }
+    var kept: [Int: Value] = [:]
+    let most = max(count / 2, 1)
+    let hashes = try [UInt32](capacity: count) { hashes throws(FormatError) in
+      for position in 0..<count {
+        hashes.append(try keyHash(list.reference(at: start + position * size)))
+        let reference = try list.reference(at: start + (count + position) * size)
+        // Past the most, the list is not worth packing, and its values are not looked at.
+        guard kept.count <= most, try !skip(reference) else { continue }
+        kept[position] = try object(reference, depth: 1)
+      }
     }
-    return table
+    guard kept.count <= most else { return nil }
+    let index = KeyIndex(
+      count: count, hash: { hashes[$0] }, isSame: { list.haveSameKey($0, $1, of: start) })
+    return index.map {
+      PackedDictionary.Table(references: start, count: count, index: $0, kept: kept)
+    }
   }
 
-  /// Adds the key at the position to the index.
-  /// - Returns: false if the key occurs twice.
-  private mutating func index(
-    _ position: Int, in table: inout PackedDictionary.Table
-  ) throws(FormatError) -> Bool {
-    let reference = try list.reference(
-      at: table.references + position * list.layout.referenceSize)
+  /// Reads a key and returns its hash.
+  private mutating func keyHash(_ reference: Int) throws(FormatError) -> UInt32 {
     let offset = try list.offset(of: reference)
     guard list.bytes[offset] & 0xF0 == 0x50 else {
       guard case .string(let text) = try object(reference, depth: 1) else {
         throw list.failure(offset, "a key that is not a string")
       }
-      return text.withBytes { add($0, position, to: &table) }
+      return text.withBytes { KeyHash.of($0) }
     }
     let text = try list.ascii(at: offset)
     try self.count(1 + text.count / 64, at: offset)
-    return add(text, position, to: &table)
-  }
-
-  private func add(
-    _ key: UnsafeBufferPointer<UInt8>, _ position: Int, to table: inout PackedDictionary.Table
-  ) -> Bool {
-    let hash = KeyHash.of(key)
-    let probe = table.index.probe(hash) { list.hasKey(key, at: $0, of: table.references) }
-    guard case .free(let slot) = probe else { return false }
-    table.index.fill(slot, hash, position: position)
-    return true
+    return KeyHash.of(text)
   }
 
   /// Reads the object, if it is quick to decode.

@@ -29,6 +29,37 @@ struct KeyIndex: Sendable {
     slots = Array(repeating: 0, count: count)
   }
 
+  /// Creates a table of `count` keys, which are at the positions from 0 on; nil if a key occurs
+  /// twice.
+  /// - Parameters:
+  ///   - capacity: how many keys there is to be room for, if more.
+  ///   - hash: returns the hash of the key at a position.
+  ///   - isSame: whether the keys at two positions are equal.
+  @inline(__always)
+  init?(
+    count: Int, capacity: Int = 0, hash: (_ position: Int) -> UInt32,
+    isSame: (_ position: Int, _ other: Int) -> Bool
+  ) {
+    self.init(capacity: max(count, capacity))
+    let mask = self.mask
+    // With one access for all keys: checking each time that the slots are not shared takes longer
+    // than filling one.
+    let areUnique = slots.withUnsafeMutableBufferPointer { slots in
+      for position in 0..<count {
+        let hash = hash(position)
+        var slot = Int(hash & mask)
+        while slots[slot] != 0 {
+          let isLikely = slots[slot] & ~mask == hash & ~mask
+          if isLikely, isSame(Int(slots[slot] & mask) &- 1, position) { return false }
+          slot = (slot &+ 1) & Int(mask)
+        }
+        slots[slot] = hash & ~mask | UInt32(truncatingIfNeeded: position &+ 1)
+      }
+      return true
+    }
+    guard areUnique else { return nil }
+  }
+
   /// How many keys the table has room for.
   var capacity: Int { slots.count * 4 / 5 }
 

@@ -80,13 +80,10 @@ public struct ValueDictionary: Sendable {
   /// Builds the index of all keys.
   /// - Returns: false if a key occurs twice; the index is then unchanged.
   private mutating func fillIndex(capacity: Int = 0) -> Bool {
-    var index = KeyIndex(capacity: Swift.max(items.count, capacity))
-    for position in items.indices {
-      let hash = items[position].key.hash
-      let probe = index.probe(hash) { items[$0].key == items[position].key }
-      guard case .free(let slot) = probe else { return false }
-      index.fill(slot, hash, position: position)
-    }
+    let index = KeyIndex(
+      count: items.count, capacity: capacity, hash: { items[$0].key.hash },
+      isSame: { items[$0].key == items[$1].key })
+    guard let index else { return false }
     self.index = index
     return true
   }
