@@ -73,6 +73,7 @@ enum Program {
   }
 
   private static func serve(_ options: Options, _ log: Log) -> Int32 {
+    Memory.keepLittle()
     // SIGUSR2 asks for an upgrade: clients start the program that is installed now.
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -21,6 +21,7 @@ struct DriverProgram {
   /// Mounts, or goes on with the mount of a predecessor, and returns when the mount is over or
   /// handed over.
   func run(goesOn: Bool) -> ExitStatus {
+    Memory.keepLittle()
     blockEndingSignals()
     if goesOn, Guard.isInBackground { log.moveToSystemLog() }
     let status = serve(goesOn: goesOn)
