@@ -53,12 +53,6 @@ public final class OwnedStore: Sendable {
   /// Since when there has been no client; nil: there is one, or the store is not served.
   public var idleSince: Instant? { server?.idleSince }
 
-  /// Waits until the first client comes, the last one goes, or the descriptor can be read; at most
-  /// until the deadline (nil: for ever).
-  public func waitForClients(until deadline: Instant?, or other: CInt) {
-    server?.clientsBell.wait(until: deadline, or: other)
-  }
-
   /// The locations whose lists have been read, as they are at this moment.
   public var loaded: [Location: DomainSnapshot] {
     var loaded: [Location: DomainSnapshot] = [:]

@@ -37,8 +37,6 @@ public final class Server: Sendable {
   /// Has other threads read the lists that requests need.
   let lists: ListReader
   private let door: Door
-  /// Rung when the first client comes and when the last one goes.
-  let clientsBell: Wakeup
   private let bell: Wakeup
   private let errands: Errands
   private let state: Mutex<State>
@@ -69,7 +67,6 @@ public final class Server: Sendable {
     number = try SharedNumber()
     number.raise(to: places.version)
     door = try Door(paths, note: note, log: log)
-    clientsBell = try Wakeup()
     bell = try Wakeup()
     errands = try Errands(places: places)
     state = Mutex(State())
@@ -188,7 +185,6 @@ public final class Server: Sendable {
         state.withLock { state in
           state.connections.append(connection)
           places.noteClients(state.connections.count)
-          if state.connections.count == 1 { clientsBell.ring() }
         }
       }
     } catch {
@@ -209,7 +205,6 @@ public final class Server: Sendable {
         state.connections.allSatisfy({ $0.process == state.companion })
       {
         state.idleSince = .now
-        clientsBell.ring()
       }
     }
   }

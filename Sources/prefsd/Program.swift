@@ -101,15 +101,20 @@ enum Program {
   }
 
   /// Waits until a signal comes, or there has been no client for that many seconds.
+  ///
+  /// While there are clients, it looks again after that time. Nothing wakes this thread when a
+  /// client comes or goes: it would take a processor from the client.
   private static func waitForEnd(
     of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
   ) {
     let arrived = signalfd(-1, &signals, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
     var information = signalfd_siginfo()
     while true {
-      let end = store.idleSince.map { $0.advanced(seconds: idle) }
-      if let end, end <= .now { return }
-      store.waitForClients(until: end, or: arrived)
+      let idleSince = store.idleSince
+      let end = idleSince?.advanced(seconds: idle) ?? .now.advanced(seconds: max(idle, 0.1))
+      if idleSince != nil, end <= .now { return }
+      var entry = pollfd(fd: arrived, events: Int16(POLLIN), revents: 0)
+      _ = poll(&entry, 1, CInt(clamping: end.milliseconds(after: .now)))
       if read(arrived, &information, MemoryLayout.size(ofValue: information)) > 0 { return }
     }
   }
