@@ -56,7 +56,7 @@ public final class BlockingThreads: Sendable {
   /// - Returns: whether the body will be carried out; false where too many wait, or where no thread
   ///   can be started.
   public func run(_ body: @escaping Body) -> Bool {
-    let (number, needsThread, isPolled) = state.withLock { state -> (UInt64?, Bool, Bool) in
+    let (number, needsThread, hasTaker) = state.withLock { state -> (UInt64?, Bool, Bool) in
       let isShort = state.idle <= state.waiting.count
       let needsThread = isShort && state.count < most
       if isShort, !needsThread, state.waiting.count - state.idle >= mostWaiting {
@@ -68,7 +68,8 @@ public final class BlockingThreads: Sendable {
       return (state.lastNumber, needsThread, state.isPolled && state.waiting.count == 1)
     }
     guard let number else { return false }
-    if !isPolled { state.changeForOne { _ in } }
+    // Nothing to wake where the thread that polls will take the body.
+    if !hasTaker { state.changeForOne { _ in } }
     guard needsThread else { return true }
     do throws(SystemError) {
       try WorkerThread(name: name) { [self] in work() }.detach()
