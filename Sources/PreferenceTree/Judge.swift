@@ -8,7 +8,8 @@ struct Judge {
     case kind(Recogniser)
     /// The key is new, and its type follows from its text. `preferred` recognises the type that a
     /// key of this name had a moment ago: the new key gets it if the text is a value of that type.
-    case inferred(Inference, preferred: Recogniser?)
+    /// Indirect, as its parsers would make every judge some hundred bytes large.
+    indirect case inferred(Inference, preferred: Recogniser?)
   }
 
   private var rule: Rule

@@ -61,10 +61,10 @@ final class KeyFile {
     return rare
   }
 
-  /// Notes that the editor's text was saved. This is no change of the file.
+  /// Notes that the editor's text was saved.
   func noteDraftSaved() {
     hasSavedDraft = true
-    changes.withoutNotes { editor?.noteSaved() }
+    editor?.noteSaved()
   }
 }
 

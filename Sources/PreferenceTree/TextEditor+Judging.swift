@@ -13,7 +13,7 @@ extension TextEditor {
   private static let longestTail = 1 << 16
 
   /// Judges the text after a step, and enters the phase that follows from the judgement.
-  mutating func judged(now: Instant) -> Action {
+  func judged(now: Instant) -> Action {
     guard fed == text.count else { return judgedWithTail(now: now) }
     switch judge.plain(text) {
     case .value(let kind):
@@ -39,7 +39,7 @@ extension TextEditor {
     }
   }
 
-  private mutating func judgedWithTail(now: Instant) -> Action {
+  private func judgedWithTail(now: Instant) -> Action {
     let until = now.advanced(milliseconds: 50)
     if let action = splicedBeforeTail(until: until) { return action }
     let head = Array(text[..<fed])
@@ -72,7 +72,7 @@ extension TextEditor {
   /// Commits a part of a string or data that is written before an old tail, without judging the
   /// tail again. The whole text, which was sound before, stays sound if the new part ends between
   /// two characters. Returns nil if the text is not such a case.
-  private mutating func splicedBeforeTail(until: Instant) -> Action? {
+  private func splicedBeforeTail(until: Instant) -> Action? {
     switch phase {
     case .complete: break
     case .overlaid(let overlay) where overlay.tailCounts == true: break
@@ -88,7 +88,7 @@ extension TextEditor {
   /// Returns the splice that turns the engine's string or data into that of the text, and notes it
   /// as committed. Returns nil if the engine's value is of a different kind, or the text is short:
   /// the value is then set as a whole.
-  private mutating func splice(_ kind: Kind) -> Splice? {
+  private func splice(_ kind: Kind) -> Splice? {
     guard let old = committed, old.kind == kind, let dirty, text.count >= Self.shortestSpliced
     else {
       return nil

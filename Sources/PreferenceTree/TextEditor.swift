@@ -5,9 +5,11 @@ import SystemCalls
 /// Edits the text of one key while it is being written: decides when the text becomes a value, when
 /// it is held, and when it is refused.
 ///
-/// It is a pure state machine: it asks no engine and no clock. Its methods return what the tree
-/// must do. If the tree fails to do it, the tree throws the editor away, and the file shows the
-/// value again.
+/// It is a state machine that asks no engine and no clock. Its methods return what the tree must
+/// do. If the tree fails to do it, the tree throws the editor away, and the file shows the value
+/// again. It is a class because a copy of its state costs more than a step does.
+///
+/// Threads: the tree's alone.
 ///
 /// Phases:
 /// - `complete`: the text is that of the engine's value.
@@ -19,7 +21,7 @@ import SystemCalls
 ///
 /// Cost: writing n bytes in any number of pieces is O(n). The judge goes on where it ended, and of
 /// a long string or data the engine gets only what was written, as a splice.
-struct TextEditor {
+final class TextEditor {
   /// What the tree must do after a step.
   enum Action: Equatable {
     case nothing
@@ -124,7 +126,7 @@ struct TextEditor {
 
   /// Creates the editor of a text that waits for a decision, as a predecessor of this process left
   /// it.
-  init(text: [UInt8], judge: Judge, memory: Memory, phase: Phase) {
+  convenience init(text: [UInt8], judge: Judge, memory: Memory, phase: Phase) {
     self.init(text: text, judge: judge, memory: memory)
     self.phase = phase
     if case .overlaid(let overlay) = phase {
@@ -165,7 +167,7 @@ struct TextEditor {
 
   /// Carries out write(2). With `appending` the offset is ignored, and the bytes go to the end of
   /// the text.
-  mutating func write(
+  func write(
     _ bytes: [UInt8], at offset: Int, appending: Bool, now: Instant
   ) -> Action {
     let startsEmpty = memory.startsEmpty && offset == 0 && !appending
@@ -190,7 +192,7 @@ struct TextEditor {
   }
 
   /// Inserts the bytes at the position; appends them if the position is not in the text.
-  mutating func insert(_ bytes: [UInt8], at position: Int, now: Instant) -> Action {
+  func insert(_ bytes: [UInt8], at position: Int, now: Instant) -> Action {
     guard text.indices.contains(position), let end = Self.end(of: bytes.count, at: text.count)
     else {
       return write(bytes, at: 0, appending: true, now: now)
@@ -205,7 +207,7 @@ struct TextEditor {
   }
 
   /// Carries out ftruncate(2).
-  mutating func truncate(to size: Int, now: Instant) -> Action {
+  func truncate(to size: Int, now: Instant) -> Action {
     guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
       memory = Memory(startsEmpty: true)
@@ -229,7 +231,7 @@ struct TextEditor {
 
   /// Ends a phase: called when its `deadline` has come, or earlier by a request that needs a
   /// decision at once (fsync(2), rename(2), a change of type).
-  mutating func expire(now: Instant) -> Action {
+  func expire(now: Instant) -> Action {
     switch phase {
     case .complete: return .nothing
     case .truncated:
@@ -243,7 +245,7 @@ struct TextEditor {
     }
   }
 
-  private mutating func expire(_ overlay: Overlay, now: Instant) -> Action {
+  private func expire(_ overlay: Overlay, now: Instant) -> Action {
     if overlay.tailCounts == nil {
       var whole = judge
       whole.feed(text[fed...])
@@ -263,7 +265,7 @@ struct TextEditor {
 
   // MARK: - The judge
 
-  private mutating func replaceText(with bytes: [UInt8]) {
+  private func replaceText(with bytes: [UInt8]) {
     text = bytes
     judge = fresh
     fed = 0
@@ -272,7 +274,7 @@ struct TextEditor {
   }
 
   /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
-  private mutating func feedAgain(to position: Int) {
+  private func feedAgain(to position: Int) {
     if position > text.count { text += repeatElement(0, count: position - text.count) }
     judge = fresh
     judge.feed(text[..<position])
@@ -282,7 +284,7 @@ struct TextEditor {
   /// Starts a new judge at the position, if what is before it need not be judged: it is sound text
   /// of a string or data, and ends between two characters.
   /// - Returns: whether it did.
-  private mutating func goesOn(at position: Int) -> Bool {
+  private func goesOn(at position: Int) -> Bool {
     guard isSound, let committed, !isInferred, position <= text.count else { return false }
     if committed.kind == .string, position < text.count, text[position] & 0xC0 == 0x80 {
       return false
@@ -301,16 +303,16 @@ struct TextEditor {
   }
 
   /// Adds the range to the bytes that the engine does not have.
-  private mutating func note(dirty range: Range<Int>) {
+  private func note(dirty range: Range<Int>) {
     dirty = range.joined(with: dirty)
     unsaved = range.joined(with: unsaved)
   }
 
   /// Notes that the tree was saved.
-  mutating func noteSaved() { unsaved = nil }
+  func noteSaved() { unsaved = nil }
 
   /// Commits the value of the whole text.
-  mutating func complete(_ value: Value) -> Action {
+  func complete(_ value: Value) -> Action {
     let isPlain = value.kind == .string || value.kind == .data
     phase = .complete
     noteCommitted(text.count)
@@ -319,7 +321,7 @@ struct TextEditor {
   }
 
   /// Notes that the engine gets the first `count` bytes of the text.
-  mutating func noteCommitted(_ count: Int) {
+  func noteCommitted(_ count: Int) {
     isComputed = count > 0 && dirty.map { $0.lowerBound > 0 || $0.upperBound < count } != false
     dirty = nil
   }

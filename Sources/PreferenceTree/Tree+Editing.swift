@@ -5,15 +5,13 @@ import SystemCalls
 // Carries out the actions of a file's `TextEditor`: changes the engine, or throws the text away.
 
 extension Tree {
-  /// Removes the file's editor and returns it, so that the caller changes its text in place,
-  /// without a copy. Returns a new editor of the text that the file shows if there is none.
-  /// `perform` puts the editor back.
-  func removeEditor(_ file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
+  /// Returns the file's editor, or a new one of the text that the file shows if there is none.
+  /// `perform` gives a new one to the file.
+  func editor(of file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
     let resolution = try requireValue(file.path)
     try requireWritable(resolution, file.path)
     file.editsOwnValue = isOwn(resolution, file.path)
     if let editor = file.editor, !editor.isInferred || handle == file.creation?.handle {
-      file.editor = nil
       return editor
     }
     (file.isInherited, file.hasSavedDraft) = (false, false)
@@ -43,7 +41,7 @@ extension Tree {
       shown: isPlain ? nil : resolution.value)
   }
 
-  /// Puts the editor back and carries out the action of its step. If the engine or the editor
+  /// Gives the editor to the file, and carries out the action of its step. If the engine or the editor
   /// refuses the text, the text is thrown away and the file shows its value again.
   func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment

@@ -136,10 +136,10 @@ extension Tree {
   /// Has the file's editor make a step, and carries out its action.
   private func step(
     _ file: KeyFile, _ handle: HandleID, _ now: Moment,
-    _ body: (inout TextEditor) -> TextEditor.Action
+    _ body: (TextEditor) -> TextEditor.Action
   ) throws(TreeError) {
-    var editor = try removeEditor(file, handle: handle)
-    let action = body(&editor)
+    let editor = try editor(of: file, handle: handle)
+    let action = body(editor)
     try perform(action, editor, file, now: now)
     if editor.isHeld { effects.append(.invalidateContents(file.id)) }
   }
@@ -156,7 +156,7 @@ extension Tree {
         Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
     case .scratch(let file): try truncateScratch(node, file, to: size, now: now)
     case .key(let file):
-      var editor = try removeEditor(file, handle: handle)
+      let editor = try editor(of: file, handle: handle)
       let action = editor.truncate(to: size, now: now.instant)
       try perform(action, editor, file, now: now)
     }

@@ -36,7 +36,7 @@ extension Tree {
 
   /// Ends the phase of the text that is being written to the file.
   func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
-    guard var editor = file.editor else { return }
+    guard let editor = file.editor else { return }
     let action = editor.expire(now: now.instant)
     try perform(action, editor, file, now: now)
     effects.append(.invalidateAttributes(file.id))

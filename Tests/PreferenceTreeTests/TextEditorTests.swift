@@ -29,7 +29,6 @@ import Testing
 
   /// Carries out the steps, 10 ms apart; `expire` at the deadline.
   private func run(_ editor: TextEditor, _ steps: [Step]) {
-    var editor = editor
     var now = at(0)
     for (number, step) in steps.enumerated() {
       now = now.advanced(milliseconds: 10)
@@ -65,7 +64,7 @@ import Testing
 
   @Test("text that can never be a value is refused, and its end remembered")
   func refused() {
-    var editor = editor("4\n", .integer)
+    let editor = editor("4\n", .integer)
     _ = editor.truncate(to: 0, now: at(0))
     guard case .refuse = editor.write(bytes("x"), at: 0, appending: false, now: at(1)) else {
       Issue.record("it was not refused")
@@ -100,9 +99,9 @@ import Testing
 
   @Test("the next write at offset 0 starts from empty text, however late")
   func startsEmpty() {
-    var first = editor("1234\n", .integer)
+    let first = editor("1234\n", .integer)
     _ = first.truncate(to: 0, now: at(0))
-    var second = TextEditor(
+    let second = TextEditor(
       text: bytes("1234\n"), judge: Judge(kind: .integer), memory: first.memory)
     #expect(
       second.write(bytes("5"), at: 0, appending: false, now: at(60_000))
@@ -123,7 +122,7 @@ import Testing
   @Test("an append to a long string is a splice")
   func splice() {
     let long = String(repeating: "x", count: 8192)
-    var editor = TextEditor(
+    let editor = TextEditor(
       text: bytes(long + "\n"), judge: Judge(kind: .string),
       committed: .init(kind: .string, count: long.utf8.count))
     let action = editor.write(bytes("y\n"), at: 0, appending: true, now: at(0))
@@ -136,7 +135,7 @@ import Testing
 
   @Test("numbers that no text can have are EFBIG, not traps")
   func extremes() {
-    var editor = editor("text\n", .string)
+    let editor = editor("text\n", .string)
     #expect(editor.write([1], at: .max, appending: false, now: at(0)) == .tooLarge)
     #expect(editor.write([1], at: -1, appending: false, now: at(0)) == .tooLarge)
     #expect(editor.truncate(to: .max, now: at(0)) == .tooLarge)

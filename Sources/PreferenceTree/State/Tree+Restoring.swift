@@ -85,7 +85,7 @@ extension Tree {
     guard let file = table[id]?.keyFile else { return }
     do throws(TreeError) {
       let handle = draft.isInferred ? file.creation?.handle ?? .none : .none
-      let basis = try removeEditor(file, handle: handle)
+      let basis = try editor(of: file, handle: handle)
       // The request that decides it may have been carried out, and comes again in a moment.
       let phase = draft.phase.lasting(until: now.advanced(milliseconds: 50))
       let editor = TextEditor(

@@ -25,7 +25,8 @@ public struct Recogniser: Sendable {
     case date(Padded<DateParser>)
     case uid(Padded<UIDScanner>)
     case data
-    case container(ContainerRecogniser)
+    /// Indirect, as its parsers would make every recogniser some hundred bytes large.
+    indirect case container(ContainerRecogniser)
     case failed(String)
   }
 
