@@ -110,7 +110,7 @@ extension Link {
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
       if body != nil { Self.noteRing(&state, isOver: false) }
-      if body == nil, state.answers[number] != nil { state.answers[number] = message }
+      if body == nil { state[call: number]?.answer = message }
       return body
     }
     body?(message)

@@ -13,8 +13,9 @@ public struct Surroundings: Sendable {
   public let systemDirectory: String
   /// The directory of the store's journal, lock and metadata, below `$XDG_STATE_HOME/prefsfs`.
   public let stateDirectory: String
-  /// The identifier of this host in the names of `ByHost` lists: /etc/machine-id as a UUID.
-  public let hostIdentifier: String
+  /// The identifier of this host in the names of `ByHost` lists: /etc/machine-id as a UUID. Cost:
+  /// the file is read at each use.
+  public var hostIdentifier: String { Self.hostIdentifier }
   /// The machine's name, as gethostname(2) tells it.
   public static var hostName: String {
     var bytes = [CChar](repeating: 0, count: 256)
@@ -48,20 +49,22 @@ public struct Surroundings: Sendable {
     let canonical = Files.canonicalPath(userDirectory)
     let name = StableHash.text(of: canonical.utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
-    hostIdentifier = Self.hostIdentifier
     let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(stateDirectory)".utf8)
     let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute)
-    let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : $0 + "/prefsfs" }
-    socketPaths = [own, stateDirectory + "/run"].compactMap { $0.map { "\($0)/\(socket)" } }
+    let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : "\($0)/prefsfs/\(socket)" }
+    let last = "\(stateDirectory)/run/\(socket)"
+    socketPaths = own.map { [$0, last] } ?? [last]
   }
 
   /// The directory for state: the first choice that is not another user's. `su` without `-` leaves
   /// root with the variables of the user who called it, whose directories must not be written to.
   private static func stateHome(_ home: String) -> String {
-    let first = [variable("XDG_STATE_HOME"), home + "/.local/state"].compactMap { $0.map(absolute) }
-    if let choice = first.first(where: { !isSomebodyElses($0) }) { return choice }
+    let usual = absolute(home + "/.local/state")
+    let first = variable("XDG_STATE_HOME").map(absolute) ?? usual
+    if !isSomebodyElses(first) { return first }
+    if !isSomebodyElses(usual) { return usual }
     let last = Account.own.map { absolute($0.home + "/.local/state") }
-    return last.flatMap { isSomebodyElses($0) ? nil : $0 } ?? first[0]
+    return last.flatMap { isSomebodyElses($0) ? nil : $0 } ?? first
   }
 
   /// Whether the directory, or the nearest existing one above it, is another user's. The system's

@@ -329,6 +329,19 @@ import Testing
     }
   }
 
+  @Test("clients that come and go do not wake the main thread of prefsd up")
+  func sleepingThread() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell("defaults read d Integer")
+      let switches = "grep ^voluntary /proc/$(cat \(sandbox.state)/prefsfs/*/lock)/status"
+      let before = sandbox.shell(switches).output
+      #expect(before.hasPrefix("voluntary_ctxt_switches:"))
+      sandbox.shell("for i in $(seq 20); do defaults read d Integer; done")
+      #expect(sandbox.shell(switches).output == before)
+    }
+  }
+
   @Test("an idle prefsd does not wake up, and inherits nothing from the program that started it")
   func idleOwner() throws {
     try withSandbox { sandbox in
