@@ -27,7 +27,7 @@ public struct DomainSnapshot: Sendable {
   /// The list on the disk, and what is kept beside it.
   package struct Base: Sendable {
     package var values = ListValues.decoded([:])
-    package var metadata: [Key: Metadata] = [:]
+    package var metadata = MetadataTable()
     /// The modification time of keys without metadata.
     package var modified = Timestamp(nanoseconds: 0)
 

@@ -110,7 +110,7 @@ extension ByteWriter {
     append(contents.modified.nanoseconds)
     append(contents.listModified.nanoseconds)
     append(counted: contents.list.binary)
-    append(contents.metadata) { $0.append($1) }
+    append(contents.metadata)
     append(contents.changes) { writer, stored in
       writer.append(stored == nil ? 0 : 1 as UInt8)
       if let stored { writer.append(stored) }
@@ -125,6 +125,14 @@ extension ByteWriter {
     for (key, item) in items {
       append(key.string)
       body(&self, item)
+    }
+  }
+
+  private mutating func append(_ table: MetadataTable) {
+    append(UInt32(table.count))
+    for (key, metadata) in zip(table.keys, table.values) {
+      append(key.string)
+      append(metadata)
     }
   }
 
@@ -236,7 +244,7 @@ extension ByteReader {
     contents.listModified = try timestamp()
     guard let list = try ListValues(binary: Array(try counted())) else { throw Unknown() }
     contents.list = list
-    contents.metadata = try items { try $0.metadata() }
+    contents.metadata = try metadataTable()
     contents.changes = try items { reader in
       try reader.number(UInt8.self) == 0 ? nil : try reader.stored()
     }
@@ -254,6 +262,17 @@ extension ByteReader {
       items.updateValue(try body(&self), forKey: key)
     }
     return items
+  }
+
+  private mutating func metadataTable() throws -> MetadataTable {
+    let count = try number(UInt32.self)
+    var (keys, values): ([Key], [Metadata]) = ([], [])
+    for _ in 0..<count {
+      keys.append(try key())
+      values.append(try metadata())
+    }
+    guard let table = MetadataTable(keys: keys, values: values) else { throw Unknown() }
+    return table
   }
 
   private mutating func metadata() throws -> Metadata {

@@ -17,7 +17,7 @@ struct MetadataFile {
     var identity: FileIdentity?
     /// The modification time of keys that have none of their own.
     var modified: Timestamp
-    var keys: [Key: Metadata]
+    var keys: MetadataTable
   }
 
   /// Reads the file; nil where there is none, or it cannot be read.
@@ -28,16 +28,9 @@ struct MetadataFile {
       case .data(let times)? = root["times"], case .dictionary(let texts)? = root["texts"],
       times.count == keys.count * 8
     else { return nil }
+    guard let table = Self.table(keys, times) else { return nil }
     var contents = Contents(
-      identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified,
-      keys: [Key: Metadata](minimumCapacity: keys.count))
-    var reader = ByteReader(times[...])
-    for key in keys {
-      guard case .string(let name) = key, let time = try? reader.number(Int64.self) else {
-        return nil
-      }
-      contents.keys[Key(name)] = Metadata(text: nil, modified: Timestamp(nanoseconds: time))
-    }
+      identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified, keys: table)
     for case (let key, .data(let text)) in texts { contents.keys[key]?.text = text }
     if case .dictionary(let modes)? = root["modes"] {
       for case (let key, .integer(let mode)) in modes {
@@ -47,6 +40,18 @@ struct MetadataFile {
     return contents
   }
 
+  /// Returns a table of the keys and their times; nil if it cannot be made.
+  private static func table(_ keys: [Value], _ times: [UInt8]) -> MetadataTable? {
+    var reader = ByteReader(times[...])
+    let names = keys.compactMap { if case .string(let name) = $0 { Key(name) } else { nil } }
+    let metadata = names.compactMap { _ in
+      (try? reader.number(Int64.self)).map {
+        Metadata(text: nil, modified: Timestamp(nanoseconds: $0))
+      }
+    }
+    return names.count == keys.count ? MetadataTable(keys: names, values: metadata) : nil
+  }
+
   /// Replaces the file. It holds the keys, their times in the same order as 64-bit numbers, and the
   /// texts and modes of the keys that have one.
   func write(_ contents: Contents) throws(SystemError) {
@@ -54,7 +59,7 @@ struct MetadataFile {
     var keys: [Value] = []
     var texts: ValueDictionary = [:]
     var modes: ValueDictionary = [:]
-    for (key, metadata) in contents.keys {
+    for (key, metadata) in zip(contents.keys.keys, contents.keys.values) {
       keys.append(.string(key.string))
       times.append(metadata.modified.nanoseconds)
       if let text = metadata.text { texts[key] = .data(text) }

@@ -116,11 +116,12 @@ extension DomainSnapshot.Base {
       metadata = kept.keys
     } else {
       // Which keys another program changed meanwhile is unknown: the time of all of them moves.
-      metadata = kept.keys.filter { values[$0.key] != nil }.mapValues {
-        Metadata(text: $0.text, modified: max($0.modified, modified), mode: $0.mode)
+      metadata = kept.keys.compactMap { key, old in
+        guard values[key] != nil else { return nil }
+        return Metadata(text: old.text, modified: max(old.modified, modified), mode: old.mode)
       }
     }
-    for (key, known) in kept.keys {
+    for (key, known) in zip(kept.keys.keys, kept.keys.values) {
       guard let text = known.text, let value = values[key] else { continue }
       if !ValueText.denotes(text, value) { metadata[key]?.text = nil }
     }

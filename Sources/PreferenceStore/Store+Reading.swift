@@ -258,6 +258,7 @@ extension Store.State {
 
   /// What is known of a key in one location: from its list, else from a profile.
   /// - Parameter number: of the location's domain in the table.
+  @inline(__always)
   fileprivate func find(
     _ key: Key, _ location: Location, ofDomain number: Int?
   ) throws(EngineError) -> DomainTable.Finding {

@@ -5,9 +5,9 @@
 /// hash. A probe compares keys only where these bits agree. At most four fifths of the slots are in
 /// use. The table does not hold the keys: the caller compares the key at a position with its own.
 /// Cost: O(1), mostly a single cache line.
-struct KeyIndex: Sendable {
+package struct KeyIndex: Sendable {
   /// The result of a probe.
-  enum Probe {
+  package enum Probe {
     /// The key is in the list, at this position.
     case found(position: Int)
     /// The key is not in the list; it can be added in this slot.
@@ -18,12 +18,12 @@ struct KeyIndex: Sendable {
   private var slots: [UInt32]
 
   /// A table without slots, for lists that are searched without a table. It must not be probed.
-  static let none = KeyIndex(slots: [])
+  package static let none = KeyIndex(slots: [])
 
   private init(slots: [UInt32]) { self.slots = slots }
 
   /// Creates an empty table with room for at least `capacity` keys.
-  init(capacity: Int) {
+  package init(capacity: Int) {
     let least = max(capacity, 2) * 5 / 4 + 1
     let count = 1 << (Int.bitWidth - (least - 1).leadingZeroBitCount)
     slots = Array(repeating: 0, count: count)
@@ -36,7 +36,7 @@ struct KeyIndex: Sendable {
   ///   - hash: returns the hash of the key at a position.
   ///   - isSame: whether the keys at two positions are equal.
   @inline(__always)
-  init?(
+  package init?(
     count: Int, capacity: Int = 0, hash: (_ position: Int) -> UInt32,
     isSame: (_ position: Int, _ other: Int) -> Bool
   ) {
@@ -61,14 +61,14 @@ struct KeyIndex: Sendable {
   }
 
   /// How many keys the table has room for.
-  var capacity: Int { slots.count * 4 / 5 }
+  package var capacity: Int { slots.count * 4 / 5 }
 
   private var mask: UInt32 { UInt32(truncatingIfNeeded: slots.count &- 1) }
 
   /// Looks for the key with the hash.
   /// - Parameter isAt: whether the key at a position is the one that is looked for.
   @inline(__always)
-  func probe(_ hash: UInt32, _ isAt: (_ position: Int) -> Bool) -> Probe {
+  package func probe(_ hash: UInt32, _ isAt: (_ position: Int) -> Bool) -> Probe {
     let mask = self.mask
     let tag = hash & ~mask
     return slots.withUnsafeBufferPointer { slots in
@@ -85,13 +85,13 @@ struct KeyIndex: Sendable {
   /// Records that the key with the hash is at the position.
   /// - Parameter slot: the free slot that a probe returned for the key.
   @inline(__always)
-  mutating func fill(_ slot: Int, _ hash: UInt32, position: Int) {
+  package mutating func fill(_ slot: Int, _ hash: UInt32, position: Int) {
     let mask = self.mask
     slots[slot] = hash & ~mask | UInt32(truncatingIfNeeded: position &+ 1)
   }
 
   /// Records that the key with the hash has moved from one position to another.
-  mutating func move(_ hash: UInt32, from old: Int, to new: Int) {
+  package mutating func move(_ hash: UInt32, from old: Int, to new: Int) {
     fill(slot(hash, of: old), hash, position: new)
   }
 
@@ -99,7 +99,7 @@ struct KeyIndex: Sendable {
   /// - Parameters:
   ///   - hash: the hash of the key at the position.
   ///   - hashAt: returns the hash of the key at another position.
-  mutating func remove(_ hash: UInt32, position: Int, hashAt: (_ position: Int) -> UInt32) {
+  package mutating func remove(_ hash: UInt32, position: Int, hashAt: (_ position: Int) -> UInt32) {
     var hole = slot(hash, of: position)
     var next = hole
     while true {
