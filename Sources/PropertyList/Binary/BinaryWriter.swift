@@ -14,8 +14,9 @@ struct BinaryWriter {
   /// The offset of each object.
   private var offsets: [Int] = []
   private var written: [Written] = []
-  /// The positions of the strings in `written`.
-  private var index: KeyIndex
+  /// The positions of the strings in `written`; `none` if there is one string at most, which cannot
+  /// occur twice.
+  private var index = KeyIndex.none
   /// The object numbers of the strings that are not ASCII.
   private var wide: [Key: Int] = [:]
   /// The object numbers of the booleans, once they are written.
@@ -55,9 +56,11 @@ struct BinaryWriter {
   private init(_ tally: Tally, room: Int) {
     referenceSize = UInt64(tally.objects).byteCount
     sink = ByteSink(room: room)
-    index = KeyIndex(capacity: tally.strings)
     offsets.reserveCapacity(tally.objects)
-    written.reserveCapacity(tally.strings)
+    if tally.strings > 1 {
+      index = KeyIndex(capacity: tally.strings)
+      written.reserveCapacity(tally.strings)
+    }
     sink.append("bplist00")
   }
 
@@ -140,6 +143,7 @@ struct BinaryWriter {
   /// - Returns: the number of its object; nil if the bytes are not ASCII.
   private mutating func addASCII(_ utf8: UnsafeBufferPointer<UInt8>) -> Int? {
     guard UTF8Validator.isASCII(utf8) else { return nil }
+    guard index.capacity > 0 else { return addNew(utf8) }
     let hash = KeyHash.of(utf8)
     let probe = index.probe(hash) { position in
       written[position].count == utf8.count && sink.holds(utf8, at: written[position].start)
@@ -148,12 +152,19 @@ struct BinaryWriter {
     case .found(let position): return written[position].object
     case .free(let slot):
       index.fill(slot, hash, position: written.count)
-      let object = begin()
-      addHead(0x50, count: utf8.count)
-      written.append(Written(start: sink.count, count: utf8.count, object: object))
-      sink.append(utf8)
+      let object = addNew(utf8)
+      written.append(
+        Written(start: sink.count - utf8.count, count: utf8.count, object: object))
       return object
     }
+  }
+
+  /// Writes a string of ASCII that was not written yet.
+  private mutating func addNew(_ utf8: UnsafeBufferPointer<UInt8>) -> Int {
+    let object = begin()
+    addHead(0x50, count: utf8.count)
+    sink.append(utf8)
+    return object
   }
 
   private mutating func addWide(_ string: String) -> Int {
