@@ -20,8 +20,12 @@ package struct ByteWriter {
   package var isEmpty: Bool { count == 0 }
 
   /// Calls the body with what was written, which is valid during the call. Cost: no copy.
-  package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    buffer.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+  package func withBytes<Result, Failure>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try buffer.withUnsafeBufferPointer { bytes throws(Failure) in
+      try body(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[..<count])))
+    }
   }
 
   /// Removes everything, and keeps the memory.

@@ -47,6 +47,10 @@ final class Journal {
   private var number: Int
   /// Files whose records were copied to other files.
   private var obsolete: [String] = []
+  /// The memory for records, which is used again.
+  private var writer = ByteWriter()
+  /// Bytes of the largest record whose memory is kept for the next one.
+  private static let largestBuffer = 1 << 16
   /// Bytes of all files.
   var byteCount: Int { segments.reduce(0) { $0 + $1.size } }
   /// The number of the last record.
@@ -181,7 +185,8 @@ final class Journal {
     if active == nil || isFull { begin(try Fresh(directory, number + 1)) }
     guard let active else { throw SystemError("write", directory, .inputOutput) }
     let last = segments.count - 1
-    var writer = ByteWriter()
+    defer { if writer.count > Self.largestBuffer { writer = ByteWriter() } }
+    writer.removeAll()
     writer.append(0 as UInt64)
     writer.append(lastSequence + 1)
     record.encode(into: &writer)
@@ -189,7 +194,7 @@ final class Journal {
     let sum = writer.withBytes { Checksum.crc32c(UnsafeRawBufferPointer(rebasing: $0[8...])) }
     writer.overwrite(at: 4, with: sum)
     do {
-      try active.value.write(writer.bytes)
+      try writer.withBytes { bytes throws(SystemError) in try active.value.write(bytes) }
     } catch {
       do { try active.value.truncate(to: segments[last].size) } catch {}
       throw error

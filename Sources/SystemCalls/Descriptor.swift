@@ -28,13 +28,17 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// Writes all bytes at the current offset, in as many calls as that takes.
   public func write(_ bytes: [UInt8]) throws(SystemError) {
+    try bytes.withUnsafeBufferPointer { bytes throws(SystemError) in
+      try write(UnsafeRawBufferPointer(bytes))
+    }
+  }
+
+  /// Writes the bytes, all of them unless there is an error.
+  public func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     var done = 0
     while done < bytes.count {
-      let count = bytes.withUnsafeBytes { buffer in
-        systemCall("write", path) { most in
-          Glibc.write(
-            number, buffer.baseAddress.map { $0 + done }, min(buffer.count - done, most))
-        }
+      let count = systemCall("write", path) { most in
+        Glibc.write(number, bytes.baseAddress.map { $0 + done }, min(bytes.count - done, most))
       }
       if count < 0 { throw SystemError("write", path) }
       done += count

@@ -111,7 +111,7 @@ public final class SharedLog: @unchecked Sendable {
   /// Appends the bytes, all or, if the process ends meanwhile, none. While a replacement is being
   /// written, they are appended to that too.
   /// - Returns: false if the log has no room for them.
-  public func append(_ bytes: [UInt8]) -> Bool {
+  public func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     let (before, count) = (state, self.count)
     guard bytes.count <= Self.half - count else { return false }
     write(bytes, at: offset(of: before) + count)
@@ -129,7 +129,7 @@ public final class SharedLog: @unchecked Sendable {
 
   /// Appends the bytes to the new contents.
   /// - Returns: false if there is no room for them.
-  public func appendToReplacement(_ bytes: [UInt8]) -> Bool {
+  public func appendToReplacement(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard let count = replacement, bytes.count <= Self.half - count else { return false }
     write(bytes, at: offset(of: otherHalf) + count)
     replacement = count + bytes.count
@@ -150,7 +150,7 @@ public final class SharedLog: @unchecked Sendable {
   /// - Returns: false if the log has no room for them.
   public func replace(with bytes: [UInt8]) -> Bool {
     beginReplacement()
-    guard appendToReplacement(bytes) else { return false }
+    guard bytes.withUnsafeBytes(appendToReplacement) else { return false }
     finishReplacement()
     return true
   }
@@ -167,10 +167,8 @@ public final class SharedLog: @unchecked Sendable {
     Self.page + (state & Self.secondHalf == 0 ? 0 : Self.half)
   }
 
-  private func write(_ bytes: [UInt8], at offset: Int) {
-    bytes.withUnsafeBytes { bytes in
-      guard let base = bytes.baseAddress else { return }
-      (memory + offset).copyMemory(from: base, byteCount: bytes.count)
-    }
+  private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    guard let base = bytes.baseAddress else { return }
+    (memory + offset).copyMemory(from: base, byteCount: bytes.count)
   }
 }

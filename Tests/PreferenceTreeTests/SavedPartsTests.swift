@@ -123,3 +123,12 @@ import Testing
     }
   }
 }
+
+extension Forest {
+  /// The records that `saveChanges` appends.
+  fileprivate func saveChanges() -> [UInt8] {
+    var writer = ByteWriter()
+    saveChanges(&writer)
+    return writer.bytes
+  }
+}

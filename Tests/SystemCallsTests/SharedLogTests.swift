@@ -54,3 +54,11 @@ import Testing
     }
   }
 }
+
+extension SharedLog {
+  fileprivate func append(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes(append) }
+
+  fileprivate func appendToReplacement(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBytes(appendToReplacement)
+  }
+}

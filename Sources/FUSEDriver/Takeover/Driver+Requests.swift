@@ -93,7 +93,7 @@ extension Driver {
     forest.beginSaving { [unowned self] values in
       guard let request = current, request.isChange else { return }
       let change = (store.changes?.changesMade ?? 0) + 1
-      saved.add(trees: forest.saveChanges())
+      saved.addChanges(of: forest)
       saved.remember(values, change: change, of: request.number)
     }
   }
@@ -104,8 +104,7 @@ extension Driver {
   @discardableResult
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {
     guard let saved else { return 0 }
-    let trees = forest.saveChanges()
-    if !trees.isEmpty { saved.add(trees: trees) }
+    saved.addChanges(of: forest)
     if let answer, let request = current, request.isSaved, request.answer == nil,
       let kept = SavedAnswer(answer)
     {

@@ -72,6 +72,8 @@ final class SavedState {
 
   let log: SharedLog
   private var frames = ByteWriter()
+  /// The memory for changes of the trees, which is used again.
+  private var changes = ByteWriter()
   /// The last answers, for a new whole state: the kernel may not have got them yet.
   private var answers: [(request: UInt64, answer: SavedAnswer, time: Instant)] = []
   /// The number of answers at which old ones are dropped.
@@ -104,8 +106,14 @@ final class SavedState {
 
   // MARK: - What is saved
 
-  /// Adds changes of the trees to the next commit.
-  func add(trees: [UInt8]) { add(.trees) { $0.append(raw: trees) } }
+  /// Adds what has changed in the trees to the next commit.
+  func addChanges(of forest: Forest) {
+    changes.removeAll()
+    forest.saveChanges(&changes)
+    if !changes.isEmpty { add(.trees) { writer in changes.withBytes { writer.append(raw: $0) } } }
+  }
+
+  private func add(trees: [UInt8]) { add(.trees) { $0.append(raw: trees) } }
 
   /// Adds the answer to a request.
   /// - Parameter hasHeld: whether replies are held; then the kernel may not have got the answers of
@@ -199,7 +207,7 @@ final class SavedState {
   /// Saves what was added, in one step.
   func commit() {
     guard !frames.isEmpty else { return }
-    if !log.append(frames.bytes) { isBroken = true }
+    if !frames.withBytes(log.append) { isBroken = true }
     frames.removeAll()
   }
 
@@ -236,7 +244,7 @@ final class SavedState {
   }
 
   private func appendToReplacement() {
-    if !log.appendToReplacement(frames.bytes) { isBroken = true }
+    if !frames.withBytes(log.appendToReplacement) { isBroken = true }
     frames.removeAll()
   }
 

@@ -33,10 +33,9 @@ extension Forest {
     }
   }
 
-  /// Returns records of everything that has changed since the trees were last saved; no bytes where
+  /// Appends records of everything that has changed since the trees were last saved; no bytes where
   /// nothing has. Cost: a look at each tree, and O(what has changed).
-  package func saveChanges() -> [UInt8] {
-    var writer = ByteWriter()
+  package func saveChanges(_ writer: inout ByteWriter) {
     while savedItems < items.count {
       writer.append(.tree(items[savedItems].item, path: items[savedItems].path))
       savedItems += 1
@@ -45,7 +44,6 @@ extension Forest {
       if let tree = branch as? Tree { tree.saveChanges(&writer) }
       if let control = branch as? ControlTree { control.save(all: false, &writer) }
     }
-    return writer.bytes
   }
 
   /// Returns records of everything.
@@ -96,7 +94,7 @@ extension Forest {
 
   /// Makes the trees what a predecessor has saved. Call it on a new forest with the same options.
   /// Throws if the records make no sense: the predecessor was of a different version.
-  /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has returned since.
+  /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has appended since.
   package func restore(_ records: [[UInt8]]) throws {
     var saved: [Int: SavedTree] = [:]
     var control: [NodeID: (item: ControlItem, lookups: UInt64)] = [:]
