@@ -127,8 +127,8 @@ static const struct fuse_lowlevel_ops operations = {
     .read = read_file, .write = write_file, .getxattr = getxattr, .opendir = opendir_,
     .readdirplus = readdirplus};
 
-// FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not ask for, if the kernel has offered it and the
-// answer to its first message is still to be sent. Without it, an overwrite is a request more.
+// The flag to add to the answer to FUSE_INIT, or 0: FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14
+// does not ask for. Without it, an overwrite makes a request more.
 static uint32_t wanted;
 
 static ssize_t receive(int device, void *message, size_t room, void *data) {

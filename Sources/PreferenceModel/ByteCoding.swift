@@ -28,8 +28,12 @@ package struct ByteWriter {
     }
   }
 
-  /// Removes everything, and keeps the memory.
-  package mutating func removeAll() { count = 0 }
+  /// Removes everything, and keeps the memory for what is written next, unless it has more than
+  /// 64 KiB.
+  package mutating func removeAll() {
+    count = 0
+    if buffer.count > 1 << 16 { buffer = [] }
+  }
 
   package mutating func append(_ byte: UInt8) { append(word: UInt64(byte), 1) }
   package mutating func append(_ number: UInt16) { append(word: UInt64(number), 2) }

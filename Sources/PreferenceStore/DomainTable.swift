@@ -1,5 +1,6 @@
 import PreferenceModel
 import PropertyList
+import SystemCalls
 
 /// The lists in memory, by location. Those of one domain lie side by side, because a look-up asks
 /// several places of a domain: all of them together cost one hash.
@@ -169,11 +170,11 @@ struct DomainTable {
     }
   }
 
-  /// Changes every list, but for its keys.
-  mutating func changeAll(_ body: (inout Store.Domain) -> Void) {
+  /// Forgets the values that keys of the lists had before changes which are old at that time.
+  mutating func forgetRecent(_ now: Instant) {
     for number in rows.indices {
       for cell in rows[number].lists.indices where !rows[number].contents[cell].isUnread {
-        body(&rows[number].lists[cell])
+        rows[number].lists[cell].recent.forget(now: now)
       }
     }
   }

@@ -49,8 +49,6 @@ final class Journal {
   private var obsolete: [String] = []
   /// The memory for records, which is used again.
   private var writer = ByteWriter()
-  /// Bytes of the largest record whose memory is kept for the next one.
-  private static let largestBuffer = 1 << 16
   /// Bytes of all files.
   var byteCount: Int { segments.reduce(0) { $0 + $1.size } }
   /// The number of the last record.
@@ -185,8 +183,7 @@ final class Journal {
     if active == nil || isFull { begin(try Fresh(directory, number + 1)) }
     guard let active else { throw SystemError("write", directory, .inputOutput) }
     let last = segments.count - 1
-    defer { if writer.count > Self.largestBuffer { writer = ByteWriter() } }
-    writer.removeAll()
+    defer { writer.removeAll() }
     writer.append(0 as UInt64)
     writer.append(lastSequence + 1)
     record.encode(into: &writer)

@@ -99,7 +99,7 @@ extension Store {
     state.withLock { state in
       guard let due = state.forgetAt else { return nil }
       if due <= now {
-        state.domains.changeAll { $0.recent.forget(now: now) }
+        state.domains.forgetRecent(now)
         state.forgetAt = state.domains.all.compactMap(\.list.recent.deadline).min()
       }
       return state.forgetAt

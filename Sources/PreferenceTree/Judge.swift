@@ -8,8 +8,7 @@ struct Judge {
     case kind(Recogniser)
     /// The key is new, and its type follows from its text. `preferred` recognises the type that a
     /// key of this name had a moment ago: the new key gets it if the text is a value of that type.
-    /// Indirect, as its parsers would make every judge some hundred bytes large.
-    indirect case inferred(Inference, preferred: Recogniser?)
+    case inferred(Inference, preferred: Recogniser?)
   }
 
   private var rule: Rule
@@ -63,8 +62,9 @@ struct Judge {
     case .inferred(let inference, let preferred):
       guard let preferred else { return inference.plain(text) }
       if let kind = preferred.plainKind { return .value(kind) }
-      // Of the other types only collections have texts that are long enough to be spliced.
-      return [.array, .dictionary].contains(preferred.kind) ? .other : inference.plain(text)
+      // Until the text is a whole collection again, it is what it would be without the former type.
+      let isCollection = [.array, .dictionary].contains(preferred.kind)
+      return isCollection && preferred.value(of: text) != nil ? .other : inference.plain(text)
     }
   }
 

@@ -6,7 +6,7 @@ import SystemCalls
 
 extension Tree {
   /// Returns the file's editor, or a new one of the text that the file shows if there is none.
-  /// `perform` gives a new one to the file.
+  /// A new one is not the file's before `perform` gives it to the file.
   func editor(of file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
     let resolution = try requireValue(file.path)
     try requireWritable(resolution, file.path)
@@ -41,8 +41,8 @@ extension Tree {
       shown: isPlain ? nil : resolution.value)
   }
 
-  /// Gives the editor to the file, and carries out the action of its step. If the engine or the editor
-  /// refuses the text, the text is thrown away and the file shows its value again.
+  /// Gives the editor to the file, and carries out the action of its step. If the engine or the
+  /// editor refuses the text, the text is thrown away and the file shows its value again.
   func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment
   ) throws(TreeError) {

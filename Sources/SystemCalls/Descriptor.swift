@@ -33,7 +33,7 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Writes the bytes, all of them unless there is an error.
+  /// Writes all bytes at the current offset.
   public func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     var done = 0
     while done < bytes.count {

@@ -8,15 +8,19 @@ extern void *__libc_malloc(size_t size);
 
 static _Thread_local bool is_counting;
 static _Thread_local long count;
+static _Thread_local long bytes;
 
 // Takes the place of the C library's in the program that this is linked into.
 void *malloc(size_t size) {
-  if (is_counting) count++;
+  if (is_counting) {
+    count++;
+    bytes += (long)size;
+  }
   return __libc_malloc(size);
 }
 
 void prefsfs_begin_counting_allocations(void) {
-  count = 0;
+  count = bytes = 0;
   is_counting = true;
 }
 
@@ -24,3 +28,5 @@ long prefsfs_end_counting_allocations(void) {
   is_counting = false;
   return count;
 }
+
+long prefsfs_allocated_bytes(void) { return bytes; }

@@ -58,9 +58,13 @@ import Testing
     let locations = [("a", Place.user), ("a", .managedFor("ada")), ("b", .user)].map {
       Location($1, DomainName($0))
     }
-    for location in locations { table[location] = list() }
-    table.changeAll { $0.size = 7 }
+    for location in locations {
+      table[location] = list()
+      table[location]?.recent.note("K", before: nil)
+    }
     #expect(Set(table.all.map(\.location)) == Set(locations))
-    #expect(table.all.map(\.list.size) == [7, 7, 7])
+    #expect(table.all.count { $0.list.recent.deadline != nil } == 3)
+    table.forgetRecent(Instant.now.advanced(milliseconds: 3_600_000))
+    #expect(table.all.count { $0.list.recent.deadline != nil } == 0)
   }
 }

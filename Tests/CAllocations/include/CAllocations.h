@@ -7,3 +7,6 @@ void prefsfs_begin_counting_allocations(void);
 
 // Ends that, and returns how many there were.
 long prefsfs_end_counting_allocations(void);
+
+// Returns how many bytes the calls that were counted last have asked for.
+long prefsfs_allocated_bytes(void);
