@@ -68,6 +68,12 @@ struct Judge {
     }
   }
 
+  /// Whether the text is known to be incomplete without a look at it: see `Recogniser`. False where
+  /// the type is inferred.
+  var isUnfinished: Bool {
+    if case .kind(let recogniser) = rule { recogniser.isUnfinished } else { false }
+  }
+
   /// Returns the value of the text; nil if the text is not complete.
   /// - Parameter text: all bytes that were fed.
   func value(of text: [UInt8]) -> Value? {

@@ -42,8 +42,10 @@ extension TextEditor {
   private func judgedWithTail(now: Instant) -> Action {
     let until = now.advanced(milliseconds: 50)
     if let action = splicedBeforeTail(until: until) { return action }
-    let head = Array(text[..<fed])
-    let verdict = judge.judgement(of: head)
+    // The head is not copied for each piece of a document, but once the document is whole.
+    let isUnfinished = judge.isUnfinished
+    let head = isUnfinished ? [] : Array(text[..<fed])
+    let verdict = isUnfinished ? .incomplete : judge.judgement(of: head)
     if case .impossible(let reason) = verdict { return .refuse(reason) }
     let headValue = verdict == .complete ? judge.value(of: head) : nil
     var wholeValue: Value?

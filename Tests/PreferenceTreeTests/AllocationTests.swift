@@ -64,6 +64,8 @@ import Testing
     ("old-style data", Judge(kind: .array), "(<", "00 "),
     ("string", Judge(kind: .string), "", "text "),
     ("data", Judge(kind: .data), "", "data "),
+    ("text of a new key", Judge(preferred: nil), "", "text "),
+    ("text of a key made again", Judge(preferred: .array), "", "text "),
     ("JSON of a new key", Judge(preferred: nil), "[", "12, "),
     ("XML of a new key", Judge(preferred: nil), xml, "<integer>12</integer>"),
     ("JSON of a key made again", Judge(preferred: .array), "[", "12, "),
@@ -77,16 +79,30 @@ import Testing
     #expect(long < 7 * short, "\(text.name): \(short) and \(long) bytes")
   }
 
+  @Test("a text in pieces over a longer one is not copied for each piece", arguments: texts.indices)
+  func piecesOverText(_ index: Int) {
+    let text = Self.texts[index]
+    if text.judge.isInferred { return }
+    let (short, long) = (bytes(text, 2000, isOver: true), bytes(text, 8000, isOver: true))
+    #expect(long < 7 * short, "\(text.name): \(short) and \(long) bytes")
+  }
+
   /// How many bytes of memory are allocated while that many pieces are written.
-  private func bytes(_ text: Text, _ count: Int) -> Int {
-    let editor = TextEditor(text: [], judge: text.judge)
+  /// - Parameter isOver: whether they are written over a longer text, and not appended.
+  private func bytes(_ text: Text, _ count: Int, isOver: Bool = false) -> Int {
+    let old = isOver ? [UInt8](repeating: 0x20, count: 1 << 18) : []
+    let kind: Kind = text.name == "data" ? .data : .string
+    let editor = TextEditor(
+      text: old, judge: text.judge, committed: isOver ? .init(kind: kind, count: old.count) : nil)
     let now = Instant(nanoseconds: 0)
     // Beyond the length up to which a text is a whole value at each write.
     let start = text.head + String(repeating: text.piece, count: 1000)
-    _ = editor.write(Array(start.utf8), at: 0, appending: true, now: now)
+    _ = editor.write(Array(start.utf8), at: 0, appending: !isOver, now: now)
+    var offset = start.utf8.count
     prefsfs_begin_counting_allocations()
     for _ in 0..<count {
-      _ = editor.write(Array(text.piece.utf8), at: 0, appending: true, now: now)
+      _ = editor.write(Array(text.piece.utf8), at: offset, appending: !isOver, now: now)
+      offset += text.piece.utf8.count
     }
     _ = prefsfs_end_counting_allocations()
     return prefsfs_allocated_bytes()

@@ -104,6 +104,18 @@ struct ContainerRecogniser: Sendable {
     return .failure(Refusal(reason: "the text is \(value.kind.article), not \(kind.article)"))
   }
 
+  /// Whether no parser has come to the end of a document. False for a binary list, of which the
+  /// whole text must be seen.
+  var isUnfinished: Bool {
+    switch candidates {
+    case .undecided: true
+    case .text(let json, let openStep):
+      (try? json?.result()) == nil && (try? openStep?.result()) == nil
+    case .xml(let parser): (try? parser.result()) == nil
+    case .binary, .none: false
+    }
+  }
+
   struct Refusal: Error { let reason: String }
 }
 

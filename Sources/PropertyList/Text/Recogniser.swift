@@ -109,6 +109,12 @@ public struct Recogniser: Sendable {
     return value(of: text) == nil ? .incomplete : .complete
   }
 
+  /// Whether the text is an array or dictionary whose end has not come, as far as that is known
+  /// without a look at the text. Cost: that of `value(of:)`, but never that of a binary list.
+  public var isUnfinished: Bool {
+    if case .container(let container) = machine { container.isUnfinished } else { false }
+  }
+
   /// Returns the value, if the text is the text of one; else nil.
   ///
   /// Cost: O(text) for strings, data, binary lists and `key = value;` pairs without braces, else
