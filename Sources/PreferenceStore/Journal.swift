@@ -48,7 +48,7 @@ final class Journal {
   /// Files whose records were copied to other files.
   private var obsolete: [String] = []
   /// The memory for records, which is used again.
-  private var writer = ByteWriter()
+  private var buffer = ByteWriter()
   /// Bytes of all files.
   var byteCount: Int { segments.reduce(0) { $0 + $1.size } }
   /// The number of the last record.
@@ -183,7 +183,13 @@ final class Journal {
     if active == nil || isFull { begin(try Fresh(directory, number + 1)) }
     guard let active else { throw SystemError("write", directory, .inputOutput) }
     let last = segments.count - 1
-    defer { writer.removeAll() }
+    // Taken out, because each access to a property of an object is checked.
+    var writer = ByteWriter()
+    swap(&writer, &buffer)
+    defer {
+      writer.removeAll()
+      buffer = writer
+    }
     writer.append(0 as UInt64)
     writer.append(lastSequence + 1)
     record.encode(into: &writer)
