@@ -254,7 +254,6 @@ final class SavedState {
     beginReplacing()
     replace(part: trees)
     replace(part: nil)
-    frames = ByteWriter()
   }
 
   /// Adds everything but the trees.
