@@ -139,34 +139,59 @@ extension Link {
 
   /// The link's own thread: receives messages while no caller does.
   ///
-  /// After a call it does not wait for the socket for a moment. During a row of calls it would be
-  /// woken for each message, and would take processor time from the two processes that communicate.
+  /// It does not wait for the socket for a moment after a call, nor between messages that follow
+  /// each other closely. It would be woken for each message, and would take processor time from the
+  /// processes that communicate.
   func run() {
     var pause = Self.shortestPause
+    var pauseInRow: UInt32 = 0
     while !hasEnded {
-      let isBusy =
-        state.withLock { $0.callers > 0 }
-        || Instant.now.nanoseconds - called.load(ordering: .relaxed) < Self.calm
       if isBusy {
         Instant.sleep(microseconds: pause)
         pause = min(pause * 2, Self.longestPause)
         continue
       }
       pause = Self.shortestPause
-      _ = socket.value.wait(until: nil)
-      let isOurs = state.withLock { state in
-        guard !state.isReading, state.callers == 0, !state.hasEnded else { return false }
-        state.isReading = true
-        return true
+      let last = heard.load(ordering: .relaxed)
+      if pauseInRow == 0 {
+        _ = socket.value.wait(until: nil)
+      } else {
+        Instant.sleep(microseconds: pauseInRow)
       }
-      if isOurs { finishReading(hasEnded: receive() == .ended) }
+      let isRow = pauseInRow > 0 || Instant.now.nanoseconds - last < Self.calm
+      let mayPause = receiveIfFree() && isRow && !isPrompt.load(ordering: .relaxed)
+      pauseInRow = mayPause ? min(max(pauseInRow * 2, Self.shortestPause), Self.longestInRow) : 0
     }
+  }
+
+  /// Whether callers receive the messages, or did so a moment ago.
+  private var isBusy: Bool {
+    state.withLock { $0.callers > 0 }
+      || Instant.now.nanoseconds - called.load(ordering: .relaxed) < Self.calm
+  }
+
+  /// Receives what has come, unless another thread receives.
+  /// - Returns: whether something had come.
+  private func receiveIfFree() -> Bool {
+    let isOurs = state.withLock { state in
+      guard !state.isReading, state.callers == 0, !state.hasEnded else { return false }
+      state.isReading = true
+      return true
+    }
+    guard isOurs else { return false }
+    let progress = receive()
+    finishReading(hasEnded: progress == .ended)
+    if case .moved = progress { return true }
+    return false
   }
 
   /// Microseconds between two looks at whether callers are still active; doubled after each look,
   /// up to `longestPause`.
   private static let shortestPause: UInt32 = 200
   private static let longestPause: UInt32 = 5000
-  /// Nanoseconds after the last call until the row of calls counts as over.
+  /// The most microseconds for which a message waits because others came just before it.
+  private static let longestInRow: UInt32 = 1000
+  /// Nanoseconds after the last call, and between two messages, until the row of them counts as
+  /// over.
   private static let calm: Int64 = 300_000
 }

@@ -69,6 +69,9 @@ final class Link: Sendable {
   let received: @Sendable (Message) -> Void
   let ended: @Sendable () -> Void
   private let thread = Mutex<WorkerThread?>(nil)
+  /// Whether messages are received as soon as they come, also where many follow each other: the
+  /// owner waits for a mount of this process.
+  let isPrompt = Atomic(false)
   /// When the last call ended, in nanoseconds of the monotonic clock.
   let called = Atomic<Int64>(0)
   /// When something came last, in nanoseconds of the monotonic clock.

@@ -303,7 +303,10 @@ extension RemotePlaces {
     inbox.observers.add(except: author, observer)
   }
 
-  public func addMount(_ author: Author) { link.send(.mount(author)) }
+  public func addMount(_ author: Author) {
+    link.isPrompt.store(true, ordering: .relaxed)
+    link.send(.mount(author))
+  }
 
   public func removeMount(_ author: Author) { link.send(.unmount(author)) }
 

@@ -135,21 +135,28 @@ public struct Socket: ~Copyable, Sendable {
     return Self.progress(count)
   }
 
+  /// The most bytes that are received at once.
+  private static let piece = 1 << 16
+
   /// Appends the bytes that have come, at most 64 KiB at once. A descriptor that came with them is
-  /// put into `file`.
+  /// put into `file`. Cost: one system call, and an allocation where the array has no room for 64
+  /// KiB more; so keep an array that was emptied.
   public func receive(
     into bytes: inout [UInt8], _ file: inout SharedDescriptor?
   ) -> Progress {
     var came: CInt = -1
     var count = 0
-    let piece = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, filled in
-      count = systemCall("recvmsg", "") {
-        prefsfs_receive(number, buffer.baseAddress, buffer.count, &came)
+    // The memory of a long message is given back.
+    if bytes.isEmpty, bytes.capacity > 2 * Self.piece { bytes = [] }
+    bytes.append(addingCapacity: Self.piece) { output in
+      output.withUnsafeMutableBufferPointer { buffer, filled in
+        count = systemCall("recvmsg", "") {
+          prefsfs_receive(number, buffer.baseAddress, buffer.count, &came)
+        }
+        filled += max(count, 0)
       }
-      filled = max(count, 0)
     }
     if came >= 0 { file = SharedDescriptor(Descriptor(owning: came)) }
-    if bytes.isEmpty { bytes = piece } else { bytes += piece }
     return count == 0 ? .ended : Self.progress(count)
   }
 
