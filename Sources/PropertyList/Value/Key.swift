@@ -10,6 +10,7 @@ import Glibc
 /// looking at their bytes.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   private enum Storage {
+    /// A contiguous string, as all are on Linux.
     case string(String)
     /// A range of the bytes in a document's block of keys.
     case block(KeyBlock, start: UInt32, count: UInt32)
@@ -22,7 +23,11 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   /// Creates a key from any text, which may be empty. Cost: a hash, which takes a few nanoseconds
   /// for a usual key.
-  public init(_ string: String) { self.init(string, hash: string.withBytes { KeyHash.of($0) }) }
+  public init(_ string: String) {
+    var string = string
+    string.makeContiguousUTF8()
+    self.init(string, hash: string.withBytes { KeyHash.of($0) })
+  }
 
   /// Creates a key from a literal.
   public init(stringLiteral value: String) { self.init(value) }
@@ -57,9 +62,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   }
 
   /// Whether these are the UTF-8 bytes of the key.
-  package func hasBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-    withBytes { $0.isEqual(to: bytes) }
-  }
+  package func hasBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool { holds(bytes) }
 
   /// Whether the bytes are a `String`'s.
   var isString: Bool { if case .string = storage { true } else { false } }
@@ -77,16 +80,21 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     return left.isIdentical(to: right) || left.hasSameBytes(as: right)
   }
 
-  /// Whether the UTF-8 bytes of both keys are equal. The usual cases call a function for each
-  /// payload, because closures would retain and release both keys, which takes 20 ns.
+  @inline(__always)
   private func hasSameBytes(as other: Key) -> Bool {
-    if case .string(let string) = storage {
-      if case .string(let other) = other.storage { return string.hasSameBytes(as: other) }
-      if case .block(let block, let start, let count) = other.storage {
-        return block.holds(string, start, count)
-      }
+    withBytes { bytes in other.holds(bytes) }
+  }
+
+  /// Whether these are the UTF-8 bytes of the key. Inlined, for searches: as far as the compiler
+  /// knows, a function that is called, such as memcmp(3), may release the key, so it would be
+  /// retained for the call. That takes longer than to compare the bytes.
+  @inline(__always)
+  func holds(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    switch storage {
+    case .string(let string):
+      string.utf8.withContiguousStorageIfAvailable { $0.hasSameWords(as: bytes) } ?? false
+    case .block(let block, let start, let count): block.bytes(start, count).hasSameWords(as: bytes)
     }
-    return withBytes { other.hasBytes($0) }
   }
 
   /// Whether the memory of both keys is the same, word by word, as in two copies of a key or two
@@ -145,6 +153,22 @@ extension UnsafeBufferPointer<UInt8> {
     guard count == other.count else { return false }
     guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
     return memcmp(base, otherBase, count) == 0
+  }
+
+  /// Whether both hold the same bytes: `isEqual` for a few bytes, without a call.
+  @inline(__always)
+  func hasSameWords(as other: Self) -> Bool {
+    guard count == other.count else { return false }
+    guard count >= 8 else {
+      for index in 0..<count where self[index] != other[index] { return false }
+      return true
+    }
+    var index = 0
+    while index < count &- 8 {
+      if eight(at: index) != other.eight(at: index) { return false }
+      index &+= 8
+    }
+    return eight(at: count &- 8) == other.eight(at: count &- 8)
   }
 
   /// Compares the bytes, like memcmp(3). A prefix sorts before the longer sequence.

@@ -33,12 +33,6 @@ final class KeyBlock: Sendable {
   func bytes(_ start: UInt32, _ count: UInt32) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: base + Int(start), count: Int(count))
   }
-
-  /// Whether the bytes of a key are the UTF-8 bytes of the string.
-  @inline(never)
-  func holds(_ string: String, _ start: UInt32, _ count: UInt32) -> Bool {
-    string.withBytes { $0.isEqual(to: bytes(start, count)) }
-  }
 }
 
 /// Makes the keys of one document, or other keys with about the same lifetime. A block is released

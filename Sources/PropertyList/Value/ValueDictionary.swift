@@ -90,10 +90,11 @@ public struct ValueDictionary: Sendable {
 
   private func position(of key: Key) -> Int? {
     if items.count <= Self.few { return items.firstIndex { $0.key == key } }
-    guard case .found(let position) = index.probe(key.hash, { items[$0].key == key }) else {
-      return nil
+    return key.withBytes { bytes in
+      guard case .found(let position) = index.probe(key.hash, { items[$0].key.holds(bytes) })
+      else { return nil }
+      return position
     }
-    return position
   }
 }
 
