@@ -34,10 +34,11 @@ extension UserDefaults {
   /// is the counterpart of key-value observing.
   ///
   /// Changes that follow each other quickly are reported as one, from the first old value to the
-  /// last new one; a change that is undone at once is not reported. All bodies run on one thread of
-  /// the library, so a body that blocks holds up the others. What a body reads is at least as new
-  /// as the change that it is told of. The call itself reads the value, and waits for the owner of
-  /// the store as a read does.
+  /// last new one; those of other processes up to 1 ms later than a single change would be. A
+  /// change that is undone at once is not reported. All bodies run on one thread of the library, so
+  /// a body that blocks holds up the others. What a body reads is at least as new as the change
+  /// that it is told of. The call itself reads the value, and waits for the owner of the store as a
+  /// read does.
   ///
   /// - Returns: the observation, which ends when it is released: keep it.
   public func observe<Value>(
