@@ -139,9 +139,10 @@ extension Link {
 
   /// The link's own thread: receives messages while no caller does.
   ///
-  /// It does not wait for the socket for a moment after a call, nor between messages that follow
-  /// each other closely. It would be woken for each message, and would take processor time from the
-  /// processes that communicate.
+  /// After a call, and between messages that follow each other closely, it sleeps for a moment in
+  /// place of waiting for the socket. Else each message would wake it, and it would take processor
+  /// time from the processes that communicate. A read is not delayed: its thread is a caller, and
+  /// receives messages itself.
   func run() {
     var pause = Self.shortestPause
     var pauseInRow: UInt32 = 0
@@ -191,7 +192,7 @@ extension Link {
   private static let longestPause: UInt32 = 5000
   /// The most microseconds for which a message waits because others came just before it.
   private static let longestInRow: UInt32 = 1000
-  /// Nanoseconds after the last call, and between two messages, until the row of them counts as
-  /// over.
+  /// Nanoseconds after the last call until the row of calls counts as over; also those between two
+  /// messages that follow each other closely.
   private static let calm: Int64 = 300_000
 }

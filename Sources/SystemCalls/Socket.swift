@@ -140,7 +140,7 @@ public struct Socket: ~Copyable, Sendable {
 
   /// Appends the bytes that have come, at most 64 KiB at once. A descriptor that came with them is
   /// put into `file`. Cost: one system call, and an allocation where the array has no room for 64
-  /// KiB more; so keep an array that was emptied.
+  /// KiB more. A caller that keeps its array, and empties it, mostly needs none.
   public func receive(
     into bytes: inout [UInt8], _ file: inout SharedDescriptor?
   ) -> Progress {

@@ -123,7 +123,8 @@ enum ClientBench {
     for count in [10, 1000, 100_000] { try fill(client, count) }
     // The owner rewrites the lists first, so that the measurements do not run beside that.
     Instant.sleep(milliseconds: 4000)
-    // The first row of sets takes half as long again: both programs run this code first in it.
+    // The first row of sets is not measured: both processes run this code for the first time, and
+    // each set takes half as long again.
     _ = try set(1000, 1, false)
     for isSynchronous in [false, true] {
       for writers in [1, 4, 16] {

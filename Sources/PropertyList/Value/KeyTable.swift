@@ -1,5 +1,5 @@
-/// Keys in a list, and their positions in it. With an array of values in the same order it is a
-/// dictionary, whose keys take a look-up without a reference count.
+/// The keys of a list, and a hash table of their positions. With an array of values in the same
+/// order it is a dictionary. Unlike one of Swift's, a look-up retains and releases no key.
 ///
 /// Cost: a look-up, a change and a removal are O(1). Copies share their contents until one of them
 /// changes.
