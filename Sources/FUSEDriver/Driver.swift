@@ -54,6 +54,8 @@ public final class Driver {
   let heldReplies: HeldReplies
   var ownerGate = OwnerGate()
   let gate: ListGate
+  /// The parts of listings that are made before the kernel asks for them.
+  var ahead = ListingAhead()
   /// The version of a directory's entries that is new enough for the request that is being carried
   /// out, because the request has waited for a listing of it.
   var listingVersion: UInt64?
@@ -217,6 +219,7 @@ public final class Driver {
   /// finished, and the notifier's thread, which makes requests of this mount, ends. Requests that
   /// still wait for a list or for the owner are left to the successor.
   private func handOver(_ loop: borrowing ReceiveLoop) throws(SystemError) {
+    dropListings()
     notifier.beginStop()
     try loop.run(drains: true) { self.notifier.hasEnded }
     notifier.join()
@@ -315,7 +318,9 @@ public final class Driver {
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
+    dropListings(until: now)
     if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
+      dropListings()
       forest.tick(now: .now)
     }
     perform(dropAttributes().rest)

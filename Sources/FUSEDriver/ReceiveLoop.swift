@@ -57,6 +57,8 @@ struct ReceiveLoop: ~Copyable {
       case -EAGAIN:
         if driver.gate.hasNews {
           lastLook = Instant(nanoseconds: 0)
+        } else if driver.prepareListing() {
+          continue
         } else {
           guard now.nanoseconds(after: lastRequest) >= polling.patience else { continue }
           if !sleep() { lastLook = Instant(nanoseconds: 0) }
@@ -84,7 +86,8 @@ struct ReceiveLoop: ~Copyable {
     driver.ownerGate.serve(driver)
     let deadlines = [
       driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
-      driver.gate.deadline, driver.line?.deadline, driver.isShortening ? .now : nil,
+      driver.gate.deadline, driver.ahead.deadline, driver.line?.deadline,
+      driver.isShortening ? .now : nil,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1

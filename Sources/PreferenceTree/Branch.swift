@@ -51,10 +51,10 @@ public protocol Branch: AnyObject {
   func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence
-  /// Returns whether a listing (FUSE_READDIRPLUS) that goes on after the cookie should give the
-  /// attributes of the names. Cost: O(1).
-  func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool
-  /// Notes that a process looks up a name in the directory, for `givesAttributes`.
+  /// Returns of which names a listing (FUSE_READDIRPLUS) that goes on after the cookie should give
+  /// the attributes. Cost: O(1).
+  func attributesGiven(_ id: NodeID, after cookie: UInt64) -> AttributesGiven
+  /// Notes that a process looks up a name in the directory, for `attributesGiven`.
   func noteLookup(in parent: NodeID)
   /// Carries out readlink(2).
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8]

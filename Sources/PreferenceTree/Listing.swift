@@ -57,6 +57,23 @@ public struct Listing: RandomAccessCollection, Sendable {
   }
 }
 
+/// Of which names a part of a listing gives the attributes.
+public enum AttributesGiven: Sendable {
+  case none
+  case all
+  /// The first name of the part is given without.
+  case allButFirst
+
+  /// Whether the attributes of a name are given.
+  public func includes(isFirst: Bool) -> Bool {
+    switch self {
+    case .none: false
+    case .all: true
+    case .allButFirst: !isFirst
+    }
+  }
+}
+
 /// What is known of a directory's entries as a whole: how often they have changed, and the last
 /// listing of them.
 struct ListingState {
@@ -75,22 +92,24 @@ struct ListingState {
   private var isLookedInto = false
 
   /// The most entries of a directory of which a listing always gives the attributes.
-  static let mostWithAttributes = 2000
+  static let mostWithAttributes = 5000
 
   mutating func entriesChanged() { version += 1 }
 
   /// Notes that a process looks up a name.
   mutating func noteLookup() { isLookedInto = true }
 
-  /// Whether a listing after the cookie gives the attributes of the names, which costs some 5 us a
-  /// name, and saves a process that looks at the files a request for each. Of a large directory it
-  /// gives them at the beginning, and as long as a process looks the others up.
-  mutating func givesAttributes(after cookie: UInt64) -> Bool {
+  /// Of which names a listing after the cookie gives the attributes, which costs some 5 us a name,
+  /// and saves a process that looks at the files a request for each. Of a large directory it gives
+  /// them at the beginning, without the first name, and after that if a process looks a name up:
+  /// one that looks at each file has to look up the first.
+  mutating func attributesGiven(after cookie: UInt64) -> AttributesGiven {
+    let isSmall = (lastCount ?? 0) <= Self.mostWithAttributes
     if cookie == 0 {
       isLookedInto = false
-      return true
+      return isSmall ? .all : .allButFirst
     }
-    return isLookedInto || (lastCount ?? 0) <= Self.mostWithAttributes
+    return isLookedInto || isSmall ? .all : .none
   }
 
   /// Keeps a listing, unless there is a newer one.

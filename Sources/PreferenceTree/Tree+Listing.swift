@@ -36,10 +36,10 @@ extension Tree {
     return rest
   }
 
-  public func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool {
-    let isWanted = table[id]?.directory?.listing.givesAttributes(after: cookie) ?? true
+  public func attributesGiven(_ id: NodeID, after cookie: UInt64) -> AttributesGiven {
     // A generated text has to be made for its attributes.
-    return isWanted && !(options.isGenerated && cookie != 0)
+    if options.isGenerated, cookie != 0 { return .none }
+    return table[id]?.directory?.listing.attributesGiven(after: cookie) ?? .all
   }
 
   public func noteLookup(in parent: NodeID) { table[parent]?.directory?.listing.noteLookup() }

@@ -60,13 +60,14 @@ import Testing
     let small = try directory(ListingState.mostWithAttributes)
     let all = try tree.list(small, after: 0, since: nil)
     let middle = all[all.startIndex + 500].cookie
-    #expect(tree.givesAttributes(small, after: 0) && tree.givesAttributes(small, after: middle))
+    let given = { tree.attributesGiven(small, after: $0 as UInt64) }
+    #expect(given(0) == .all && given(middle) == .all)
     try add("One more")
     _ = try tree.list(small, after: 0, since: nil)
-    #expect(tree.givesAttributes(small, after: 0) && !tree.givesAttributes(small, after: middle))
+    #expect(given(0) == .allButFirst && given(middle) == .none)
     tree.noteLookup(in: small)
-    #expect(tree.givesAttributes(small, after: middle))
-    #expect(tree.givesAttributes(small, after: 0) && !tree.givesAttributes(small, after: middle))
+    #expect(given(middle) == .all)
+    #expect(given(0) == .allButFirst && given(middle) == .none)
   }
 
   @Test("only a listing of many keys is to be made before", arguments: [(10, false), (3000, true)])

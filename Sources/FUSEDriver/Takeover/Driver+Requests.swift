@@ -21,7 +21,9 @@ struct CurrentRequest {
 extension Driver {
   /// Has libfuse take a request apart and call its operation, which answers it.
   func process(_ buffer: inout fuse_buf) {
-    guard let saved, let header = RequestHeader(buffer) else {
+    let header = RequestHeader(buffer)
+    if header?.isChange == true { dropListings() }
+    guard let saved, let header else {
       fuse_session_process_buf(session.raw, &buffer)
       return
     }

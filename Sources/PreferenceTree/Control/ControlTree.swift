@@ -261,7 +261,7 @@ extension ControlTree: Branch {
   }
 
   /// A report is made anew for each look at it.
-  func givesAttributes(_ id: NodeID, after cookie: UInt64) -> Bool { false }
+  func attributesGiven(_ id: NodeID, after cookie: UInt64) -> AttributesGiven { .none }
 
   func noteLookup(in parent: NodeID) {}
 

@@ -1,0 +1,119 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import SystemCalls
+
+/// A part of a directory's listing, as one READDIR asks for it.
+struct ListingPart: Hashable {
+  let directory: NodeID
+  /// The cookie after which the part begins; 0: the beginning of the listing.
+  let cookie: UInt64
+  /// Bytes that the kernel has room for.
+  let room: Int
+}
+
+/// The reply to one READDIR: as many entries as the kernel has room for.
+struct ListingBuffer {
+  private let part: ListingPart
+  private var bytes: [UInt8]
+  private var count = 0
+  private let now = Moment.now
+  /// Domains whose lists are at hand: those that the look-up of the last name needed.
+  private var atHand: [DomainName] = []
+  /// The nodes whose look-up the kernel counts when it gets the reply.
+  private(set) var nodes: [NodeID] = []
+  /// The part that comes after this one; nil: this is the last one.
+  private(set) var next: ListingPart?
+
+  init(_ part: ListingPart) {
+    self.part = part
+    bytes = Array(repeating: 0, count: part.room)
+  }
+
+  /// The entries, as the kernel reads them.
+  var contents: ArraySlice<UInt8> { bytes[..<count] }
+
+  /// Adds `.` and `..`, as far as the part has them, and the items, until there is no more room.
+  /// - Parameter add: adds an item; returns false if there is no room for it.
+  mutating func fill(
+    _ items: Listing.SubSequence, _ add: (inout ListingBuffer, ListingItem) -> Bool
+  ) {
+    for (name, cookie) in [(".", 1 as UInt64), ("..", 2)] where part.cookie < cookie {
+      let dots = ListingItem(
+        name: name, inode: part.directory.rawValue, type: .directory, cookie: cookie)
+      guard add(&self, dots) else { return }
+    }
+    // One after the other: an array of both would be a copy of the whole listing for each request.
+    var last: UInt64?
+    for item in items {
+      guard add(&self, item) else {
+        next = last.map {
+          ListingPart(directory: part.directory, cookie: $0, room: part.room)
+        }
+        return
+      }
+      last = item.cookie
+    }
+  }
+
+  private func status(_ item: ListingItem) -> stat {
+    var status = stat()
+    status.st_ino = UInt(item.inode)
+    status.st_mode = FileOwnership.type(item.type)
+    return status
+  }
+
+  /// Adds a name.
+  /// - Returns: false if there is no room for it.
+  mutating func add(_ item: ListingItem) -> Bool {
+    var status = status(item)
+    return append { place, room in
+      fuse_add_direntry(nil, place, room, item.name, &status, off_t(item.cookie))
+    }
+  }
+
+  /// Adds a name without attributes in the form of a READDIRPLUS.
+  /// - Returns: false if there is no room for it.
+  mutating func addWithoutAttributes(_ item: ListingItem) -> Bool {
+    var parameters = fuse_entry_param()
+    parameters.attr = status(item)
+    return append(item, &parameters)
+  }
+
+  /// Adds a name with its attributes; the kernel counts that as a look-up. A name that is gone, or
+  /// whose value cannot be read or is not in memory, is added without them.
+  /// - Returns: false if there is no room for it.
+  mutating func addWithAttributes(_ item: ListingItem, _ driver: Driver) -> Bool {
+    let size = fuse_add_direntry_plus(nil, nil, 0, item.name, nil, 0)
+    guard count + size <= bytes.count else { return false }
+    let (parent, name) = (part.directory, Array(item.name.utf8))
+    guard driver.gate.isAtHand(parent, name, driver.forest, &atHand),
+      case .found(let entry)? = try? driver.forest[parent].lookup(parent, name, now: now)
+    else { return addWithoutAttributes(item) }
+    nodes.append(entry.node)
+    var parameters = driver.ownership.parameters(entry)
+    return append(item, &parameters)
+  }
+
+  private mutating func append(_ item: ListingItem, _ parameters: inout fuse_entry_param) -> Bool {
+    append { place, room in
+      fuse_add_direntry_plus(nil, place, room, item.name, &parameters, off_t(item.cookie))
+    }
+  }
+
+  /// Adds what the body writes to the place.
+  /// - Parameter add: writes an entry where the room suffices, and returns its size. It belongs to
+  ///   no request: libfuse's functions for this do not look at the one that they are given.
+  /// - Returns: false if there is no room for it.
+  private mutating func append(_ add: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> Bool {
+    let room = bytes.count - count
+    let size = bytes.withUnsafeMutableBytes { [count] buffer in
+      let place = buffer.baseAddress.map { ($0 + count).assumingMemoryBound(to: CChar.self) }
+      return add(place, room)
+    }
+    guard size <= room else { return false }
+    count += size
+    return true
+  }
+}
