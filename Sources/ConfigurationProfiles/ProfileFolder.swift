@@ -81,9 +81,9 @@ public struct ProfileFolder: ProfileReading {
     return (names ?? []).filter { !$0.hasPrefix(".") }.sorted().map { "\(directory)/\($0)" }
   }
 
-  /// The certificates of signers, as bytes. A file that cannot be read is left out.
-  /// The certificates of the signers that count; nil: every profile counts. A certificate that
-  /// cannot be read makes nothing count that it should have allowed.
+  /// The certificates of the signers that count, as bytes; nil: there are no certificates, and
+  /// every profile counts. A file that cannot be read is left out, so that what it should have
+  /// allowed does not count. If the directory cannot be listed, no profile counts.
   private var signers: [[UInt8]]? {
     let directory = layout.signersDirectory
     guard Files.isDirectory(directory) else { return nil }

@@ -6,9 +6,10 @@ import SystemCalls
 /// and further verbs of this project.
 ///
 /// It is a client of the store. When it returns, every mount and every program of the user reads
-/// what it wrote. It reads and writes the user's own two places: a key that is in the list of this
-/// host is read there, and is written to that list and to the list for all hosts. `-currentHost`
-/// and paths select a single place.
+/// what it wrote. It reads the first of the user's own places that has the key: the cloud, the list
+/// of this host, the list for all hosts. It writes a key of the cloud there, and any other key to
+/// the list for all hosts, and to that of this host too if that has the key. `-currentHost` and
+/// paths select a single place.
 ///
 /// Half-broken states: if there is no owner, it starts `prefsd`. If the owner is stopped (SIGSTOP,
 /// a debugger), the command fails after 5 s and nothing is written.

@@ -19,7 +19,7 @@ import SystemCalls
 /// but the standard descriptors, a bell and its own device, from which no request is read; and code
 /// on this thread must use no socket and no file of the engine or of other threads.
 ///
-/// Threads: any may put. Locks: the worker's, for a look.
+/// Threads: any may put. Locks: the worker's, and `log`, each for a look.
 final class Notifier: Sendable {
   private enum Task {
     case effect(Effect)

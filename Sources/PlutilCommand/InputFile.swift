@@ -32,7 +32,7 @@ enum InputFile {
     let file = "The file “\(OutputPath.name(path))” couldn’t be opened"
     switch error.errno {
     case .noSuchFile, .notDirectory: return "\(file) because there is no such file."
-    case Errno(rawValue: EACCES), .notPermitted:
+    case .permissionDenied, .notPermitted:
       return "\(file) because you don’t have permission to view it."
     default: return "\(file)."
     }

@@ -16,8 +16,8 @@ struct Job {
     case .help: break
     case .lint:
       try InputFile.check(file)
-      if !invocation.isSilent { Output.write("\(file == "-" ? "<stdin>" : file): OK\n") }
-    case .print: Output.write(PlainText.text(of: try InputFile.list(file).value) + "\n")
+      if !invocation.isSilent { try Output.write("\(file == "-" ? "<stdin>" : file): OK\n") }
+    case .print: try Output.write(PlainText.text(of: try InputFile.list(file).value) + "\n")
     case .convert(let format, let hasHeader):
       let (value, own) = try InputFile.list(file)
       let target = format == .unchanged ? OutputFormat(own) : format
@@ -59,7 +59,7 @@ struct Job {
     var bytes = try rendering.bytes(value, format)
     if target == "-" {
       if isText, invocation.endsLine { bytes.append(UInt8(ascii: "\n")) }
-      return Output.write(bytes)
+      return try Output.write(bytes)
     }
     try put(bytes, target)
     if hasHeader {
@@ -74,7 +74,7 @@ struct Job {
     var bytes = try rendering.bytes([:], format == .unchanged ? .xml : format)
     guard file == "-" else { return try put(bytes, file) }
     if format == .raw || format == .type, invocation.endsLine { bytes.append(UInt8(ascii: "\n")) }
-    Output.write(bytes)
+    try Output.write(bytes)
   }
 
   /// Replaces the file in one step and keeps its mode.

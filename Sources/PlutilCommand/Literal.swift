@@ -20,9 +20,10 @@ enum Literal {
     return name
   }
 
-  private static func quoted(_ text: String, escapesLines: Bool) -> String {
+  /// Returns the text as a literal of Swift or, behind `@`, of Objective-C.
+  private static func quoted(_ text: String) -> String {
     let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return "\"" + (escapesLines ? escaped.replacing("\n", with: "\\n") : escaped) + "\""
+    return "\"" + escaped.replacing("\n", with: "\\n") + "\""
   }
 
   private static func container(
@@ -50,7 +51,7 @@ enum Literal {
 
   private static func swift(_ value: Value, depth: Int) -> String {
     switch value {
-    case .string(let text): return quoted(text, escapesLines: true)
+    case .string(let text): return quoted(text)
     case .boolean(let flag): return flag ? "true" : "false"
     case .integer(let number): return number.description
     case .real(let number): return PlainText.cFormat("%f", number)
@@ -66,7 +67,7 @@ enum Literal {
       return container(items.map { swift($0, depth: depth + 1) }, "[", "]", depth)
     case .dictionary(let pairs):
       let lines = KeyOrder.sorted(pairs).map { key, value in
-        "\(quoted(key, escapesLines: true)) : \(swift(value, depth: depth + 1))"
+        "\(quoted(key)) : \(swift(value, depth: depth + 1))"
       }
       return container(lines, "[", "]", depth)
     }
@@ -105,7 +106,7 @@ enum Literal {
 
   private static func objectiveC(_ value: Value, depth: Int) throws(Refusal) -> String {
     switch value {
-    case .string(let text): return "@" + quoted(text, escapesLines: true)
+    case .string(let text): return "@" + quoted(text)
     case .boolean(let flag): return flag ? "@YES" : "@NO"
     case .integer(let number): return "@\(number)"
     case .real(let number): return "@" + PlainText.cFormat("%f", number)
@@ -117,7 +118,7 @@ enum Literal {
     case .dictionary(let pairs):
       var lines: [String] = []
       for (key, item) in KeyOrder.sorted(pairs) {
-        let name = "@" + quoted(key, escapesLines: true)
+        let name = "@" + quoted(key)
         lines.append("\(name) : \(try objectiveC(item, depth: depth + 1))")
       }
       return container(lines, "@{", "}", depth)

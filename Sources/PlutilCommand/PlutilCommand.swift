@@ -20,16 +20,16 @@ public enum PlutilCommand {
     do throws(Refusal) {
       let invocation = try Invocation(words.dropFirst())
       if case .help(let isManual) = invocation.command {
-        Output.write(isManual ? Manual.page.troff : Manual.page.help)
+        try Output.write(isManual ? Manual.page.troff : Manual.page.help)
         return 0
       }
       if case .print = invocation.command, invocation.isSilent {
-        Output.write("-s doesn't make a lot of sense with -p.\n", to: STDERR_FILENO)
+        Output.complain("-s doesn't make a lot of sense with -p.")
       }
       let failures = invocation.files.filter { !carryOut(invocation, $0) }
       return failures.isEmpty ? 0 : 1
     } catch {
-      Output.write(error.text + "\n", to: STDERR_FILENO)
+      Output.complain(error.text)
       return 1
     }
   }
@@ -42,7 +42,7 @@ public enum PlutilCommand {
       return true
     } catch {
       let name = file == "-" ? "<stdin>" : file
-      Output.write("\(name): \(error.text)\n", to: STDERR_FILENO)
+      Output.complain("\(name): \(error.text)")
       return false
     }
   }
@@ -57,17 +57,21 @@ struct Refusal: Error {
 
 /// Writes to standard output and standard error.
 enum Output {
-  /// Writes all of the text. If the descriptor fails, the rest is lost without a message.
-  static func write(_ text: String, to descriptor: CInt = STDOUT_FILENO) {
-    write(Array(text.utf8), to: descriptor)
+  /// Writes all of the text to standard output. Throws if that fails, except with EPIPE: it is not
+  /// an error that the reader of a pipe has ended. The rest of the text is then lost.
+  static func write(_ text: String) throws(Refusal) { try write(Array(text.utf8)) }
+
+  static func write(_ bytes: [UInt8]) throws(Refusal) {
+    do throws(SystemError) {
+      try Descriptor(owning: dup(STDOUT_FILENO)).write(bytes)
+    } catch {
+      if error.errno.rawValue == EPIPE { return }
+      throw Refusal("Could not write to standard output: \(error.errno)")
+    }
   }
 
-  static func write(_ bytes: [UInt8], to descriptor: CInt = STDOUT_FILENO) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      guard count > 0 || errno == EINTR else { return }
-      rest = rest.dropFirst(max(count, 0))
-    }
+  /// Writes the line to standard error. If that fails, the line is lost.
+  static func complain(_ line: String) {
+    do { try Descriptor(owning: dup(STDERR_FILENO)).write(Array("\(line)\n".utf8)) } catch {}
   }
 }

@@ -46,7 +46,7 @@ extension Member {
     return Array(keys)
   }
 
-  /// Posted changes that are not answered yet may be more.
+  /// As the protocol says, but without the keys of posted changes that are not answered yet.
   public func mostKeys(at location: Location) throws(EngineError) -> Int {
     try succession.ask { places throws(EngineError) in try places.mostKeys(at: location) }
   }
@@ -122,8 +122,9 @@ extension Member {
     return change
   }
 
-  /// Returns the place that a posted change of the key goes to: the first of the cloud and the
-  /// host's list that has the key, else the user's.
+  /// Returns the place in which a posted change is shown until the owner has answered: the first of
+  /// the cloud and the host's list that has the key, else the user's. The owner may choose the
+  /// cloud for a key that is in neither (`ChangeRules.writePlace`).
   private func target(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     for place in [Place.cloud, .host]
     where try stored(key, at: Location(place, domain)) != nil { return place }

@@ -21,13 +21,14 @@ extension LocalPlaces {
     cloud.withLock { $0.keys = keys ?? CloudKeyPatterns() }
   }
 
-  /// Milliseconds for which a key of the cloud that the user removed is still one.
-  private static let memory = 60_000
+  /// Milliseconds after the user removed a key of the cloud within which a key of that name that is
+  /// made again goes to the cloud, because some programs write files in this way.
+  private static let removalMemory = 60_000
 
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool {
     cloud.withLock { cloud in
       guard !cloud.removed.isEmpty, let time = cloud.removed[domain]?[key] else { return false }
-      return Instant.now.milliseconds(after: time) < Self.memory
+      return Instant.now.milliseconds(after: time) < Self.removalMemory
     }
   }
 
@@ -55,7 +56,7 @@ extension LocalPlaces {
     cloud.withLock { cloud in
       cloud.usage = usage
       cloud.removed = cloud.removed.compactMapValues { keys in
-        let recent = keys.filter { Instant.now.milliseconds(after: $0.value) < Self.memory }
+        let recent = keys.filter { Instant.now.milliseconds(after: $0.value) < Self.removalMemory }
         return recent.isEmpty ? nil : recent
       }
       for (index, item) in items.enumerated() where item.location.place == .cloud {

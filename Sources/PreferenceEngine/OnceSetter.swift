@@ -10,8 +10,8 @@ import SystemCalls
 /// user has a value already. Those that have been dealt with are noted in a preference of the
 /// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one. A
 /// value without a time stamp is set by the first owner of the store after each log-in, whatever
-/// the user has; that is not noted. Where a transaction fails, its values are tried again ten
-/// seconds later, at the next change of the store, and by the next owner.
+/// the user has; that is not noted. Where a transaction fails, its values are tried again when the
+/// writer's thread next wakes 10 s later or more, or by the next owner.
 ///
 /// Threads: any; the work is done by a thread of its own, because a transaction may wait for a
 /// list. One lock, held for a look.
@@ -99,11 +99,11 @@ final class OnceSetter: Sendable {
     ]
   }
 
-  /// Whether the user's or the host's place has a value already.
+  /// Whether one of the user's own places has a value already.
   private func isHeld(
     _ setting: OnceSetting, _ places: LocalPlaces
   ) throws(EngineError) -> Bool {
-    for place in [Place.host, .user]
+    for place in Place.own
     where try places.find(setting.key, at: Location(place, setting.location.domain)) != nil {
       return true
     }

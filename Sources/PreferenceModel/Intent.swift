@@ -20,7 +20,8 @@ public enum Intent: Equatable, Sendable {
   /// the new value, and it is found in whichever of the two lists somebody looks at. (defaults(1)
   /// of macOS changes the user's list alone.)
   case setOwn(Key, DomainName, Value, WrittenText)
-  /// Removes a key from all of the user's places.
+  /// Removes a key from the cloud, the host's list and the user's list. Refused as `remove` is:
+  /// `.forced`, `.heldElsewhere`, `.noSuchKey`.
   case removeOwn(Key, DomainName)
   /// Makes an empty domain in the user's place.
   case createDomain(DomainName)

@@ -10,10 +10,10 @@ import SystemCalls
 ///
 /// Promises: a language's data is read at the first look-up that no earlier place answers, never at
 /// the start, and once in the life of the process. A key that no language has costs one look into a
-/// table, however many languages there are. A language whose files do not answer within a second
-/// has no values for the rest of that life.
+/// table, however many languages there are. A look-up does without a language whose files do not
+/// answer in time; once they have answered, later look-ups have its values (`whenLate`).
 ///
-/// Threads: any. A call waits at most a second for each language that it reads first. One lock,
+/// Threads: any. A call waits 1 s at most, for all languages that it reads first. One lock,
 /// held for a look; files are read by a thread of `threads`.
 final class Languages: Sendable {
   /// The key that lists the languages.

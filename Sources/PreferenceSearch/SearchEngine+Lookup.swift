@@ -90,8 +90,8 @@ extension SearchEngine {
     try languageTable(of: domain).languages
   }
 
-  /// The values of a language; empty if there are none, or if its files do not answer within a
-  /// second.
+  /// The values of a language; empty if there are none, and for now if its files do not answer
+  /// within 1 s. Waits for the disk where the language has not been read.
   public func languageValues(of language: String) -> ValueDictionary {
     languages.values(of: language)
   }

@@ -10,7 +10,7 @@ import SystemCalls
 /// only in their arguments, registered defaults and suites.
 ///
 /// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
-/// languages may also wait a second for each language (`Languages`). Locks: those of the volatile
+/// languages may also wait 1 s, for all of them (`Languages`). Locks: those of the volatile
 /// places and of `languages`, and `suites`, `lastPath`, `observers` and `readers`, each held
 /// briefly. A reader's lock is taken under `readers`. None is held while the persistent places are
 /// asked or an observer is called.

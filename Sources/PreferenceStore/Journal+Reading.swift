@@ -28,8 +28,10 @@ extension Journal {
       replay.ends[number] = file.entries.map(\.sequence).max() ?? 0
       guard file.isDamaged else { continue }
       replay.ends[number] = nil
-      if keepsDamaged { try putAside(path, number, sound: file.sound(in: bytes)) }
-      report("\(directory)/damaged.*: kept for you to look at")
+      if keepsDamaged {
+        let kept = try putAside(path, number, sound: file.sound(in: bytes))
+        report("the damaged file is kept as \(kept); nothing removes it")
+      }
     }
     replay.entries = ordered(replay.entries)
     return replay
@@ -52,9 +54,10 @@ extension Journal {
 
   /// Writes the sound records of a damaged file to a new file, and renames the damaged one to
   /// `damaged.<number>`.
+  /// - Returns: the path of the damaged file.
   private static func putAside(
     _ path: String, _ number: Int, sound: [UInt8]
-  ) throws(SystemError) {
+  ) throws(SystemError) -> String {
     let directory = Files.parent(of: path)
     if !sound.isEmpty {
       try Fresh(directory, (try numbers(in: directory).last ?? number) + 1).write(sound)
@@ -62,6 +65,7 @@ extension Journal {
     var kept = "\(directory)/damaged.\(number)"
     while try Files.linkStatus(kept) != nil { kept += "a" }
     try Files.rename(path, to: kept)
+    return kept
   }
 
   /// The contents of a file.

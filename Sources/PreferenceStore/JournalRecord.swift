@@ -6,7 +6,8 @@ import SystemCalls
 indirect enum JournalRecord: Equatable {
   /// A changeset that was acknowledged.
   case change(Changeset)
-  /// The location's list, in the state of that identity, contains every record up to the number.
+  /// The location's list contains every record up to the number. The identity is the state that the
+  /// list had then; it is for people who look at a journal, and the replay does not use it.
   case checkpoint(Location, through: UInt64, FileIdentity?)
   /// A changeset that a client asked for. The client asks again if it got no answer.
   case from(Origin, JournalRecord)

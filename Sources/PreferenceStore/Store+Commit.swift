@@ -6,10 +6,12 @@ import SystemCalls
 extension Store {
   /// Makes the changes, all or none: appends them to the journal, then publishes them to readers.
   ///
-  /// A single edit that changes nothing is neither recorded nor written to its list. Throws, with
-  /// nothing changed, where a list cannot be read or written (`.unreadable`, `.system` with EACCES
-  /// or ENOSPC) or the journal cannot be appended to. Cost: O(the values), whatever the size of the
-  /// domains; a domain's removal O(its keys).
+  /// An edit that changes nothing is neither recorded nor written to its list, unless an earlier
+  /// edit of the call changed the same key or domain. Throws, with nothing changed, `.readOnly`;
+  /// `.invalidDomain`; `.changedMeanwhile` where a splice no longer fits the value; EFBIG where a
+  /// list would be too large to be read again; and `.unreadable` or `.system` (EACCES, ENOSPC)
+  /// where a list cannot be read or written or the journal cannot be appended to. Cost: O(the
+  /// values), whatever the size of the domains; a domain's removal O(its keys).
   /// - Parameters:
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until

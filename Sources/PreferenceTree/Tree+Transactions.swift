@@ -11,8 +11,8 @@ extension Tree {
   ///   - touched: the keys of the request: what the kernel has cached of them is right already.
   ///   - changesNames: whether keys may come or go in their directories.
   ///   - remembers: whether the keys' present values are saved for a successor, which repeats a
-  ///     request with them if it was carried out and not answered. A request that needs them not is
-  ///     one whose repetition has the same effect, and write(2).
+  ///     request with them if it was carried out and not answered. Pass false for write(2), and for
+  ///     a request whose repetition has the same effect.
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.
   /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`

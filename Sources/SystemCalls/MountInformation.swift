@@ -6,8 +6,6 @@ import Glibc
 public enum MountInformation {
   /// One mount of the mount table.
   public struct Mount: Equatable, Sendable {
-    /// The kernel's number of the mount. Another mount may get the number when this one is gone.
-    public let number: Int
     /// The `st_dev` of the files in it.
     public let device: dev_t
     /// The path of the mount point.
@@ -52,16 +50,14 @@ public enum MountInformation {
     let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
     return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
       let fields = line.split(separator: UInt8(ascii: " "))
-      guard fields.count > 4, let number = Int(String(decoding: fields[0], as: UTF8.self)) else {
-        return nil
-      }
+      guard fields.count > 4 else { return nil }
       let numbers = fields[2].split(separator: UInt8(ascii: ":")).compactMap {
         UInt32(String(decoding: $0, as: UTF8.self))
       }
       guard numbers.count == 2 else { return nil }
       return Mount(
-        number: number, device: dev_t(prefsfs_device(numbers[0], numbers[1])),
-        path: unescaped(fields[4]), kind: kind(fields))
+        device: dev_t(prefsfs_device(numbers[0], numbers[1])), path: unescaped(fields[4]),
+        kind: kind(fields))
     }
   }
 

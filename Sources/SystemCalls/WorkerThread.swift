@@ -14,7 +14,9 @@ public final class WorkerThread: Sendable {
   private let identifier: pthread_t
 
   /// Starts `body` on a new thread with that name, of which the kernel keeps at most 15 bytes.
-  /// Every signal is blocked in it: the main thread handles signals.
+  /// Every signal is blocked in it, except those of a crash (SIGSEGV, SIGBUS, SIGILL, SIGTRAP,
+  /// SIGFPE, SIGABRT): the main thread handles signals. Throws EAGAIN where the system allows no
+  /// more threads.
   public init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
     var everything = sigset_t()
     var before = sigset_t()

@@ -47,8 +47,8 @@ struct RunningMount {
     return process
   }
 
-  /// Whether the process is a driver of this user, or, for root, of the user who owns the mount.
-  /// Any directory can have an attribute with that name.
+  /// Whether the name of the process is that of a driver. The number comes from an extended
+  /// attribute, which any directory can have. The user is not compared: kill(2) does that.
   private static func isDriver(_ process: pid_t) -> Bool {
     let comm = try? Files.contents("/proc/\(process)/comm", limit: 64)
     return comm.map { String(decoding: $0, as: UTF8.self) } == "prefsfs\n"

@@ -71,6 +71,10 @@ import Testing
     Session("plutil -lint zero", "", "zero: (Cannot parse a NULL or zero-length data)\n", 1),
     Session("plutil - < all.plist", "<stdin>: OK\n", "", 0),
     Session(
+      "plutil -p one.json > /dev/full", "",
+      "one.json: Could not write to standard output: No space left on device\n", 1),
+    Session("plutil -convert xml1 -o - all.plist | true", "", "", 0),
+    Session(
       "plutil -lint nope.plist", "",
       "nope.plist: (The file “nope.plist” couldn’t be opened because there is no such file.)\n", 1),
     Session("plutil -lint -o x all.plist", "", "-o is not used with -lint.\n", 1),

@@ -35,7 +35,7 @@ extension Driver {
     let outer = refusal
     if header.isResent { prepareRepetition(header) }
     if announcer.wasInterrupted(header.thread), header.isChange {
-      refusal = Errno(rawValue: EEXIST)
+      refusal = .fileExists
     }
     fuse_session_process_buf(session.raw, &buffer)
     refusal = outer

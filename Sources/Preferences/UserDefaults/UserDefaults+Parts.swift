@@ -48,7 +48,7 @@ extension UserDefaults {
 
   /// Carries out an intent about a persistent domain, and waits for the answer. A failure is
   /// logged; the name of a volatile domain is refused.
-  func change(_ name: String, _ intent: Intent, _ keys: [Key]) {
+  func change(_ name: String, _ intent: Intent) {
     guard !Self.isVolatile(name) else {
       return Session.note("\(name) is a volatile domain; use setVolatileDomain(_:forName:)")
     }

@@ -8,9 +8,10 @@ internal import Synchronization
 /// files.
 ///
 /// A value is looked up through the search list: values that an administrator forces, arguments of
-/// the program (`-Key value`), the lists of the domain for this host and of the user, suites, the
-/// global domain, the machine's lists, registered defaults. Values are immutable. A setter changes
-/// the user's list (the host's, if the host's list has the key).
+/// the program (`-Key value`), the lists of the domain in the cloud, for this host and of the user,
+/// suites, the global domain, the machine's lists, languages, registered defaults. Values are
+/// immutable. A setter changes a key of the cloud there, and any other key in the user's list (in
+/// the host's, if that has the key).
 ///
 /// - A read of a value that has not changed makes no system call; it costs some 40 ns, and the
 ///   conversion. It sees everything that this process has set, and every change whose write(2) on a
@@ -208,8 +209,8 @@ open class UserDefaults: @unchecked Sendable {
     set(ArchivedURL.value(url), defaultName)
   }
 
-  /// Removes the key from the user's list (the host's, if the host's list has the key). If another
-  /// place has the key too, its value is read from then on.
+  /// Removes the key from the first of the cloud, the host's list and the user's list that has it.
+  /// If a different place has the key too, its value is read from then on.
   open func removeObject(forKey defaultName: String) { change([Key(defaultName): nil]) }
 
   /// Sets several keys in one message and as one transaction: if one is refused, none is set.
@@ -322,14 +323,14 @@ open class UserDefaults: @unchecked Sendable {
       return Session.note("\(domainName): an object is not a property list; nothing was set")
     }
     let location = Location(.user, DomainName(domainName))
-    change(domainName, .replace(location, values), values.keys)
+    change(domainName, .replace(location, values))
   }
 
   /// Removes a domain from the user's list. It waits for the answer, 5 s at most; a failure is
   /// logged.
   open func removePersistentDomain(forName domainName: String) {
     let location = Location(.user, DomainName(domainName))
-    change(domainName, .edit(location, .removeDomain), [])
+    change(domainName, .edit(location, .removeDomain))
   }
 }
 
