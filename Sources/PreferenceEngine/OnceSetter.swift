@@ -35,7 +35,7 @@ final class OnceSetter: Sendable {
 
   /// Where what has been dealt with is noted: a dictionary, from `OnceSetting.identity` to the time
   /// stamp.
-  private static let note = (location: Location(.user, "prefsfs"), key: Key("AppliedProfiles"))
+  private static let note = (location: Location(.user, .settings), key: Key("AppliedProfiles"))
 
   /// - Parameter isFirstAfterLogin: whether values without a time stamp are set.
   init(isFirstAfterLogin: Bool, log: @escaping @Sendable (String) -> Void) {

@@ -123,5 +123,5 @@ public struct CloudKeyPatterns: Equatable, Sendable {
 extension DomainName {
   /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
   /// machine.
-  public var mayBeInCloud: Bool { self != CloudSettings.domain && self != "prefsfs" }
+  public var mayBeInCloud: Bool { self != CloudSettings.domain && self != .settings }
 }

@@ -18,6 +18,9 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The global domain, whose keys every other domain inherits.
   public static let global: DomainName = "NSGlobalDomain"
 
+  /// The domain of this program's own settings, which are those of one machine.
+  public static let settings: DomainName = "prefsfs"
+
   /// Whether a list can have the name: it must be usable as a file name, and must not be the file
   /// name of another domain.
   public var canNameList: Bool { StoreLayout.isValid(self) }

@@ -41,7 +41,7 @@ extension SearchEngine {
 /// names, first added first.
 public enum KeptSuites {
   /// The domain of this program's own settings.
-  public static let domain: DomainName = "prefsfs"
+  public static let domain = DomainName.settings
   private static let prefix = "Suites."
 
   /// The key that keeps the suites of the domain.

@@ -77,9 +77,12 @@ struct RecentChanges: Sendable {
     limit = max(1024, entries.count * 2)
   }
 
+  /// Milliseconds for which the values are kept.
+  static let duration: Int64 = 10_000
+
   /// When everything that is kept will be too old; nil: nothing is kept.
   var deadline: Instant? {
-    entries.values.compactMap(\.last?.time).max()?.advanced(milliseconds: 10_000)
+    entries.values.compactMap(\.last?.time).max()?.advanced(milliseconds: Self.duration)
   }
 
   /// Forgets the keys with the largest values until at most half of the allowed bytes is kept.
@@ -95,7 +98,7 @@ struct RecentChanges: Sendable {
 
 extension RecentChanges.Before {
   fileprivate func isRecent(_ now: Instant) -> Bool {
-    now.nanoseconds(after: time) < 10_000_000_000
+    now.milliseconds(after: time) < RecentChanges.duration
   }
 }
 

@@ -214,7 +214,7 @@ extension Store.State {
   /// - Returns: whether a list that had every change lacks one now.
   fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
     lastTime = changeset.time
-    if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: 10_000) }
+    if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: RecentChanges.duration) }
     var isFirstUnsaved = false
     let sharesRecord = changeset.items.count > 1 && changeset.locations.count > 1
     for item in changeset.items {

@@ -135,10 +135,4 @@ extension Tree: Branch {
   public var rootNode: NodeID { table.root.id }
 
   public func rootEntry() throws(TreeError) -> Entry { try entry(table.root) }
-
-  public func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    try self.write(
-      id, write.bytes, at: write.offset, appending: write.appending, handle: write.handle,
-      writer: write.writer, now: now)
-  }
 }

@@ -272,11 +272,7 @@ extension NodeTable {
   func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) -> Node {
-    let count: Int =
-      switch content {
-      case .file(let bytes), .link(let bytes): bytes.count
-      }
-    return add(path, bytes: count, now) { [changes] id in
+    return add(path, bytes: content.count, now) { [changes] id in
       .scratch(ScratchFile(path, content, mode: mode, id: id, changes: changes))
     }
   }

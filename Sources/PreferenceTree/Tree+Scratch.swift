@@ -29,11 +29,7 @@ extension Tree {
   func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) throws(TreeError) -> Node {
-    let bytes: Int =
-      switch content {
-      case .file(let bytes), .link(let bytes): bytes.count
-      }
-    try checkRoom(for: bytes + ScratchSpace.overhead, path.name)
+    try checkRoom(for: content.count + ScratchSpace.overhead, path.name)
     let node = table.addScratch(path, content, mode: mode, now: now)
     entriesChanged(path.parent, at: now.time)
     return node
@@ -88,12 +84,12 @@ extension Tree {
   // MARK: - Contents
 
   func writeScratch(
-    _ node: Node, _ file: ScratchFile, _ bytes: [UInt8], at offset: Int, appending: Bool,
-    now: Moment
+    _ node: Node, _ file: ScratchFile, _ write: WriteRequest, now: Moment
   ) throws(TreeError) {
     guard !file.isLink else { throw .invalid("only a file can be written") }
     let count = file.count
-    let position = appending ? count : offset
+    let bytes = write.bytes
+    let position = write.appending ? count : write.offset
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
     guard !overflow, position >= 0 else { throw tooLarge(node.subject) }
     try checkRoom(for: max(0, end - count), node.subject)
@@ -102,7 +98,7 @@ extension Tree {
       text.replaceSubrange(position..<min(end, text.count), with: bytes)
     }
     (file.hasOwnTime, node.modified) = (false, now.time)
-    if appending, offset != count { effects.append(.invalidateContents(node.id)) }
+    if write.appending, write.offset != count { effects.append(.invalidateContents(node.id)) }
   }
 
   func truncateScratch(

@@ -68,47 +68,32 @@ extension Tree {
   /// A text that is computed from the text that the file shows (an append, a write in the middle)
   /// is committed only if the value has not changed meanwhile. If another mount or program was
   /// first, it is computed again, 1,000 times at most; then the write is EBUSY.
-  /// - Parameters:
-  ///   - appending: whether the file was opened with O_APPEND.
-  ///   - handle: the handle of the creator, for a key that it has not closed yet.
-  ///   - writer: the id of the thread that writes; 0 if it is not known.
-  public func write(
-    _ id: NodeID, _ bytes: [UInt8], at offset: Int, appending: Bool = false,
-    handle: HandleID = .none, writer: Int32 = 0, now: Moment
-  ) throws(TreeError) {
+  public func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
     let node = try node(id)
     try requireWritable()
     switch node.content {
     case .directory: throw .isDirectory
     case .detached(let text):
-      try writeDetached(node, text, bytes, at: appending ? text.count : offset, now)
+      let offset = write.appending ? text.count : write.offset
+      try writeDetached(node, text, write.bytes, at: offset, now)
     case .scratch(let file):
-      try writeScratch(node, file, bytes, at: offset, appending: appending, now: now)
+      try writeScratch(node, file, write, now: now)
     case .key(let file):
-      let step = Write(bytes: bytes, offset: offset, writer: writer, handle: handle, now: now)
-      try write(step, to: file, appending: appending)
+      try self.write(write, to: file, now)
     }
-  }
-
-  /// A write(2) to a key's file.
-  private struct Write {
-    var bytes: [UInt8]
-    /// The offset that the kernel gives. With O_APPEND it may not be the end of the text.
-    var offset: Int
-    var writer: Int32
-    var handle: HandleID
-    var now: Moment
   }
 
   /// How often a write is computed while other processes keep changing the key.
   private static let mostAttempts = 1000
 
-  private func write(_ write: Write, to file: KeyFile, appending: Bool) throws(TreeError) {
+  private func write(
+    _ write: WriteRequest, to file: KeyFile, _ now: Moment
+  ) throws(TreeError) {
     for attempt in 1...Self.mostAttempts {
       do throws(TreeError) {
-        if appending { return try append(write, to: file) }
-        return try step(file, write.handle, write.now) {
-          $0.write(write.bytes, at: write.offset, appending: false, now: write.now.instant)
+        if write.appending { return try append(write, to: file, now) }
+        return try step(file, write.handle, now) {
+          $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
         }
       } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
         file.editor = nil
@@ -117,9 +102,11 @@ extension Tree {
   }
 
   /// Appends to the text as it is now, or directly behind an earlier part of the same write(2).
-  private func append(_ write: Write, to file: KeyFile) throws(TreeError) {
+  private func append(
+    _ write: WriteRequest, to file: KeyFile, _ now: Moment
+  ) throws(TreeError) {
     let part = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
-    let (bytes, now) = (write.bytes, write.now)
+    let bytes = write.bytes
     var position = 0
     try step(file, write.handle, now) { editor in
       position = part?.end(in: editor.text) ?? editor.text.count

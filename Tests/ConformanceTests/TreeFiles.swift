@@ -116,9 +116,9 @@ final class TreeFiles: TestFiles {
     let isAppend = file.flags & O_APPEND != 0
     try checked { () throws(TreeError) in
       let position = isAppend ? try tree.attributes(file.node).size : offset
-      try tree.write(
-        file.node, Array(text.utf8), at: position, appending: isAppend, handle: file.handle,
-        now: now)
+      var write = WriteRequest(Array(text.utf8), at: position)
+      (write.appending, write.handle) = (isAppend, file.handle)
+      try tree.write(file.node, write, now: now)
     }
   }
 

@@ -27,7 +27,7 @@ import Testing
         var truncation = AttributeChange()
         truncation.size = 0
         _ = try bench.tree.setAttributes(key, truncation, now: bench.now)
-        try bench.tree.write(key, [0x35, 0x0A], at: 0, now: bench.now)
+        try bench.tree.write(key, WriteRequest([0x35, 0x0A], at: 0), now: bench.now)
       }
     ),
   ]

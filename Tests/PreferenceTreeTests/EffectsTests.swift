@@ -57,7 +57,7 @@ import Testing
     let bench = try Bench()
     let key = try bench.key("K")
     let request = {
-      try bench.tree.write(key, Array("5\n".utf8), at: 0, now: bench.now)
+      try bench.tree.write(key, WriteRequest(Array("5\n".utf8), at: 0), now: bench.now)
       try bench.set("K", .integer(6))
       return bench.tree.removeEffects().capacity
     }
@@ -73,7 +73,7 @@ import Testing
     let bench = try Bench()
     let key = try bench.key("K")
     let effects = try bench.effects { tree, _ in
-      try tree.write(key, Array("5\n".utf8), at: 0, now: bench.now)
+      try tree.write(key, WriteRequest(Array("5\n".utf8), at: 0), now: bench.now)
     }
     #expect(effects.isEmpty)
   }
@@ -88,7 +88,7 @@ import Testing
     func searches(_ text: String) throws -> Int {
       let before = bench.places.searches
       _ = try bench.tree.setAttributes(key, truncation, now: bench.now)
-      try bench.tree.write(key, Array(text.utf8), at: 0, now: bench.now)
+      try bench.tree.write(key, WriteRequest(Array(text.utf8), at: 0), now: bench.now)
       return bench.places.searches - before
     }
     // The rules of a set ask for forced values, and for the places before the user's.
@@ -111,7 +111,7 @@ import Testing
     mode.mode = 0o640
     _ = try bench.tree.setAttributes(key, mode, now: bench.now)
     for text in ["5\n", " 6", "0x7\n", "-8\n"] {
-      _ = try? bench.tree.write(key, Array(text.utf8), at: 0, now: bench.now)
+      _ = try? bench.tree.write(key, WriteRequest(Array(text.utf8), at: 0), now: bench.now)
       let remembered = try bench.tree.resolve(KeyPath(domain: "d", key: "K"))
       #expect(try remembered == bench.engine.resolve("K", in: "d"), "\(text)")
       #expect(remembered?.mode == 0o640)
@@ -123,7 +123,7 @@ import Testing
     let bench = try Bench()
     let key = try bench.key("K")
     _ = bench.tree.removeEffects()
-    try bench.tree.write(key, Array("5\n".utf8), at: 0, now: bench.now)
+    try bench.tree.write(key, WriteRequest(Array("5\n".utf8), at: 0), now: bench.now)
     let versions = bench.tree.removeEffects().compactMap { effect -> UInt64? in
       if case .awaitSettlement(let version) = effect { version } else { nil }
     }
@@ -136,7 +136,7 @@ import Testing
     let key = try bench.key("K")
     let effects = try bench.effects { tree, _ in
       #expect(throws: TreeError.self) {
-        try tree.write(key, Array("x\n".utf8), at: 0, now: bench.now)
+        try tree.write(key, WriteRequest(Array("x\n".utf8), at: 0), now: bench.now)
       }
     }
     #expect(effects == [.invalidateAttributes(key), .invalidateContents(key)])

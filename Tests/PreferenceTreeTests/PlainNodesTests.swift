@@ -107,7 +107,7 @@ import Testing
     }
     for id in ids {
       #expect(try Array(bench.tree.read(id, at: 0, count: 9)) == Array("1\n".utf8))
-      try bench.tree.write(id, Array("2\n".utf8), at: 0, now: bench.now)
+      try bench.tree.write(id, WriteRequest(Array("2\n".utf8), at: 0), now: bench.now)
       _ = bench.tree.removeEffects()
     }
     // Editors are thrown away after some seconds, and then a few requests make the nodes plain.

@@ -12,6 +12,13 @@ final class ScratchFile {
   enum Content {
     case file([UInt8])
     case link(target: [UInt8])
+
+    /// Bytes of the text, or of the link's target.
+    var count: Int {
+      switch self {
+      case .file(let bytes), .link(let bytes): bytes.count
+      }
+    }
   }
 
   private let id: NodeID
@@ -40,11 +47,7 @@ final class ScratchFile {
   var text: [UInt8]? { if case .file(let text) = content { text } else { nil } }
 
   /// Bytes of the text, or of the link's target.
-  var count: Int {
-    switch content {
-    case .file(let bytes), .link(let bytes): bytes.count
-    }
-  }
+  var count: Int { content.count }
 
   /// Changes the text of a file in place; does nothing for a link.
   func edit(_ body: (inout [UInt8]) -> Void) {
