@@ -295,7 +295,9 @@ public final class Driver {
   ///   the reply is sent; nil: none.
   private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
-    let rest = forest.removeEffects().filter { effect in
+    let effects = forest.removeEffects()
+    if !effects.isEmpty { dropListings() }
+    let rest = effects.filter { effect in
       switch effect {
       case .invalidateAttributes(let node):
         // The kernel does not know the node. A reply that introduces it may be on its way, so the
@@ -314,11 +316,12 @@ public final class Driver {
   /// held for too long, and the tree's deadlines.
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.removeAll()
+    if !notices.isEmpty { dropListings() }
     for notice in notices { handle(notice) }
     for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
-    dropListings(until: now)
+    dropLateListings(now)
     if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
       dropListings()
       forest.tick(now: .now)
@@ -402,6 +405,9 @@ final class Mailbox: Sendable {
     state.withLock { $0.notices.append(notice) }
     bell.ring()
   }
+
+  /// Whether nothing was put.
+  var isEmpty: Bool { state.withLock { $0.notices.isEmpty && $0.settled.isEmpty } }
 
   /// Whether the changes that others made before this driver began are still being looked for.
   var awaitsMissed: Bool { state.withLock(\.awaitsMissed) }

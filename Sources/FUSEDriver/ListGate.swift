@@ -95,10 +95,11 @@ final class ListGate {
     return false
   }
 
-  /// Returns whether a look-up of the name in the directory needs to wait for no list.
+  /// Returns whether a look-up of the name in the directory, or without a name a listing of it,
+  /// needs to wait for no list.
   /// - Parameter known: domains whose lists are at hand; set to those of this look-up.
   func isAtHand(
-    _ parent: NodeID, _ name: [UInt8], _ forest: Forest, _ known: inout [DomainName]
+    _ parent: NodeID, _ name: [UInt8]?, _ forest: Forest, _ known: inout [DomainName]
   ) -> Bool {
     let needed = forest[parent].domainsNeeded(at: parent, name)
     if needed == known { return true }

@@ -8,14 +8,17 @@ import SystemCalls
 /// READDIRPLUS gives. Meanwhile the loop, which has nothing to do, makes the next part, so that the
 /// process need not wait for it.
 ///
-/// Promises: a part that is used is what would be made now. All parts are dropped where a request
-/// changes something and where the trees do what has become due, and none is used where the engine
-/// has a different generation (`Engine.generation`). The nodes in a part have a look-up counted,
-/// as if the kernel had them; dropping the part subtracts it.
+/// Promises: a part that is used is what would be made now. All parts are dropped before a request
+/// that changes something, before notices of others' changes are handled and before the trees do
+/// what has become due, and whenever a tree has an effect (`Effect`), as after an fsync(2) that
+/// decides about a text. None is used where the engine has a different generation
+/// (`Engine.generation`). A process that begins to read a directory gets no part that was made for
+/// one that began earlier. The nodes in a part have a look-up counted, as if the kernel had them;
+/// dropping the part subtracts it.
 ///
-/// If the driver ends while it has a part, and has answered a request since it made it, the
-/// successor counts look-ups that the kernel does not know of: those nodes, some 190 a part, stay
-/// known until the mount ends.
+/// If the driver ends while it has parts, and has saved its state since it made them, the successor
+/// counts look-ups that the kernel does not know of: those nodes, some 190 a part, stay known until
+/// the mount ends.
 ///
 /// Threads: the loop's alone.
 struct ListingAhead {
@@ -25,12 +28,14 @@ struct ListingAhead {
     let end: Instant
   }
 
-  /// The part that the kernel is expected to ask for next; nil: none, or it is made.
+  /// The part that the kernel is expected to ask for next, and that is to be made; nil: none.
   var expected: ListingPart?
   private var made: [ListingPart: Made] = [:]
 
-  /// How many parts there are at most: one for each process that reads a directory.
+  /// The most parts that are kept at a time.
   private static let most = 4
+  /// Bytes that a part has at most: a larger one would keep requests waiting while it is made.
+  static let largest = 65536
   /// Milliseconds after which a part that nobody has asked for is dropped.
   private static let patience: Int64 = 100
 
@@ -40,10 +45,15 @@ struct ListingAhead {
   /// Whether there is room for another part.
   var hasRoom: Bool { made.count < Self.most }
 
-  mutating func put(_ buffer: ListingBuffer, for part: ListingPart, _ generation: Generation) {
-    made[part] = Made(
+  /// Keeps a part.
+  /// - Returns: the nodes whose look-up must be subtracted: those of an equal part.
+  mutating func put(
+    _ buffer: ListingBuffer, for part: ListingPart, _ generation: Generation
+  ) -> [NodeID] {
+    let new = Made(
       buffer: buffer, generation: generation,
       end: Instant.now.advanced(milliseconds: Self.patience))
+    return made.updateValue(new, forKey: part)?.buffer.nodes ?? []
   }
 
   /// Removes a part, and returns it if it is what would be made now; nil: it is not, or was not
@@ -57,19 +67,31 @@ struct ListingAhead {
     return (found.buffer, [])
   }
 
-  /// Removes all parts, or those that nobody has asked for until then.
+  /// Removes all parts.
   /// - Returns: the nodes whose look-up must be subtracted.
-  mutating func removeAll(until now: Instant? = nil) -> [NodeID] {
+  mutating func removeAll() -> [NodeID] { removeAll { _, _ in true } }
+
+  /// Removes the parts whose time is over.
+  mutating func removeAll(until now: Instant) -> [NodeID] { removeAll { $1.end <= now } }
+
+  /// Removes the parts of a directory.
+  mutating func removeAll(of directory: NodeID) -> [NodeID] {
+    removeAll { part, _ in part.directory == directory }
+  }
+
+  private mutating func removeAll(_ isOld: (ListingPart, Made) -> Bool) -> [NodeID] {
     guard !made.isEmpty else { return [] }
-    let old = made.filter { entry in now.map { entry.value.end <= $0 } ?? true }
+    let old = made.filter { isOld($0.key, $0.value) }
     for part in old.keys { made[part] = nil }
     return old.values.flatMap(\.buffer.nodes)
   }
 }
 
 extension Driver {
-  /// Returns a part of a listing with attributes, as far as the tree gives them.
+  /// Returns a part of a listing with attributes, as far as the tree gives them: one that was made
+  /// ahead, or a new one. Expects that the kernel asks for the next part.
   func listing(_ part: ListingPart) throws(TreeError) -> ListingBuffer {
+    if part.cookie == 0 { forget(ahead.removeAll(of: part.directory)) }
     let (found, unused) = ahead.remove(part, store.engine.generation)
     forget(unused)
     let buffer = if let found { found } else { try makeListing(part) }
@@ -78,27 +100,33 @@ extension Driver {
   }
 
   /// Makes the part of a listing that the kernel is expected to ask for next, if that is more than
-  /// names. Call it when there is nothing else to do. Cost: nothing, where nothing is expected;
-  /// else as for the request.
+  /// names. Call it when no request waits. Cost: a few looks, where nothing is expected or other
+  /// threads have sent something; else as for the request.
   /// - Returns: whether it has made one.
   func prepareListing() -> Bool {
     guard let part = ahead.expected, ahead.hasRoom, refusal == nil, !isEnding, !isHandingOver,
+      mailbox.isEmpty,
       forest[part.directory].attributesGiven(part.directory, after: part.cookie) != .none
     else { return false }
     ahead.expected = nil
-    guard forest.listingNeeded(part.directory, after: part.cookie, since: nil) == nil,
+    var known: [DomainName] = []
+    guard part.room <= ListingAhead.largest,
+      gate.isAtHand(part.directory, nil, forest, &known),
+      forest.listingNeeded(part.directory, after: part.cookie, since: nil) == nil,
       let generation = store.engine.generation, let buffer = try? makeListing(part)
     else { return false }
-    ahead.put(buffer, for: part, generation)
+    forget(ahead.put(buffer, for: part, generation))
     return true
   }
 
-  /// Drops the parts of listings that were made ahead: something changes, or time is over.
-  /// - Parameter now: drops only those that nobody has asked for until then; nil: all.
-  func dropListings(until now: Instant? = nil) {
-    if now == nil { ahead.expected = nil }
-    forget(ahead.removeAll(until: now))
+  /// Drops the parts of listings that were made ahead. Call it before something changes.
+  func dropListings() {
+    ahead.expected = nil
+    forget(ahead.removeAll())
   }
+
+  /// Drops the parts that nobody has asked for in time.
+  func dropLateListings(_ now: Instant) { forget(ahead.removeAll(until: now)) }
 
   private func forget(_ nodes: [NodeID]) {
     for node in nodes { forest[node].forget(node, 1) }
@@ -111,7 +139,8 @@ extension Driver {
     let first = items.first?.cookie
     var buffer = ListingBuffer(part)
     buffer.fill(items) { buffer, item in
-      given.includes(isFirst: item.cookie == first)
+      // `.` and `..` have the cookies 1 and 2.
+      item.cookie > 2 && given.includes(isFirst: item.cookie == first)
         ? buffer.addWithAttributes(item, self) : buffer.addWithoutAttributes(item)
     }
     return buffer

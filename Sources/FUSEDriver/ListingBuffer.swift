@@ -23,7 +23,7 @@ struct ListingBuffer {
   private var atHand: [DomainName] = []
   /// The nodes whose look-up the kernel counts when it gets the reply.
   private(set) var nodes: [NodeID] = []
-  /// The part that comes after this one; nil: this is the last one.
+  /// The part that comes after this one; nil: there are no more items, or none fitted.
   private(set) var next: ListingPart?
 
   init(_ part: ListingPart) {
@@ -103,8 +103,8 @@ struct ListingBuffer {
   }
 
   /// Adds what the body writes to the place.
-  /// - Parameter add: writes an entry where the room suffices, and returns its size. It belongs to
-  ///   no request: libfuse's functions for this do not look at the one that they are given.
+  /// - Parameter add: writes an entry where the room suffices, and returns its size. libfuse's
+  ///   functions for this take a request and do not use it, so they get none.
   /// - Returns: false if there is no room for it.
   private mutating func append(_ add: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> Bool {
     let room = bytes.count - count

@@ -57,11 +57,11 @@ public struct Listing: RandomAccessCollection, Sendable {
   }
 }
 
-/// Of which names a part of a listing gives the attributes.
+/// Says which names of a part of a listing come with attributes.
 public enum AttributesGiven: Sendable {
   case none
   case all
-  /// The first name of the part is given without.
+  /// The first name of the part comes without attributes.
   case allButFirst
 
   /// Whether the attributes of a name are given.
@@ -102,7 +102,8 @@ struct ListingState {
   /// Of which names a listing after the cookie gives the attributes, which costs some 5 us a name,
   /// and saves a process that looks at the files a request for each. Of a large directory it gives
   /// them at the beginning, without the first name, and after that if a process looks a name up:
-  /// one that looks at each file has to look up the first.
+  /// one that looks at each file has to look up the first, unless the kernel knows that one. With
+  /// cookie 0, look-ups from before are forgotten.
   mutating func attributesGiven(after cookie: UInt64) -> AttributesGiven {
     let isSmall = (lastCount ?? 0) <= Self.mostWithAttributes
     if cookie == 0 {

@@ -56,6 +56,19 @@ import Testing
         files.close(key)
       },
       change: { _, _ in usleep(50_000) }, size: 16),
+    Change(
+      testDescription: "an fsync that decides about a truncation",
+      before: { files, path in
+        let key = try files.open(path, O_WRONLY)
+        try files.truncate(key, to: 0)
+        files.close(key)
+      },
+      change: { files, path in
+        let key = try files.open(path, O_WRONLY)
+        try files.synchronize(key)
+        files.close(key)
+      },
+      size: 16),
   ]
 
   @Test(
@@ -96,6 +109,21 @@ import Testing
       var count = 1
       while readdir(directory) != nil { count += 1 }
       #expect(count == 902)
+    }
+  }
+
+  @Test("a directory that is opened again and again counts its nodes once")
+  func repeated() throws {
+    try withKeys { _, domain, files in
+      let before = try nodes(files)
+      for _ in 0..<5 {
+        let directory = try #require(opendir(domain))
+        _ = readdir(directory)
+        closedir(directory)
+        usleep(10_000)
+      }
+      usleep(300_000)
+      #expect(try nodes(files) < before + 250)
     }
   }
 
