@@ -163,7 +163,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     return items
   }
 
-  /// The edits that move every key, with its text and mode, from one location to another, and
+  /// The edits that move every key, with its text, mode and time, from one location to another, and
   /// remove the first one.
   func moves(
     from location: Location, to target: Location
@@ -174,9 +174,8 @@ public struct ChangeRules<Places: StoredPlaces> {
       guard let entry = try places.find(key, at: location) else { continue }
       let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
       items.append(Changeset.Item(target, .set(key, entry.value, text)))
-      if let mode = entry.metadata.mode {
-        items.append(Changeset.Item(target, .describe(key, Description(mode: mode))))
-      }
+      let description = Description(mode: entry.metadata.mode, modified: entry.modified)
+      items.append(Changeset.Item(target, .describe(key, description)))
     }
     return items + [Changeset.Item(location, .removeDomain)]
   }

@@ -42,7 +42,8 @@ public struct CloudUsage: Sendable {
   }
 
   /// Returns the usage after the items. Throws where the user's items exceed the limits: EFBIG for
-  /// a value, EDQUOT for the whole, unless it becomes smaller. Cost: O(the values that are
+  /// a value, EDQUOT for the whole, unless it becomes smaller; and `.changedMeanwhile` for a splice
+  /// that does not fit the value. Cost: O(the values that are
   /// changed, and the number of keys of their domains).
   /// - Parameters:
   ///   - items: all that change in one transaction.
@@ -60,8 +61,10 @@ public struct CloudUsage: Sendable {
       case .set(let key, let value, _):
         after.note(key, domain, Self.size(key, value))
       case .splice(let key, let splice):
-        let value = try find(key, item.location)?.applying(splice, time: .now).value
-        after.note(key, domain, value.map { Self.size(key, $0) })
+        guard let old = try find(key, item.location), old.accepts(splice) else {
+          throw .changedMeanwhile(key, domain)
+        }
+        after.note(key, domain, Self.size(key, old.applying(splice, time: .now).value))
       case .remove(let key): after.note(key, domain, nil)
       case .removeDomain: after.remove(domain)
       case .describe, .createDomain: continue

@@ -40,11 +40,11 @@ extension SearchEngine {
       return try places.apply(intents, by: author)
     } catch  where error.reason == .noSuchKey {
       guard let domain = error.domain, let key = error.key,
-        let place = try resolve(key, in: domain)?.location.place, !place.isPersistent
+        let location = try resolve(key, in: domain)?.location
       else { throw error }
       throw EngineError(
         .heldElsewhere, domain: domain, key: key,
-        "it comes from \(place.rawValue), which a removal does not reach")
+        "it comes from \(location.source(seenFrom: domain)), which a removal does not reach")
     }
   }
 

@@ -40,7 +40,7 @@ extension TextEditor {
   }
 
   private func judgedWithTail(now: Instant) -> Action {
-    let until = now.advanced(milliseconds: 50)
+    let until = now.advanced(milliseconds: Self.patience)
     if let action = splicedBeforeTail(until: until) { return action }
     // The head is not copied for each piece of a document, but once the document is whole.
     let isUnfinished = judge.isUnfinished
@@ -96,8 +96,13 @@ extension TextEditor {
       return nil
     }
     let count = plainCount(kind)
-    let start = min(dirty.lowerBound, old.count, count)
-    let end = count == old.count ? max(start, min(dirty.upperBound, count)) : count
+    var start = min(dirty.lowerBound, old.count, count)
+    var end = count == old.count ? max(start, min(dirty.upperBound, count)) : count
+    if kind == .string {
+      // A splice of a string has whole characters. What is beside the new bytes has not changed.
+      while start > 0, start < text.count, text[start] & 0xC0 == 0x80 { start -= 1 }
+      while end < count, text[end] & 0xC0 == 0x80 { end += 1 }
+    }
     let splice = Splice(
       base: old.count, offset: start, bytes: Array(text[start..<end]), count: count,
       isBare: kind == .data || count == text.count)

@@ -81,7 +81,7 @@ final class TextEditor {
   /// The most bytes that a value's text may have.
   static let largest = 16 << 20
   /// Milliseconds for which a truncation, or an old tail, waits for the next write.
-  private static let patience: Int64 = 50
+  static let patience: Int64 = 50
 
   /// The offset at which `count` bytes end that are written at the offset; nil if the text would be
   /// longer than `largest`.
@@ -112,6 +112,15 @@ final class TextEditor {
   /// Whether the last commit has bytes that were in the text before it was written to. Such a
   /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
+
+  /// Whether the text waits a moment, 50 ms at most, for what the program does next.
+  var waitsForMore: Bool {
+    switch phase {
+    case .truncated: true
+    case .overlaid(let overlay): overlay.tailCounts == nil
+    case .complete, .held: false
+    }
+  }
 
   /// Creates an editor that begins with the text that the file shows.
   /// - Parameter committed: the kind and length of the engine's value, if it is a string or data

@@ -86,7 +86,7 @@ extension Tree {
       throw refused(.refused("\(node.subject): a preference belongs to the user of the mount"))
     }
     if let size = change.size { try truncate(node, to: size, handle: handle, now: now) }
-    try describe(node, change)
+    try describe(node, change, now: now)
     node.changed = now.time
     return try attributes(node)
   }
@@ -94,11 +94,16 @@ extension Tree {
   /// Sets mode and time. Those of a key are stored with the key and survive a remount. The mode and
   /// time of an inherited or read-only key, and the mode of a domain, are not changed, but the call
   /// succeeds. The time of a directory is kept until its entries change, or the mount ends.
-  private func describe(_ node: Node, _ change: AttributeChange) throws(TreeError) {
+  private func describe(
+    _ node: Node, _ change: AttributeChange, now: Moment
+  ) throws(TreeError) {
     let description = Description(mode: change.mode, modified: change.modified)
     if description.isEmpty { return }
     switch node.content {
-    case .key(let file): return try describe(file, description)
+    case .key(let file):
+      // Text that waits for a decision would be committed later, with the time of that moment.
+      if change.size == nil, file.editor?.waitsForMore == true { try expire(file, now: now) }
+      return try describe(file, description)
     case .scratch(let file):
       if let mode = change.mode { file.mode = mode }
       if change.modified != nil { file.hasOwnTime = true }

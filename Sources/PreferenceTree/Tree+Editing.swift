@@ -162,7 +162,9 @@ extension Tree {
 
   /// Returns how the engine stores the text of a value: not at all, if it is the canonical one.
   func written(_ text: [UInt8], _ value: Value) -> WrittenText {
-    text == ValueText.canonical(value) ? .canonical : .exact(text)
+    guard text == ValueText.canonical(value) else { return .exact(text) }
+    // In `-o format=xml` and `json` the file would read back differently without it.
+    return options.style == .automatic || text == canonicalText(value) ? .canonical : .exact(text)
   }
 }
 

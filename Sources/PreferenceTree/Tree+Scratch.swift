@@ -131,15 +131,21 @@ extension Tree {
       return try entry(
         try addScratch(path, .file(text), mode: source.scratch?.mode, now: now))
     }
-    guard source.scratch != nil, case .domain(let domain) = directory.filesParent else {
+    guard let scratch = source.scratch, case .domain(let domain) = directory.filesParent else {
       throw refused(.refused("\(source.subject): a preference has one name"))
     }
     let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
     let existing = departures.isMovedAway(path) ? try resolve(path) : nil
-    try transact([try setting(path, to: text, existing: existing)], touching: [path]) { _ in
+    let kept = Description(
+      mode: scratch.mode, modified: scratch.hasOwnTime ? source.modified : nil)
+    let set = try setting(path, to: text, existing: existing, wanted: scratch.wantedKind)
+    let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
+    try transact([set] + describe, touching: [path]) { _ in
       departures.forget(path)
       if table[path] == nil { table.renewInode(of: path) }
     }
+    // Where the key had that value already, nothing else says that its name is there again.
+    entriesChanged(path.domain, at: now.time)
     return try entry(table.file(of: path).node)
   }
 

@@ -89,12 +89,22 @@ extension Tree {
   private func write(
     _ write: WriteRequest, to file: KeyFile, _ now: Moment
   ) throws(TreeError) {
+    try repeating(file) { () throws(TreeError) in
+      if write.appending { return try append(write, to: file, now) }
+      try step(file, write.handle, now) {
+        $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
+      }
+    }
+  }
+
+  /// Carries out a step of the file's text, and again where the value has changed since the text
+  /// was read, 1,000 times at most.
+  private func repeating(
+    _ file: KeyFile, _ body: () throws(TreeError) -> Void
+  ) throws(TreeError) {
     for attempt in 1...Self.mostAttempts {
       do throws(TreeError) {
-        if write.appending { return try append(write, to: file, now) }
-        return try step(file, write.handle, now) {
-          $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
-        }
+        return try body()
       } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
         file.editor = nil
       }
@@ -143,9 +153,11 @@ extension Tree {
         Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
     case .scratch(let file): try truncateScratch(node, file, to: size, now: now)
     case .key(let file):
-      let editor = try editor(of: file, handle: handle)
-      let action = editor.truncate(to: size, now: now.instant)
-      try perform(action, editor, file, now: now)
+      try repeating(file) { () throws(TreeError) in
+        let editor = try editor(of: file, handle: handle)
+        let action = editor.truncate(to: size, now: now.instant)
+        try perform(action, editor, file, now: now)
+      }
     }
   }
 

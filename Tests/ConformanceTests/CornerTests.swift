@@ -1,0 +1,123 @@
+import Foundation
+import Support
+import Testing
+
+/// Edits that few programs make, each of them a sequence that once went wrong.
+@Suite("Rare edits") struct CornerTests {
+  /// What Python prints that runs the lines with `d`, the domain's directory of a mount.
+  private func python(_ sandbox: Sandbox, _ lines: String) -> String {
+    let script = "import os, time\nd = os.environ['M'] + '/d/'\n" + lines
+    try? Data(script.utf8).write(to: URL(fileURLWithPath: sandbox.root + "/script.py"))
+    return sandbox.shell("export M; python3 \(sandbox.root)/script.py 2>&1").output
+  }
+
+  @Test("a write inside of a character of a long text changes that character")
+  func insideCharacter() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let output = python(
+        sandbox,
+        """
+        text = ('x' * 100 + 'é' + 'y' * 9000 + 'é').encode()
+        open(d + 'String', 'wb').write(text + b'\\n')
+        f = os.open(d + 'String', os.O_RDWR)
+        start = time.time()
+        for byte, at in [(0xa8, 101), (0xa8, len(text) - 1), (0xaa, 101)]:
+            print(os.pwrite(f, bytes([byte]), at))
+        print(time.time() - start < 2)
+        print(open(d + 'String', 'rb').read() == text[:101] + b'\\xaa' + text[102:-1] + b'\\xa8\\n')
+        """)
+      #expect(output == "1\n1\n1\nTrue\nTrue\n")
+      #expect(sandbox.shell("$PROBE get d String | cut -b1-102").output.hasSuffix("xê\n"))
+    }
+  }
+
+  @Test("setting the time of a file does not undo what was written, nor the truncation before it")
+  func timeAfterWrite() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let output = python(
+        sandbox,
+        """
+        text = '{\\n' + ',\\n'.join(f'  "k{i}": "{i:08}"' for i in range(9000)) + '\\n}\\n'
+        open(d + 'Dict', 'w').write(text)
+        f = os.open(d + 'Dict', os.O_RDWR)
+        os.pwrite(f, b'99999999', text.index('00004500'))
+        os.ftruncate(f, len(text)); os.utime(f, (5, 1000000000)); os.close(f)
+        os.close(os.open(d + 'String', os.O_WRONLY | os.O_TRUNC))
+        os.utime(d + 'String', (5, 1000000000))
+        time.sleep(0.2)
+        print(open(d + 'Dict').read() == text.replace('00004500', '99999999'))
+        print([int(os.stat(d + k).st_mtime) for k in ('Dict', 'String')], os.stat(d + 'String').st_size)
+        """)
+      #expect(output == "True\n[1000000000, 1000000000] 0\n")
+    }
+  }
+
+  @Test("a truncation is computed again if another mount has changed the key")
+  func truncation() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let second = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { second.unmount() }
+      let outcome = sandbox.shell(
+        "printf abcdef > $M/d/String; touch -d 2020-01-01 $M2/d/String; truncate -s 3 $M/d/String; "
+          + "echo $?; cat $M/d/String; cat $M2/d/String")
+      #expect(outcome.output == "0\nabcabc")
+    }
+  }
+
+  @Test(
+    "a document reads back as it was written, in every style", arguments: ["xml", "json", "auto"])
+  func styles(_ style: String) throws {
+    try withMount(["-o", "format=\(style)"], prepare: Fixture.make) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "printf '{\\n  \"a\": 1\\n}\\n' | tee $M/d/Dict > $C/../text; sleep 5.5; "
+          + "cmp $M/d/Dict $C/../text && stat -c %s $M/d/Dict")
+      #expect(outcome.output == "13\n")
+    }
+  }
+
+  @Test("the keys of a renamed domain keep their times")
+  func domainTimes() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "touch -d @1000000000 $M/other/Key; mv $M/other $M/new; stat -c %Y $M/new/Key")
+      #expect(outcome.output == "1000000000\n")
+    }
+  }
+
+  @Test("a temporary file that is linked to a key's name keeps type, mode and time, and is listed")
+  func linked() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "cd $M/d; printf 8 > .New.a1B2c3; setfattr -n user.prefs.type -v data .New.a1B2c3; "
+          + "chmod 400 .New.a1B2c3; touch -d @1000000000 .New.a1B2c3; ln .New.a1B2c3 New; "
+          + "stat -c '%a %Y' New; getfattr --only-values -n user.prefs.type New; echo; "
+          + "mv String String.bak; ls | grep -c '^String$'; ln String.bak String; "
+          + "ls | grep -c '^String$'")
+      #expect(outcome.output == "400 1000000000\ndata\n0\n1\n")
+    }
+  }
+
+  @Test("a removal of a key that only a suite has is refused with EPERM")
+  func suite() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "echo other > $M/.prefs/suites/d; cat $M/d/Key; LC_ALL=C rm $M/d/Key 2>&1; "
+          + "cat $M/d/Key")
+      #expect(outcome.output.hasPrefix("other\n") && outcome.output.hasSuffix("other\n"))
+      #expect(outcome.output.contains("Operation not permitted"), "\(outcome)")
+    }
+  }
+
+  @Test("a list that a program empties and then writes keeps its keys, and the unsaved ones")
+  func emptied() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell(
+        "cp $C/other.plist $C/../copy; echo new > $M/other/New; : > $C/other.plist; exec 3>> $C/other.plist; "
+          + "sleep 2; cat $C/../copy >&3; exec 3>&-")
+      sandbox.waitUntil("grep -q New $C/other.plist")
+      #expect(sandbox.shell("cat $M/other/Key $M/other/New").output == "other\nnew\n")
+      #expect(sandbox.evaluate(sandbox.config + "/other.plist", "sorted(d)") == "['Key', 'New']")
+    }
+  }
+}
