@@ -9,18 +9,18 @@ extension Store {
   ///
   /// A list that another program replaced, since it was read or while the new one is written, is
   /// adopted first (`refresh`). Blocks for four fsync(2): of the list, of its metadata file, and of
-  /// their directories; also for an fdatasync(2) of the journal where a record is about several
-  /// lists.
+  /// their directories; and for an fdatasync(2) of the journal.
   ///
   /// Throws, with the changes still in the journal, where the list cannot be read, written or made
   /// durable. Until a rewrite succeeds, each change of the location checks anew whether the list
   /// could be replaced, and is refused where it could not. EAGAIN says that another process is
-  /// rewriting a list of that directory just now; it refuses nothing.
+  /// rewriting a list of that directory just now, or has emptied this one; it refuses nothing.
   public func checkpoint(_ location: Location) throws(EngineError) {
     startSegment()
     for attempt in 1...Self.mostAttempts {
       guard state.withLock({ $0.domains[location]?.unsavedSince != nil }) else { return }
       refresh(location)
+      try requireContents(location)
       guard let start = state.withLock({ $0.freeze(location) }) else { return }
       do {
         try rewrite(start, location)
@@ -38,6 +38,22 @@ extension Store {
       }
     }
   }
+
+  /// Throws EAGAIN where another program has just emptied the list. A shell does that before the
+  /// program behind `>` writes, Foundation before it writes itself. A list in its place would hide
+  /// what they write.
+  private func requireContents(_ location: Location) throws(EngineError) {
+    let emptied = state.withLock { $0.domains[location]?.emptied }
+    guard let emptied, Instant.now.milliseconds(after: emptied) < Self.writingPatience else {
+      return
+    }
+    throw EngineError(
+      .system(.wouldBlock), domain: location.domain,
+      "another program has emptied the list and may be writing it; trying again for 5 s")
+  }
+
+  /// Milliseconds for which a list that was emptied is left to the program that emptied it.
+  private static let writingPatience = 5000
 
   /// How often a list that others keep changing is adopted before the rewrite fails.
   private static let mostAttempts = 6
@@ -103,7 +119,9 @@ extension Store {
   private func rewrite(_ start: Start, _ location: Location) throws(EngineError) {
     let domain = start.domain
     if let failure = domain.failure, failure.reason == .unreadable { throw failure }
-    if domain.sharesRecord { try synchronize() }
+    // Else a loss of power could leave an older record in the journal, and no later one, beside the
+    // new list: the replay would put the older value into it; or half of a domain's renaming.
+    try synchronize()
     let written = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try write(domain, location)
     }
@@ -241,7 +259,6 @@ extension Store.State {
     domain.recent.forget()
     domain.format = written.format
     domain.failure = nil
-    domain.sharesRecord = domain.lastEdit > start.through && domain.sharesRecord
     let isSaved = domain.lastEdit <= start.through
     if isSaved, !written.base.values.isEmpty { domain.snapshot.exists = true }
     domain.unsavedSince = isSaved ? nil : .now

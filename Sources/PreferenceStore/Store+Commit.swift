@@ -216,10 +216,9 @@ extension Store.State {
     lastTime = changeset.time
     if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: RecentChanges.duration) }
     var isFirstUnsaved = false
-    let sharesRecord = changeset.items.count > 1 && changeset.locations.count > 1
     for item in changeset.items {
       let isFirst = domains[item.location]?.apply(
-        item.edit, sequence: sequence, time: changeset.time, sharesRecord: sharesRecord)
+        item.edit, sequence: sequence, time: changeset.time)
       if isFirst == true { isFirstUnsaved = true }
     }
     return isFirstUnsaved
@@ -230,7 +229,7 @@ extension Store.Domain {
   /// Applies an edit that was recorded, or replayed.
   /// - Returns: whether the list had every change before this one.
   mutating func apply(
-    _ edit: Edit, sequence: UInt64, time: Timestamp, sharesRecord shared: Bool
+    _ edit: Edit, sequence: UInt64, time: Timestamp
   ) -> Bool {
     switch edit {
     case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
@@ -242,7 +241,6 @@ extension Store.Domain {
     }
     snapshot.apply(edit, time: time)
     lastEdit = sequence
-    if shared { sharesRecord = true }
     guard unsavedSince == nil else { return false }
     unsavedSince = .now
     firstUnsaved = sequence

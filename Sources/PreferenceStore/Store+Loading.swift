@@ -136,7 +136,7 @@ extension Store.State {
     guard domains[location] == nil else { return }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
-      _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time, sharesRecord: true)
+      _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time)
     }
     // Its list is rewritten at once: if owners end one after the other, within a second each, the
     // journal must not grow for ever.

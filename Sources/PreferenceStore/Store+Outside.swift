@@ -127,7 +127,10 @@ extension Store.State {
   ) -> SystemError? {
     guard var domain = domains.remove(location) else { return nil }
     let old = domain.snapshot
-    let ours = Self.undone(outside, domain)
+    let isMachineWide = location.place.isMachineWide
+    let ours = isMachineWide ? [] : Self.undone(outside, domain)
+    let isEmptied = outside.list?.identity.size == 0 && !domain.snapshot.base.isEmpty
+    domain.emptied = isEmptied ? .now : nil
     domain.snapshot.replaceBase(outside.base)
     domain.identity = outside.list?.identity
     domain.size = Int(outside.list?.identity.size ?? 0)
@@ -167,7 +170,7 @@ extension Store.State {
     let sequence = try journal?.append(.change(Changeset(items, time: time))) ?? 0
     lastTime = time
     for item in items {
-      _ = domains[location]?.apply(item.edit, sequence: sequence, time: time, sharesRecord: false)
+      _ = domains[location]?.apply(item.edit, sequence: sequence, time: time)
     }
   }
 

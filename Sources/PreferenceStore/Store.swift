@@ -45,13 +45,13 @@ public final class Store: Sendable {
     var unsavedSince: Instant?
     /// The number of the first journal record that the list may lack, where `unsavedSince` is set.
     var firstUnsaved: UInt64 = 0
-    /// Whether a record holds edits of this location and of others. It must be durable before one
-    /// of the lists is rewritten: else a loss of power could keep half of a domain's renaming.
-    var sharesRecord = false
     /// About how many bytes the list has once the unsaved changes are in it.
     var size = 0
     /// The values of keys before this store's changes of the last seconds.
     var recent = RecentChanges()
+    /// When the list, which had keys, was found without a byte: another program may be about to
+    /// write it anew. nil: it has contents since, or never had.
+    var emptied: Instant?
     /// Why the last rewrite, or the last look at the list, failed; nil: it did not.
     var failure: EngineError?
   }
