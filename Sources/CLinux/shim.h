@@ -9,6 +9,8 @@
 #include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -86,6 +88,11 @@ static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
 static inline int prefsfs_pipe(int ends[2]) {
   extern int pipe2(int[2], int);
   return pipe2(ends, O_CLOEXEC);
+}
+
+// secure_getenv(3), which glibc declares for _GNU_SOURCE only.
+static inline char *prefsfs_secure_getenv(const char *name) {
+  return getauxval(AT_SECURE) ? NULL : getenv(name);
 }
 
 // pidfd_open(2): a descriptor that can be read when the process has ended.

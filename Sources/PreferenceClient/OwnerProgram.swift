@@ -6,7 +6,8 @@ import SystemCalls
 public enum OwnerProgram {
   /// Starts `prefsd`. When this returns, it answers, unless another process owns the store. The
   /// program is the one that the environment variable PREFSFS_PREFSD names, else the one in the
-  /// directory of the running program, else the one in PATH. Cost: a process.
+  /// directory of the running program, else the one in PATH. Cost: a process. Throws ETIMEDOUT if
+  /// it does not answer within 5 s.
   ///
   /// Where a service manager listens for `prefsd` (`prefsd.socket` of systemd), it is asked first;
   /// then `prefsd` runs as a service. It is `prefsd` of the usual store, so this process starts
@@ -15,7 +16,7 @@ public enum OwnerProgram {
     if let path = surroundings.activationPath, try activate(path, surroundings) { return }
     let status = try Child.runApartAgain(
       SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD"),
-      ["--store", surroundings.userDirectory])
+      ["--store", surroundings.userDirectory], milliseconds: RemotePlaces.patience)
     if status != 0 {
       let hint =
         "prefsd could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
@@ -38,7 +39,11 @@ public enum OwnerProgram {
     guard poll(&entry, 1, CInt(clamping: deadline.milliseconds(after: .now))) > 0 else {
       return false
     }
-    return surroundings.ownerSocketPaths.contains { access($0, F_OK) == 0 }
+    // The names of sockets outlive their owners.
+    for path in surroundings.ownerSocketPaths where try Socket.connected(to: path) != nil {
+      return true
+    }
+    return false
   }
 }
 

@@ -22,7 +22,14 @@ final class Seeker: Sendable {
     if state.withLock({ $0.isAsked }) { wake() }
   }
 
-  /// Makes the thread look at once. If the thread cannot be started, the next call tries again.
+  /// Starts the thread if it was to look and could not be started.
+  func startAgain() {
+    let isNeeded = state.withLock { $0.isAsked && $0.thread == nil && $0.seek != nil }
+    if isNeeded { wake() }
+  }
+
+  /// Makes the thread look at once. If the thread cannot be started, the next call, or
+  /// `startAgain`, tries again.
   func wake() {
     let seek = state.change { state -> (@Sendable () -> Int64?)? in
       state.isAsked = true

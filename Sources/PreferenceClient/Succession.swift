@@ -108,6 +108,7 @@ final class Succession: Sendable {
       } catch  where error.reason == .ownerGone {}
       let end = deadline ?? Instant.now.advanced(milliseconds: patience)
       deadline = end
+      seeker.startAgain()
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
         state.withLock { $0.hasWaitedInVain = $0.role.places == nil }
@@ -118,7 +119,8 @@ final class Succession: Sendable {
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
   func places(until deadline: Instant) -> (any StorePlaces)? {
-    state.wait(until: deadline) { $0.role.places }
+    seeker.startAgain()
+    return state.wait(until: deadline) { $0.role.places }
   }
 
   /// Notes whether a request has waited for an owner in vain.

@@ -32,7 +32,7 @@ public struct Surroundings: Sendable {
   /// The path at which a service manager may listen for `prefsd` (`prefsd.socket`); nil where the
   /// user has no runtime directory.
   public var activationPath: String? {
-    guard let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute),
+    guard let runtime = Environment.variable("XDG_RUNTIME_DIR").map(Self.absolute),
       !Self.isSomebodyElses(runtime)
     else { return nil }
     return runtime + "/prefsfs/prefsd"
@@ -41,16 +41,17 @@ public struct Surroundings: Sendable {
   /// Determines the surroundings of this process.
   /// - Parameter store: the directory of the user's lists; nil: the usual one.
   public init(store directory: String? = nil) {
-    let home = Self.variable("HOME") ?? Account.own?.home ?? "/"
+    let home = Environment.variable("HOME") ?? Account.own?.home ?? "/"
     userDirectory = Self.absolute(
-      directory ?? Self.variable("XDG_CONFIG_HOME") ?? home + "/.config")
-    systemDirectory = Self.absolute(Self.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
+      directory ?? Environment.variable("XDG_CONFIG_HOME") ?? home + "/.config")
+    systemDirectory = Self.absolute(
+      Environment.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
     let state = Self.stateHome(home)
     let canonical = Files.canonicalPath(userDirectory)
     let name = StableHash.text(of: canonical.utf8)
     stateDirectory = "\(state)/prefsfs/\(name)"
     let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(stateDirectory)".utf8)
-    let runtime = Self.variable("XDG_RUNTIME_DIR").map(Self.absolute)
+    let runtime = Environment.variable("XDG_RUNTIME_DIR").map(Self.absolute)
     let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : "\($0)/prefsfs/\(socket)" }
     let last = "\(stateDirectory)/run/\(socket)"
     socketPaths = own.map { [$0, last] } ?? [last]
@@ -60,7 +61,7 @@ public struct Surroundings: Sendable {
   /// root with the variables of the user who called it, whose directories must not be written to.
   private static func stateHome(_ home: String) -> String {
     let usual = absolute(home + "/.local/state")
-    let first = variable("XDG_STATE_HOME").map(absolute) ?? usual
+    let first = Environment.variable("XDG_STATE_HOME").map(absolute) ?? usual
     if !isSomebodyElses(first) { return first }
     if !isSomebodyElses(usual) { return usual }
     let last = Account.own.map { absolute($0.home + "/.local/state") }
@@ -124,12 +125,6 @@ public struct Surroundings: Sendable {
       ((try? Files.status("\(userDirectory)/\(name).plist")) ?? nil) != nil
     }
     return isThere(gnustep) && !isThere(apple) ? gnustep : apple
-  }
-
-  private static func variable(_ name: String) -> String? {
-    guard let value = getenv(name) else { return nil }
-    let text = String(cString: value)
-    return text.isEmpty ? nil : text
   }
 
   /// The path, made absolute from the working directory.

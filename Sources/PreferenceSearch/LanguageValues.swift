@@ -30,15 +30,11 @@ enum LanguageValues {
 
   /// The directories of data, the one that counts first (XDG Base Directory Specification).
   private static var dataDirectories: [String] {
-    let home = variable("XDG_DATA_HOME") ?? variable("HOME").map { $0 + "/.local/share" }
-    let others = variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
+    let home =
+      Environment.variable("XDG_DATA_HOME")
+      ?? Environment.variable("HOME").map { $0 + "/.local/share" }
+    let others = Environment.variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
     return [home].compactMap { $0 } + others.split(separator: ":").map(String.init)
-  }
-
-  private static func variable(_ name: String) -> String? {
-    guard let value = getenv(name) else { return nil }
-    let text = String(cString: value)
-    return text.isEmpty ? nil : text
   }
 
   // MARK: - Locales

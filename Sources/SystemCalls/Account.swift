@@ -13,7 +13,7 @@ public struct Account: Equatable, Sendable {
 
   /// The account of the user of this process; nil where the system knows none. Cost: a small file
   /// is read once; for accounts that are not in it, a program runs once, 5 s at most.
-  public static let own: Account? = of(getuid())
+  public static let own: Account? = of(geteuid())
 
   /// The account of a user.
   static func of(_ user: uid_t) -> Account? {

@@ -14,7 +14,8 @@ public enum Child {
 
   /// Runs a program to its end like `run`, but apart from this process: its standard streams are
   /// /dev/null, every other descriptor is closed, and it has a session of its own.
-  /// - Parameter milliseconds: after which the program is ended; nil: it may run for ever.
+  /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT); nil: it may run for
+  ///   ever.
   public static func runApart(
     _ program: String, _ arguments: [String], milliseconds: Int64? = nil
   ) throws(SystemError) -> Int32 {
@@ -27,14 +28,18 @@ public enum Child {
     _ = prefsfs_spawn_close_from(&actions, 3)
     let child = try spawn(
       program, [program] + arguments, extra: [], actions: &actions, newSession: true)
-    if let milliseconds { endLate(child, after: milliseconds) }
-    return wait(child)
+    let isLate = milliseconds.map { endLate(child, after: $0) } ?? false
+    let status = wait(child)
+    if isLate { throw SystemError("waitpid", program, .timedOut) }
+    return status
   }
 
   /// Returns when the child has ended, or ends it after that time.
-  private static func endLate(_ child: pid_t, after milliseconds: Int64) {
+  /// - Returns: whether it was ended.
+  private static func endLate(_ child: pid_t, after milliseconds: Int64) -> Bool {
     let process = prefsfs_pidfd_open(child)
-    guard process >= 0 else { return }
+    guard process >= 0 else { return false }
+    defer { close(process) }
     var entry = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
     let end = Instant.now.advanced(milliseconds: milliseconds)
     var count: CInt = -1
@@ -42,7 +47,7 @@ public enum Child {
       count = poll(&entry, 1, CInt(clamping: end.milliseconds(after: .now)))
     } while count < 0 && errno == EINTR
     if count == 0 { kill(child, SIGKILL) }
-    close(process)
+    return count == 0
   }
 
   /// Starts this program again, with `pipe` as its descriptor 3, and does not wait for it. The
@@ -151,13 +156,16 @@ public enum Child {
     return bytes
   }
 
-  /// Runs a program like `runApart`, and again where a signal ended it, three times at most.
+  /// Runs a program like `runApart`, and again where somebody else's signal ended it, three times at
+  /// most.
   /// - Returns: the status of the last run.
   public static func runApartAgain(
-    _ program: String, _ arguments: [String]
+    _ program: String, _ arguments: [String], milliseconds: Int64
   ) throws(SystemError) -> Int32 {
     var status = killed
-    for _ in 0..<3 where status == killed { status = try runApart(program, arguments) }
+    for _ in 0..<3 where status == killed {
+      status = try runApart(program, arguments, milliseconds: milliseconds)
+    }
     return status
   }
 

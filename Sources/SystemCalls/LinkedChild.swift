@@ -55,13 +55,14 @@ public struct LinkedChild: ~Copyable {
 /// Programs that are installed beside this one.
 public enum SiblingProgram {
   /// The path of a program: the one that the environment variable names, else the one in the
-  /// directory of the running program, else its name, for PATH.
+  /// directory of the running program, else its name, for PATH. A set-uid program obeys neither
+  /// variable, because the user who starts it may set them.
   public static func path(_ name: String, variable: String) -> String {
-    if let given = getenv(variable) { return String(cString: given) }
+    if let given = Environment.variable(variable) { return given }
     if let program = Files.realPath("/proc/self/exe") {
       let beside = "\(Files.parent(of: program))/\(name)"
       if access(beside, X_OK) == 0 { return beside }
     }
-    return name
+    return Environment.variable("PATH") == nil ? "/usr/bin/\(name)" : name
   }
 }

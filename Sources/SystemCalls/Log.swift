@@ -70,8 +70,9 @@ public final class Log: Sendable {
     let note = lost == 0 ? "" : "\(program): \(lost) lines were lost\n"
     var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
     let bytes = Array("\(note)\(program): \(line)\n".utf8)
-    // A pipe that is ready takes this many bytes at once, so write(2) does not block.
-    guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0,
+    // A pipe that is ready takes this many bytes at once, so write(2) does not block. One that
+    // nobody reads any more is an error: a write would end a program that does not ignore SIGPIPE.
+    guard poll(&entry, 1, 0) == 1, entry.revents == Int16(POLLOUT),
       write(STDERR_FILENO, bytes, bytes.count) == bytes.count
     else { return state.withLock { $0.lost += 1 } }
     state.withLock { $0.lost -= lost }

@@ -134,13 +134,6 @@ final class Dispatcher: Sendable {
   private func start() {
     starting.withLock { isStarted in
       if isStarted { return }
-      isStarted = true
-      engine.observe(except: nil) { [weak self, author] notice in
-        let changeset = notice.changeset
-        self?.put(
-          changeset.items.map { Event($0, notice.author == author ? .own : .other) }
-            + changeset.invalidated.map { Event(domain: $0.domain, maker: .other) })
-      }
       do {
         let (state, engine) = (state, engine)
         // The thread is not joined, because a body may release the dispatcher, on that very thread.
@@ -148,7 +141,16 @@ final class Dispatcher: Sendable {
           while let events = Self.removeEvents(state) { Self.notify(events, state, engine) }
         }.detach()
       } catch {
-        Session.note("observers in this process are not told of changes: \(error)")
+        return Session.note(
+          "observers in this process are not told of changes before the next one is added: \(error)"
+        )
+      }
+      isStarted = true
+      engine.observe(except: nil) { [weak self, author] notice in
+        let changeset = notice.changeset
+        self?.put(
+          changeset.items.map { Event($0, notice.author == author ? .own : .other) }
+            + changeset.invalidated.map { Event(domain: $0.domain, maker: .other) })
       }
     }
   }

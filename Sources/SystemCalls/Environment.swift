@@ -1,0 +1,14 @@
+import CLinux
+import Glibc
+
+/// The environment of this process.
+public enum Environment {
+  /// Returns the value of a variable; nil if it is not set, or empty, or if this is a set-uid
+  /// program: the user who starts it must not choose what it reads and runs (secure_getenv(3)).
+  /// Threads: not beside setenv(3).
+  public static func variable(_ name: String) -> String? {
+    guard let value = prefsfs_secure_getenv(name) else { return nil }
+    let text = String(cString: value)
+    return text.isEmpty ? nil : text
+  }
+}
