@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import SystemCalls
 import Testing
 
@@ -91,6 +92,35 @@ import Testing
     #expect(Set(departures.forgetAll(in: "d")) == ["K", "L"])
     #expect(departures.source(of: holder) == nil)
     #expect(departures.contains(KeyPath(domain: "e", key: "K")))
+  }
+
+  @Test("many departures, forgotten and made again in any order, end in the order of their times")
+  func many() {
+    var departures = Departures()
+    var expected: [KeyPath: Instant] = [:]
+    var generator = SystemRandomNumberGenerator()
+    var now: Int64 = 0
+    for _ in 0..<20_000 {
+      now += .random(in: 0...3, using: &generator)
+      let path = KeyPath(domain: "d", key: Key("\(Int.random(in: 0..<500, using: &generator))"))
+      switch Int.random(in: 0..<8, using: &generator) {
+      case 0:
+        departures.forget(path)
+        expected[path] = nil
+      case 1:
+        let departure = Departures.Departure(until: at(now + 500), former: .init(kind: .string))
+        departures.restore(path, departure)
+        expected[path] = departure.until
+      default:
+        departures.noteRemoval(path, .init(kind: .string), at: at(now))
+        expected[path] = at(now + Departures.duration)
+      }
+      #expect(departures.deadline == expected.values.min())
+      while case .show(let ended)? = departures.endNextDue(at: at(now)) {
+        #expect(expected.removeValue(forKey: ended).map { $0 <= at(now) } == true)
+      }
+      #expect(expected.values.allSatisfy { $0 > at(now) })
+    }
   }
 
   @Test("the last moment of the clock does not trap")
