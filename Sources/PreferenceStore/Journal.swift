@@ -45,8 +45,8 @@ final class Journal {
   private var active: SharedDescriptor?
   /// The number of the newest file, also of one that is only reserved.
   private var number: Int
-  /// Files whose records were copied to other files.
-  private var obsolete: [String] = []
+  /// Files whose records were copied to other files, each with its copy; nil: it needs none.
+  private var obsolete: [(path: String, copy: String?)] = []
   /// The memory for records, which is used again.
   private var buffer = ByteWriter()
   /// Bytes of all files.
@@ -235,7 +235,7 @@ final class Journal {
     let closed = active == nil ? segments[...] : segments.dropLast()
     let released = closed.prefix { $0.lastSequence <= sequence }.map(\.path)
     guard released.isEmpty, segments.count == 1, obsolete.isEmpty, let active else {
-      return obsolete + released
+      return removableCopied + released
     }
     if sequence >= lastSequence, segments[0].size > Self.headerSize {
       try active.value.truncate(to: Self.headerSize)
@@ -244,10 +244,17 @@ final class Journal {
     return []
   }
 
+  /// The copied files whose copies are durable, or gone. Until then such a file may be the only one
+  /// that a loss of power leaves.
+  private var removableCopied: [String] {
+    let doubtful = Set(segments.filter { !$0.isSynchronized }.map(\.path))
+    return obsolete.filter { $0.copy.map { !doubtful.contains($0) } ?? true }.map(\.path)
+  }
+
   /// Forgets a file that has been removed.
   func forget(_ path: String) {
     segments.removeAll { $0.path == path }
-    obsolete.removeAll { $0 == path }
+    obsolete.removeAll { $0.path == path }
   }
 
   /// The files whose contents are not durable yet. The records of a file whose fdatasync(2) failed
@@ -261,10 +268,14 @@ final class Journal {
         let bytes = try Files.contents(segments[index].path, limit: 1 << 32) ?? []
         try fresh.descriptor.value.write(Array(bytes.dropFirst(Self.headerSize)))
       } catch {
-        obsolete.append(fresh.path)
+        obsolete.append((fresh.path, nil))
         throw error
       }
-      obsolete.append(segments[index].path)
+      let old = segments[index].path
+      for other in obsolete.indices where obsolete[other].copy == old {
+        obsolete[other].copy = fresh.path
+      }
+      obsolete.append((old, fresh.path))
       segments[index].path = fresh.path
       segments[index].file = FileNumber(fresh.path)
       segments[index].isDoubtful = false

@@ -47,6 +47,26 @@ import Testing
     }
   }
 
+  @Test("a file that could not be made durable is removed only when its copy is durable")
+  func copied() throws {
+    try withSandbox { sandbox in
+      let journal = try Journal(directory: sandbox.root, after: .init())
+      let change = Changeset([.init(TestStore.user, .set("K", 1, .canonical))])
+      let last = try journal.append(.change(change))
+      let old = try #require(try journal.unsynchronizedPaths().first)
+      var copy = old
+      for _ in 0..<2 {
+        journal.noteFailure(copy)
+        copy = try #require(try journal.unsynchronizedPaths().first)
+        #expect(copy != old)
+        #expect(try journal.release(through: last) == [])
+      }
+      journal.noteSynchronized([copy], through: last)
+      let removable = try journal.release(through: last)
+      #expect(removable.count == 2 && removable.contains(old) && !removable.contains(copy))
+    }
+  }
+
   @Test("every record is decoded as it was encoded, and none that is cut")
   func records() throws {
     let location = Location(.user, "d")
