@@ -22,7 +22,8 @@ import SystemCalls
 /// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived`, `placeAdded` and
 /// `largeListRead` are each held for a moment, with no other lock of the store. `checkpoint` takes
 /// the lock of the list's directory (`ListLock`) first, without waiting for it, and `state` inside
-/// of it.
+/// of it. `readingProfiles` is held while profiles are read for the first time, which may wait for a
+/// disk.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.

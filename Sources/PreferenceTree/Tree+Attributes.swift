@@ -102,7 +102,9 @@ extension Tree {
     switch node.content {
     case .key(let file):
       // Text that waits for a decision would be committed later, with the time of that moment.
-      if change.size == nil, file.editor?.waitsForMore == true { try expire(file, now: now) }
+      if change.size == nil, change.modified != nil, file.editor?.waitsForMore == true {
+        try expire(file, now: now)
+      }
       return try describe(file, description)
     case .scratch(let file):
       if let mode = change.mode { file.mode = mode }

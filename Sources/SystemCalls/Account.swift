@@ -11,8 +11,8 @@ public struct Account: Equatable, Sendable {
   /// The user's home directory.
   public let home: String
 
-  /// The account of the user of this process; nil where the system knows none. Cost: a small file
-  /// is read once; for accounts that are not in it, a program runs once, 5 s at most.
+  /// The account of the effective user of this process; nil where the system knows none. Cost: a
+  /// small file is read once; for accounts that are not in it, a program runs once, 5 s at most.
   public static let own: Account? = of(geteuid())
 
   /// The account of a user.

@@ -36,6 +36,12 @@ import Testing
     let size: Int?
   }
 
+  @Sendable private static func truncate(_ files: MountedFiles, _ path: String) throws {
+    let key = try files.open(path, O_WRONLY)
+    try files.truncate(key, to: 0)
+    files.close(key)
+  }
+
   private static let changes: [Change] = [
     Change(
       testDescription: "a write", change: { files, path in try files.put(path, "{\"a\":1}\n") },
@@ -50,19 +56,11 @@ import Testing
       change: { files, path in try files.put(path, "{\"a\":1}\n") }, size: 8),
     Change(
       testDescription: "the end of a truncation that nothing follows",
-      before: { files, path in
-        let key = try files.open(path, O_WRONLY)
-        try files.truncate(key, to: 0)
-        files.close(key)
-      },
+      before: truncate,
       change: { _, _ in usleep(50_000) }, size: 16),
     Change(
       testDescription: "an fsync that decides about a truncation",
-      before: { files, path in
-        let key = try files.open(path, O_WRONLY)
-        try files.truncate(key, to: 0)
-        files.close(key)
-      },
+      before: truncate,
       change: { files, path in
         let key = try files.open(path, O_WRONLY)
         try files.synchronize(key)

@@ -87,7 +87,7 @@ extension Tree {
       let handle = draft.isInferred ? file.creation?.handle ?? .none : .none
       let basis = try editor(of: file, handle: handle)
       // The request that decides it may have been carried out, and comes again in a moment.
-      let phase = draft.phase.lasting(until: now.advanced(milliseconds: 50))
+      let phase = draft.phase.lasting(until: now.advanced(milliseconds: TextEditor.patience))
       let editor = TextEditor(
         text: text, judge: basis.fresh, memory: file.editorMemory, phase: phase)
       (file.editor, file.isInherited) = (editor, true)
