@@ -4,8 +4,9 @@ import SystemCalls
 
 /// Finds the lists that other programs have changed, through inotify(7).
 ///
-/// It polls every 2 s the loaded lists of directories on file systems that report no changes (NFS,
-/// SMB, FUSE), and those of all directories where the user has no inotify instance left. For a
+/// It polls every 2 s the loaded lists, and the names of all lists, of directories on file systems
+/// that report no changes (NFS, SMB, FUSE); of all directories where the user has no inotify
+/// instance left. For a
 /// directory that does not exist yet, it watches the nearest existing one above it. The target of a
 /// list that is a symbolic link is watched too, unless it lies on another machine or in a file
 /// system in user space, which may not answer. It also sees when files of the state directory are
@@ -31,6 +32,8 @@ struct ListWatcher {
   private var awaited: Set<String> = []
   /// Places whose lists are polled.
   private var polled: [Place] = []
+  /// The lists that polled places had at the last look.
+  private var listed: [Place: Set<Location>] = [:]
   private var nextPoll: Instant?
 
   /// Milliseconds between two looks at lists that are polled.
@@ -91,6 +94,8 @@ struct ListWatcher {
     watchState()
     if let watch { watchSigners(watch) }
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
+    listed = listed.filter { polled.contains($0.key) }
+    for place in polled where listed[place] == nil { _ = listsThatCameOrWent(in: place) }
   }
 
   private mutating func begin(
@@ -199,13 +204,14 @@ struct ListWatcher {
     }
     if let poll = nextPoll, poll <= .now {
       changed.formUnion(known().filter { polled.contains($0.place) })
+      for place in polled { changed.formUnion(listsThatCameOrWent(in: place)) }
       areProfilesInDoubt = true
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
     if let before {
       begin(report: report)
       changed.formUnion(known())
-      for path in watched.subtracting(before) { changed.formUnion(lists(in: path)) }
+      for path in watched.subtracting(before) { changed.formUnion(lists(in: path) ?? []) }
     }
     return changed
   }
@@ -223,9 +229,22 @@ struct ListWatcher {
     return status.st_nlink == 1
   }
 
-  /// The locations that have a list in the directory.
-  private func lists(in path: String) -> [Location] {
-    guard let place = places[path], let names = try? Files.names(in: path) else { return [] }
-    return names.compactMap { layout.location(ofFile: $0, in: place) }
+  /// The locations whose lists are new, or gone, since this was last called for the place; none
+  /// where the directory cannot be read.
+  private mutating func listsThatCameOrWent(in place: Place) -> Set<Location> {
+    guard let present = lists(in: layout.directory(place)) else { return [] }
+    let now = Set(present)
+    defer { listed[place] = now }
+    return now.symmetricDifference(listed[place] ?? [])
+  }
+
+  /// The locations that have a list in the directory; nil where it cannot be read.
+  private func lists(in path: String) -> [Location]? {
+    guard let place = places[path] else { return [] }
+    do throws(SystemError) {
+      return (try Files.names(in: path) ?? []).compactMap { layout.location(ofFile: $0, in: place) }
+    } catch {
+      return nil
+    }
   }
 }

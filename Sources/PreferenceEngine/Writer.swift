@@ -11,8 +11,8 @@ import SystemCalls
 /// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
 /// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
 /// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
-/// thread also packs large lists, ends the waiting for silent mounts, makes a removed state
-/// directory anew, and wakes up when a profile ends.
+/// thread also packs large lists, ends the waiting for silent mounts, and wakes up when a profile
+/// ends. It makes a removed state directory anew; where that fails, it tries again each second.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent` and `thread`, each
@@ -62,6 +62,26 @@ final class Writer: Sendable {
     }
   }
 
+  /// What became of the last attempt to make a removed state directory anew.
+  private struct Revival {
+    /// Why it failed; nil: it did not.
+    private var failure: SystemError?
+    /// The next attempt; nil: nothing is left to do.
+    private(set) var due: Instant?
+
+    /// Makes the directory anew if the attempt is due. Logs each new reason of a failure.
+    mutating func attempt(_ store: Store, _ log: (String) -> Void) {
+      let last = failure
+      (failure, due) = (nil, nil)
+      do throws(SystemError) {
+        try store.revive()
+      } catch {
+        if error != last { log("the state directory cannot be made anew yet: \(error)") }
+        (failure, due) = (error, Instant.now.advanced(milliseconds: 1000))
+      }
+    }
+  }
+
   init(
     store: Store, interval: Double, settlements: Settlements,
     log: @escaping @Sendable (String) -> Void
@@ -99,6 +119,7 @@ final class Writer: Sendable {
 
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
+    var revival = Revival()
     var watcher = ListWatcher(store.layout, report: log)
     store.onNewPlace { [weak self] in
       self?.isPlaceNew.store(true, ordering: .releasing)
@@ -110,13 +131,14 @@ final class Writer: Sendable {
     // Lists that were read before their directories were watched may have changed in between.
     for location in store.loadedLocations { store.refresh(location) }
     while !isStopping.withLock({ $0 }) {
-      look(&watcher)
+      look(&watcher, &revival)
       changed()
       let now = Instant.now
       settlements.expire(now)
       store.releaseIfDue(now)
       let due = [
-        watcher.deadline, profilesDeadline(now), settlements.deadline, store.releaseDeadline,
+        watcher.deadline, revival.due, profilesDeadline(now), settlements.deadline,
+        store.releaseDeadline,
         store.forgetOld(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
         store.isReadOnly ? nil : store.packIfDue(now),
@@ -188,7 +210,7 @@ final class Writer: Sendable {
 
   /// Adopts what other programs have changed in lists and profiles, drops profiles that have ended,
   /// and makes a removed state directory anew.
-  private func look(_ watcher: inout ListWatcher) {
+  private func look(_ watcher: inout ListWatcher, _ revival: inout Revival) {
     let known = { [store] in store.loadedLocations }
     if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
       store.loadRequestedProfiles()
@@ -198,8 +220,8 @@ final class Writer: Sendable {
     if watcher.removeDoubtOfProfiles() || store.profilesEnd.map({ $0 <= .now }) == true {
       store.refreshProfiles()
     }
-    guard watcher.isStateInDoubt else { return }
-    store.revive()
+    guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
+    revival.attempt(store, log)
     watcher.watchState()
   }
 

@@ -10,28 +10,24 @@ extension Store {
   /// calls it.
   ///
   /// Until it returns, the journal is written to a file without a name: changes that were
-  /// acknowledged after the removal are lost if every process is killed before. If another process
-  /// has taken the lock in the new directory meanwhile, both are owners, and the log says so once;
-  /// the lists that both write are merged, as with any other program that edits them.
-  public func revive() {
+  /// acknowledged after the removal are lost if every process is killed before. If it throws (a
+  /// full disk, a directory that cannot be made), that goes on, and the caller tries again. If
+  /// another process has taken the lock in the new directory meanwhile, both are owners, and the
+  /// log says so once; the lists that both write are merged, as with any other program that edits
+  /// them.
+  public func revive() throws(SystemError) {
     guard !isReadOnly else { return }
     let isJournalGone = !state.withLock { $0.journal?.isInPlace ?? true }
     let isLockGone = !isLockInPlace
     guard isJournalGone || isLockGone else { return }
-    log("\(layout.stateDirectory): it was removed; it is made anew with everything that is unsaved")
-    if isLockGone { reacquireLock() }
-    if isJournalGone { restartJournal() }
-    revived.withLock { $0 }?()
-  }
-
-  private func restartJournal() {
-    do throws(SystemError) {
+    if isLockGone { try reacquireLock() }
+    if isJournalGone {
       try state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
-    } catch {
-      return log("the journal could not be made anew: \(error)")
+      // Older files that are still there may hold records of lists that are saved.
+      releaseReplayed()
     }
-    // Older files that are still there may hold records of lists that are saved.
-    releaseReplayed()
+    log("\(layout.stateDirectory): it was removed, and made anew with everything that is unsaved")
+    revived.withLock { $0 }?()
   }
 
   /// Sets the body that `revive` calls when it has made the state directory anew.
@@ -39,11 +35,11 @@ extension Store {
 
   /// Takes the lock in the new directory. Where another process has it, this one goes on without a
   /// lock.
-  private func reacquireLock() {
+  private func reacquireLock() throws(SystemError) {
     do throws(SystemError) {
       let taken = SharedDescriptor(try Self.acquireLock(layout))
       lock.withLock { $0 = taken }
-    } catch {
+    } catch  where error.errno == .wouldBlock {
       lock.withLock { $0 = nil }
       log("another process may own the store too: \(error)")
     }

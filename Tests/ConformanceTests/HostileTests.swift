@@ -259,6 +259,12 @@ import Testing
       sandbox.makeList(sandbox.config + "/d.plist", "dict(Integer=43)")
       sandbox.waitUntil("test \"$(cat $M/d/Integer)\" = 43")
       #expect(mount.log.contains("every 2 s"))
+      // A list that nobody has read is found too, and missed when it is gone.
+      #expect(sandbox.shell("ls $M").output.split(separator: "\n").contains("d"))
+      sandbox.makeList(sandbox.config + "/late.plist", "dict(K=1)")
+      sandbox.waitUntil("ls $M | grep -qx late")
+      try FileManager.default.removeItem(atPath: sandbox.config + "/late.plist")
+      sandbox.waitUntil("! ls $M | grep -qx late")
     }
   }
 

@@ -17,7 +17,7 @@ import Testing
         let test = try TestStore(sandbox)
         try test.set("K", 1)
         try FileManager.default.removeItem(atPath: state + "/lock")
-        test.store.revive()
+        try test.store.revive()
         #expect(FileManager.default.fileExists(atPath: state + "/lock"))
         #expect(try journals(state) == ["journal.1"])
       }
@@ -41,7 +41,7 @@ import Testing
         try test.set("Old", 2)
         #expect(try journals(state).count == 2)
         try FileManager.default.removeItem(atPath: state + "/journal.2")
-        test.store.revive()
+        try test.store.revive()
         try test.store.checkpoint(TestStore.user)
         #expect(sandbox.evaluate(test.list, "d['Old']") == "2")
       }
@@ -62,7 +62,7 @@ import Testing
         let test = try TestStore(sandbox)
         try test.set("Other", 1, Location(.user, "e"))
         try FileManager.default.removeItem(atPath: state)
-        test.store.revive()
+        try test.store.revive()
       }
       let test = try TestStore(sandbox)
       #expect(try test.get("K") == 1)
@@ -99,12 +99,30 @@ import Testing
       try FileManager.default.removeItem(atPath: sandbox.state + "/s")
       let other = try TestStore(sandbox)
       try other.set("Other", 1)
-      for _ in 0..<3 { test.store.revive() }
+      for _ in 0..<3 { try test.store.revive() }
       #expect(test.lines.all.count { $0.contains("may own the store too") } == 1)
       #expect(test.lines.all.count { $0.contains("made anew") } == 1)
       let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.state + "/s")
       #expect(names.count { $0.hasPrefix("journal.") } == 2)
       #expect(try test.get("K") == 1)
+    }
+  }
+
+  @Test("a state directory that cannot be made anew is tried again, and nothing is lost")
+  func revivedLater() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1)
+        sandbox.shell("rm -r \(state); touch \(state)")
+        #expect(throws: SystemError.self) { try test.store.revive() }
+        try test.set("K", 2)
+        try FileManager.default.removeItem(atPath: state)
+        try test.store.revive()
+        #expect { try TestStore(sandbox) } throws: { ($0 as? EngineError)?.reason == .owned }
+      }
+      #expect(try TestStore(sandbox).get("K") == 2)
     }
   }
 
