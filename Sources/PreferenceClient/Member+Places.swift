@@ -107,6 +107,7 @@ extension Member {
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
+    if ForkedProcess.isCopy { return done(Succession.copyError.about(intents)) }
     queue.post(intents, by: author, done: done)
   }
 

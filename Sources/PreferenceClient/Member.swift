@@ -12,6 +12,10 @@ import SystemCalls
 /// then they fail with ETIMEDOUT. A change whose answer did not come is sent again, and carried out
 /// once. Observers are notified of what changed between two owners as of any other change.
 ///
+/// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read what
+/// was read before and has not changed. Everything else fails with EPERM there, because the copy
+/// shares the connection with the process. (CFPreferences cannot be used in such a copy either.)
+///
 /// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
 /// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
 /// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
@@ -66,6 +70,7 @@ public final class Member: StorePlaces {
     _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways, client: UInt64? = nil,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
+    ForkedProcess.watch()
     isReadOnly = readOnly
     let search = OwnerSearch(surroundings, isBrief: false, client: client, start: ways.start)
     self.client = search.client

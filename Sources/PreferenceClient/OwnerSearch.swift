@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PreferenceProtocol
 import Synchronization
@@ -82,6 +83,15 @@ final class OwnerSearch: Sendable {
   /// Whether the error says only that there is no owner at the moment.
   static func isPassing(_ error: EngineError) -> Bool {
     [.owned, .ownerGone].contains(error.reason)
+  }
+
+  /// Whether an owner may be had later although a look has failed. It may not where there is no
+  /// program to start (ENOENT, EACCES and the like), or the owner speaks another version of the
+  /// messages.
+  static func mayPass(_ error: EngineError) -> Bool {
+    guard case .system(let reason) = error.reason else { return isPassing(error) }
+    let lasting = [.noSuchFile, .notDirectory, .permissionDenied, Errno(rawValue: ENOEXEC)]
+    return !lasting.contains(reason)
   }
 
   /// Starts an owner, if this process may and enough time has passed since the last try.

@@ -36,8 +36,8 @@ extension Member {
     public var own: (@Sendable () throws(EngineError) -> Owned)?
     /// Starts a process that is the owner; nil: this process never does.
     public var start: (@Sendable () throws(SystemError) -> Void)?
-    /// Whether `Member.init` succeeds although no owner answers at first. The process then goes on
-    /// looking for one.
+    /// Whether `Member.init` succeeds although there is no owner at first, unless there can be none
+    /// later (`OwnerSearch.mayPass`). The process then goes on looking for one.
     public var isLasting = false
 
     /// Creates the ways of a process that is not a lasting one.

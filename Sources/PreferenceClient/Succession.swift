@@ -55,14 +55,16 @@ final class Succession: Sendable {
   }
 
   /// Finds the first owner, for which it waits 5 s at most, and looks for the next ones from then
-  /// on. Without an owner it throws, unless the process is a lasting one. Call it once.
+  /// on. Without an owner it throws, unless the process is a lasting one and there may be an owner
+  /// later. Call it once.
   func begin(_ adopt: @escaping Adopt) throws(EngineError) {
     self.adopt.change { $0 = adopt }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     do throws(EngineError) {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
-    } catch  where ways.isLasting && OwnerSearch.isPassing(error) {
+    } catch  where ways.isLasting && OwnerSearch.mayPass(error) {
       state.withLock { $0.hasWaitedInVain = true }
+      if !OwnerSearch.isPassing(error) { logFailure(error) }
       seeker.wake()
     }
     seeker.start { [weak self] in self?.seek() }
@@ -85,21 +87,33 @@ final class Succession: Sendable {
   var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
 
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
-  /// in vain.
+  /// in vain. None while there has never been an owner and the last look failed: a program that can
+  /// start none must not wait at each of its requests.
   var patience: Int64 {
-    state.withLock { $0.hasWaitedInVain } ? RemotePlaces.readPatience : RemotePlaces.patience
+    state.withLock { state in
+      if case .seeking(nil) = state.role, state.lastFailure != nil { return 0 }
+      return state.hasWaitedInVain ? RemotePlaces.readPatience : RemotePlaces.patience
+    }
   }
 
   /// ETIMEDOUT: there is no owner.
   static let noOwnerError = EngineError(
     .system(.timedOut), "the owner of the store is gone, and no other process has taken over")
 
+  /// EPERM: this process is a copy that fork(2) has made.
+  static let copyError = EngineError(
+    .system(.notPermitted),
+    "this process is a copy that fork(2) has made of a program; it must call execve(2) before it "
+      + "uses preferences")
+
   /// Calls the body with the present places, and again with those of the next owner if they have
-  /// lost theirs. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`).
+  /// lost theirs. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`),
+  /// EPERM in a copy of the process.
   func ask<Result>(
     until deadline: Instant? = nil,
     _ body: (any StorePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
+    if ForkedProcess.isCopy { throw Self.copyError }
     var deadline = deadline
     while true {
       let (role, epoch) = present
@@ -199,8 +213,9 @@ final class Succession: Sendable {
     var error = error
     if OwnerSearch.isPassing(error) {
       do throws(EngineError) {
-        try search.startOwner()
-        return OwnerSearch.pause
+        let isStarted = try search.startOwner()
+        let hasFailed = state.withLock { $0.lastFailure != nil }
+        return isStarted || !hasFailed ? OwnerSearch.pause : Self.errorPause
       } catch let failure {
         error = failure
       }

@@ -83,3 +83,15 @@ extension Intent {
     }
   }
 }
+
+extension EngineError {
+  /// Returns the error with the domain and the key of the first intent, if that sets or removes a
+  /// key.
+  package func about(_ intents: [Intent]) -> EngineError {
+    switch intents.first {
+    case .set(let key, let domain, _, _), .remove(let key, let domain):
+      EngineError(reason, domain: domain, key: key, sentence)
+    default: self
+    }
+  }
+}

@@ -73,7 +73,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    if let refusal { throw Self.error(refusal, intents) }
+    if let refusal { throw refusal.about(intents) }
     return try applying.withLock { _ throws(EngineError) in
       let rules = ChangeRules(self)
       var items: [Changeset.Item] = []
@@ -81,15 +81,6 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
       let changeset = commit(items)
       if !changeset.isEmpty { observers.notify(Notice(changeset: changeset, author: author)) }
       return changeset
-    }
-  }
-
-  /// The refusal, with the domain and the key if the first intent sets or removes a key.
-  private static func error(_ refusal: EngineError, _ intents: [Intent]) -> EngineError {
-    switch intents.first {
-    case .set(let key, let domain, _, _), .remove(let key, let domain):
-      EngineError(refusal.reason, domain: domain, key: key, refusal.sentence)
-    default: refusal
     }
   }
 

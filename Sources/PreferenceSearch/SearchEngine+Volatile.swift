@@ -38,6 +38,15 @@ extension SearchEngine: RegisteredDefaults {
     notify(registered.set(defaults, for: domain, replacing: true))
   }
 
+  /// The key's value of the places that need no owner: the arguments, then the registered defaults.
+  /// It is what a reader shows while the owner of the store does not answer.
+  public func volatileValue(_ key: Key, in domain: DomainName) -> Value? {
+    let argument = arguments.find(key, in: .global)
+    let found =
+      argument ?? registered.find(key, in: domain) ?? registered.find(key, in: .global)
+    return found?.value
+  }
+
   /// Has the readers look up again what the changeset changed, and notifies observers other than
   /// the author. Ignores an empty changeset.
   func notify(_ changeset: Changeset, by author: Author? = nil) {

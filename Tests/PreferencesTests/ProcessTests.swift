@@ -122,16 +122,41 @@ import Testing
     }
   }
 
-  @Test("a program that begins while the owner is stopped finds it later")
+  @Test("a copy that fork(2) makes of a program is refused, and the program's sets are kept")
+  func copied() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell("$SAMPLE fork; defaults read prefs-sample")
+      #expect(outcome.output == "{\n    After = 1;\n    Before = 1;\n}\n")
+      #expect(outcome.errors.contains("Copy: this process is a copy that fork(2) has made"))
+    }
+  }
+
+  @Test("a prefsd that fails once is started again, and the program's preferences are there")
+  func failsOnce() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("$SAMPLE sync K text; kill -9 $(cat $XDG_STATE_HOME/prefsfs/*/lock)")
+      let outcome = sandbox.shell(
+        """
+        printf '%s\\n' '#!/bin/sh' "mkdir $C/../tried 2> /dev/null && exit 1" \
+          'exec $PREFSD "$@"' > $C/../once; chmod +x $C/../once
+        PREFSFS_PREFSD=$C/../once $SAMPLE late K | uniq
+        """)
+      #expect(outcome.output == "(none)\ntext\n")
+      #expect(outcome.errors.contains("prefsd could not own the store"))
+    }
+  }
+
+  @Test("a program that begins while the owner is stopped reads its arguments, and finds it later")
   func finds() throws {
     try withSandbox { sandbox in
       sandbox.shell("$SAMPLE sync K text")
       let outcome = sandbox.shell(
         """
         p=$(cat \(sandbox.state)/prefsfs/*/lock); kill -STOP $p
-        (sleep 6; kill -CONT $p) & $SAMPLE late K | sort -u
+        (sleep 6; kill -CONT $p) & $SAMPLE get Other -Other given > $C/../other &
+        $SAMPLE late K | sort -u; cat $C/../other
         """)
-      #expect(outcome.output == "(none)\ntext\n")
+      #expect(outcome.output == "(none)\ntext\ngiven\n")
     }
   }
 }

@@ -14,6 +14,7 @@ enum Sample {
            sample languages                    prints what the languages of the search list have
            sample cloud KEY                    says which notifications of the cloud come
            sample late KEY                     reads it 40 times, 50 ms apart
+           sample fork                         sets Before, and After once a copy has set Copy
 
     """
 
@@ -41,6 +42,7 @@ enum Sample {
           + " \(defaults.integer(forKey: "Custom"))")
       say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
     case ("cloud", 2): cloud(words[1])
+    case ("fork", 1): setBesideCopy()
     case ("late", 2):
       for _ in 0..<40 {
         say(defaults.string(forKey: words[1]) ?? "(none)")
@@ -56,6 +58,21 @@ enum Sample {
   private static func set(_ count: String, thenEnd way: String) {
     for index in 0..<(Int(count) ?? 0) { UserDefaults.standard.set(index, forKey: "Key\(index)") }
     end(way)
+  }
+
+  /// Sets a key before and after a copy of this process tries to set one too.
+  private static func setBesideCopy() {
+    typealias Fork = @convention(c) () -> pid_t
+    // Swift's overlay of the C library hides fork(2).
+    guard let symbol = dlsym(nil, "fork") else { return say("no fork(2)") }
+    UserDefaults.standard.set(1, forKey: "Before")
+    let child = unsafeBitCast(symbol, to: Fork.self)()
+    if child == 0 {
+      UserDefaults.standard.set(1, forKey: "Copy")
+      _exit(0)
+    }
+    waitpid(child, nil, 0)
+    UserDefaults.standard.set(1, forKey: "After")
   }
 
   private static func say(_ line: String) {

@@ -15,13 +15,16 @@ extension UserDefaults {
   }
 
   /// Returns the value that the search list gives. A list that cannot be read is logged and gives
-  /// nil.
+  /// nil. While no owner of the store answers, a value that was never read is that of the arguments
+  /// or the registered defaults.
   func storedValue(_ name: String) -> Value? {
+    let key = Key(name)
     do throws(EngineError) {
-      return try reader.value(Key(name))
+      return try reader.value(key)
     } catch {
       Session.note(error)
-      return nil
+      let isUnanswered = error.reason == .system(.timedOut)
+      return isUnanswered ? session.engine.volatileValue(key, in: domain) : nil
     }
   }
 

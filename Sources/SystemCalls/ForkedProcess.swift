@@ -1,0 +1,23 @@
+import Glibc
+import Synchronization
+
+/// Tells a process from the copy that fork(2) makes of it.
+///
+/// A copy has the descriptors and the shared memory of the process, and none of its threads but
+/// one. It must not use a connection of the process: what both send would be mixed up.
+public enum ForkedProcess {
+  private static let isCopied = Atomic<Bool>(false)
+  /// Has the C library note in each copy that it is one (pthread_atfork(3)).
+  private static let watching: Void = {
+    // The handler runs in the copy, where a lazy variable must not be initialised any more.
+    _ = isCopied.load(ordering: .relaxed)
+    pthread_atfork(nil, nil) { isCopied.store(true, ordering: .relaxed) }
+  }()
+
+  /// From now on, notices when this process is copied. posix_spawn(3) and vfork(2) make no copy in
+  /// this sense: they end in execve(2).
+  public static func watch() { watching }
+
+  /// Whether this process is a copy of one that has called `watch`. Cost: a load.
+  public static var isCopy: Bool { isCopied.load(ordering: .relaxed) }
+}
