@@ -6,12 +6,11 @@ import SystemCalls
 ///
 /// It polls every 2 s the loaded lists, and the names of all lists, of directories on file systems
 /// that report no changes (NFS, SMB, FUSE); of all directories where the user has no inotify
-/// instance left. For a
-/// directory that does not exist yet, it watches the nearest existing one above it. The target of a
-/// list that is a symbolic link is watched too, unless it lies on another machine or in a file
-/// system in user space, which may not answer. It also sees when files of the state directory are
-/// removed, and when configuration profiles, or the certificates of their signers, may have
-/// changed.
+/// instance left. For a directory that does not exist yet, it watches the nearest existing one
+/// above it. The target of a list that is a symbolic link is watched too, unless it lies on another
+/// machine or in a file system in user space, which may not answer. It also sees when files of the
+/// state directory are removed, and when configuration profiles, or the certificates of their
+/// signers, may have changed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {

@@ -118,6 +118,17 @@ final class Node {
     changes.note(id)
   }
 
+  /// Changes the text of a detached file in place; does nothing for other kinds.
+  /// - Parameter range: the part of the new text that may differ from the old one.
+  func editDetached(_ range: Range<Int>, _ body: (inout [UInt8]) -> Void) {
+    guard case .detached(var text) = content else { return }
+    let unsaved = unsaved
+    content = .detached([])
+    body(&text)
+    content = .detached(text)
+    self.unsaved = range.joined(with: unsaved)
+  }
+
   /// Notes that the whole text must be saved.
   func noteWhole() { unsaved = wholeText }
 
@@ -147,6 +158,9 @@ extension Node {
 
   /// The scratch file or link; nil for other kinds, scratch directories among them.
   var scratch: ScratchFile? { if case .scratch(let file) = content { file } else { nil } }
+
+  /// Bytes of a detached file's text; 0 for other kinds.
+  var detachedCount: Int { if case .detached(let text) = content { text.count } else { 0 } }
 
   /// The directory; nil for other kinds.
   var directory: (any Directory)? {

@@ -28,6 +28,8 @@ final class NodeTable {
   private var byScratch: [ScratchPath: Node] = [:]
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
+  /// Bytes of the texts of all detached files.
+  private(set) var detachedBytes = 0
   var lastNumber: UInt64
   var inodes: InodeNumbers
   let root: Node
@@ -149,7 +151,8 @@ final class NodeTable {
     case .scratch(let file):
       byScratch[file.path] = node
       scratchBytes += file.count + ScratchSpace.overhead
-    case .directory, .detached: break
+    case .detached: detachedBytes += node.detachedCount
+    case .directory: break
     }
   }
 
@@ -170,6 +173,17 @@ extension NodeTable {
   func detach(_ node: Node, text: [UInt8]) {
     unname(node)
     node.content = .detached(text)
+    detachedBytes += text.count
+  }
+
+  /// Changes the text of a detached file in place, and counts its bytes again.
+  /// - Parameter range: the part of the new text that may differ from the old one.
+  func edit(
+    detached node: Node, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
+  ) {
+    detachedBytes -= node.detachedCount
+    node.editDetached(range, body)
+    detachedBytes += node.detachedCount
   }
 
   /// Takes the name away from a node that has it still, e.g. because the notice of the key's
@@ -178,7 +192,8 @@ extension NodeTable {
     if let other = self[path], other !== node { detach(other, text: []) }
   }
 
-  /// Removes the name of a key, scratch file or scratch directory from the table.
+  /// Removes the name of a key, scratch file or scratch directory from the table. What a scratch or
+  /// detached file has counted for no longer counts.
   private func unname(_ node: Node) {
     switch node.content {
     case .key(let file): byKey[file.path] = nil
@@ -188,7 +203,8 @@ extension NodeTable {
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = nil
       scratchBytes -= ScratchSpace.overhead
-    case .directory, .detached: break
+    case .detached: detachedBytes -= node.detachedCount
+    case .directory: break
     }
   }
 
@@ -251,7 +267,8 @@ extension NodeTable {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
     case .key(let file): byKey.remove(node, file.path)
-    case .directory, .detached, .scratch: break
+    case .detached: detachedBytes -= node.detachedCount
+    case .directory, .scratch: break
     }
     return node
   }

@@ -188,7 +188,7 @@ final class TextEditor {
     if startsEmpty { replaceText(with: []) }
     note(dirty: min(position, text.count)..<end)
     if fed != position, !goesOn(at: position) { feedAgain(to: position) }
-    text.replaceSubrange(position..<min(end, text.count), with: bytes)
+    text.overwrite(at: position, with: bytes)
     judge.feed(bytes[...])
     fed = end
     let action = judged(now: now)
@@ -229,11 +229,7 @@ final class TextEditor {
     memory.startsEmpty = false
     if size == text.count { return .nothing }
     note(dirty: min(size, text.count)..<size)
-    if size < text.count {
-      text.removeLast(text.count - size)
-    } else {
-      text += repeatElement(0, count: size - text.count)
-    }
+    text.resize(to: size)
     if fed != size { feedAgain(to: size) }
     return judged(now: now)
   }
@@ -284,7 +280,7 @@ final class TextEditor {
 
   /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
   private func feedAgain(to position: Int) {
-    if position > text.count { text += repeatElement(0, count: position - text.count) }
+    if position > text.count { text.resize(to: position) }
     judge = fresh
     judge.feed(text[..<position])
     fed = position

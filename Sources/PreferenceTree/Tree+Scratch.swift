@@ -93,10 +93,7 @@ extension Tree {
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
     guard !overflow, position >= 0 else { throw tooLarge(node.subject) }
     try checkRoom(for: max(0, end - count), node.subject)
-    table.edit(node, file, min(position, count)..<end) { text in
-      if position > text.count { text += repeatElement(0, count: position - text.count) }
-      text.replaceSubrange(position..<min(end, text.count), with: bytes)
-    }
+    table.edit(node, file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
     (file.hasOwnTime, node.modified) = (false, now.time)
     if write.appending, write.offset != count { effects.append(.invalidateContents(node.id)) }
   }
@@ -107,9 +104,7 @@ extension Tree {
     guard !file.isLink else { throw .invalid("only a file can be truncated") }
     guard size >= 0 else { throw .invalid("a negative size") }
     try checkRoom(for: max(0, size - file.count), node.subject)
-    table.edit(node, file, min(size, file.count)..<size) { text in
-      text = Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count))
-    }
+    table.edit(node, file, min(size, file.count)..<size) { $0.resize(to: size) }
     (file.hasOwnTime, node.modified) = (false, now.time)
   }
 

@@ -73,9 +73,7 @@ extension Tree {
     try requireWritable()
     switch node.content {
     case .directory: throw .isDirectory
-    case .detached(let text):
-      let offset = write.appending ? text.count : write.offset
-      try writeDetached(node, text, write.bytes, at: offset, now)
+    case .detached: try writeDetached(node, write, now)
     case .scratch(let file):
       try writeScratch(node, file, write, now: now)
     case .key(let file):
@@ -149,8 +147,8 @@ extension Tree {
     case .directory: throw .isDirectory
     case .detached(let text):
       guard (0...TextEditor.largest).contains(size) else { throw tooLarge(node.subject) }
-      node.content = .detached(
-        Array(text.prefix(size)) + repeatElement(0, count: max(0, size - text.count)))
+      try checkRoom(forDetached: size - text.count)
+      table.edit(detached: node, min(size, text.count)..<size) { $0.resize(to: size) }
     case .scratch(let file): try truncateScratch(node, file, to: size, now: now)
     case .key(let file):
       try repeating(file) { () throws(TreeError) in
@@ -162,16 +160,25 @@ extension Tree {
   }
 
   private func writeDetached(
-    _ node: Node, _ text: [UInt8], _ bytes: [UInt8], at offset: Int, _ now: Moment
+    _ node: Node, _ write: WriteRequest, _ now: Moment
   ) throws(TreeError) {
-    guard let end = TextEditor.end(of: bytes.count, at: offset) else {
+    let count = node.detachedCount
+    let position = write.appending ? count : write.offset
+    guard let end = TextEditor.end(of: write.bytes.count, at: position) else {
       throw tooLarge(node.subject)
     }
-    var text = text
-    if offset > text.count { text += repeatElement(0, count: offset - text.count) }
-    text.replaceSubrange(offset..<min(end, text.count), with: bytes)
-    node.content = .detached(text)
+    try checkRoom(forDetached: end - count)
+    table.edit(detached: node, min(position, count)..<end) {
+      $0.overwrite(at: position, with: write.bytes)
+    }
     node.modified = now.time
+  }
+
+  /// Throws ENOSPC if the text of a removed file grows, and all of them would have more than 64 MiB.
+  private func checkRoom(forDetached growth: Int) throws(TreeError) {
+    guard growth <= 0 || growth <= ScratchSpace.total - table.detachedBytes else {
+      throw refused(.system(.noSpace, "removed files that are still open may take 64 MiB in all"))
+    }
   }
 
   /// Returns, and logs, EFBIG for a text that would be longer than a value's may be.
@@ -197,6 +204,24 @@ extension Tree {
       try expire(file, now: now)
     } catch  where error == .changedMeanwhile && isInherited {
       // A predecessor has decided it already, and the file shows what became of it.
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Puts the bytes in the place of what is at the position, which is not negative. NUL bytes fill
+  /// a gap behind the end.
+  mutating func overwrite(at position: Int, with bytes: [UInt8]) {
+    if position > count { resize(to: position) }
+    replaceSubrange(position..<Swift.min(position + bytes.count, count), with: bytes)
+  }
+
+  /// Cuts the end off, or adds NUL bytes.
+  mutating func resize(to size: Int) {
+    if size < count {
+      removeLast(count - size)
+    } else {
+      append(contentsOf: repeatElement(0, count: size - count))
     }
   }
 }

@@ -120,4 +120,25 @@ import Testing
       #expect(sandbox.evaluate(sandbox.config + "/other.plist", "sorted(d)") == "['Key', 'New']")
     }
   }
+
+  @Test("removed files that are open take 64 MiB in all, and leave the room when they are closed")
+  func removedOpen() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/d
+        fill() {
+          (echo a > $1; exec 5>> $1; rm $1; head -c 16777214 /dev/zero >&5 && echo full
+           until test -e $C/../enough; do sleep 0.01; done) 2>> $C/../errors &
+        }
+        for k in A B C D; do fill $k; done > $C/../full
+        until test $(wc -l < $C/../full) = 4; do sleep 0.01; done; fill E
+        until grep -q 'No space' $C/../errors; do sleep 0.01; done
+        echo temporary > .T.a1B2c3; cat .T.a1B2c3; touch $C/../enough; wait
+        exec 5> F; rm F; head -c 16777216 /dev/zero >&5 && stat -Lc %s /dev/fd/5
+        printf xyz 1<> /dev/fd/5 && head -c 4 /dev/fd/5 | od -An -c
+        """)
+      #expect(outcome.output == "temporary\n16777216\n   x   y   z  \\0\n", "\(outcome)")
+    }
+  }
 }

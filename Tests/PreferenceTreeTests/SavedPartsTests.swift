@@ -80,6 +80,21 @@ import Testing
     }
   }
 
+  @Test("a write to a removed file saves what was written, not the whole text")
+  func removed() throws {
+    let made = try forest[domain].create(domain, Array("New".utf8), CreationFlags(), now: now)
+    let node = made.entry.node
+    try forest[domain].unlink(domain, Array("New".utf8), now: now)
+    let text = [UInt8](repeating: 65, count: 1 << 20)
+    try forest[node].write(node, WriteRequest(text, at: 0), now: now)
+    let whole = forest.saveChanges().count
+    try forest[node].write(node, WriteRequest([66], at: 1 << 19), now: now)
+    let part = forest.saveChanges().count
+    #expect(whole > 1 << 20)
+    #expect(part < 1000)
+    #expect(try forest[node].read(node, at: 1 << 19, count: 2) == [66, 65])
+  }
+
   private func read(_ records: [[UInt8]]) throws -> SavedTree {
     var saved = SavedTree()
     for bytes in records {
