@@ -110,8 +110,9 @@ final class Journal {
     let last = lastSequence
     segments = numbers.map { number in
       let path = "\(directory)/\(Self.prefix)\(number)"
+      let size = ((try? Files.linkStatus(path)) ?? nil).map { Int(clamping: $0.st_size) } ?? 0
       return Segment(
-        path: path, size: 0, lastSequence: replay.ends[number] ?? last, isSynchronized: false,
+        path: path, size: size, lastSequence: replay.ends[number] ?? last, isSynchronized: false,
         file: FileNumber(path))
     }
     number = numbers.last ?? 0
@@ -215,6 +216,11 @@ final class Journal {
     guard active != nil, let size = segments.last?.size, size > Self.segmentSize else { return nil }
     number += 1
     return number
+  }
+
+  /// The number of the last record that is not in the present file.
+  var endOfClosedFiles: UInt64 {
+    (active == nil ? segments[...] : segments.dropLast()).last?.lastSequence ?? 0
   }
 
   /// Makes the new file the one that records are appended to.

@@ -126,6 +126,7 @@ extension Store {
       try write(domain, location)
     }
     remove(state.withLock { $0.finish(written, start, location, log) })
+    renewStuckRecords()
     guard written.lacksMetadata else { return }
     // The release of the journal may have made room.
     do throws(SystemError) {

@@ -81,17 +81,12 @@ extension Store.State {
       renewed.requests.renumber(origin, sequence)
     }
     for (location, edits) in pending {
-      for (index, edit) in edits.enumerated() {
-        let item = Changeset.Item(location, edit.edit)
-        let sequence = try fresh.append(.change(Changeset([item], time: edit.time)))
-        renewed.pending[location]?[index].sequence = sequence
+      for (index, number) in try fresh.append(pending: edits, location).enumerated() {
+        renewed.pending[location]?[index].sequence = number
       }
     }
     for (location, domain) in domains.all where domain.unsavedSince != nil {
-      let first = fresh.lastSequence + 1
-      for edit in domain.snapshot.unsavedEdits {
-        _ = try fresh.append(.change(Changeset([.init(location, edit)], time: lastTime)))
-      }
+      let first = try fresh.append(unsavedOf: domain.snapshot, location)
       renewed.domains[location]?.firstUnsaved = first
       renewed.domains[location]?.lastEdit = fresh.lastSequence
     }

@@ -126,6 +126,47 @@ import Testing
     }
   }
 
+  @Test("a list that cannot be saved does not make the journal grow, and loses nothing")
+  func stuck() throws {
+    try withSandbox { sandbox in
+      let state = sandbox.state + "/s"
+      let (stuck, other) = (Location(.user, "stuck"), Location(.user, "other"))
+      /// Makes 40 MiB of records of another list, and returns the bytes of the journal then.
+      func grow(_ test: TestStore) throws -> Int {
+        for round in 0..<40 {
+          let text = String(repeating: "\(round % 10)", count: 1 << 20)
+          try test.set("Large", .string(text), other)
+          try test.store.checkpoint(other)
+        }
+        return try journals(state).reduce(0) { sum, name in
+          let attributes = try FileManager.default.attributesOfItem(atPath: "\(state)/\(name)")
+          return sum + (attributes[.size] as? Int ?? 0)
+        }
+      }
+      let time = Timestamp(nanoseconds: 1_000_000_000)
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1, stuck)
+        let description = Description(mode: 0o400, modified: time)
+        _ = try test.store.commit([.init(stuck, .describe("K", description))])
+        try Data("damaged".utf8).write(to: URL(fileURLWithPath: test.store.layout.path(stuck)))
+        #expect(throws: EngineError.self) { try test.store.checkpoint(stuck) }
+        #expect(try grow(test) < 20 << 20)
+      }
+      do {
+        // The next owner cannot read the list: the changes are replayed, and wait for it.
+        let test = try TestStore(sandbox)
+        #expect(throws: EngineError.self) { try test.get("K", stuck) }
+        #expect(try grow(test) < 20 << 20)
+        try FileManager.default.removeItem(atPath: test.store.layout.path(stuck))
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K", stuck) == 1)
+      let entry = try test.store.find("K", at: stuck)
+      #expect(entry?.metadata.mode == 0o400 && entry?.modified == time)
+    }
+  }
+
   @Test("a second owner is told which process has the store")
   func lock() throws {
     try withSandbox { sandbox in
