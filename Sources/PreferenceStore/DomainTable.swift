@@ -53,6 +53,20 @@ struct DomainTable {
   private var rows: [Row] = []
   private var numbers: [DomainName: Int] = [:]
 
+  /// What a list lacks.
+  struct Unsaved: Equatable {
+    /// Since when it has lacked a change.
+    var since: Instant
+    /// The number of the first journal record that it may lack.
+    var first: UInt64
+  }
+
+  /// The lists that lack a change. They are few among all lists, and the writer asks for them again
+  /// and again.
+  private(set) var unsaved: [Location: Unsaved] = [:]
+  /// The lists of which values from before changes are kept.
+  private var changed: Set<Location> = []
+
   /// The numbers of the domains that were asked for last. A look-up is mostly about one domain and
   /// the global one, and the next look-up about the same: these are found without a hash.
   private var latest = (0, 0)
@@ -138,9 +152,19 @@ struct DomainTable {
     _modify {
       let (number, cell) = insert(location)
       var list = rows[number].takeList(cell)
-      defer { rows[number].put(list, cell) }
+      let before = (list?.unsaved, list?.recent.isEmpty)
+      defer {
+        if before != (list?.unsaved, list?.recent.isEmpty) { noteState(of: list, location) }
+        rows[number].put(list, cell)
+      }
       yield &list
     }
+  }
+
+  /// Notes whether the list lacks a change, and whether it has old values to forget.
+  private mutating func noteState(of list: Store.Domain?, _ location: Location) {
+    unsaved[location] = list?.unsaved
+    if list?.recent.isEmpty == false { changed.insert(location) } else { changed.remove(location) }
   }
 
   private mutating func insert(_ location: Location) -> (number: Int, cell: Int) {
@@ -170,13 +194,28 @@ struct DomainTable {
     }
   }
 
-  /// Forgets the values that keys of the lists had before changes which are old at that time.
-  mutating func forgetRecent(_ now: Instant) {
-    for number in rows.indices {
-      for cell in rows[number].lists.indices where !rows[number].contents[cell].isUnread {
-        rows[number].lists[cell].recent.forget(now: now)
+  /// The locations of all lists, in no order. Cost: O(lists), without a copy of any.
+  var locations: [Location] {
+    rows.flatMap { row in
+      row.places.indices.compactMap { cell in
+        row.contents[cell].isUnread ? nil : Location(row.places[cell], row.name)
       }
     }
+  }
+
+  /// Forgets the values that keys of the lists had before changes which are old at that time. Cost:
+  /// O(keys that were changed lately).
+  /// - Returns: when there is more to forget; nil: nothing is kept.
+  mutating func forgetRecent(_ now: Instant) -> Instant? {
+    for location in changed { self[location]?.recent.forget(now: now) }
+    return changed.compactMap { self[$0]?.recent.deadline }.min()
+  }
+}
+
+extension Store.Domain {
+  /// What the list lacks; nil: nothing.
+  fileprivate var unsaved: DomainTable.Unsaved? {
+    unsavedSince.map { DomainTable.Unsaved(since: $0, first: firstUnsaved) }
   }
 }
 

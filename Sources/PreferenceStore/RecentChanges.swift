@@ -23,6 +23,9 @@ struct RecentChanges: Sendable {
   private var limit = 1024
   private var bytes = 0
 
+  /// Whether nothing is kept.
+  var isEmpty: Bool { entries.isEmpty }
+
   /// Notes what the key was before a change. Cost: O(1), on average.
   mutating func note(_ key: Key, before: Value?, now: Instant = .now) {
     if entries.count >= limit { forget(now: now) }

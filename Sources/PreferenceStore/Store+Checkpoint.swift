@@ -288,8 +288,9 @@ extension Store.State {
 
   /// The number of the first record that a list lacks; nil: none does.
   private var oldestUnsaved: UInt64? {
-    let unsaved = domains.all.map(\.list).filter { $0.unsavedSince != nil }.map(\.firstUnsaved)
-    return (unsaved + pending.values.compactMap { $0.first?.sequence }).min()
+    let unsaved = domains.unsaved.values.lazy.map(\.first).min()
+    return [unsaved, pending.values.lazy.compactMap { $0.first?.sequence }.min()]
+      .compactMap { $0 }.min()
   }
 
   /// Releases the records that the lists have and that no client may ask about again.

@@ -107,11 +107,7 @@ extension Store {
       // `load` logs a list that cannot be read; its changes stay in the journal, for another try.
       do { try load(location) } catch {}
     }
-    return state.withLock { state in
-      state.domains.all.compactMap { location, domain in
-        domain.unsavedSince.map { (location, $0) }
-      }
-    }
+    return state.withLock { $0.domains.unsaved.map { ($0.key, $0.value.since) } }
   }
 
   /// Whether there are replayed changes for lists that have not been read yet.

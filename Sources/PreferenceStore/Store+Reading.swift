@@ -98,10 +98,7 @@ extension Store {
   public func forgetOld(_ now: Instant) -> Instant? {
     state.withLock { state in
       guard let due = state.forgetAt else { return nil }
-      if due <= now {
-        state.domains.forgetRecent(now)
-        state.forgetAt = state.domains.all.compactMap(\.list.recent.deadline).min()
-      }
+      if due <= now { state.forgetAt = state.domains.forgetRecent(now) }
       return state.forgetAt
     }
   }
@@ -197,7 +194,7 @@ extension Store {
   }
 
   /// The locations whose lists have been read.
-  public var loadedLocations: [Location] { state.withLock { $0.domains.all.map(\.location) } }
+  public var loadedLocations: [Location] { state.withLock { $0.domains.locations } }
 
   /// The domains that exist in a persistent place, those of profiles included. Cost: a listing of
   /// its directory.

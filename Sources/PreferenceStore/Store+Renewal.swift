@@ -50,10 +50,10 @@ extension Store.State {
     var renewed = Renewed()
     guard let journal else { return renewed }
     let (end, before) = (journal.endOfClosedFiles, journal.byteCount)
-    for (location, domain) in domains.all
-    where domain.unsavedSince != nil && domain.failure != nil && domain.firstUnsaved <= end {
+    for (location, unsaved) in domains.unsaved where unsaved.first <= end {
+      guard let domain = domains[location], domain.failure != nil else { continue }
       let first = try journal.append(unsavedOf: domain.snapshot, location)
-      renewed.first[location] = (domain.firstUnsaved, first)
+      renewed.first[location] = (unsaved.first, first)
     }
     for (location, edits) in pending
     where unreadable[location] != nil && (edits.first?.sequence ?? .max) <= end {

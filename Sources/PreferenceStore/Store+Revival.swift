@@ -85,7 +85,8 @@ extension Store.State {
         renewed.pending[location]?[index].sequence = number
       }
     }
-    for (location, domain) in domains.all where domain.unsavedSince != nil {
+    for location in domains.unsaved.keys {
+      guard let domain = domains[location] else { continue }
       let first = try fresh.append(unsavedOf: domain.snapshot, location)
       renewed.domains[location]?.firstUnsaved = first
       renewed.domains[location]?.lastEdit = fresh.lastSequence

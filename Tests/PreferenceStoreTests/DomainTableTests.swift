@@ -64,7 +64,27 @@ import Testing
     }
     #expect(Set(table.all.map(\.location)) == Set(locations))
     #expect(table.all.count { $0.list.recent.deadline != nil } == 3)
-    table.forgetRecent(Instant.now.advanced(milliseconds: 3_600_000))
+    #expect(Set(table.locations) == Set(locations))
+    #expect(table.forgetRecent(.now) != nil, "they are kept for ten seconds")
+    #expect(table.forgetRecent(Instant.now.advanced(milliseconds: 3_600_000)) == nil)
     #expect(table.all.count { $0.list.recent.deadline != nil } == 0)
+  }
+
+  @Test("the lists that lack a change are known without a look at the others")
+  func unsaved() {
+    var table = DomainTable()
+    let (one, other) = (Location(.user, "a"), Location(.host, "b"))
+    for location in [one, other] { table[location] = list() }
+    #expect(table.unsaved.isEmpty)
+    let now = Instant.now
+    table[one]?.unsavedSince = now
+    table[one]?.firstUnsaved = 7
+    #expect(table.unsaved == [one: .init(since: now, first: 7)])
+    let moved = table.remove(one)
+    #expect(table.unsaved.isEmpty)
+    table[other] = moved
+    #expect(table.unsaved == [other: .init(since: now, first: 7)])
+    table[other]?.unsavedSince = nil
+    #expect(table.unsaved.isEmpty && table.locations == [other])
   }
 }
