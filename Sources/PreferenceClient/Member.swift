@@ -23,6 +23,9 @@ public final class Member: StorePlaces {
   private struct State {
     /// The mounts of this process, which every owner is told of.
     var mounts: [Author] = []
+    /// The mounts that have left. Each next owner is told again: the one before may have ended
+    /// before it knew, and a new owner waits a moment for the mounts that the last one has noted.
+    var departed: [Author] = []
     /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
     /// Random, because an owner remembers the serials of a predecessor of this process.
@@ -86,10 +89,20 @@ public final class Member: StorePlaces {
     state.withLock { $0.domains.values.contains { $0.contains(domain) } }
   }
 
-  /// Gives the store up: an owner saves everything first.
+  /// Gives the store up: an owner saves everything first. A process that has removed mounts first
+  /// waits, a second at most, until an owner knows it, and becomes that owner if it must.
   public func close() {
+    if !state.withLock({ $0.departed.isEmpty }) { awaitOwner() }
     queue.close()
     succession.close()
+  }
+
+  /// Returns when an owner has read what this process has sent to it, or after a second.
+  private func awaitOwner() {
+    let deadline = Instant.now.advanced(milliseconds: 1000)
+    while Instant.now < deadline, !isAnswering(within: Int64(deadline.milliseconds(after: .now))) {
+      Instant.sleep(milliseconds: 1)
+    }
   }
 
   public var version: UInt64 { role.places?.version ?? 0 }
@@ -126,6 +139,7 @@ public final class Member: StorePlaces {
       return (differences, mounts.dropFirst(early.count))
     }
     for mount in late { places.addMount(mount) }
+    for mount in state.withLock({ $0.departed }) { places.removeMount(mount) }
     if differences.changeset.isEmpty {
       // Nothing that this process has cached is old; else the mounts settle for the differences.
       for mount in early {
@@ -178,7 +192,10 @@ public final class Member: StorePlaces {
   }
 
   public func removeMount(_ author: Author) {
-    state.withLock { $0.mounts.removeAll { $0 == author } }
+    state.withLock { state in
+      state.mounts.removeAll { $0 == author }
+      state.departed.append(author)
+    }
     succession.role.readable?.removeMount(author)
   }
 

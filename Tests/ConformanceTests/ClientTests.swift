@@ -8,6 +8,26 @@ import Testing
     pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
   }
 
+  @Test("mounts that are unmounted right after each other leave nobody that a next one waits for")
+  func unmountedTogether() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      for _ in 0..<3 {
+        let first = try Mount(sandbox)
+        let second = try Mount(sandbox, at: sandbox.secondMountPoint)
+        // While a mount announces the change to watchers, it is busy for a moment.
+        sandbox.shell(
+          "echo 43 > $M/d/Integer; fusermount3 -u $M; "
+            + "until fusermount3 -u $M2 2> /dev/null; do sleep 0.001; done")
+        for mount in [first, second] {
+          sandbox.waitUntil("test ! -e /proc/\(mount.guardian)")
+          mount.unmount()
+        }
+        #expect(sandbox.shell("cat $XDG_STATE_HOME/prefsfs/*/mounts").output == "")
+      }
+    }
+  }
+
   @Test("a client starts prefsd if there is no owner, and prefsd saves its changes when it ends")
   func started() throws {
     try withSandbox { sandbox in
