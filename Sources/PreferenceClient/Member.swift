@@ -12,9 +12,10 @@ import SystemCalls
 /// then they fail with ETIMEDOUT. A change whose answer did not come is sent again, and carried out
 /// once. Observers are notified of what changed between two owners as of any other change.
 ///
-/// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read what
-/// was read before and has not changed. Everything else fails with EPERM there, because the copy
-/// shares the connection with the process. (CFPreferences cannot be used in such a copy either.)
+/// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read
+/// what was read before and has not changed. Other look-ups, and changes, fail with EPERM there,
+/// because the copy shares the connection with the process. (CFPreferences cannot be used in such a
+/// copy either.)
 ///
 /// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
 /// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
@@ -97,12 +98,11 @@ public final class Member: StorePlaces {
     succession.close()
   }
 
-  /// Returns when an owner has read what this process has sent to it, or after a second.
+  /// Returns when an owner has carried out what this process has asked for, or after a second: a
+  /// request without intents is answered after what was sent before.
   private func awaitOwner() {
     let deadline = Instant.now.advanced(milliseconds: 1000)
-    while Instant.now < deadline, !isAnswering(within: Int64(deadline.milliseconds(after: .now))) {
-      Instant.sleep(milliseconds: 1)
-    }
+    _ = try? apply([], by: Author.unique(), origin: nextOrigin(), until: deadline)
   }
 
   public var version: UInt64 { role.places?.version ?? 0 }
@@ -187,7 +187,10 @@ public final class Member: StorePlaces {
   }
 
   public func addMount(_ author: Author) {
-    state.withLock { $0.mounts.append(author) }
+    state.withLock { state in
+      state.mounts.append(author)
+      state.departed.removeAll { $0 == author }
+    }
     succession.role.places?.addMount(author)
   }
 

@@ -220,7 +220,7 @@ final class Journal {
 
   /// The number of the last record that is not in the present file.
   var endOfClosedFiles: UInt64 {
-    (active == nil ? segments[...] : segments.dropLast()).last?.lastSequence ?? 0
+    (active == nil ? segments[...] : segments.dropLast()).map(\.lastSequence).max() ?? 0
   }
 
   /// Makes the new file the one that records are appended to.

@@ -4,20 +4,18 @@ import SystemCalls
 // Lists that cannot be saved must not keep a journal that grows.
 
 extension Store {
-  /// Bytes of the journal up to which a list that cannot be saved keeps its records where they are.
-  private static let mostKept = 16 << 20
-
   /// Records the changes of lists that cannot be saved once more, at the end of the journal, and
-  /// removes the older files, which hold the records of all other lists too. Does nothing unless
-  /// the journal has grown beyond 16 MiB and beyond four times what those changes took the last
-  /// time, so that recording them costs a part of what is recorded anyway. Called by the writer's
+  /// removes the older files, which hold the records of all other lists too. Called by the writer's
   /// thread after a rewrite.
   ///
-  /// A crash before the files are removed leaves both copies: the replay applies the same values
-  /// again.
+  /// Does nothing unless the journal has grown beyond 16 MiB since the last attempt, and to twice
+  /// what it had then: also where an attempt fails, or something else keeps the older files.
+  ///
+  /// A crash before the files are removed leaves the old records and some of the new ones, which
+  /// say the same: each gives a key its last value, or has all replayed edits of its list.
   func renewStuckRecords() {
-    guard state.withLock({ ($0.journal?.byteCount ?? 0) > max(Self.mostKept, 4 * $0.renewedBytes) })
-    else { return }
+    guard state.withLock({ $0.isRenewalDue }) else { return }
+    defer { state.withLock { $0.noteRenewal() } }
     do throws(EngineError) {
       let renewed = try state.withLock { state throws(EngineError) in
         try EngineError.wrapping { () throws(SystemError) in try state.recordStuckAgain() }
@@ -36,10 +34,22 @@ extension Store {
 }
 
 extension Store.State {
+  /// Bytes by which the journal must have grown since the last attempt.
+  private static let leastGrowth = 16 << 20
+
+  /// Whether the journal has grown so far that an attempt is due.
+  fileprivate var isRenewalDue: Bool {
+    let size = journal?.byteCount ?? 0
+    return size > max(renewedSize + Self.leastGrowth, 2 * renewedSize)
+  }
+
+  /// Notes that an attempt was made.
+  fileprivate mutating func noteRenewal() { renewedSize = journal?.byteCount ?? 0 }
+
   /// The new numbers of records that were recorded once more, and those that they had before.
   fileprivate struct Renewed {
     var first: [Location: (old: UInt64, new: UInt64)] = [:]
-    var pending: [Location: (old: [UInt64], new: [UInt64])] = [:]
+    var pending: [Location: (old: [UInt64], new: UInt64)] = [:]
 
     var isEmpty: Bool { first.isEmpty && pending.isEmpty }
   }
@@ -49,7 +59,7 @@ extension Store.State {
   fileprivate mutating func recordStuckAgain() throws(SystemError) -> Renewed {
     var renewed = Renewed()
     guard let journal else { return renewed }
-    let (end, before) = (journal.endOfClosedFiles, journal.byteCount)
+    let end = journal.endOfClosedFiles
     for (location, unsaved) in domains.unsaved where unsaved.first <= end {
       guard let domain = domains[location], domain.failure != nil else { continue }
       let first = try journal.append(unsavedOf: domain.snapshot, location)
@@ -61,7 +71,6 @@ extension Store.State {
         edits.map(\.sequence), try journal.append(pending: edits, location)
       )
     }
-    if !renewed.isEmpty { renewedBytes = journal.byteCount - before }
     return renewed
   }
 
@@ -71,15 +80,15 @@ extension Store.State {
     where domains[location]?.firstUnsaved == numbers.old {
       domains[location]?.firstUnsaved = numbers.new
     }
-    for (location, numbers) in renewed.pending {
-      renumber(location, numbers.new, if: numbers.old)
+    for (location, numbers) in renewed.pending
+    where pending[location]?.map(\.sequence) == numbers.old {
+      renumberPending(location, numbers.new)
     }
   }
 
-  /// Gives the replayed edits of a location new numbers, if they still have the old ones.
-  private mutating func renumber(_ location: Location, _ new: [UInt64], if old: [UInt64]) {
-    guard pending[location]?.map(\.sequence) == old else { return }
-    for (index, number) in new.enumerated() { pending[location]?[index].sequence = number }
+  /// Gives all replayed edits of a location the number of the record that has them now.
+  mutating func renumberPending(_ location: Location, _ number: UInt64) {
+    for index in (pending[location] ?? []).indices { pending[location]?[index].sequence = number }
   }
 }
 
@@ -103,16 +112,20 @@ extension Journal {
     return first
   }
 
-  /// Appends replayed edits of a location.
-  /// - Returns: the numbers of the records.
+  /// Appends all replayed edits of a location, as one record: some of them without those that
+  /// follow would bring old values back. Each key keeps its time.
+  /// - Returns: the number of the record.
   func append(
     pending edits: [Store.Pending], _ location: Location
-  ) throws(SystemError) -> [UInt64] {
-    var numbers: [UInt64] = []
-    for edit in edits {
-      let changeset = Changeset([Changeset.Item(location, edit.edit)], time: edit.time)
-      numbers.append(try append(.change(changeset)))
+  ) throws(SystemError) -> UInt64 {
+    let all = edits.flatMap { pending -> [Edit] in
+      switch pending.edit {
+      case .set(let key, _, _), .splice(let key, _):
+        [pending.edit, .describe(key, Description(modified: pending.time))]
+      case .describe, .remove, .createDomain, .removeDomain: [pending.edit]
+      }
     }
-    return numbers
+    let time = edits.last?.time ?? .now
+    return try append(.change(Changeset(all.map { Changeset.Item(location, $0) }, time: time)))
   }
 }

@@ -81,9 +81,7 @@ extension Store.State {
       renewed.requests.renumber(origin, sequence)
     }
     for (location, edits) in pending {
-      for (index, number) in try fresh.append(pending: edits, location).enumerated() {
-        renewed.pending[location]?[index].sequence = number
-      }
+      renewed.renumberPending(location, try fresh.append(pending: edits, location))
     }
     for location in domains.unsaved.keys {
       guard let domain = domains[location] else { continue }

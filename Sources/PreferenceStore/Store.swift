@@ -93,8 +93,8 @@ public final class Store: Sendable {
     private(set) var hasForced = false
     /// The places whose profiles the writer is to read.
     var requested: Set<Place> = []
-    /// Bytes of the records that were made anew the last time, because lists could not be saved.
-    var renewedBytes = 0
+    /// Bytes of the journal after the last `renewStuckRecords`.
+    var renewedSize = 0
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
     /// The time of the last change; the next one's is later.

@@ -149,6 +149,8 @@ import Testing
         try test.set("K", 1, stuck)
         let description = Description(mode: 0o400, modified: time)
         _ = try test.store.commit([.init(stuck, .describe("K", description))])
+        // Two values of one key, of which only the last may come back.
+        for number: Value in [1, 2] { try test.set("L", number, stuck) }
         try Data("damaged".utf8).write(to: URL(fileURLWithPath: test.store.layout.path(stuck)))
         #expect(throws: EngineError.self) { try test.store.checkpoint(stuck) }
         #expect(try grow(test) < 20 << 20)
@@ -162,6 +164,7 @@ import Testing
       }
       let test = try TestStore(sandbox)
       #expect(try test.get("K", stuck) == 1)
+      #expect(try test.get("L", stuck) == 2)
       let entry = try test.store.find("K", at: stuck)
       #expect(entry?.metadata.mode == 0o400 && entry?.modified == time)
     }
