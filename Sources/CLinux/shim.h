@@ -214,8 +214,10 @@ static inline void prefsfs_crash_handler(int number, siginfo_t *information, voi
   send((int)prefsfs_crash_settings()[1], message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (__atomic_load_n(&prefsfs_crash_settings()[2], __ATOMIC_SEQ_CST))
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  // A signal of kill(2) is not made again by what the thread does next.
-  if (information->si_code <= 0) raise(number);
+  // What the thread does next need not make the signal again: not one of kill(2), nor the trap of
+  // a debugger, nor a SIGBUS that only warns of bad memory.
+  (void)information;
+  raise(number);
 }
 static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
   static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT};

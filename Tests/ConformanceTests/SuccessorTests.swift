@@ -70,6 +70,28 @@ import Testing
     }
   }
 
+  @Test("a trap of a debugger leaves one driver")
+  func trap() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let first = mount.pid
+      // PTRACE_SEIZE, _INTERRUPT, _SINGLESTEP; then _CONT with the SIGTRAP of that step, which the
+      // next instruction does not make again. The step ends when poll(2) does.
+      let script = """
+        (sleep 0.5; stat -f $M > /dev/null) &
+        timeout 20 /usr/bin/python3 -c "import ctypes, os; trace = ctypes.CDLL(None).ptrace
+        for step in [0x4206, 0x4207], [9]:
+            for request in step: assert trace(request, \(first), None, None) == 0
+            os.waitpid(\(first), 0)
+        assert trace(7, \(first), None, ctypes.c_void_p(5)) == 0"
+        stat -f $M > /dev/null; cat $M/d/Integer
+        """
+      let outcome = sandbox.shell(script)
+      #expect(outcome.output == "42\n", "\(outcome.errors)")
+      sandbox.waitUntil("! kill -0 \(first) 2> /dev/null")
+      #expect(sandbox.shell("pgrep -c -P \(mount.guardian)").output == "1\n")
+    }
+  }
+
   @Test("a mount that is told to end while its driver is replaced ends")
   func endDuringTakeover() throws {
     try withSandbox { sandbox in
