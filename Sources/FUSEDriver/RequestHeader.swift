@@ -51,22 +51,22 @@ struct RequestHeader {
 
   /// Whether the request would change something: SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR,
   /// RENAME, LINK, WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
-  var isChange: Bool { Self.changing.contains(opcode) }
+  var isChange: Bool { Self.has(Self.changing, opcode) }
 
   /// The nodes, or the names in them, whose values the request needs; empty for a request that
   /// needs none (FORGET, RELEASE).
   var subjects: [(node: NodeID, name: [UInt8]?)] {
     if isForeignAttribute { return [] }
-    if let offset = Self.names[opcode] {
+    if let offset = Self.nameOffset(opcode) {
       guard let first = name(at: offset) else { return [] }
-      guard Self.naming.contains(opcode) else { return [(node, first)] }
+      guard Self.has(Self.naming, opcode) else { return [(node, first)] }
       let other = NodeID(
         rawValue: message.loadUnaligned(fromByteOffset: Self.size, as: UInt64.self))
       // LINK needs the text of the node; RENAME the second name, in that directory.
       let second = opcode == Self.link ? nil : name(at: offset + first.count + 1)
       return [(node, first), (other, second)]
     }
-    return Self.ofNodes.contains(opcode) ? [(node, nil)] : []
+    return Self.has(Self.ofNodes, opcode) ? [(node, nil)] : []
   }
 
   /// Whether the request is a GETXATTR of an attribute that no file has: the kernel asks for
@@ -78,18 +78,35 @@ struct RequestHeader {
 
   private static let ownAttributes = Array("user.".utf8)
 
-  private static let changing: Set<UInt32> = [4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45]
-  private static let link: UInt32 = 13
+  // Sets of operations: the bits of their numbers, which are looked at for each request.
+  private static let changing = bits([4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 45])
   /// The operations whose own part begins with a second node: RENAME, LINK, RENAME2.
-  private static let naming: Set<UInt32> = [12, 13, 45]
+  private static let naming = bits([12, 13, 45])
   /// The operations on a node: GETATTR, SETATTR, READ, WRITE, FSYNC, SETXATTR, GETXATTR, LISTXATTR,
   /// REMOVEXATTR, OPENDIR, READDIR, READDIRPLUS.
-  private static let ofNodes: Set<UInt32> = [3, 4, 15, 16, 20, 21, 22, 23, 24, 27, 28, 44]
-  /// The byte at which the first name begins, by operation: LOOKUP, SYMLINK, MKNOD, MKDIR, UNLINK,
-  /// RMDIR, RENAME, LINK, CREATE, RENAME2.
-  private static let names: [UInt32: Int] = [
-    1: 40, 6: 40, 8: 56, 9: 48, 10: 40, 11: 40, 12: 48, 13: 48, 35: 56, 45: 56,
-  ]
+  private static let ofNodes = bits([3, 4, 15, 16, 20, 21, 22, 23, 24, 27, 28, 44])
+  private static let link: UInt32 = 13
+
+  private static func bits(_ operations: [UInt64]) -> UInt64 {
+    operations.reduce(0) { $0 | 1 << $1 }
+  }
+
+  private static func has(_ set: UInt64, _ operation: UInt32) -> Bool {
+    operation < 64 && set >> UInt64(operation) & 1 != 0
+  }
+
+  /// The byte at which the first name of an operation begins; nil for one without a name.
+  private static func nameOffset(_ operation: UInt32) -> Int? {
+    switch operation {
+    // LOOKUP, SYMLINK, UNLINK, RMDIR.
+    case 1, 6, 10, 11: size
+    // MKDIR, RENAME, LINK.
+    case 9, 12, 13: size + 8
+    // MKNOD, CREATE, RENAME2.
+    case 8, 35, 45: size + 16
+    default: nil
+    }
+  }
 
   /// Returns the bytes from the offset up to the next NUL; nil if there is none.
   private func name(at offset: Int) -> [UInt8]? {

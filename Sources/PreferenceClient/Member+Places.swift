@@ -56,11 +56,11 @@ extension Member {
   }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    succession.role.readable?.isLoaded(domain, in: places) ?? false
+    succession.readable?.isLoaded(domain, in: places) ?? false
   }
 
   public func isLoaded(_ location: Location) -> Bool {
-    succession.role.readable?.isLoaded(location) ?? false
+    succession.readable?.isLoaded(location) ?? false
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
@@ -101,7 +101,7 @@ extension Member {
     }
   }
 
-  public func forget(_ origin: Origin) { succession.role.places?.forget(origin) }
+  public func forget(_ origin: Origin) { succession.places?.forget(origin) }
 
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
@@ -154,10 +154,11 @@ extension Member {
 
   /// Cost: one load in a client, because drivers ask this for each change; one lock in an owner.
   public var isShared: Bool {
-    gauge.load(ordering: .relaxed) != 0 || succession.role.places?.isShared == true
+    gauge.load(ordering: .relaxed) != 0 || succession.places?.isShared == true
   }
 
   public func isAnswering(within milliseconds: Int64) -> Bool {
+    if succession.ownPlaces != nil { return true }
     let deadline = Instant.now.advanced(milliseconds: milliseconds)
     return succession.places(until: deadline)?.isAnswering(within: milliseconds) ?? false
   }
@@ -165,14 +166,14 @@ extension Member {
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {
-    succession.role.readable?.settle(settlement, through: version, by: author)
+    succession.readable?.settle(settlement, through: version, by: author)
   }
 
   public func whenSettled(
     _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
   ) {
-    guard let places = succession.role.readable else { return body() }
+    guard let places = succession.readable else { return body() }
     places.whenSettled(settlement, through: version, except: author, body)
   }
 }

@@ -191,7 +191,7 @@ public final class Member: StorePlaces {
       state.mounts.append(author)
       state.departed.removeAll { $0 == author }
     }
-    succession.role.places?.addMount(author)
+    succession.places?.addMount(author)
   }
 
   public func removeMount(_ author: Author) {
@@ -199,7 +199,7 @@ public final class Member: StorePlaces {
       state.mounts.removeAll { $0 == author }
       state.departed.append(author)
     }
-    succession.role.readable?.removeMount(author)
+    succession.readable?.removeMount(author)
   }
 
   /// Returns a new origin for a change that this process asks for, by which an owner tells a
@@ -227,7 +227,7 @@ extension Member: RepeatableChanges {
 
   public func endRequest() {
     let request = state.withLock { $0.request.take() }
-    guard let (number, changes) = request, changes > 0, let places = succession.role.places else {
+    guard let (number, changes) = request, changes > 0, let places = succession.places else {
       return
     }
     for change in 1...changes {

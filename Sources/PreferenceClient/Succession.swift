@@ -1,4 +1,5 @@
 import PreferenceModel
+import Synchronization
 import SystemCalls
 
 /// Knows which process owns the store over the whole life of this process: this one, another, or
@@ -29,9 +30,21 @@ final class Succession: Sendable {
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
     var isClosing = false
+    /// The places that this process has owned. They are kept because `own` points to one of them.
+    var owned: [OwnPlaces] = []
+  }
+
+  /// Places in an object, to which an atomic number can point.
+  private final class OwnPlaces: Sendable {
+    let places: any StorePlaces
+
+    init(_ places: any StorePlaces) { self.places = places }
   }
 
   private let state = Monitor(State())
+  /// The places that this process owns, unretained; 0: it does not own the store. A request of a
+  /// mount asks for them several times, and the role costs a lock and some references each time.
+  private let own = Atomic<UInt>(0)
   private let search: OwnerSearch
   private let ways: Member.Ways
   private let isReadOnly: Bool
@@ -86,6 +99,20 @@ final class Succession: Sendable {
   /// The present role and its epoch, read together.
   var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
 
+  /// The places of this process, if it owns the store; else nil. Cost: a load.
+  var ownPlaces: (any StorePlaces)? {
+    guard let pointer = UnsafeRawPointer(bitPattern: own.load(ordering: .acquiring)) else {
+      return nil
+    }
+    return Unmanaged<OwnPlaces>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.places }
+  }
+
+  /// `Role.places` of the present role.
+  var places: (any StorePlaces)? { ownPlaces ?? role.places }
+
+  /// `Role.readable` of the present role.
+  var readable: (any StorePlaces)? { ownPlaces ?? role.readable }
+
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
   /// in vain. None while there has never been an owner and the last look failed: a program that can
   /// start none must not wait at each of its requests.
@@ -114,6 +141,7 @@ final class Succession: Sendable {
     _ body: (any StorePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if ForkedProcess.isCopy { throw Self.copyError }
+    if let ownPlaces { return try body(ownPlaces) }
     var deadline = deadline
     while true {
       let (role, epoch) = present
@@ -154,6 +182,11 @@ final class Succession: Sendable {
     state.change { state in
       (state.role, state.epoch) = (role, epoch)
       (state.lastFailure, state.hasWaitedInVain) = (nil, false)
+      guard case .owner(let owned) = role else { return own.store(0, ordering: .releasing) }
+      let places = OwnPlaces(owned.places)
+      state.owned.append(places)
+      let pointer = Unmanaged.passUnretained(places).toOpaque()
+      own.store(UInt(bitPattern: pointer), ordering: .releasing)
     }
     search.noteFound()
   }

@@ -250,10 +250,10 @@ extension LocalPlaces {
 // MARK: - What became of keys
 
 extension LocalPlaces {
-  /// Whether one of the locations has the key. A list that nobody has read is not read for that,
-  /// under `notifying`: nobody can have seen the key in it, because a mount reads all lists of a
-  /// domain that it shows.
-  private func has(_ key: Key, in locations: [Location]) -> Bool {
-    store.holds(key, in: locations)
+  /// Whether the domain has the key in one of the places. A list that nobody has read is not read
+  /// for that, under `notifying`: nobody can have seen the key in it, because a mount reads all
+  /// lists of a domain that it shows.
+  private func has(_ key: Key, _ domain: DomainName, in places: ArraySlice<Place>) -> Bool {
+    store.holds(key, of: domain, in: places)
   }
 }

@@ -91,9 +91,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Returns the user's location of the domain that has the key, the one that wins first; the
   /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
   private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
-    let precedent =
-      SearchList.forced(domain) + [Location(.cloud, domain), Location(.host, domain)]
-    guard let found = try places.findFirst(key, in: precedent) else {
+    guard let found = try places.findFirst(key, in: SearchList.beforeUser(domain)) else {
       return Location(.user, domain)
     }
     guard !found.location.place.isForced else {

@@ -26,6 +26,10 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   public var canNameList: Bool { StoreLayout.isValid(self) }
 
   public static func < (left: DomainName, right: DomainName) -> Bool { left.key < right.key }
+
+  /// See `Key._rawHashValue(seed:)`.
+  // swift-format-ignore: NoLeadingUnderscores
+  public func _rawHashValue(seed: Int) -> Int { key._rawHashValue(seed: seed) }
 }
 
 extension DomainName: CustomStringConvertible {

@@ -76,11 +76,11 @@ public final class ListReader: Sendable {
   /// domain. That includes lists that are known to hang: a look-up does not wait for them. Cost: a
   /// look at each of their places.
   public func isAtHand(_ domain: DomainName) -> Bool {
-    isKnown(domain) && (domain == .global || isKnown(.global))
+    let all = state.withLock { $0.places }
+    return isKnown(domain, all) && (domain == .global || isKnown(.global, all))
   }
 
-  private func isKnown(_ domain: DomainName) -> Bool {
-    let all = state.withLock { $0.places }
+  private func isKnown(_ domain: DomainName, _ all: [Place]) -> Bool {
     if places.isLoaded(domain, in: all) { return true }
     return state.withLock { state in
       switch state.looks[domain] {
@@ -97,7 +97,8 @@ public final class ListReader: Sendable {
 
   /// Starts to read the lists that a look-up in the domain needs.
   public func read(_ domain: DomainName) {
-    for domain in domain == .global ? [domain] : [domain, .global] where !isKnown(domain) {
+    let all = state.withLock { $0.places }
+    for domain in domain == .global ? [domain] : [domain, .global] where !isKnown(domain, all) {
       let isNew = state.withLock { state in
         if state.looks[domain] != nil { return false }
         state.looks[domain] = .reading(since: .now)

@@ -42,18 +42,16 @@ extension Changeset {
   /// What the change did to the keys that domains list, over all of a domain's own places. A key
   /// that an earlier place of the search list holds too has no event. A key that only a later place
   /// holds too changes, and is neither created nor removed.
-  /// - Parameter has: whether one of the locations has the key now.
-  public func events(_ has: (Key, [Location]) -> Bool) -> [KeyEvent] {
+  /// - Parameter has: whether the domain has the key now in one of the places.
+  public func events(_ has: (Key, DomainName, ArraySlice<Place>) -> Bool) -> [KeyEvent] {
     items.compactMap { item in
       let places = SearchList.persistentPlaces
       let domain = item.location.domain
       guard let event = item.event, let index = places.firstIndex(of: item.location.place) else {
         return nil
       }
-      if has(event.key, places[..<index].map { Location($0, domain) }) { return nil }
-      if event.kind != .changed,
-        has(event.key, places[(index + 1)...].map { Location($0, domain) })
-      {
+      if has(event.key, domain, places[..<index]) { return nil }
+      if event.kind != .changed, has(event.key, domain, places[(index + 1)...]) {
         return KeyEvent(domain, event.key, .changed)
       }
       return event

@@ -30,7 +30,7 @@ public final class ObserverList: Sendable {
 
   /// Notifies the observers of a change, in the order in which they were added.
   public func notify(_ notice: Notice) {
-    let listeners = observers.withLock { observers in observers.filter { $0.hears(notice.author) } }
-    for listener in listeners { listener.body(notice) }
+    let all = observers.withLock { $0 }
+    for observer in all where observer.hears(notice.author) { observer.body(notice) }
   }
 }

@@ -106,6 +106,14 @@ extension Place {
     }
   }
 
+  /// A number below 16 that no other place has; nil for a place that has a name of its own.
+  package var index: Int? {
+    switch self {
+    case .managedFor, .language: nil
+    default: Int(number)
+    }
+  }
+
   public func hash(into hasher: inout Hasher) {
     hasher.combine(number)
     switch self {
@@ -215,7 +223,22 @@ public enum SearchList {
   /// the search list, before the arguments.
   public static func forced(_ domain: DomainName) -> [Location] {
     if domain == .global { return forcedGlobally }
-    return [Location(.ownManaged, domain), Location(.managed, domain)] + forcedGlobally
+    return [
+      Location(.ownManaged, domain), Location(.managed, domain), Location(.ownManaged, .global),
+      Location(.managed, .global),
+    ]
+  }
+
+  /// The locations that are asked where a change of a key of the domain goes: those that can force
+  /// the key, then those of the user that precede the user's list. One array, made at once, because
+  /// each write asks for it.
+  static func beforeUser(_ domain: DomainName) -> [Location] {
+    let (cloud, host) = (Location(.cloud, domain), Location(.host, domain))
+    if domain == .global { return forcedGlobally + [cloud, host] }
+    return [
+      Location(.ownManaged, domain), Location(.managed, domain), Location(.ownManaged, .global),
+      Location(.managed, .global), cloud, host,
+    ]
   }
 
   private static let forcedGlobally = [

@@ -35,16 +35,16 @@ extension SearchEngine {
   }
 
   public func notice(of changeset: Changeset) -> Notice {
-    let has = { [places] (key: Key, locations: [Location]) in
-      locations.contains {
-        places.isLoaded($0) && ((try? places.find(key, at: $0)) ?? nil) != nil
+    let has = { [places] (key: Key, domain: DomainName, asked: ArraySlice<Place>) in
+      asked.contains { place in
+        let location = Location(place, domain)
+        return places.isLoaded(location) && ((try? places.find(key, at: location)) ?? nil) != nil
       }
     }
     let seen = seen(Notice(changeset: changeset, events: changeset.events(has), author: nil))
     let registered = changeset.items.filter { $0.location.place == .registered }
     let others = registered.compactMap(\.event).map { event in
-      let isHeld = has(
-        event.key, SearchList.persistentPlaces.map { Location($0, event.domain) })
+      let isHeld = has(event.key, event.domain, SearchList.persistentPlaces[...])
       return isHeld ? KeyEvent(event.domain, event.key, .changed) : event
     }
     return Notice(changeset: seen.changeset, events: seen.events + others, author: nil)

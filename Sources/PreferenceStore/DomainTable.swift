@@ -7,7 +7,7 @@ import SystemCalls
 struct DomainTable {
   fileprivate struct Row {
     let name: DomainName
-    /// The places whose lists have been in memory. They are few, and each is looked at.
+    /// The places whose lists have been in memory.
     var places: [Place] = []
     /// The list of each of the places; an empty one where it is not in memory. An array of optional
     /// lists would be slower: looking into one copies it.
@@ -52,6 +52,10 @@ struct DomainTable {
 
   private var rows: [Row] = []
   private var numbers: [DomainName: Int] = [:]
+  /// For each row, by `Place.index` and with four bits for each: the number of the place among the
+  /// row's `places`; 15: none, or it must be searched for. They are no part of the row, because to
+  /// ask a row for something copies it.
+  private var cells: [UInt64] = []
 
   /// What a list lacks.
   struct Unsaved: Equatable {
@@ -89,10 +93,30 @@ struct DomainTable {
     number < rows.count && rows[number].name == name
   }
 
+  /// The number of the place among those of the row; nil: its list has never been in memory.
+  private func cell(of place: Place, inRow number: Int) -> Int? {
+    guard let index = place.index else { return rows[number].places.firstIndex(of: place) }
+    let cell = Int(cells[number] >> (4 * UInt64(index)) & 15)
+    if cell < 15 { return cell }
+    return rows[number].places.count > 15 ? rows[number].places.firstIndex(of: place) : nil
+  }
+
+  private mutating func addCell(of place: Place, toRow number: Int) -> Int {
+    let cell = rows[number].places.endIndex
+    if let index = place.index, cell < 15 {
+      let shift = 4 * UInt64(index)
+      cells[number] = cells[number] & ~(15 << shift) | UInt64(cell) << shift
+    }
+    rows[number].places.append(place)
+    rows[number].lists.append(Self.nothing)
+    rows[number].contents.append(.unread)
+    return cell
+  }
+
   /// A key's value in a list. Throws the error of a list that cannot be read. Cost: no copy of the
   /// list's state.
   func find(_ key: Key, at place: Place, ofDomain number: Int?) throws(EngineError) -> Finding {
-    guard let number, let cell = rows[number].places.firstIndex(of: place) else { return .unread }
+    guard let number, let cell = cell(of: place, inRow: number) else { return .unread }
     switch rows[number].contents[cell] {
     case .unread: return .unread
     case .none: return .nothing
@@ -110,13 +134,13 @@ struct DomainTable {
 
   /// Whether the list of the location is in memory.
   func contains(_ place: Place, ofDomain number: Int?) -> Bool {
-    guard let number, let cell = rows[number].places.firstIndex(of: place) else { return false }
+    guard let number, let cell = cell(of: place, inRow: number) else { return false }
     return !rows[number].contents[cell].isUnread
   }
 
   /// Whether the list of the location is in memory, and `find` does not throw.
   func isReadable(_ place: Place, ofDomain number: Int?) -> Bool {
-    guard let number, let cell = rows[number].places.firstIndex(of: place) else { return false }
+    guard let number, let cell = cell(of: place, inRow: number) else { return false }
     switch rows[number].contents[cell] {
     case .unread: return false
     case .none, .list: return true
@@ -127,7 +151,7 @@ struct DomainTable {
   /// Whether the list of the location is in memory and has the domain.
   func hasDomain(at location: Location) -> Bool {
     guard let number = row(of: location.domain),
-      let cell = rows[number].places.firstIndex(of: location.place)
+      let cell = cell(of: location.place, inRow: number)
     else { return false }
     return rows[number].lists[cell].snapshot.exists == true
   }
@@ -135,7 +159,7 @@ struct DomainTable {
   /// Whether changes of the location wait for a rewrite, and the last one did not fail.
   func isUnsavedAndWell(at location: Location) -> Bool {
     guard let number = row(of: location.domain),
-      let cell = rows[number].places.firstIndex(of: location.place)
+      let cell = cell(of: location.place, inRow: number)
     else { return false }
     return rows[number].lists[cell].unsavedSince != nil
       && rows[number].lists[cell].failure == nil
@@ -145,7 +169,7 @@ struct DomainTable {
   subscript(location: Location) -> Store.Domain? {
     get {
       guard let number = row(of: location.domain),
-        let cell = rows[number].places.firstIndex(of: location.place)
+        let cell = cell(of: location.place, inRow: number)
       else { return nil }
       return rows[number].list(cell)
     }
@@ -171,13 +195,11 @@ struct DomainTable {
     let number = row(of: location.domain) ?? rows.endIndex
     if number == rows.endIndex {
       rows.append(Row(name: location.domain))
+      cells.append(.max)
       numbers[location.domain] = number
     }
-    if let cell = rows[number].places.firstIndex(of: location.place) { return (number, cell) }
-    rows[number].places.append(location.place)
-    rows[number].lists.append(Self.nothing)
-    rows[number].contents.append(.unread)
-    return (number, rows[number].lists.endIndex - 1)
+    if let cell = cell(of: location.place, inRow: number) { return (number, cell) }
+    return (number, addCell(of: location.place, toRow: number))
   }
 
   /// Removes a list and returns it; nil if it is not in memory.

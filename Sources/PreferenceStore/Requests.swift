@@ -13,10 +13,6 @@ struct Requests: Sendable {
     var sequence: UInt64
     /// Until when the record is kept if the client does not get its answer.
     var keptUntil: Instant
-    var isAnswered = false
-
-    /// Whether the journal must keep the record.
-    func isOpen(_ now: Instant) -> Bool { !isAnswered && keptUntil > now }
   }
 
   /// The last ordered request of a client that is over.
@@ -25,7 +21,11 @@ struct Requests: Sendable {
     var keptUntil: Instant
   }
 
-  private var requests: [Origin: Request] = [:]
+  /// The requests whose answers the clients may not have. They are few: the writer looks at all of
+  /// them in each of its rounds.
+  private var open: [Origin: Request] = [:]
+  /// Those whose answers the clients have.
+  private var answered: [Origin: Request] = [:]
   private var ordered: [UInt64: Progress] = [:]
   /// The noted requests, in the order in which they are forgotten.
   private var ages: [(origin: Origin, until: Instant)] = []
@@ -50,18 +50,24 @@ struct Requests: Sendable {
     let now = Instant.now
     forgetOld(now)
     let until = now.advanced(milliseconds: milliseconds)
-    requests[origin] = Request(
+    open[origin] = Request(
       changeset: changeset.withoutRemovedValues, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
   }
 
-  /// Forgets the requests that were noted ten seconds ago. Until then even an answered one is kept:
-  /// a client whose connection was cut may repeat it.
+  /// How many old requests are forgotten at most when a new one is noted, so that the first one
+  /// after many does not take long.
+  private static let mostForgotten = 16
+
+  /// Forgets requests that were noted ten seconds ago. Until then even an answered one is kept: a
+  /// client whose connection was cut may repeat it.
   private mutating func forgetOld(_ now: Instant) {
-    while forgotten < ages.count, ages[forgotten].until <= now {
+    let end = min(ages.count, forgotten + Self.mostForgotten)
+    while forgotten < end, ages[forgotten].until <= now {
       let origin = ages[forgotten].origin
-      if let request = requests[origin], request.keptUntil <= now { requests[origin] = nil }
+      if let request = open[origin], request.keptUntil <= now { open[origin] = nil }
+      if let request = answered[origin], request.keptUntil <= now { answered[origin] = nil }
       forgotten += 1
     }
     guard forgotten > 1024, forgotten * 2 > ages.count else { return }
@@ -96,7 +102,7 @@ struct Requests: Sendable {
   /// What the request changed, if it has been carried out; nil: it has not. Of an ordered request
   /// that was forgotten only this is known: the changeset is empty.
   func changeset(_ origin: Origin) -> Changeset? {
-    if let known = requests[origin] { return known.changeset }
+    if let known = open[origin] ?? answered[origin] { return known.changeset }
     guard origin.isOrdered, let progress = ordered[origin.client] else { return nil }
     return origin.serial <= progress.serial ? Changeset() : nil
   }
@@ -104,37 +110,37 @@ struct Requests: Sendable {
   /// Notes that the client has its answer. The values that it set are dropped, however large they
   /// are: a client that asks again is told which keys changed, and when.
   mutating func answered(_ origin: Origin) {
-    // The client's progress says enough.
-    if origin.isOrdered {
-      requests[origin] = nil
-    } else if let request = requests[origin] {
-      requests[origin]?.isAnswered = true
-      requests[origin]?.changeset = request.changeset.withoutValues
-    }
+    guard var request = open.removeValue(forKey: origin) else { return }
+    // The progress of an ordered request's client says enough.
+    guard !origin.isOrdered else { return }
+    request.changeset = request.changeset.withoutValues
+    answered[origin] = request
   }
 
   /// Forgets a request, because nobody will repeat it.
-  mutating func forget(_ origin: Origin) { requests[origin] = nil }
+  mutating func forget(_ origin: Origin) {
+    if open.removeValue(forKey: origin) == nil { answered[origin] = nil }
+  }
 
   /// When the first of the unanswered requests is no longer kept; nil: there is none.
   func endOfPatience(_ now: Instant) -> Instant? {
-    requests.values.filter { $0.isOpen(now) }.map(\.keptUntil).min()
+    open.values.lazy.map(\.keptUntil).filter { $0 > now }.min()
   }
 
   /// The unanswered requests in the order of their records, without the values that they set.
   func unanswered(_ now: Instant) -> [(Origin, Changeset)] {
-    requests.filter { $0.value.isOpen(now) }.sorted { $0.value.sequence < $1.value.sequence }
+    open.filter { $0.value.keptUntil > now }.sorted { $0.value.sequence < $1.value.sequence }
       .map { ($0.key, $0.value.changeset.withoutValues) }
   }
 
-  /// The record of the request is a different one now.
+  /// The record of an unanswered request is a different one now.
   mutating func renumber(_ origin: Origin, _ sequence: UInt64) {
-    requests[origin]?.sequence = sequence
+    open[origin]?.sequence = sequence
   }
 
   /// The number of the first record that the journal must keep for a request; nil: none.
   func oldestUnanswered(_ now: Instant) -> UInt64? {
-    requests.values.filter { $0.isOpen(now) }.map(\.sequence).min()
+    open.values.lazy.filter { $0.keptUntil > now }.map(\.sequence).min()
   }
 }
 

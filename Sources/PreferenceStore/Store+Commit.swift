@@ -72,7 +72,9 @@ extension Store {
   }
 
   /// Notes that an ordered request is over: carried out, or refused, or without effect.
-  public func noteProgress(_ origin: Origin) { state.withLock { $0.requests.noteProgress(origin) } }
+  public func noteProgress(_ origin: Origin) {
+    if origin.isOrdered { state.withLock { $0.requests.noteProgress(origin) } }
+  }
 
   /// Notes that the client has its answer: the journal need not keep its request any longer.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }

@@ -41,11 +41,17 @@ extension Store {
     }
   }
 
-  /// Whether one of the locations has the key, as far as their lists are in memory and could be
-  /// read. Cost: as `findFirst`; no list is read.
-  public func holds(_ key: Key, in locations: [Location]) -> Bool {
+  /// Whether the domain has the key in one of the places, as far as their lists are in memory and
+  /// could be read. Cost: as `findFirst`; no list is read.
+  public func holds(_ key: Key, of domain: DomainName, in places: ArraySlice<Place>) -> Bool {
     state.withLock { state in
-      if case .value? = try? state.find(key, locations, skipsUnread: true) { true } else { false }
+      let number = state.domains.number(of: domain)
+      return places.contains { place in
+        guard state.domains.isReadable(place, ofDomain: number) else { return false }
+        let finding = try? state.find(key, Location(place, domain), ofDomain: number)
+        if case .value? = finding { return true }
+        return false
+      }
     }
   }
 
@@ -236,14 +242,11 @@ extension Store.State {
     case value(LocatedValue)
   }
 
-  /// - Parameter skipsUnread: whether lists that are not in memory, or cannot be read, are passed
-  ///   over.
   fileprivate mutating func find(
-    _ key: Key, _ locations: [Location], skipsUnread: Bool = false
+    _ key: Key, _ locations: [Location]
   ) throws(EngineError) -> Finding {
     for location in locations {
       let number = domains.number(of: location.domain)
-      if skipsUnread, !domains.isReadable(location.place, ofDomain: number) { continue }
       switch try find(key, location, ofDomain: number) {
       case .unread: return .unread(location)
       case .value(let stored): return .value(LocatedValue(stored, location))
