@@ -22,8 +22,15 @@ final class Gauge: Sendable {
   /// notified of.
   var known: UInt64 { last.load(ordering: .acquiring) }
 
-  /// Whether no change of the owner is missing here. Cost: two loads.
-  var isFresh: Bool { number.value <= known }
+  /// Whether no change of the owner is missing here.
+  var hasAll: Bool { number.value <= known }
+
+  /// Whether the owner is still there. If not, another process may own the store already.
+  var hasOwner: Bool { number.isKept }
+
+  /// Whether no change is missing here: the owner is there, and all of its changes are known. Cost:
+  /// four loads.
+  var isFresh: Bool { hasOwner && hasAll }
 
   /// Notes that the change was published here, and that every observer here was notified of it. One
   /// thread at a time may call it.

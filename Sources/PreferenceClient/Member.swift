@@ -8,8 +8,10 @@ import SystemCalls
 ///
 /// Promises: those of `StorePlaces`, and those of its parts: `Succession` (which process is the
 /// owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
-/// locations that are loaded go on; other reads, and changes, wait for the next owner, 5 s at most,
-/// then they fail with ETIMEDOUT. A change whose answer did not come is sent again, and carried out
+/// locations that are loaded go on, once a look for the next owner has found none; other reads, and
+/// changes, wait for the next owner, 5 s at most, then they fail with ETIMEDOUT. So a read that
+/// begins after a new owner has acknowledged a change returns that change, although this process
+/// has not heard of that owner yet. A change whose answer did not come is sent again, and carried out
 /// once. Observers are notified of what changed between two owners as of any other change.
 ///
 /// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read
@@ -187,6 +189,7 @@ public final class Member: StorePlaces {
   }
 
   public func addMount(_ author: Author) {
+    succession.hasMounts.store(true, ordering: .relaxed)
     state.withLock { state in
       state.mounts.append(author)
       state.departed.removeAll { $0 == author }

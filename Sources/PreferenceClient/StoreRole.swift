@@ -66,6 +66,15 @@ extension Member.Role {
     if case .seeking(let remote) = self { remote } else { places }
   }
 
+  /// Whether the owner has ended, so that another process may own the store.
+  var mayBeReplaced: Bool {
+    switch self {
+    case .client(let remote): remote.isOrphaned
+    case .seeking(let remote): remote != nil
+    case .owner: false
+    }
+  }
+
   /// Whether this process has, or has had, an owner.
   var hasHadOwner: Bool {
     if case .seeking(nil) = self { return false }

@@ -30,6 +30,10 @@ final class Succession: Sendable {
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
     var isClosing = false
+    /// How many looks for the next owner have begun, and the number of the last one that has ended
+    /// without an owner.
+    var looks = 0
+    var lastVainLook = 0
     /// The places that this process has owned. They are kept because `own` points to one of them.
     var owned: [OwnPlaces] = []
   }
@@ -45,6 +49,8 @@ final class Succession: Sendable {
   /// The places that this process owns, unretained; 0: it does not own the store. A request of a
   /// mount asks for them several times, and the role costs a lock and some references each time.
   private let own = Atomic<UInt>(0)
+  /// Whether this process has mounts.
+  let hasMounts = Atomic(false)
   private let search: OwnerSearch
   private let ways: Member.Ways
   private let isReadOnly: Bool
@@ -144,7 +150,11 @@ final class Succession: Sendable {
     if let ownPlaces { return try body(ownPlaces) }
     var deadline = deadline
     while true {
-      let (role, epoch) = present
+      var (role, epoch) = present
+      if role.mayBeReplaced {
+        awaitLook(epoch)
+        (role, epoch) = present
+      }
       do {
         if let places = role.readable { return try body(places) }
       } catch  where error.reason == .ownerGone {}
@@ -156,6 +166,21 @@ final class Succession: Sendable {
         state.withLock { $0.hasWaitedInVain = $0.role.places == nil }
         throw Self.noOwnerError
       }
+    }
+  }
+
+  /// Returns when there is another owner than the one of that epoch, which has ended, or when a look
+  /// that began during this call has found none: what was read of the last owner's places is then
+  /// what the next one will begin with. Between the two, a change may have been acknowledged that
+  /// this process has not heard of. Waits no longer than a request for the next owner; not at all
+  /// in a process with mounts, because the next owner waits for them, nor after a look has failed
+  /// for another reason than that there is no owner.
+  private func awaitLook(_ epoch: Int) {
+    let (patience, looks) = (patience, state.withLock { $0.lastFailure == nil ? $0.looks : nil })
+    guard let looks, !hasMounts.load(ordering: .relaxed) else { return }
+    seeker.startAgain()
+    _ = state.wait(until: Instant.now.advanced(milliseconds: patience)) { state -> Bool? in
+      state.epoch != epoch || state.isClosing || state.lastVainLook > looks ? true : nil
     }
   }
 
@@ -223,7 +248,10 @@ final class Succession: Sendable {
   /// Looks for the next owner once.
   /// - Returns: milliseconds until the next look; nil: none is needed.
   private func seek() -> Int64? {
-    let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
+    let (role, isClosing, number) = state.withLock { state in
+      state.looks += 1
+      return (state.role, state.isClosing, state.looks)
+    }
     guard !isClosing, let adopt = adopt.withLock({ $0 }) else { return nil }
     do throws(EngineError) {
       switch role {
@@ -237,6 +265,7 @@ final class Succession: Sendable {
       role.close()
       return isReadOnly ? Self.followPause : nil
     } catch {
+      state.change { $0.lastVainLook = number }
       return startOwnerAndPause(after: error)
     }
   }

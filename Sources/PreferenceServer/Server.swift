@@ -72,7 +72,10 @@ public final class Server: Sendable {
     state = Mutex(State())
     lists.whenRead { [bell] in bell.ring() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
-    let worker = try WorkerThread(name: "prefs-server") { [self] in run() }
+    let worker = try WorkerThread(name: "prefs-server") { [self] in
+      number.bindToThread()
+      run()
+    }
     thread.withLock { $0 = worker }
   }
 

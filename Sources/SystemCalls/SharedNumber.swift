@@ -1,7 +1,8 @@
+import CLinux
 import Synchronization
 
 /// A number in shared memory: one process writes it, and others read it without a system call
-/// (memfd_create(2), mmap(2)).
+/// (memfd_create(2), mmap(2)). The readers can also see whether the writer is still there.
 ///
 /// The writer hands the descriptor to the readers, which can change nothing: the memory is sealed
 /// against growing, shrinking and later writable mappings. It lives as long as any process has it
@@ -33,6 +34,26 @@ public final class SharedNumber: Sendable {
 
   private var number: UnsafeMutablePointer<Atomic<UInt64>> {
     page.start.assumingMemoryBound(to: Atomic<UInt64>.self)
+  }
+
+  /// 1 once a thread of the writer has been bound to the number.
+  private var isBound: UnsafeMutablePointer<Atomic<UInt64>> { number + 1 }
+
+  /// Where the lock is that the thread holds: in the same cache line as what goes before.
+  private var lock: UnsafeMutableRawPointer { page.start + 16 }
+
+  /// Binds the number to the life of the calling thread: `isKept` is true until the thread ends,
+  /// however it ends. Call it once, by a thread that lives as long as the writer writes. Does
+  /// nothing where there is no memory for it.
+  public func bindToThread() {
+    if prefsfs_hold(lock) == 0 { isBound.pointee.store(1, ordering: .releasing) }
+  }
+
+  /// Whether the thread that the number was bound to is still there; true for a number that was
+  /// bound to none. If the thread's process is killed, this is false before any of its file locks
+  /// is free (do_exit in kernel/exit.c of Linux). Cost: two loads.
+  public var isKept: Bool {
+    isBound.pointee.load(ordering: .acquiring) == 0 || prefsfs_is_held(lock) != 0
   }
 
   /// The present number. Cost: one load.

@@ -30,6 +30,32 @@ import Testing
     }
   }
 
+  @Test("what a new owner has acknowledged, a client of the old one reads, over 30 kills")
+  func acknowledgedByNextOwner() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      // In one process, because a fork takes longer than a client needs to find the next owner.
+      let outcome = sandbox.shell(
+        """
+        /usr/bin/python3 -c "import json, os, subprocess, sys
+        probe = subprocess.Popen(['$PROBE', 'answer', 'd', 'Integer'],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        def ask():
+            probe.stdin.write(b'\\n'); probe.stdin.flush()
+            return int(probe.stdout.readline())
+        ask()
+        for i in range(1, 31):
+            owner = json.load(open('$M2/.prefs/status.json'))['owner']
+            file = os.open('$M2/d/Integer' if i % 2 else '$M/d/Integer', os.O_WRONLY | os.O_TRUNC)
+            os.kill(owner, 9)
+            os.write(file, b'%d' % i)
+            read = ask()
+            if read != i: print('stale', i, read)
+        probe.stdin.close(); probe.wait()"
+        """)
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   /// How the key `Only` of the domain `d` goes away. `$A` is the mount in which a process has it
   /// open, `$B` the other one.
   static let removals: [(name: String, command: String)] = [

@@ -15,6 +15,7 @@ enum Probe {
            probe keys DOMAIN FIRST COUNT sync|fast    sets COUNT keys, and prints a line for each
            probe count DOMAIN KEY SECONDS             counts the key up, and prints each value
            probe read DOMAIN KEY COUNT                reads it COUNT times, between getppid(2) calls
+           probe answer DOMAIN KEY                    prints it for each line of the input
            probe watch DOMAIN SECONDS                 prints a line for each change
 
     """
@@ -67,6 +68,7 @@ enum Probe {
         try keys(domain, Int(words[2]) ?? 0, Int(words[3]) ?? 0, isSynchronous: words[4] == "sync")
       case ("count", 4): try count(domain, Key(words[2]), Double(words[3]) ?? 1)
       case ("read", 4): try read(domain, Key(words[2]), Int(words[3]) ?? 1)
+      case ("answer", 3): while readLine() != nil { try get(domain, Key(words[2])) }
       case ("watch", 3): watch(domain, Int64(words[2]) ?? 1)
       default:
         write(usage, to: 2)
