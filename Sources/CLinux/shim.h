@@ -195,7 +195,7 @@ static inline int prefsfs_punch_hole(int descriptor, long offset, long count) {
 
 // A lock in memory that processes share, which the calling thread takes and holds until it ends.
 // However it ends, the kernel notes that in the lock's first word before it closes the files of the
-// process (exit_robust_list in kernel/futex/core.c of Linux). Takes 64 bytes.
+// process (exit_robust_list in kernel/futex/core.c of Linux). Takes 48 bytes at most.
 static inline int prefsfs_hold(void *memory) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);

@@ -24,20 +24,20 @@ extension Member {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     if queue.hasChanges { return try findInTurn(key, in: locations) }
-    return try succession.ask { places throws(EngineError) in
+    return try succession.read { places throws(EngineError) in
       try places.findFirst(key, in: locations)
     }
   }
 
   /// The key's value as the owner has it, without posted changes.
   private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try succession.ask { places throws(EngineError) in try places.find(key, at: location) }
+    try succession.read { places throws(EngineError) in try places.find(key, at: location) }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     // First the posted changes: one that is answered meanwhile is then among the owner's keys.
     let changes = queue.changes(of: location.domain)
-    let known = try succession.ask { places throws(EngineError) in try places.keys(at: location) }
+    let known = try succession.read { places throws(EngineError) in try places.keys(at: location) }
     guard let changes, location.place.isOwn else { return known }
     var keys = Set(known)
     for (key, change) in changes where try target(of: key, in: location.domain) == location.place {
@@ -48,11 +48,11 @@ extension Member {
 
   /// As the protocol says, but without the keys of posted changes that are not answered yet.
   public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    try succession.ask { places throws(EngineError) in try places.mostKeys(at: location) }
+    try succession.read { places throws(EngineError) in try places.mostKeys(at: location) }
   }
 
   public func load(_ location: Location) throws(EngineError) {
-    try succession.ask { places throws(EngineError) in try places.load(location) }
+    try succession.read { places throws(EngineError) in try places.load(location) }
   }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
@@ -64,19 +64,19 @@ extension Member {
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
-    try succession.ask { places throws(EngineError) in try places.snapshots(of: locations) }
+    try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {
-    try succession.ask { places throws(EngineError) in try places.exists(location) }
+    try succession.read { places throws(EngineError) in try places.exists(location) }
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    try succession.ask { places throws(EngineError) in try places.modified(location) }
+    try succession.read { places throws(EngineError) in try places.modified(location) }
   }
 
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    try succession.ask { places throws(EngineError) in try places.domains(in: place) }
+    try succession.read { places throws(EngineError) in try places.domains(in: place) }
   }
 
   public func report(_ report: OwnerReport) throws(EngineError) -> Value {
@@ -152,7 +152,7 @@ extension Member {
 
   // MARK: - Mounts
 
-  /// Cost: one load in a client, because drivers ask this for each change; one lock in an owner.
+  /// Cost: one load in a client, two in an owner: drivers ask this for each change.
   public var isShared: Bool {
     gauge.load(ordering: .relaxed) != 0 || succession.places?.isShared == true
   }

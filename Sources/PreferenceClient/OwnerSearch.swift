@@ -59,6 +59,13 @@ final class OwnerSearch: Sendable {
     return nil
   }
 
+  /// Whether a process listens for clients of the store, even if it does not answer.
+  var isAnyoneListening: Bool {
+    surroundings.ownerSocketPaths.contains { path in
+      do throws(SystemError) { return try Socket.connected(to: path) != nil } catch { return true }
+    }
+  }
+
   /// The error that says that no owner answers.
   var unanswered: EngineError {
     EngineError(

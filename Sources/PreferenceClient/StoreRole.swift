@@ -75,6 +75,15 @@ extension Member.Role {
     }
   }
 
+  /// Whether every change of the present owner, or of the last one, is known.
+  var hasAll: Bool {
+    switch self {
+    case .client(let remote): remote.hasAll
+    case .seeking(let remote): remote?.hasAll != false
+    case .owner: true
+    }
+  }
+
   /// Whether this process has, or has had, an owner.
   var hasHadOwner: Bool {
     if case .seeking(nil) = self { return false }

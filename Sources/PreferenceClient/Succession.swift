@@ -30,10 +30,11 @@ final class Succession: Sendable {
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
     var isClosing = false
-    /// How many looks for the next owner have begun, and the number of the last one that has ended
-    /// without an owner.
+    /// How many looks for an owner have begun, and the number of the last one that found nobody.
     var looks = 0
     var lastVainLook = 0
+    /// Whether a read has waited for a look in vain, so that the next ones do not wait.
+    var hasLookedInVain = false
     /// The places that this process has owned. They are kept because `own` points to one of them.
     var owned: [OwnPlaces] = []
   }
@@ -46,8 +47,9 @@ final class Succession: Sendable {
   }
 
   private let state = Monitor(State())
-  /// The places that this process owns, unretained; 0: it does not own the store. A request of a
-  /// mount asks for them several times, and the role costs a lock and some references each time.
+  /// The places of a process that owns the store until it ends, unretained; 0: it does not. A
+  /// request of a mount asks for them several times, and the role costs a lock and some references
+  /// each time.
   private let own = Atomic<UInt>(0)
   /// Whether this process has mounts.
   let hasMounts = Atomic(false)
@@ -105,7 +107,7 @@ final class Succession: Sendable {
   /// The present role and its epoch, read together.
   var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
 
-  /// The places of this process, if it owns the store; else nil. Cost: a load.
+  /// The places of this process, if it owns the store until it ends; else nil. Cost: a load.
   var ownPlaces: (any StorePlaces)? {
     guard let pointer = UnsafeRawPointer(bitPattern: own.load(ordering: .acquiring)) else {
       return nil
@@ -150,11 +152,7 @@ final class Succession: Sendable {
     if let ownPlaces { return try body(ownPlaces) }
     var deadline = deadline
     while true {
-      var (role, epoch) = present
-      if role.mayBeReplaced {
-        awaitLook(epoch)
-        (role, epoch) = present
-      }
+      let (role, epoch) = present
       do {
         if let places = role.readable { return try body(places) }
       } catch  where error.reason == .ownerGone {}
@@ -169,20 +167,40 @@ final class Succession: Sendable {
     }
   }
 
-  /// Returns when there is another owner than the one of that epoch, which has ended, or when a look
-  /// that began during this call has found none: what was read of the last owner's places is then
-  /// what the next one will begin with. Between the two, a change may have been acknowledged that
-  /// this process has not heard of. Waits no longer than a request for the next owner; not at all
-  /// in a process with mounts, because the next owner waits for them, nor after a look has failed
-  /// for another reason than that there is no owner.
-  private func awaitLook(_ epoch: Int) {
-    let (patience, looks) = (patience, state.withLock { $0.lastFailure == nil ? $0.looks : nil })
-    guard let looks, !hasMounts.load(ordering: .relaxed) else { return }
-    seeker.startAgain()
-    _ = state.wait(until: Instant.now.advanced(milliseconds: patience)) { state -> Bool? in
-      state.epoch != epoch || state.isClosing || state.lastVainLook > looks ? true : nil
-    }
+  /// Calls the body with places to read from: `ask`, once this process knows of the present owner.
+  func read<Result>(
+    _ body: (any StorePlaces) throws(EngineError) -> Result
+  ) throws(EngineError) -> Result {
+    if ownPlaces == nil, role.mayBeReplaced { awaitLook() }
+    return try ask(body)
   }
+
+  /// Where the owner has ended: returns when there is another one, or when a look that began during
+  /// this call has found none. Until then there may be a next owner that has acknowledged a change
+  /// of which this process has not heard. (An owner that comes and ends between two looks is
+  /// missed.)
+  ///
+  /// Waits `lookPatience` at most, and then no more until there is an owner. Does not wait once a
+  /// look has failed for another reason than that there is no owner; nor in a process with mounts,
+  /// because the next owner waits for them.
+  private func awaitLook() {
+    let (epoch, looks, isUseless) = state.withLock { state in
+      (state.epoch, state.looks, state.hasLookedInVain || state.lastFailure != nil)
+    }
+    guard !isUseless, !hasMounts.load(ordering: .relaxed) else { return }
+    handleLostOwner()
+    seeker.wake()
+    let deadline = Instant.now.advanced(milliseconds: Self.lookPatience)
+    let isOver = state.wait(until: deadline) { state -> Bool? in
+      let isFound = state.epoch != epoch || state.isClosing || state.lastFailure != nil
+      return isFound || state.lastVainLook > looks && state.role.hasAll ? true : nil
+    }
+    guard isOver == nil else { return }
+    state.withLock { if $0.epoch == epoch { $0.hasLookedInVain = true } }
+  }
+
+  /// Milliseconds that a read waits for a look.
+  private static let lookPatience: Int64 = 1000
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
   func places(until deadline: Instant) -> (any StorePlaces)? {
@@ -206,8 +224,9 @@ final class Succession: Sendable {
   func establish(_ role: Member.Role, epoch: Int) {
     state.change { state in
       (state.role, state.epoch) = (role, epoch)
-      (state.lastFailure, state.hasWaitedInVain) = (nil, false)
-      guard case .owner(let owned) = role else { return own.store(0, ordering: .releasing) }
+      (state.lastFailure, state.hasWaitedInVain, state.hasLookedInVain) = (nil, false, false)
+      // A process that only reads may own the store many times.
+      guard case .owner(let owned) = role, !isReadOnly else { return }
       let places = OwnPlaces(owned.places)
       state.owned.append(places)
       let pointer = Unmanaged.passUnretained(places).toOpaque()
@@ -226,8 +245,13 @@ final class Succession: Sendable {
   /// Connects to the owner, or becomes the owner. Throws `.owned` if neither is possible at the
   /// moment.
   private func look() throws(EngineError) -> Member.Role {
+    let number = state.withLock { state in
+      state.looks += 1
+      return state.looks
+    }
     if let remote = try connect() { return .client(remote) }
     if let own = ways.own { return .owner(try own()) }
+    if !search.isAnyoneListening { state.change { $0.lastVainLook = number } }
     throw search.unanswered
   }
 
@@ -238,7 +262,9 @@ final class Succession: Sendable {
   /// Has the seeker look for the next owner, if the present one is gone.
   private func handleLostOwner() {
     let isNews = state.change { state in
-      guard case .client(let remote) = state.role, remote.hasEnded else { return false }
+      guard case .client(let remote) = state.role, remote.hasEnded || remote.isOrphaned else {
+        return false
+      }
       state.role = .seeking(remote)
       return true
     }
@@ -248,10 +274,7 @@ final class Succession: Sendable {
   /// Looks for the next owner once.
   /// - Returns: milliseconds until the next look; nil: none is needed.
   private func seek() -> Int64? {
-    let (role, isClosing, number) = state.withLock { state in
-      state.looks += 1
-      return (state.role, state.isClosing, state.looks)
-    }
+    let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
     guard !isClosing, let adopt = adopt.withLock({ $0 }) else { return nil }
     do throws(EngineError) {
       switch role {
@@ -265,7 +288,6 @@ final class Succession: Sendable {
       role.close()
       return isReadOnly ? Self.followPause : nil
     } catch {
-      state.change { $0.lastVainLook = number }
       return startOwnerAndPause(after: error)
     }
   }
@@ -288,7 +310,7 @@ final class Succession: Sendable {
 
   /// Logs why there is no owner, unless that was the last reason that was logged.
   private func logFailure(_ error: EngineError) {
-    let isNews = state.withLock { state in
+    let isNews = state.change { state in
       defer { state.lastFailure = error }
       return state.lastFailure != error
     }

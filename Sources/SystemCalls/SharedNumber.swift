@@ -44,7 +44,7 @@ public final class SharedNumber: Sendable {
 
   /// Binds the number to the life of the calling thread: `isKept` is true until the thread ends,
   /// however it ends. Call it once, by a thread that lives as long as the writer writes. Does
-  /// nothing where there is no memory for it.
+  /// nothing where the kernel has no robust futexes.
   public func bindToThread() {
     if prefsfs_hold(lock) == 0 { isBound.pointee.store(1, ordering: .releasing) }
   }

@@ -12,11 +12,13 @@ import Testing
     Memory.keepLittle()
     // Without `keepLittle` the C library keeps the next block of that size.
     free(malloc(16 << 20))
-    // Another thread may free a large block meanwhile, so once is enough.
+    // The blocks are freed at the end only: the first ones may fill what other tests have left free.
+    // And another thread may free a large block meanwhile.
+    var blocks: [UnsafeMutableRawPointer?] = []
+    defer { for block in blocks { free(block) } }
     let isMapped = (0..<10).contains { _ in
       let before = mapped
-      let block = malloc(16 << 20)
-      defer { free(block) }
+      blocks.append(malloc(16 << 20))
       return mapped - before >= 16 << 20
     }
     #expect(isMapped)
