@@ -170,6 +170,7 @@ final class Writer: Sendable {
       let then = due <= now ? deadline(location, now, schedules[location]) : due
       next = min(next ?? then, then)
     }
+    store.makeReleaseDurable()
     for (location, body) in asked {
       // While another process holds the lock, the body goes on waiting.
       if schedules[location]?.isBlocked == true {
@@ -196,6 +197,7 @@ final class Writer: Sendable {
         Instant.sleep(milliseconds: 10)
       } while Instant.now < end
       store.releaseIfDue()
+      store.makeReleaseDurable()
     }
     for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
   }

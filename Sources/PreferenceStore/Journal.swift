@@ -246,6 +246,7 @@ final class Journal {
     if sequence >= lastSequence, segments[0].size > Self.headerSize {
       try active.value.truncate(to: Self.headerSize)
       segments[0].size = Self.headerSize
+      segments[0].isSynchronized = false
     }
     return []
   }

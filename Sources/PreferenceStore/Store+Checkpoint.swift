@@ -76,7 +76,10 @@ extension Store {
     do throws(SystemError) {
       for path in paths {
         try Files.remove(path)
-        state.withLock { $0.journal?.forget(path) }
+        state.withLock { state in
+          state.journal?.forget(path)
+          state.hasRemoved = true
+        }
       }
       _ = try state.withLock { state throws(SystemError) in try state.releaseJournal() }
     } catch {
@@ -265,6 +268,7 @@ extension Store.State {
     domain.unsavedSince = isSaved ? nil : .now
     domain.firstUnsaved = start.through + 1
     domains[location] = domain
+    hasReleased = true
     notePacking(location, domain)
     return release(location, through: start.through, written.identity, log)
   }

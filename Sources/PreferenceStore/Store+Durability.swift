@@ -17,10 +17,36 @@ extension Store {
   /// Blocks for at most two rounds of fdatasync(2), one call for each journal file that has grown:
   /// that of another thread which had begun, and the next, which all waiting threads share. No list
   /// is rewritten.
-  public func synchronize() throws(EngineError) {
+  public func synchronize() throws(EngineError) { try synchronize(always: false) }
+
+  /// Makes durable that the journal no longer has the records of rewritten lists, or says that the
+  /// lists have them. Until then, a loss of power brings the records back, and the replay puts them
+  /// over what other programs have changed in the lists meanwhile. Does nothing where no list was
+  /// rewritten since the last call. If it fails, the next rewrite tries again.
+  ///
+  /// Blocks for an fdatasync(2) of the journal, and for an fsync(2) of its directory where files of
+  /// it were removed. Called by the thread that rewrites lists, once for all that it has rewritten.
+  public func makeReleaseDurable() {
+    let (hasReleased, hasRemoved) = state.withLock { state in
+      defer { (state.hasReleased, state.hasRemoved) = (false, false) }
+      return (state.hasReleased, state.hasRemoved)
+    }
+    guard hasReleased else { return }
+    do {
+      try synchronize(always: true)
+      if hasRemoved { try Files.synchronizeDirectory(layout.stateDirectory) }
+    } catch {
+      log("the journal's end may come back after a loss of power: \(error)")
+      state.withLock { $0.hasRemoved = hasRemoved || $0.hasRemoved }
+    }
+  }
+
+  /// - Parameter always: whether fdatasync(2) is called although every record is durable, because
+  ///   the journal has become shorter.
+  private func synchronize(always: Bool) throws(EngineError) {
     let wanted = state.withLock { $0.journal?.lastSequence ?? 0 }
     let isLeader = groupCommit.wait { group -> Bool? in
-      if group.durable >= wanted { return false }
+      if group.durable >= wanted, !always { return false }
       guard !group.isRunning else { return nil }
       group.isRunning = true
       return true

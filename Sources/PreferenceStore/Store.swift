@@ -97,6 +97,10 @@ public final class Store: Sendable {
     var renewedSize = 0
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
     var releaseAt: Instant?
+    /// Whether records of rewritten lists were released since that was last made durable, and
+    /// whether files of the journal were removed.
+    var hasReleased = false
+    var hasRemoved = false
     /// The time of the last change; the next one's is later.
     var lastTime = Timestamp(nanoseconds: 0)
     /// When `forgetOld` has something to do; nil: not before the next change.

@@ -120,6 +120,13 @@ private struct History {
     }
   }
 
+  /// The disk with nothing but what is certain to be durable.
+  var durable: Disk {
+    var disk = base
+    for (operation, isDurable) in operations where isDurable { operation.apply(to: &disk) }
+    return disk
+  }
+
   /// Returns the disk with all operations but the one at `left`; nil: with all of them.
   func disk(without left: Int?) -> Disk {
     var disk = base
@@ -237,6 +244,40 @@ private final class Recording: Sendable {
       let isMoved = try store.find("Moved", at: Self.other) != nil
       if isMoved, try store.find("A", at: Self.location) != nil {
         Issue.record("\(title): half of a transaction")
+      }
+    }
+  }
+
+  @Test(
+    "no record of a rewritten list comes back over another program's edit",
+    arguments: [false, true])
+  func outsideEdit(_ hasUnsaved: Bool) throws {
+    try withSandbox { sandbox in
+      let recording = Recording(sandbox)
+      try Interposition.with(recording.verdict) {
+        let store = try Store(TestStore.layout(sandbox)) { _ in }
+        _ = try store.commit([.init(Self.location, .set("A", 1, .canonical))])
+        // With a list that lacks a change, the journal is not emptied.
+        if hasUnsaved { _ = try store.commit([.init(Self.other, .set("C", 2, .canonical))]) }
+        try store.checkpoint(Self.location)
+        store.makeReleaseDurable()
+      }
+      var history = History()
+      var previous = Interposition.Call?.none
+      for entry in recording.entries {
+        history.add(entry.disk, previous)
+        previous = entry.call
+      }
+      history.add(Disk(reading: [sandbox.config, sandbox.state]), previous)
+      let path = TestStore.layout(sandbox).path(Self.location)
+      for var disk in [history.durable, history.disk(without: nil)] {
+        let file = try #require(disk.names[path])
+        disk.files[file] = Data(Document.binary(["A": 9]))
+        try withSandbox { other in
+          try disk.write(from: sandbox.root, to: other.root)
+          let store = try Store(TestStore.layout(other)) { _ in }
+          #expect(try store.find("A", at: Self.location)?.value == 9)
+        }
       }
     }
   }
