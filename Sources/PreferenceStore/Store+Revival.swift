@@ -76,9 +76,17 @@ extension Store.State {
 
   private mutating func restart(_ fresh: Journal) throws(SystemError) {
     var renewed = self
+    var requested: Set<Location> = []
     for (origin, changeset) in requests.unanswered(.now) {
       let sequence = try fresh.append(.from(origin, .change(changeset)))
       renewed.requests.renumber(origin, sequence)
+      requested.formUnion(changeset.locations)
+    }
+    // Lists that are saved have what the requests did, and what came later.
+    for location in requested where domains.unsaved[location] == nil {
+      guard let domain = domains[location] else { continue }
+      let through = fresh.lastSequence
+      _ = try fresh.append(.checkpoint(location, through: through, domain.identity))
     }
     for (location, edits) in pending {
       renewed.renumberPending(location, try fresh.append(pending: edits, location))

@@ -70,6 +70,25 @@ import Testing
     }
   }
 
+  @Test("a request that may be repeated undoes nothing when the state directory was removed")
+  func requestedBeforeRemoval() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1)
+        let removal = Changeset.Item(TestStore.user, .remove("K"))
+        _ = try test.store.commit([removal], origin: Origin(client: 1, serial: 1))
+        try test.set("K", 2)
+        try test.store.checkpoint(TestStore.user)
+        try FileManager.default.removeItem(atPath: sandbox.state + "/s")
+        try test.store.revive()
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 2)
+      #expect(test.store.outcome(of: Origin(client: 1, serial: 1)) != nil)
+    }
+  }
+
   @Test("a request that may be repeated keeps its own journal file, not those of earlier owners")
   func releasedAlone() throws {
     try withSandbox { sandbox in
