@@ -8,11 +8,11 @@ import SystemCalls
 ///
 /// Promises: those of `StorePlaces`, and those of its parts: `Succession` (which process is the
 /// owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
-/// locations that are loaded go on, once a look for the next owner has found none (1 s at most);
-/// other reads, and changes, wait for the next owner, 5 s at most, then they fail with ETIMEDOUT. So
-/// a read that begins after the next owner has acknowledged a change returns that change, although
-/// this process has not heard of that owner before. A change whose answer did not come is sent again, and carried out
-/// once. Observers are notified of what changed between two owners as of any other change.
+/// locations that are loaded go on, once a look for the next owner has found none
+/// (`Succession.read`: 1 s at most, so that what the next owner has acknowledged meanwhile is not
+/// missed); other reads, and changes, wait for the next owner, 5 s at most, then they fail with
+/// ETIMEDOUT. A change whose answer did not come is sent again, and carried out once. Observers are
+/// notified of what changed between two owners as of any other change.
 ///
 /// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read
 /// what was read before and has not changed. Other look-ups, and changes, fail with EPERM there,

@@ -61,9 +61,7 @@ final class OwnerSearch: Sendable {
 
   /// Whether a process listens for clients of the store, even if it does not answer.
   var isAnyoneListening: Bool {
-    surroundings.ownerSocketPaths.contains { path in
-      do throws(SystemError) { return try Socket.connected(to: path) != nil } catch { return true }
-    }
+    surroundings.ownerSocketPaths.contains { Socket.isListening(at: $0) }
   }
 
   /// The error that says that no owner answers.

@@ -90,8 +90,13 @@ public final class RemotePlaces: StorePlaces {
   /// Whether the owner is gone.
   public var hasEnded: Bool { link.hasEnded }
 
-  /// Whether the process that owned the store has ended, which `hasEnded` says some microseconds
-  /// later. Cost: two loads.
+  /// Receives what the owner sent before it ended.
+  func receiveRest() {
+    link.receiveRest(until: Instant.now.advanced(milliseconds: Self.readPatience))
+  }
+
+  /// Whether the process that owned the store has ended. `hasEnded` says so later: once its files
+  /// are closed and what it sent was received. Cost: two loads.
   var isOrphaned: Bool { !gauge.hasOwner }
 
   /// Whether every change of the owner is known. Cost: two loads.

@@ -167,27 +167,28 @@ final class Succession: Sendable {
     }
   }
 
-  /// Calls the body with places to read from: `ask`, once this process knows of the present owner.
+  /// Calls the body with places to read from: `ask`, once `awaitLook` has returned.
   func read<Result>(
     _ body: (any StorePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
-    if ownPlaces == nil, role.mayBeReplaced { awaitLook() }
+    if !ForkedProcess.isCopy, ownPlaces == nil { awaitLook() }
     return try ask(body)
   }
 
   /// Where the owner has ended: returns when there is another one, or when a look that began during
-  /// this call has found none. Until then there may be a next owner that has acknowledged a change
-  /// of which this process has not heard. (An owner that comes and ends between two looks is
-  /// missed.)
+  /// this call has found nobody and every change of the last owner is known. Until then there may
+  /// be a next owner that has acknowledged a change of which this process has not heard. (An owner
+  /// that comes and ends between two looks is missed.)
   ///
-  /// Waits `lookPatience` at most, and then no more until there is an owner. Does not wait once a
-  /// look has failed for another reason than that there is no owner; nor in a process with mounts,
-  /// because the next owner waits for them.
+  /// Waits `lookPatience` at most. After a wait that ended so, reads wait no more until there is an
+  /// owner. They do not wait either once a look has failed for another reason than that there is no
+  /// owner; nor in a process with mounts, because the next owner waits for them.
   private func awaitLook() {
-    let (epoch, looks, isUseless) = state.withLock { state in
-      (state.epoch, state.looks, state.hasLookedInVain || state.lastFailure != nil)
+    let (epoch, looks, isUseful) = state.withLock { state in
+      let isUseful = !state.hasLookedInVain && state.lastFailure == nil
+      return (state.epoch, state.looks, state.role.mayBeReplaced && isUseful)
     }
-    guard !isUseless, !hasMounts.load(ordering: .relaxed) else { return }
+    guard isUseful, !hasMounts.load(ordering: .relaxed) else { return }
     handleLostOwner()
     seeker.wake()
     let deadline = Instant.now.advanced(milliseconds: Self.lookPatience)
@@ -283,7 +284,10 @@ final class Succession: Sendable {
         guard isReadOnly else { return nil }
         guard let next = try connect() else { return Self.followPause }
         try adopt(.client(next), role.loaded)
-      case .seeking: try adopt(look(), role.loaded)
+      case .seeking(let last):
+        let next = try look()
+        last?.receiveRest()
+        try adopt(next, role.loaded)
       }
       role.close()
       return isReadOnly ? Self.followPause : nil

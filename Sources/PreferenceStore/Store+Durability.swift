@@ -28,15 +28,16 @@ extension Store {
   /// it were removed. Called by the thread that rewrites lists, once for all that it has rewritten.
   public func makeReleaseDurable() {
     let (hasReleased, hasRemoved) = state.withLock { state in
-      defer { (state.hasReleased, state.hasRemoved) = (false, false) }
+      defer { if state.hasReleased { (state.hasReleased, state.hasRemoved) = (false, false) } }
       return (state.hasReleased, state.hasRemoved)
     }
     guard hasReleased else { return }
     do {
-      try synchronize(always: true)
+      // First, because no older file may come back without the records that followed it.
       if hasRemoved { try Files.synchronizeDirectory(layout.stateDirectory) }
+      try synchronize(always: true)
     } catch {
-      log("the journal's end may come back after a loss of power: \(error)")
+      log("released records of the journal may come back after a loss of power: \(error)")
       state.withLock { $0.hasRemoved = hasRemoved || $0.hasRemoved }
     }
   }

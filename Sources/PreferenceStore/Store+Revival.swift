@@ -82,11 +82,12 @@ extension Store.State {
       renewed.requests.renumber(origin, sequence)
       requested.formUnion(changeset.locations)
     }
-    // Lists that are saved have what the requests did, and what came later.
-    for location in requested where domains.unsaved[location] == nil {
-      guard let domain = domains[location] else { continue }
-      let through = fresh.lastSequence
-      _ = try fresh.append(.checkpoint(location, through: through, domain.identity))
+    // The lists, with the changes that are recorded below, have what the requests did and what came
+    // later.
+    let through = fresh.lastSequence
+    for location in requested {
+      let identity = domains[location]?.identity
+      _ = try fresh.append(.checkpoint(location, through: through, identity))
     }
     for (location, edits) in pending {
       renewed.renumberPending(location, try fresh.append(pending: edits, location))

@@ -13,8 +13,8 @@ import SystemCalls
 /// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
 /// with the process, however that ends.
 ///
-/// Threads: any thread may call; `checkpoint`, `refresh`, `refreshProfiles`, `packIfDue` and
-/// `revive` belong to the writer's thread.
+/// Threads: any thread may call; `checkpoint`, `makeReleaseDurable`, `refresh`, `refreshProfiles`,
+/// `packIfDue` and `revive` belong to the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its

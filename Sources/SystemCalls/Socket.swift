@@ -32,20 +32,35 @@ public struct Socket: ~Copyable, Sendable {
   /// Connects to the socket at the path; nil where no process listens there, or where it has as
   /// many waiting connections as it can queue.
   public static func connected(to path: String) throws(SystemError) -> Socket? {
-    let made = try make()
-    let status: CInt
     do throws(SystemError) {
-      status = try withAddress(path) { address, size in
-        systemCall("connect", path) { connect(made.number, address, size) }
-      }
-    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      return try connect(to: path)
+    } catch  where isAbsence(error) || error.errno == .wouldBlock {
       return nil
     }
-    if status == 0 { return Socket(made) }
-    switch Errno.current {
-    case .noSuchFile, Errno(rawValue: ECONNREFUSED), .wouldBlock: return nil
-    default: throw SystemError("connect", path)
+  }
+
+  /// Whether a process listens at the path, even if it does not answer, or cannot be asked.
+  public static func isListening(at path: String) -> Bool {
+    do throws(SystemError) {
+      _ = try connect(to: path)
+      return true
+    } catch {
+      return !isAbsence(error)
     }
+  }
+
+  /// Whether connect(2) has failed because no process listens.
+  private static func isAbsence(_ error: SystemError) -> Bool {
+    [.noSuchFile, .notDirectory, Errno(rawValue: ECONNREFUSED)].contains(error.errno)
+  }
+
+  private static func connect(to path: String) throws(SystemError) -> Socket {
+    let made = try make()
+    let status = try withAddress(path) { address, size in
+      systemCall("connect", path) { Glibc.connect(made.number, address, size) }
+    }
+    if status != 0 { throw SystemError("connect", path) }
+    return Socket(made)
   }
 
   /// Creates two connected sockets, for tests.

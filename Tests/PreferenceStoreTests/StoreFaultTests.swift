@@ -70,8 +70,10 @@ import Testing
     }
   }
 
-  @Test("a request that may be repeated undoes nothing when the state directory was removed")
-  func requestedBeforeRemoval() throws {
+  @Test(
+    "a request that may be repeated undoes nothing when the state directory was removed",
+    arguments: [false, true])
+  func requestedBeforeRemoval(_ hasUnsaved: Bool) throws {
     try withSandbox { sandbox in
       do {
         let test = try TestStore(sandbox)
@@ -80,11 +82,13 @@ import Testing
         _ = try test.store.commit([removal], origin: Origin(client: 1, serial: 1))
         try test.set("K", 2)
         try test.store.checkpoint(TestStore.user)
+        if hasUnsaved { try test.set("J", 3) }
         try FileManager.default.removeItem(atPath: sandbox.state + "/s")
         try test.store.revive()
       }
       let test = try TestStore(sandbox)
       #expect(try test.get("K") == 2)
+      #expect(try test.get("J") == (hasUnsaved ? 3 : nil))
       #expect(test.store.outcome(of: Origin(client: 1, serial: 1)) != nil)
     }
   }
