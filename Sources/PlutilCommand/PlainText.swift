@@ -21,7 +21,9 @@ enum PlainText {
     case .real(let number): return cFormat("%.16g", number)
     case .single(let number): return cFormat("%.16g", Double(number))
     case .date(let time):
-      return time.inWholeSeconds.text.dropLast().replacing("T", with: " ") + " +0000"
+      let text = time.inWholeSeconds.text
+      guard text.hasSuffix("Z") else { return text }
+      return text.dropLast().replacing("T", with: " ") + " +0000"
     case .data(let bytes): return text(of: bytes)
     case .uid(let number): return "<CFKeyedArchiverUID>{value = \(number)}"
     }

@@ -13,7 +13,7 @@ struct Rendering {
 
   func bytes(_ value: Value, _ format: OutputFormat) throws(Refusal) -> [UInt8] {
     switch format {
-    case .xml, .unchanged: return try list(value, .xml)
+    case .xml, .unchanged: return try list(value.inWholeSeconds, .xml)
     case .binary: return try list(value, .binary)
     case .json: return Array(try JSONText.text(of: value, isReadable: isReadable).utf8)
     case .swift: return Array(Literal.swift(value, file: file).utf8)

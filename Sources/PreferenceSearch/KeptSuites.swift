@@ -45,7 +45,7 @@ public enum KeptSuites {
   private static let prefix = "Suites."
 
   /// The key that keeps the suites of the domain.
-  static func key(of domain: DomainName) -> Key { Key(prefix + domain.string) }
+  package static func key(of domain: DomainName) -> Key { Key(prefix + domain.string) }
 
   /// The domain whose suites the key keeps; nil for other keys.
   static func domain(of key: Key) -> DomainName? {
@@ -70,7 +70,7 @@ public enum KeptSuites {
   }
 
   /// The names of suites that the domain can have, each once.
-  static func names(_ names: [String], _ domain: DomainName) -> [DomainName] {
+  package static func names(_ names: [String], _ domain: DomainName) -> [DomainName] {
     var found: [DomainName] = []
     for name in names.map({ DomainName($0) }) where name.canNameList {
       if name == domain || name == .global { continue }

@@ -189,7 +189,7 @@ extension SearchEngine {
   public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
     for place in SearchList.persistentPlaces {
-      found.formUnion(try storedKeys(at: Location(place, .global)))
+      found.formUnion(try keys(at: Location(place, .global), inheritedBy: domain))
     }
     found.formUnion(try suiteKeys(of: domain))
     found.formUnion(try languageTable(of: domain).keys)
@@ -217,10 +217,25 @@ extension SearchEngine {
     var found: Set<Key> = []
     for suite in suites(of: domain) {
       for place in Place.own {
-        found.formUnion(try places.keys(at: Location(place, suite)))
+        found.formUnion(try keys(at: Location(place, suite), inheritedBy: domain))
       }
     }
     return found
+  }
+
+  /// The keys of a location that the domain inherits from. None where that list cannot be read: as
+  /// for `find`, that is an error of the other domain alone, unless the place is a managed one.
+  private func keys(
+    at location: Location, inheritedBy domain: DomainName
+  ) throws(EngineError) -> [Key] {
+    do throws(EngineError) {
+      return try storedKeys(at: location)
+    } catch
+      where error.reason == .unreadable && location.domain != domain
+      && !location.place.isForced
+    {
+      return []
+    }
   }
 
   public func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {

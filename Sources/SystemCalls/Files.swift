@@ -120,8 +120,12 @@ public enum Files {
     }
     let path = realPath(name) ?? name
     let temporary = "\(path).\(getpid())"
+    // What a crash has left; O_EXCL follows no link that somebody has put there.
+    unlink(temporary)
     do throws(SystemError) {
-      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666).write(bytes)
+      // Nobody reads more than the old file showed, even for a moment.
+      let mode: mode_t = old == nil ? 0o666 : 0o600
+      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode).write(bytes)
       if let old { _ = chmod(temporary, old.st_mode & 0o7777) }
       try rename(temporary, to: path)
     } catch {

@@ -74,6 +74,18 @@ import Testing
     }
   }
 
+  @Test("a damaged list of the global domain hides no key of another domain")
+  func damagedGlobal() throws {
+    let prepare = { (sandbox: Sandbox) in
+      Fixture.make(sandbox)
+      sandbox.shell("echo broken > $C/.GlobalPreferences.plist")
+    }
+    try withMount(["-o", "list=all"], prepare: prepare) { (sandbox: Sandbox, _: Mount) throws in
+      let outcome = sandbox.shell("cat $M/d/Integer; ls $M/d | grep -x Integer")
+      #expect(outcome.output == "42\nInteger\n", "\(outcome)")
+    }
+  }
+
   @Test("our unsaved changes win over another program's edit, the rest of it is taken")
   func merged() throws {
     try withMount(["-o", "writeback=3600"], prepare: Fixture.make) {

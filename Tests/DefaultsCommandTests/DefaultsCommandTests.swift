@@ -487,6 +487,46 @@ import Testing
     }
   }
 
+  @Test("watch prints a change of a suite, which programs of the domain read")
+  func watchSuites() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("defaults write d L 1; defaults suites d add s")
+      let watch = try sandbox.start("exec defaults watch d > $C/../watched 2>&1")
+      defer { sandbox.end(watch) }
+      sandbox.waitUntil("grep -q watching $C/../watched")
+      sandbox.shell("defaults write s K new")
+      sandbox.waitUntil("grep -qx 'suite:s d K: (none) -> new' $C/../watched")
+    }
+  }
+
+  @Test("commands that add suites, or patterns of the cloud, at once lose nothing")
+  func concurrentSuites() throws {
+    try withSandbox { sandbox in
+      sandbox.shell(
+        """
+        for n in 1 2 3 4 5 6 7 8; do
+          defaults suites d add s$n & defaults cloud add d "K$n*" &
+        done; wait
+        """)
+      #expect(sandbox.shell("defaults suites d | wc -l").output == "8\n")
+      #expect(sandbox.shell("defaults read prefsfs.cloud Keys | grep -c 'K.\\*'").output == "8\n")
+    }
+  }
+
+  @Test(
+    "a list that is named by its path is made with its directory",
+    arguments: [
+      "write $HOME/new/dir/x '{a = b;}'", "write $HOME/new/dir/x a b",
+      "import $HOME/new/dir/x $HOME/in",
+    ])
+  func newDirectory(_ words: String) throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "echo '{a = b;}' > $HOME/in; defaults \(words) && defaults read $HOME/new/dir/x a")
+      #expect(outcome.output == "b\n", "\(outcome)")
+    }
+  }
+
   @Test("eight commands that add to one array at once lose nothing")
   func concurrentAdds() throws {
     try withSandbox { sandbox in

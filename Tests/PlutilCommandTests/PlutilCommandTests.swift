@@ -231,6 +231,27 @@ import Testing
     }
   }
 
+  @Test("XML has dates in whole seconds, and a date outside of the calendar is printed whole")
+  func dates() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $HOME; printf '<plist><dict><key>d</key><date>2024-01-15T10:30:00.5Z</date><key>e</key>'\\
+        '<date>@inf</date></dict></plist>' > x; plutil -convert binary1 x
+        plutil -extract d xml1 -o - x | grep -o '<date>.*</date>'; plutil -p x
+        """)
+      #expect(
+        outcome.output == """
+          <date>2024-01-15T10:30:00Z</date>
+          {
+            "d" => 2024-01-15 10:30:00 +0000
+            "e" => @inf
+          }
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("Python's plistlib and libplist read what plutil writes")
   func judges() throws {
     try withFiles { sandbox in

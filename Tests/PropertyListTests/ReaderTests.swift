@@ -32,6 +32,8 @@ import Testing
       "{ a = <*I5>; b = <*R1.5>; c = <*BY>; d = <*D2001-01-01 00:00:00 +0000>; }",
       ["a": 5, "b": 1.5, "c": true, "d": .date(AbsoluteTime(seconds: 0))]
     ),
+    ("<!DOCTYPE plist [ <!-- don't, [ > --> ]><plist><string>a</string></plist>", "a"),
+    ("{ a = \"\\Ud83c\\Udf88\"; }", ["a": "🎈"]),
     ("<0fbd77>", .data([0x0F, 0xBD, 0x77])),
     ("\u{FEFF}{\"a\": 1}", ["a": 1]),
   ]
@@ -53,7 +55,8 @@ import Testing
     ("<plist><data>A</data></plist>", "data"),
     ("<?xml version=\"1.0\" encoding=\"latin1\"?><plist><string/></plist>", "encoding"),
     ("{ a = b }", "';'"), ("( a b )", "','"), ("{ a = <0>; }", "odd"),
-    ("{ a = b; } c", "after the end"),
+    ("{ a = b; } c", "after the end"), ("{ a = \"\\Ud83c\\n\\Udf88\"; }", "surrogate"),
+    ("<!DOCTYPE plist [ <!-- don't ]><plist><string/></plist>", "ends too early"),
     ("bplist00", "header"), (String(repeating: "[", count: 600), "nested deeper"),
     (String(repeating: "(", count: 600), "nested deeper"),
     (String(repeating: "<array>", count: 600), "nested deeper"),

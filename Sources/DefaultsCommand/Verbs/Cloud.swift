@@ -122,11 +122,13 @@ enum Cloud {
   ) throws(Refusal) {
     let view = DomainView(Target(domain: CloudSettings.domain, place: nil), store)
     let known = try settings(store).keys.patterns[domain] ?? []
-    let new = body(known)
-    if new == known { return }
+    if body(known) == known { return }
     try view.update(CloudSettings.Name.keys.key) { value in
       var domains: ValueDictionary = [:]
       if case .dictionary(let present)? = value { domains = present }
+      // Another command may have changed them since `known` was read.
+      let present = value == nil ? known : CloudKeyPatterns(value).patterns[domain] ?? []
+      let new = body(present)
       domains[Key(domain.string)] = new.isEmpty ? nil : .array(new.map { .string($0) })
       return domains.isEmpty ? nil : .dictionary(domains)
     }

@@ -11,6 +11,7 @@ enum Import {
     let path = try arguments.removeNext()
     try arguments.end()
     let values = try dictionary(path)
+    try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
       let location = Location(target.place ?? .user, target.domain)
@@ -66,18 +67,6 @@ extension Export {
   /// the text that the file of a key shows, which this project's readers accept.
   static func xml(_ value: Value) -> [UInt8] {
     (try? Document.write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
-  }
-}
-
-extension Value {
-  /// The value with dates in whole seconds, as in XML lists.
-  fileprivate var inWholeSeconds: Value {
-    switch self {
-    case .date(let time): .date(time.inWholeSeconds)
-    case .array(let elements): .array(elements.map(\.inWholeSeconds))
-    case .dictionary(let pairs): .dictionary(pairs.mapValues(\.inWholeSeconds))
-    default: self
-    }
   }
 }
 

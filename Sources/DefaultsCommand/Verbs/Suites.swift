@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
 
 /// `suites`: shows and changes the suites that are kept for a domain.
@@ -11,19 +12,38 @@ enum Suites {
     }
     let change = arguments.isEmpty ? nil : try change(&arguments)
     try arguments.end()
+    let store: StoreView
+    let names: [DomainName]
     do throws(EngineError) {
-      let store = try StoreView()
-      var names = try store.engine.keptSuites(of: target.domain)
-      guard let change else {
-        for name in names { Output.write("\(name)\n") }
-        return
-      }
-      names.removeAll { $0 == change.name }
-      if change.isAddition { names.append(change.name) }
-      try store.apply(store.engine.intents(keeping: names, for: target.domain))
+      store = try StoreView()
+      names = try store.engine.keptSuites(of: target.domain)
     } catch {
-      throw Refusal("Could not change the suites of \(target.name)", error)
+      throw Refusal("Could not read the suites of \(target.name)", error)
     }
+    guard let change else { return names.forEach { Output.write("\($0)\n") } }
+    // Nothing to remove is no error.
+    guard change.isAddition || names.contains(change.name) else { return }
+    let view = DomainView(Target(domain: KeptSuites.domain, place: nil), store)
+    try view.update(KeptSuites.key(of: target.domain)) { value in
+      let kept = Self.changed(value, names, change, target.domain)
+      return kept.isEmpty ? nil : .array(kept.map { .string($0.string) })
+    }
+  }
+
+  /// Returns the names after the change.
+  /// - Parameters:
+  ///   - value: what the user's own places keep.
+  ///   - names: what is kept in any place: the user's list begins with these if it has none.
+  private static func changed(
+    _ value: Value?, _ names: [DomainName], _ change: (name: DomainName, isAddition: Bool),
+    _ domain: DomainName
+  ) -> [DomainName] {
+    var kept = names.map(\.string)
+    if case .array(let items)? = value {
+      kept = items.compactMap { if case .string(let name) = $0 { name } else { nil } }
+    }
+    let others = kept.filter { $0 != change.name.string }
+    return KeptSuites.names(others + (change.isAddition ? [change.name.string] : []), domain)
   }
 
   private static func change(

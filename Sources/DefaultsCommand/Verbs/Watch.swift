@@ -84,11 +84,14 @@ struct Watcher {
   }
 
   /// Reports what a change of one location has changed for programs. A change of the global domain
-  /// can change what programs read in the watched domain.
+  /// or of a suite can change what programs read in the watched domain.
   private mutating func see(_ item: Changeset.Item) throws(EngineError) {
     let place = item.location
     let seenFrom = domain ?? place.domain
-    guard place.domain == seenFrom || place.domain == .global else { return }
+    guard
+      place.domain == seenFrom || place.domain == .global
+        || engine.inherits(seenFrom, from: place.domain)
+    else { return }
     if let key = item.edit.key {
       try see(key, seenFrom, place)
     } else if case .createDomain = item.edit, known[seenFrom] == nil {

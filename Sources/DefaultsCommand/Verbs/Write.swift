@@ -48,6 +48,7 @@ enum Write {
     guard case .dictionary(let values) = try ValueArgument.untyped(word) else {
       throw Refusal("\nRep argument is not a dictionary\nDefaults have not been changed.\n")
     }
+    try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
       if let place = target.place {

@@ -62,9 +62,11 @@ open class UserDefaults: @unchecked Sendable {
   /// Creates an object for another domain, e.g. one that several programs share.
   ///
   /// - Parameter suiteName: the domain; nil: the program's own. The result is nil for the program's
-  ///   own identifier and for the global domain's name, as on Apple's systems, and for a name that
-  ///   no list can have, such as a path.
+  ///   own identifier, for the global domain's name and for the constants that CFPreferences has
+  ///   for both, as on Apple's systems, and for a name that no list can have, such as a path.
   public init?(suiteName: String?) {
+    let constants = ["kCFPreferencesAnyApplication", "kCFPreferencesCurrentApplication"]
+    if let suiteName, constants.contains(suiteName) { return nil }
     let name = suiteName.map { DomainName($0) }
     if let name, name == .global || name == Session.ownDomain || !name.canNameList { return nil }
     (domain, session) = (name ?? Session.ownDomain, .shared)
@@ -242,9 +244,13 @@ open class UserDefaults: @unchecked Sendable {
   }
 
   /// Adds a domain to the search list, behind the program's own and before the global one. The
-  /// suite that was added last comes first.
+  /// suite that was added last comes first. A name that no list can have, such as a path, is
+  /// ignored, and the log says so.
   open func addSuite(named suiteName: String) {
     let suite = DomainName(suiteName)
+    guard suite.canNameList else {
+      return Session.note("\(suiteName): no domain can have that name; the suite was not added")
+    }
     session.changeSuites(of: domain) { suites in
       suites.removeAll { $0 == suite }
       suites.append(suite)
@@ -263,8 +269,10 @@ open class UserDefaults: @unchecked Sendable {
   /// is data of, the registered defaults, and those that ``setVolatileDomain(_:forName:)`` has
   /// made.
   open var volatileDomainNames: [String] {
-    [Self.argumentDomain] + languages + [Self.registrationDomain]
-      + session.volatile.withLock { $0.keys.sorted() }
+    let languages = languages
+    let others = session.volatile.withLock { $0.keys.sorted() }
+    return [Self.argumentDomain] + languages + [Self.registrationDomain]
+      + others.filter { !languages.contains($0) }
   }
 
   /// Returns the keys of a volatile domain; an empty dictionary if there is no such domain.

@@ -59,6 +59,8 @@ extension OpenStepParser {
 
   mutating func consumeEscape(_ byte: UInt8) throws(FormatError) {
     state = .quoted
+    let isUnicode = byte == UInt8(ascii: "U") || byte == UInt8(ascii: "u")
+    guard highSurrogate == nil || isUnicode else { throw failure("half of a surrogate pair") }
     switch byte {
     case UInt8(ascii: "a"): token.append(7)
     case UInt8(ascii: "b"): token.append(8)

@@ -14,6 +14,18 @@ public struct AbsoluteTime: Hashable, Sendable {
   public func hash(into hasher: inout Hasher) { hasher.combine(seconds.bitPattern) }
 }
 
+extension Value {
+  /// The value with dates in whole seconds, as in XML lists. Cost: O(values).
+  public var inWholeSeconds: Value {
+    switch self {
+    case .date(let time): .date(time.inWholeSeconds)
+    case .array(let elements): .array(elements.map(\.inWholeSeconds))
+    case .dictionary(let pairs): .dictionary(pairs.mapValues(\.inWholeSeconds))
+    default: self
+    }
+  }
+}
+
 extension AbsoluteTime {
   /// This time without its fraction of a second, rounded down.
   public var inWholeSeconds: AbsoluteTime { AbsoluteTime(seconds: seconds.rounded(.down)) }

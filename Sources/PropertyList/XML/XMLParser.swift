@@ -6,7 +6,7 @@
 /// zone, and comments may be anywhere. The text must be UTF-8; `Document.read` converts UTF-16.
 struct XMLParser: TextParser {
   enum State {
-    case content, text, entity, markup, comment, instruction, doctype, cdata, end
+    case content, text, entity, markup, comment, instruction, doctype, doctypeComment, cdata, end
   }
 
   /// An element that holds text; `true` and `false` hold none.
@@ -37,6 +37,8 @@ struct XMLParser: TextParser {
   private var quote: UInt8?
   /// The number of open brackets in a DTD.
   private var doctypeDepth = 0
+  /// The last four bytes of a DTD.
+  private var doctypeEnd: UInt32 = 0
   var plist = PlistElement.absent
   private let checksEncoding: Bool
 
@@ -121,6 +123,7 @@ struct XMLParser: TextParser {
       }
     case .instruction: if endsMarkup(byte, "?>") { try endInstruction() }
     case .doctype: consumeInDoctype(byte)
+    case .doctypeComment: consumeInDoctypeComment(byte)
     case .end: throw failure("text after the end")
     }
   }
@@ -178,8 +181,17 @@ struct XMLParser: TextParser {
       UnsafeBufferPointer(start: end.utf8Start, count: count))
   }
 
-  /// Skips a byte of a DTD. Only brackets and quotes count, to find its end.
+  /// Skips a byte of a comment in a DTD, in which neither brackets nor quotes count.
+  private mutating func consumeInDoctypeComment(_ byte: UInt8) {
+    doctypeEnd = doctypeEnd << 8 | UInt32(byte)
+    guard doctypeEnd & 0xFF_FFFF == 0x2D_2D3E else { return }  // -->
+    state = .doctype
+    doctypeDepth -= 1
+  }
+
+  /// Skips a byte of a DTD. Only brackets, quotes and comments count, to find its end.
   private mutating func consumeInDoctype(_ byte: UInt8) {
+    doctypeEnd = doctypeEnd << 8 | UInt32(byte)
     if let open = quote {
       if byte == open { quote = nil }
       return
@@ -190,6 +202,8 @@ struct XMLParser: TextParser {
     case UInt8(ascii: "]"): doctypeDepth -= 1
     case UInt8(ascii: ">") where doctypeDepth <= 0: endMarkup()
     case UInt8(ascii: ">"): doctypeDepth -= 1
+    case UInt8(ascii: "-") where doctypeEnd == 0x3C21_2D2D:  // <!--
+      (state, doctypeEnd) = (.doctypeComment, 0)
     default: break
     }
   }
