@@ -26,6 +26,7 @@ public enum CloudProgram {
   /// Runs the program with these arguments.
   /// - Returns: its exit status.
   public static func run(_ words: [String]) -> Int32 {
+    Inheritance.occupyStandardStreams()
     Inheritance.ignoreWriteSignals()
     var store: String?
     var isOwned = false

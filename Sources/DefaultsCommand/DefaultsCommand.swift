@@ -18,6 +18,7 @@ public enum DefaultsCommand {
   /// go to standard error. Blocks until the command is done.
   /// - Returns: the exit status, which the manual page lists; 255 if the command line is wrong.
   public static func run(_ words: [String]) -> Int32 {
+    Inheritance.occupyStandardStreams()
     do throws(Refusal) {
       // CommandLine.arguments has replaced bytes that are not UTF-8 with this character.
       if words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {

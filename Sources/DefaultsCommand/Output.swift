@@ -7,6 +7,9 @@ enum Output {
   /// The error of standard output, if it did not accept everything; nil if it did.
   static let failure = Mutex<Errno?>(nil)
 
+  /// Whether the reader of standard output has ended (EPIPE), which is no failure.
+  static let hasNoReader = Atomic(false)
+
   enum Stream: CInt {
     case output = 1
     case errors = 2
@@ -24,7 +27,12 @@ enum Output {
       let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
       if count < 0, Errno.current != .interrupted {
         let errno = Errno.current
-        if stream == .output, errno.rawValue != EPIPE { failure.withLock { $0 = errno } }
+        guard stream == .output else { return }
+        if errno.rawValue == EPIPE {
+          hasNoReader.store(true, ordering: .relaxed)
+        } else {
+          failure.withLock { $0 = errno }
+        }
         return
       }
       rest = rest.dropFirst(max(count, 0))

@@ -17,6 +17,7 @@ public enum PlutilCommand {
   /// Runs a command line, whose first word is the program's name. Blocks until it is done.
   /// - Returns: the exit status: 0, or 1 if the command line is wrong or one of the files failed.
   public static func run(_ words: [String]) -> Int32 {
+    Inheritance.occupyStandardStreams()
     do throws(Refusal) {
       let invocation = try Invocation(words.dropFirst())
       if case .help(let isManual) = invocation.command {

@@ -22,6 +22,16 @@ public enum Inheritance {
     _ = setrlimit(resource, &limit)
   }
 
+  /// Gives the standard streams that are closed a descriptor that can neither be read nor written
+  /// as they are. Otherwise the next file or socket that the program opens would be one of them, and
+  /// would get what the program prints. Call it first of all. Cost: three fcntl(2).
+  public static func occupyStandardStreams() {
+    for number: CInt in 0...2 where fcntl(number, F_GETFD) < 0 {
+      // It gets the lowest number that is free: this one.
+      _ = open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+    }
+  }
+
   /// Ignores SIGPIPE and SIGXFSZ. A write to a pipe or socket without a reader, or beyond the
   /// largest file size, then fails with an error and does not end the process.
   public static func ignoreWriteSignals() {

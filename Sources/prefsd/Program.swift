@@ -46,6 +46,7 @@ enum Program {
   }
 
   static func run(_ words: [String]) -> Int32 {
+    Inheritance.occupyStandardStreams()
     Inheritance.ignoreWriteSignals()
     if Background.isChild {
       Background.closeInherited()

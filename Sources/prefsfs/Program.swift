@@ -6,6 +6,7 @@ import SystemCalls
 /// for.
 enum Program {
   static func run(_ words: [String]) -> ExitStatus {
+    Inheritance.occupyStandardStreams()
     if words.first == Predecessor.question {
       return words.count == 2 && Predecessor.takesOver(fromFormat: words[1]) ? .success : .failure
     }

@@ -487,6 +487,29 @@ import Testing
     }
   }
 
+  @Test("nothing is printed to a closed standard output, or goes where it should not")
+  func closedOutput() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell("defaults write d K v; defaults read d K >&-; echo $?")
+      #expect(outcome.output == "1\n", "\(outcome)")
+      #expect(sandbox.shell("defaults read d K 2>&-").output == "v\n")
+    }
+  }
+
+  @Test("watch ends after its reader, also where SIGPIPE is ignored")
+  func watchWithoutReader() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        mkfifo $C/../pipe; (trap '' PIPE; timeout 20 defaults watch d > $C/../pipe 2> $C/../log; \
+          echo $? > $C/../status) &
+        exec 5< $C/../pipe; until grep -q watching $C/../log; do sleep 0.01; done; exec 5<&-
+        defaults write d K v; wait; cat $C/../status
+        """)
+      #expect(outcome.output == "0\n", "\(outcome)")
+    }
+  }
+
   @Test("watch prints a change of a suite, which programs of the domain read")
   func watchSuites() throws {
     try withSandbox { sandbox in

@@ -87,14 +87,15 @@ enum CloudLogin {
     return 0
   }
 
-  /// Reads a line from standard input, without showing it where that is a terminal.
+  /// Reads a line from standard input, without showing it where that is a terminal. Keys make no
+  /// signals meanwhile, as with getpass(3): one that ended the program would leave the terminal so.
   private static func readPassword() throws(Refusal) -> String {
     var settings = termios()
     let isTerminal = tcgetattr(STDIN_FILENO, &settings) == 0
     if isTerminal {
       Output.write("Password: ", to: .errors)
       var quiet = settings
-      quiet.c_lflag &= ~tcflag_t(ECHO)
+      quiet.c_lflag &= ~tcflag_t(ECHO | ISIG)
       tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet)
     }
     defer {

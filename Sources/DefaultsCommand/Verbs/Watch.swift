@@ -1,6 +1,7 @@
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import Synchronization
 import SystemCalls
 
 /// `watch`: prints a line for each change of a value that programs read, until it is interrupted.
@@ -38,7 +39,7 @@ struct Watcher {
   }
 
   /// Prints changes until a write to standard output fails. If standard output is a pipe whose
-  /// reader has ended, SIGPIPE ends the process.
+  /// reader has ended, SIGPIPE ends the process, unless the program that started it ignores it.
   mutating func run() throws(EngineError) {
     let arrived = Monitor<[Changeset]>([])
     engine.observe(except: nil) { notice in arrived.change { $0.append(notice.changeset) } }
@@ -48,7 +49,7 @@ struct Watcher {
     }
     // A script can wait for this line: from here on, every change is reported.
     Output.write("defaults: watching\n", to: .errors)
-    while Output.failure.withLock({ $0 == nil }) {
+    while Output.failure.withLock({ $0 == nil }), !Output.hasNoReader.load(ordering: .relaxed) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
         defer { changesets = [] }
         return changesets.isEmpty ? nil : changesets
