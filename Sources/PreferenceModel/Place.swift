@@ -84,17 +84,9 @@ public enum Place: Hashable, Sendable {
 extension Place {
   private var number: UInt8 {
     switch self {
-    case .ownManaged: 0
-    case .managed: 1
     case .managedFor: 2
-    case .arguments: 3
-    case .cloud: 4
-    case .cloudRecords: 5
-    case .host: 6
-    case .user: 7
-    case .anyUser: 8
     case .language: 9
-    case .registered: 10
+    default: UInt8(index ?? 0)
     }
   }
 
@@ -107,10 +99,20 @@ extension Place {
   }
 
   /// A number below 16 that no other place has; nil for a place that has a name of its own.
-  package var index: Int? {
+  /// Inlined, for tables that are asked for each look-up.
+  @inlinable package var index: Int? {
     switch self {
-    case .managedFor, .language: nil
-    default: Int(number)
+    case .ownManaged: 0
+    case .managed: 1
+    case .managedFor: nil
+    case .arguments: 3
+    case .cloud: 4
+    case .cloudRecords: 5
+    case .host: 6
+    case .user: 7
+    case .anyUser: 8
+    case .language: nil
+    case .registered: 10
     }
   }
 
