@@ -228,15 +228,14 @@ static inline unsigned int *prefsfs_crash_settings(void) {
 static inline void prefsfs_forbid_dumps(int are_forbidden) {
   __atomic_store_n(&prefsfs_crash_settings()[2], (unsigned int)are_forbidden, __ATOMIC_SEQ_CST);
 }
-static inline void prefsfs_crash_handler(int number, siginfo_t *information, void *context) {
+static inline void prefsfs_crash_handler(int number) {
   unsigned int message[2] = {prefsfs_crash_settings()[0], (unsigned int)number};
-  (void)context;
   send((int)prefsfs_crash_settings()[1], message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (__atomic_load_n(&prefsfs_crash_settings()[2], __ATOMIC_SEQ_CST))
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  // What the thread does next need not make the signal again: not one of kill(2), nor the trap of
-  // a debugger, nor a SIGBUS that only warns of bad memory.
-  (void)information;
+  // The process must end here. Without this it would go on after a signal of kill(2), the trap of
+  // a debugger, and a SIGBUS that only warns of bad memory: the next instruction does not make such
+  // a signal again.
   raise(number);
 }
 static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
@@ -244,8 +243,8 @@ static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
   struct sigaction action = {0};
   prefsfs_crash_settings()[0] = word;
   prefsfs_crash_settings()[1] = (unsigned int)socket_;
-  action.sa_sigaction = prefsfs_crash_handler;
-  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_SIGINFO);
+  action.sa_handler = prefsfs_crash_handler;
+  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
   for (unsigned int i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sigaction(numbers[i], &action, NULL);
 }

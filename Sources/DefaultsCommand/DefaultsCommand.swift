@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PropertyList
 import SystemCalls
@@ -29,7 +30,7 @@ public enum DefaultsCommand {
       var arguments = Arguments(rest.dropFirst(), options)
       try arguments.parseOptions(of: verb)
       let status = try verb.run(&arguments)
-      if let errno = Output.failure.withLock({ $0 }) {
+      if let errno = Output.failure.withLock({ $0 }), errno.rawValue != EPIPE {
         throw Refusal("Could not write to standard output: \(errno)")
       }
       return status

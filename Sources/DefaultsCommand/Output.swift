@@ -4,19 +4,17 @@ import SystemCalls
 
 /// Writes to standard output and standard error.
 enum Output {
-  /// The error of standard output, if it did not accept everything; nil if it did.
+  /// The error of standard output, if it did not accept everything; nil if it did. EPIPE says that
+  /// the reader of a pipe has ended, which is no reason for a command to fail.
   static let failure = Mutex<Errno?>(nil)
-
-  /// Whether the reader of standard output has ended (EPIPE), which is no failure.
-  static let hasNoReader = Atomic(false)
 
   enum Stream: CInt {
     case output = 1
     case errors = 2
   }
 
-  /// Writes all of the text. An error of standard output is kept in `failure`, unless it is EPIPE:
-  /// it is not an error that the reader of a pipe has ended. The rest of the text is then lost.
+  /// Writes all of the text. An error of standard output is kept in `failure`, and the rest of the
+  /// text is lost.
   static func write(_ text: String, to stream: Stream = .output) {
     write(Array(text.utf8), to: stream)
   }
@@ -27,12 +25,7 @@ enum Output {
       let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
       if count < 0, Errno.current != .interrupted {
         let errno = Errno.current
-        guard stream == .output else { return }
-        if errno.rawValue == EPIPE {
-          hasNoReader.store(true, ordering: .relaxed)
-        } else {
-          failure.withLock { $0 = errno }
-        }
+        if stream == .output { failure.withLock { $0 = errno } }
         return
       }
       rest = rest.dropFirst(max(count, 0))

@@ -35,8 +35,8 @@ final class Succession: Sendable {
     var lastVainLook = 0
     /// Whether a read has waited for a look in vain, so that the next ones do not wait.
     var hasLookedInVain = false
-    /// The places that this process has owned. They are kept because `own` points to one of them.
-    var owned: [OwnPlaces] = []
+    /// The places that this process owns until it ends. They are kept because `own` points to them.
+    var owned: OwnPlaces?
   }
 
   /// Places in an object, to which an atomic number can point.
@@ -229,7 +229,7 @@ final class Succession: Sendable {
       // A process that only reads may own the store many times.
       guard case .owner(let owned) = role, !isReadOnly else { return }
       let places = OwnPlaces(owned.places)
-      state.owned.append(places)
+      state.owned = places
       let pointer = Unmanaged.passUnretained(places).toOpaque()
       own.store(UInt(bitPattern: pointer), ordering: .releasing)
     }

@@ -84,6 +84,7 @@ public enum Place: Hashable, Sendable {
 extension Place {
   private var number: UInt8 {
     switch self {
+    // The two numbers that `index` leaves out.
     case .managedFor: 2
     case .language: 9
     default: UInt8(index ?? 0)

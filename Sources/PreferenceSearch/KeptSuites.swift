@@ -13,10 +13,8 @@ extension SearchEngine {
     for place in SearchList.persistentPlaces {
       do throws(EngineError) {
         let location = Location(place, KeptSuites.domain)
-        guard let value = try find(key, at: location, for: domain)?.value else { continue }
-        guard case .array(let items) = value else { continue }
-        return KeptSuites.names(
-          items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
+        let value = try find(key, at: location, for: domain)?.value
+        if let names = KeptSuites.names(in: value, of: domain) { return names }
       } catch  where error.reason == .ownerGone || error.reason == .system(.timedOut) {
         throw error
       } catch {
@@ -67,6 +65,12 @@ public enum KeptSuites {
       return [.set(key, self.domain, .array(names.map { .string($0.string) }), .unknown)]
     }
     return try search.resolve(key, in: self.domain) == nil ? [] : [.remove(key, self.domain)]
+  }
+
+  /// The names of suites in a kept value; nil where it is no array.
+  package static func names(in value: Value?, of domain: DomainName) -> [DomainName]? {
+    guard case .array(let items)? = value else { return nil }
+    return names(items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
   }
 
   /// The names of suites that the domain can have, each once.

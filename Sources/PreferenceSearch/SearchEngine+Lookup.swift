@@ -119,12 +119,16 @@ extension SearchEngine {
         return nil
       }
       return try places.find(key, at: location)
-    } catch
-      where error.reason == .unreadable && location.domain != domain
-      && !location.place.isForced
-    {
+    } catch  where Self.isPassedOver(error, at: location, for: domain) {
       return nil
     }
+  }
+
+  /// Whether the error of a list is none of `domain`, which goes on without it: see `find`.
+  private static func isPassedOver(
+    _ error: EngineError, at location: Location, for domain: DomainName
+  ) -> Bool {
+    error.reason == .unreadable && location.domain != domain && !location.place.isForced
   }
 
   /// The keys of a domain in one place. A list that hangs is an error and is not waited for.
@@ -230,10 +234,7 @@ extension SearchEngine {
   ) throws(EngineError) -> [Key] {
     do throws(EngineError) {
       return try storedKeys(at: location)
-    } catch
-      where error.reason == .unreadable && location.domain != domain
-      && !location.place.isForced
-    {
+    } catch  where Self.isPassedOver(error, at: location, for: domain) {
       return []
     }
   }

@@ -4,7 +4,8 @@ import Synchronization
 /// Tells a process from the copy that fork(2) makes of it.
 ///
 /// A copy has the descriptors and the shared memory of the process, and none of its threads but
-/// one. It must not send on a connection of the process: the owner would read what both send as one stream.
+/// one. It must not send on a connection of the process: the owner would read what both send as one
+/// stream.
 public enum ForkedProcess {
   private static let isCopied = Atomic<Bool>(false)
   /// Has the C library note in each copy that it is one (pthread_atfork(3)).

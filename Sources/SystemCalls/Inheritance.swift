@@ -22,12 +22,13 @@ public enum Inheritance {
     _ = setrlimit(resource, &limit)
   }
 
-  /// Gives the standard streams that are closed a descriptor that can neither be read nor written
-  /// as they are. Otherwise the next file or socket that the program opens would be one of them, and
-  /// would get what the program prints. Call it first of all. Cost: three fcntl(2).
+  /// Opens /dev/null in the place of each standard stream that is closed. Otherwise the next file
+  /// or socket that the program opens would get that number, and what the program prints. Reading
+  /// or writing such a stream still fails with EBADF. Call it first of all. Cost: three fcntl(2).
   public static func occupyStandardStreams() {
     for number: CInt in 0...2 where fcntl(number, F_GETFD) < 0 {
-      // It gets the lowest number that is free: this one.
+      // It gets the lowest free number, which is this one. It is opened for the wrong direction, so
+      // that using it fails.
       _ = open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY)
     }
   }

@@ -125,10 +125,9 @@ enum Cloud {
     if body(known) == known { return }
     try view.update(CloudSettings.Name.keys.key) { value in
       var domains: ValueDictionary = [:]
-      if case .dictionary(let present)? = value { domains = present }
+      if case .dictionary(let kept)? = value { domains = kept }
       // Another command may have changed them since `known` was read.
-      let present = value == nil ? known : CloudKeyPatterns(value).patterns[domain] ?? []
-      let new = body(present)
+      let new = body(value == nil ? known : CloudKeyPatterns(value).patterns[domain] ?? [])
       domains[Key(domain.string)] = new.isEmpty ? nil : .array(new.map { .string($0) })
       return domains.isEmpty ? nil : .dictionary(domains)
     }

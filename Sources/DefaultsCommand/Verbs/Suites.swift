@@ -25,25 +25,13 @@ enum Suites {
     guard change.isAddition || names.contains(change.name) else { return }
     let view = DomainView(Target(domain: KeptSuites.domain, place: nil), store)
     try view.update(KeptSuites.key(of: target.domain)) { value in
-      let kept = Self.changed(value, names, change, target.domain)
-      return kept.isEmpty ? nil : .array(kept.map { .string($0.string) })
+      // The user's list begins with what another place keeps.
+      var kept = (KeptSuites.names(in: value, of: target.domain) ?? names).map(\.string)
+      kept.removeAll { $0 == change.name.string }
+      if change.isAddition { kept.append(change.name.string) }
+      let new = KeptSuites.names(kept, target.domain)
+      return new.isEmpty ? nil : .array(new.map { .string($0.string) })
     }
-  }
-
-  /// Returns the names after the change.
-  /// - Parameters:
-  ///   - value: what the user's own places keep.
-  ///   - names: what is kept in any place: the user's list begins with these if it has none.
-  private static func changed(
-    _ value: Value?, _ names: [DomainName], _ change: (name: DomainName, isAddition: Bool),
-    _ domain: DomainName
-  ) -> [DomainName] {
-    var kept = names.map(\.string)
-    if case .array(let items)? = value {
-      kept = items.compactMap { if case .string(let name) = $0 { name } else { nil } }
-    }
-    let others = kept.filter { $0 != change.name.string }
-    return KeptSuites.names(others + (change.isAddition ? [change.name.string] : []), domain)
   }
 
   private static func change(

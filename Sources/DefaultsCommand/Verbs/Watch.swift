@@ -1,7 +1,6 @@
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
-import Synchronization
 import SystemCalls
 
 /// `watch`: prints a line for each change of a value that programs read, until it is interrupted.
@@ -49,7 +48,7 @@ struct Watcher {
     }
     // A script can wait for this line: from here on, every change is reported.
     Output.write("defaults: watching\n", to: .errors)
-    while Output.failure.withLock({ $0 == nil }), !Output.hasNoReader.load(ordering: .relaxed) {
+    while Output.failure.withLock({ $0 == nil }) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
         defer { changesets = [] }
         return changesets.isEmpty ? nil : changesets
