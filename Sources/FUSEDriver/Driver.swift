@@ -16,7 +16,8 @@ import SystemCalls
 /// that a request made wrong is invalidated: attributes before the reply, so that the very next
 /// stat(2) is right; pages and entries after it. The reply to a change is held until the other
 /// mounts of the store have dropped their attributes too, so that a program which reads the key
-/// there after the write has returned gets the new value; the loop goes on meanwhile.
+/// there after the write has returned gets the new value; the loop goes on meanwhile. A WRITE that
+/// makes nothing else wrong is answered while it is being carried out (`answerWrite`).
 ///
 /// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the
 /// journal (a write(2), and for a new file an fsync(2) of its directory), for listings of the
@@ -24,8 +25,8 @@ import SystemCalls
 /// for the owner's answer, 5 s at most (`OwnerGate`). The notifier's thread invalidates pages and
 /// entries, because that waits for locks that a request of this mount may hold, and performs
 /// operations on the mount for watchers (`Announcer`). The synchroniser's thread waits in fsync(2).
-/// No lock of the driver is held while libfuse is called. Notices of the engine come on any thread,
-/// and are handed to the loop through `mailbox`.
+/// No lock of the driver is held while libfuse is called; those of the store may be (`replyEarly`).
+/// Notices of the engine come on any thread, and are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
 /// opens files from its caches alone: reading an unchanged key makes no request. As there is no
@@ -51,6 +52,8 @@ public final class Driver {
   /// The request that is being carried out, and whether a predecessor has made its changes.
   var current: CurrentRequest?
   var isRepeating = false
+  /// The reply to a WRITE that is being carried out; nil: it was sent, or there is none.
+  var pendingWrite: PendingWrite?
   let heldReplies: HeldReplies
   var ownerGate = OwnerGate()
   let gate: ListGate
@@ -91,7 +94,7 @@ public final class Driver {
       log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      gate = ListGate(store.lists) { [mailbox] in mailbox.bell.ring() }
+      gate = ListGate(store.lists, store.engine) { [mailbox] in mailbox.bell.ring() }
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
       notifier = Notifier(ended: mailbox.bell, announcer: announcer) {
         [mailbox] kind, version in
@@ -104,6 +107,7 @@ public final class Driver {
     }
     session = SessionPointer(nil)
     session = try makeSession(arguments)
+    forest.whenRecorded { [unowned self] in replyEarly($0) }
     store.lists.whenRead { [mailbox] in mailbox.bell.ring() }
     store.services.addMount(author)
     store.engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
@@ -262,18 +266,27 @@ public final class Driver {
   /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
-    let answer = carryOut(body)
+    finish(reply, carryOut(body))
+  }
+
+  /// Does what follows from a request that was carried out, and sends its reply; nil: it was sent.
+  func finish(_ reply: consuming Reply?, _ answer: Answer) {
     let (rest, version) = dropAttributes()
     let announced = save(answer, rest)
-    if let version, store.services.isShared {
-      let number = heldReplies.hold(reply, answer)
-      store.services.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
-        heldReplies.send(number)
-      }
-    } else {
-      reply.send(answer, ownership: ownership, isShared: store.services.isShared)
-    }
+    if let reply = consume reply { send(reply, answer, version) }
     notifier.put(rest, announced: announced)
+  }
+
+  /// Sends the reply, or holds it until the other mounts have settled.
+  /// - Parameter version: the version of the change; nil: there was none.
+  private func send(_ reply: consuming Reply, _ answer: Answer, _ version: UInt64?) {
+    guard let version, store.services.isShared else {
+      return reply.send(answer, ownership: ownership, isShared: store.services.isShared)
+    }
+    let number = heldReplies.hold(reply, answer)
+    store.services.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
+      heldReplies.send(number)
+    }
   }
 
   /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;

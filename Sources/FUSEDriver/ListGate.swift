@@ -23,19 +23,27 @@ final class ListGate {
   }
 
   private let lists: ListReader
+  private let engine: any Engine
   private let listings = ListingMaker()
   private let listingMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
   private var lastCount: UInt64 = 0
+  /// The file whose lists were found in memory last, and when: nothing has changed since while the
+  /// engine's generation is the same.
+  private var lastOpen: (node: NodeID, generation: Generation)?
 
   /// Milliseconds after which a listing that is still being made is an error.
   private static let listingPatience: Int64 = 60_000
 
-  /// - Parameter listingMade: called, by any thread, when `serve` must be called because a listing
-  ///   has been made.
-  init(_ lists: ListReader, listingMade: @escaping @Sendable () -> Void) {
-    (self.lists, self.listingMade) = (lists, listingMade)
+  /// - Parameters:
+  ///   - engine: reads the lists.
+  ///   - listingMade: called, by any thread, when `serve` must be called because a listing has been
+  ///     made.
+  init(
+    _ lists: ListReader, _ engine: any Engine, listingMade: @escaping @Sendable () -> Void
+  ) {
+    (self.lists, self.engine, self.listingMade) = (lists, engine, listingMade)
   }
 
   deinit {
@@ -69,8 +77,17 @@ final class ListGate {
   /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
   /// the others read.
   private func isOpen(_ request: RequestHeader, _ forest: Forest) -> Bool {
+    guard request.isFileChange else { return isOpen(request.subjects, forest) }
+    let present = engine.generation
+    if let lastOpen, lastOpen.node == request.node, lastOpen.generation == present { return true }
+    let isOpen = isOpen([(request.node, nil)], forest)
+    lastOpen = isOpen ? present.map { (request.node, $0) } : nil
+    return isOpen
+  }
+
+  private func isOpen(_ subjects: [(node: NodeID, name: [UInt8]?)], _ forest: Forest) -> Bool {
     var isOpen = true
-    for (node, name) in request.subjects {
+    for (node, name) in subjects {
       for domain in forest[node].domainsNeeded(at: node, name) where !lists.isAtHand(domain) {
         lists.read(domain)
         isOpen = false

@@ -64,14 +64,17 @@ extension Operations {
       }
     }
     table.write = { request, node, data, count, offset, info in
-      answer(request, node) { tree, node throws(TreeError) in
-        var write = WriteRequest(
-          Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
-        write.appending = (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
-        write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
-        write.writer = fuse_req_ctx(request)?.pointee.pid ?? 0
-        try tree.write(node, write, now: .now)
-        return .written(count)
+      serve(request) { driver, reply in
+        driver.answerWrite(reply, count: count) { () throws(TreeError) in
+          var write = WriteRequest(
+            Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
+          write.appending =
+            (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
+          write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
+          write.writer = fuse_req_ctx(request)?.pointee.pid ?? 0
+          let node = NodeID(rawValue: node)
+          try driver.forest[node].write(node, write, now: .now)
+        }
       }
     }
     table.fsync = { request, node, _, _ in

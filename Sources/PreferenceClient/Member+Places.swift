@@ -86,18 +86,26 @@ extension Member {
   // MARK: - Changes
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    try apply(intents, by: author) { _ in }
+  }
+
+  public func apply(
+    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
+  ) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    let changeset = try apply(intents, by: author, origin: nextOrigin(), until: deadline)
+    let changeset = try apply(
+      intents, by: author, origin: nextOrigin(), until: deadline, recorded: recorded)
     noteCarriedOut()
     return changeset
   }
 
   public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
+    recorded: (Changeset) -> Void
   ) throws(EngineError) -> Changeset {
     try succession.ask(until: deadline) { places throws(EngineError) in
-      try places.apply(intents, by: author, origin: origin, until: deadline)
+      try places.apply(intents, by: author, origin: origin, until: deadline, recorded: recorded)
     }
   }
 

@@ -233,12 +233,13 @@ extension RemotePlaces {
 extension RemotePlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     let origin = Origin(client: inbox.client, serial: .random(in: 1..<Origin.ordered))
-    return try apply(intents, by: author, origin: origin, until: Self.deadline)
+    return try apply(intents, by: author, origin: origin, until: Self.deadline) { _ in }
   }
 
   /// See `StorePlaces.apply`. The client of the origin must be the one that connected.
   public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
+    recorded: (Changeset) -> Void
   ) throws(EngineError) -> Changeset {
     try apply(
       .apply(

@@ -15,12 +15,14 @@ extension LocalPlaces {
   /// changed. The request is of this process, so a record is kept for a repetition only if a
   /// successor of this process may repeat it.
   public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
+    recorded: (Changeset) -> Void
   ) throws(EngineError) -> Changeset {
     if let known = store.outcome(of: origin) { return known }
     defer { store.noteProgress(origin) }
     return try commit(
-      intents, by: author, origin: origin.isInheritable ? origin : nil, until: deadline)
+      intents, by: author, origin: origin.isInheritable ? origin : nil, until: deadline,
+      recorded: recorded)
   }
 
   /// Carries out a request of another process; of one that was carried out before, returns what it
@@ -36,10 +38,12 @@ extension LocalPlaces {
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value.
   private func commit(
-    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil
+    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil,
+    recorded: (Changeset) -> Void = { _ in }
   ) throws(EngineError) -> Changeset {
     do throws(EngineError) {
-      let (changeset, isFirstUnsaved) = try transact(intents, by: author, origin, deadline)
+      let (changeset, isFirstUnsaved) = try transact(
+        intents, by: author, origin, deadline, recorded)
       if isFirstUnsaved { writer.wake() }
       notifyObservers()
       return changeset
@@ -50,7 +54,8 @@ extension LocalPlaces {
   }
 
   private func transact(
-    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?
+    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?,
+    _ recorded: (Changeset) -> Void
   ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
     try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
@@ -70,7 +75,8 @@ extension LocalPlaces {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
-      let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
+      let (changeset, isFirst) = try store.commit(
+        items, by: author, origin: origin, recorded: recorded)
       note(usage, items, foreign: foreign)
       return (changeset, isFirst)
     }

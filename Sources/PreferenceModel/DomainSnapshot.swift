@@ -206,12 +206,16 @@ extension DomainSnapshot {
   mutating func add(_ change: Change, for key: Key) {
     layers[layers.count - 1].changes.set(change, for: key)
   }
+}
 
+extension Edit {
   /// The edit in the form that is recorded, with its text resolved; nil where it would change
   /// nothing.
-  /// - Parameter old: the entry that the edit's key has.
-  package func effective(_ edit: Edit, on old: StoredValue?) -> Edit? {
-    switch edit {
+  /// - Parameters:
+  ///   - old: the entry that the edit's key has.
+  ///   - exists: whether the domain exists.
+  package func effective(on old: StoredValue?, exists: Bool) -> Edit? {
+    switch self {
     case .set(let key, let value, let written):
       let same = old?.value == value
       let text = written.text(keeping: same ? old?.text : nil)
@@ -219,13 +223,13 @@ extension DomainSnapshot {
       return .set(key, value, text.map { .exact($0) } ?? .canonical)
     case .splice(_, let splice):
       guard let old, old.accepts(splice), !old.alreadyHas(splice) else { return nil }
-      return edit
+      return self
     case .describe(_, let description):
       guard let old = old?.metadata else { return nil }
-      return old.changed(by: description) == old ? nil : edit
-    case .remove: return old == nil ? nil : edit
-    case .createDomain: return exists ? nil : edit
-    case .removeDomain: return exists ? edit : nil
+      return old.changed(by: description) == old ? nil : self
+    case .remove: return old == nil ? nil : self
+    case .createDomain: return exists ? nil : self
+    case .removeDomain: return exists ? self : nil
     }
   }
 }

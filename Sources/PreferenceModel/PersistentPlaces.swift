@@ -107,9 +107,11 @@ public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinat
 
   /// Applies the intents as a request that may be repeated, to this owner or the next one, because
   /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
-  /// carried out later either.
+  /// carried out later either. `recorded` is called as `ChangeService.apply` says; not for a
+  /// request that was carried out before.
   func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
+    recorded: (Changeset) -> Void
   ) throws(EngineError) -> Changeset
 
   /// Forgets an inheritable request of this process: a successor knows the outcome, and will not
@@ -137,6 +139,15 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// Returns what a change of the request changed, if it was carried out; nil: it was not, or it
   /// changed nothing. Waits for the owner as a change does.
   func outcome(ofChange number: UInt64, request: UInt64) throws(EngineError) -> Changeset?
+}
+
+extension StorePlaces {
+  /// Applies the intents as a request that may be repeated, for a caller that waits for the end.
+  public func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
+    try apply(intents, by: author, origin: origin, until: deadline) { _ in }
+  }
 }
 
 extension PersistentPlaces {

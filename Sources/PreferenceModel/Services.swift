@@ -13,6 +13,18 @@ public protocol ChangeService: AnyObject, Sendable {
   /// - Returns: the edits that changed something, and the version of the change.
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
+  /// Carries out the intents as `apply` does, and calls `recorded` as soon as nothing can undo the
+  /// change: its record is in the journal, and whoever looks at the store from then on waits until
+  /// the change is published, or sees it. A caller can answer a request with it, some microseconds
+  /// before this call returns.
+  ///
+  /// `recorded` is called by this thread, once at most: not where nothing changed, and not by
+  /// services that do not own the store. It is called under the locks of the store: it must not
+  /// wait, and must not call this service.
+  func apply(
+    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
+  ) throws(EngineError) -> Changeset
+
   /// Calls the observer for every later change, after the change took effect and in the order of
   /// versions. Changes of that author are left out (nil: no change is). The observer must not block
   /// and must not call the engine.
@@ -20,6 +32,15 @@ public protocol ChangeService: AnyObject, Sendable {
 
   /// Whether every change is refused.
   var isReadOnly: Bool { get }
+}
+
+extension ChangeService {
+  /// Calls `apply`, and `recorded` never.
+  public func apply(
+    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
+  ) throws(EngineError) -> Changeset {
+    try apply(intents, by: author)
+  }
 }
 
 /// Waits until changes have reached the disk, or the mounts.

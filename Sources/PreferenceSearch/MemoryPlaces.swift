@@ -73,13 +73,22 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    try apply(intents, by: author) { _ in }
+  }
+
+  public func apply(
+    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
+  ) throws(EngineError) -> Changeset {
     if let refusal { throw refusal.about(intents) }
     return try applying.withLock { _ throws(EngineError) in
       let rules = ChangeRules(self)
       var items: [Changeset.Item] = []
       for intent in intents { items += try rules.items(for: intent) }
       let changeset = commit(items)
-      if !changeset.isEmpty { observers.notify(Notice(changeset: changeset, author: author)) }
+      if !changeset.isEmpty {
+        recorded(changeset)
+        observers.notify(Notice(changeset: changeset, author: author))
+      }
       return changeset
     }
   }
@@ -92,7 +101,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
       for item in items {
         let domain = state.domains[item.location] ?? DomainSnapshot()
         let old = item.edit.key.flatMap { domain.entry($0) }
-        guard let edit = domain.effective(item.edit, on: old) else { continue }
+        guard let edit = item.edit.effective(on: old, exists: domain.exists) else { continue }
         state.domains[item.location, default: DomainSnapshot()].apply(edit, time: changeset.time)
         changeset.items.append(.init(item.location, edit, replacing: old, of: domain))
       }

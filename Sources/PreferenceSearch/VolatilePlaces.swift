@@ -36,7 +36,7 @@ final class VolatilePlace: Sendable {
       for edit in edits {
         let old = edit.key.flatMap { tables[domain]?.entry($0) }
         let table = tables[domain] ?? DomainSnapshot()
-        guard let edit = table.effective(edit, on: old) else { continue }
+        guard let edit = edit.effective(on: old, exists: table.exists) else { continue }
         tables[domain, default: DomainSnapshot()].apply(edit, time: now)
         changeset.items.append(.init(location, edit, replacing: old, of: table))
       }

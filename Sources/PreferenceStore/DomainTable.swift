@@ -165,6 +165,25 @@ struct DomainTable {
       && rows[number].lists[cell].failure == nil
   }
 
+  /// What the location's list has for the key, with what changes and not with what profiles force,
+  /// and whether the domain exists there; nil: the list is not in memory. Cost: no copy of the
+  /// list's state.
+  func state(of key: Key?, at location: Location) -> (entry: StoredValue?, exists: Bool)? {
+    guard let number = row(of: location.domain),
+      let cell = cell(of: location.place, inRow: number), !rows[number].contents[cell].isUnread
+    else { return nil }
+    let entry = key.flatMap { rows[number].lists[cell].snapshot.entry($0) }
+    return (entry, rows[number].lists[cell].snapshot.exists)
+  }
+
+  /// About how many bytes the location's list has with all changes in it; 0 if it is not in memory.
+  func size(at location: Location) -> Int {
+    guard let number = row(of: location.domain),
+      let cell = cell(of: location.place, inRow: number)
+    else { return 0 }
+    return rows[number].lists[cell].size
+  }
+
   /// The list of a location; nil: it is not in memory. A change in place copies nothing.
   subscript(location: Location) -> Store.Domain? {
     get {

@@ -16,9 +16,12 @@ extension Store {
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
+  ///   - recorded: is called, under the store's lock, when the record is in the journal. Nothing
+  ///     fails from then on. See `ChangeService.apply`.
   /// - Returns: what changed, and whether a list that had every change lacks one now.
   public func commit(
-    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil
+    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil,
+    recorded: (Changeset) -> Void = { _ in }
   ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
     if items.count == 1 {
       try prepare(items[0].location)
@@ -27,19 +30,16 @@ extension Store {
     }
     let created = newDomains(items)
     return try state.withLock { state throws(EngineError) in
-      let steps = try state.effective(items)
+      let (steps, sizes) = try state.effective(items)
       guard !steps.isEmpty else { return (Changeset(), false) }
-      let sizes = try state.sizes(with: steps)
       let time = max(Timestamp.now, state.lastTime.next)
-      var changeset = Changeset(
-        steps.map { $0.done },
-        time: time)
+      var changeset = Changeset(steps, time: time)
       let record = Store.State.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
-      for (location, size) in sizes { state.domains[location]?.size = size }
-      let isFirst = state.publish(changeset, sequence: sequence)
+      recorded(changeset)
+      let isFirst = state.publish(changeset, sizes, sequence: sequence)
       var publication = Publication(changeset, author: author, origin: origin)
       for location in created {
         publication.add(Changeset.Item(location, .createDomain))
@@ -117,40 +117,33 @@ extension Store {
 }
 
 extension Store.State {
-  /// An item to record, and the value that its key had before.
-  fileprivate struct Step {
-    var item: Changeset.Item
-    var old: StoredValue?
-    /// The domain, if the item removes it.
-    var removed: DomainSnapshot?
-
-    /// The item, once it has taken effect.
-    var done: Changeset.Item {
-      Changeset.Item(item.location, item.edit, replacing: old, of: removed)
-    }
-  }
-
   /// The items to record: those that change something, and those that may undo an earlier one of
-  /// the transaction. Throws `.changedMeanwhile` for a splice that does not fit the value.
-  fileprivate func effective(_ items: [Changeset.Item]) throws(EngineError) -> [Step] {
-    var steps: [Step] = []
+  /// the transaction; and the sizes of the lists with them. Throws `.changedMeanwhile` for a splice
+  /// that does not fit the value, and EFBIG where a list would be too large to be read again.
+  fileprivate func effective(
+    _ items: [Changeset.Item]
+  ) throws(EngineError) -> (steps: [Changeset.Item], sizes: ListSizes) {
+    var steps: [Changeset.Item] = []
+    var sizes = ListSizes()
     var touched = Touched()
     for item in items {
-      guard let snapshot = domains[item.location]?.snapshot else { continue }
-      let old = item.edit.key.flatMap { snapshot.entry($0) }
-      if let edit = snapshot.effective(item.edit, on: old) {
-        let removed = edit == .removeDomain ? snapshot : nil
-        steps.append(
-          Step(item: Changeset.Item(item.location, edit), old: old, removed: removed))
+      guard let (old, exists) = domains.state(of: item.edit.key, at: item.location) else {
+        continue
+      }
+      if let edit = item.edit.effective(on: old, exists: exists) {
+        let removed = edit == .removeDomain ? domains[item.location]?.snapshot : nil
+        steps.append(Changeset.Item(item.location, edit, replacing: old, of: removed))
+        try sizes.add(edit, replacing: old, at: item.location, domains)
         if items.count > 1 { touched.insert(item) }
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
         // Another program's list was adopted after `ChangeRules` had looked at the value.
         throw .changedMeanwhile(key, item.location.domain)
       } else if touched.overlaps(item) {
-        steps.append(Step(item: item, old: old))
+        steps.append(Changeset.Item(item.location, item.edit, replacing: old))
+        try sizes.add(item.edit, replacing: old, at: item.location, domains)
       }
     }
-    return steps
+    return (steps, sizes)
   }
 
   /// What the items of a transaction have changed so far.
@@ -174,32 +167,6 @@ extension Store.State {
     }
   }
 
-  /// The sizes of the lists with the steps in them, in bytes. Throws EFBIG where a list would be
-  /// too large to be read again. The size of a value that is set anew is subtracted, that of a
-  /// removed one is not: the next rewrite corrects it.
-  fileprivate func sizes(with steps: [Step]) throws(EngineError) -> [Location: Int] {
-    var sizes: [Location: Int] = [:]
-    for step in steps {
-      let growth: Int
-      let key: Key
-      switch step.item.edit {
-      case .set(let name, let value, _):
-        (key, growth) = (name, value.approximateSize - (step.old?.approximateSize ?? 0))
-      case .splice(let name, let splice): (key, growth) = (name, splice.count - splice.base)
-      case .describe, .remove, .createDomain, .removeDomain: continue
-      }
-      let location = step.item.location
-      let size = (sizes[location] ?? domains[location]?.size ?? 0) + growth
-      guard size <= ListFile.largest else {
-        throw EngineError(
-          .system(.fileTooLarge), domain: location.domain, key: key,
-          "the list of the domain would be larger than 1 GiB; remove large values first")
-      }
-      sizes[location] = size
-    }
-    return sizes
-  }
-
   /// The record by which the journal keeps the changeset.
   fileprivate static func record(
     _ changeset: Changeset, origin: Origin?
@@ -210,7 +177,9 @@ extension Store.State {
 
   /// Publishes a recorded changeset to readers.
   /// - Returns: whether a list that had every change lacks one now.
-  fileprivate mutating func publish(_ changeset: Changeset, sequence: UInt64) -> Bool {
+  fileprivate mutating func publish(
+    _ changeset: Changeset, _ sizes: ListSizes, sequence: UInt64
+  ) -> Bool {
     lastTime = changeset.time
     if forgetAt == nil { forgetAt = Instant.now.advanced(milliseconds: RecentChanges.duration) }
     var isFirstUnsaved = false
@@ -219,7 +188,36 @@ extension Store.State {
         item.edit, sequence: sequence, time: changeset.time)
       if isFirst == true { isFirstUnsaved = true }
     }
+    for (location, size) in sizes.all { domains[location]?.size = size }
     return isFirstUnsaved
+  }
+}
+
+/// About how many bytes the lists have with the edits of a transaction in them.
+private struct ListSizes {
+  /// One for each list, the latest last. A transaction has few lists.
+  private(set) var all: [(location: Location, size: Int)] = []
+
+  /// Adds what a list grows by. The size of a value that is set anew is subtracted, that of a
+  /// removed one is not: the next rewrite corrects it. Throws EFBIG where the list would be too
+  /// large to be read again.
+  mutating func add(
+    _ edit: Edit, replacing old: StoredValue?, at location: Location, _ domains: DomainTable
+  ) throws(EngineError) {
+    let growth: Int
+    switch edit {
+    case .set(_, let value, _): growth = value.approximateSize - (old?.approximateSize ?? 0)
+    case .splice(_, let splice): growth = splice.count - splice.base
+    case .describe, .remove, .createDomain, .removeDomain: return
+    }
+    let index = all.lastIndex { $0.location == location }
+    let size = (index.map { all[$0].size } ?? domains.size(at: location)) + growth
+    guard size <= ListFile.largest else {
+      throw EngineError(
+        .system(.fileTooLarge), domain: location.domain, key: edit.key,
+        "the list of the domain would be larger than 1 GiB; remove large values first")
+    }
+    if let index { all[index].size = size } else { all.append((location, size)) }
   }
 }
 

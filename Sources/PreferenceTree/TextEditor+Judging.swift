@@ -51,7 +51,7 @@ extension TextEditor {
     var wholeValue: Value?
     let isLong = text.count > Self.longestTail
     if !isLong {
-      var whole = judge
+      var whole = judge.copy()
       whole.feed(text[fed...])
       wholeValue = whole.judgement(of: text) == .complete ? whole.value(of: text) : nil
     }

@@ -96,8 +96,7 @@ final class TextEditor {
   /// What the file shows.
   private(set) var text: [UInt8]
   private(set) var memory: Memory
-  /// A judge that was fed nothing.
-  let fresh: Judge
+  /// Was fed the text up to `fed`.
   var judge: Judge
   /// The offset up to which the text is judged. What is behind it is an old tail.
   private(set) var fed = 0
@@ -125,18 +124,19 @@ final class TextEditor {
   /// Creates an editor that begins with the text that the file shows.
   /// - Parameter committed: the kind and length of the engine's value, if it is a string or data
   ///   and may be spliced.
-  init(text: [UInt8], judge: Judge, memory: Memory = Memory(), committed: Committed? = nil) {
+  init(
+    text: [UInt8], rule: Judge.Rule, memory: Memory = Memory(), committed: Committed? = nil
+  ) {
     self.text = text
     self.memory = memory
     self.committed = committed
-    fresh = judge
-    self.judge = judge
+    judge = Judge(rule)
   }
 
   /// Creates the editor of a text that waits for a decision, as a predecessor of this process left
   /// it.
-  convenience init(text: [UInt8], judge: Judge, memory: Memory, phase: Phase) {
-    self.init(text: text, judge: judge, memory: memory)
+  convenience init(text: [UInt8], rule: Judge.Rule, memory: Memory, phase: Phase) {
+    self.init(text: text, rule: rule, memory: memory)
     self.phase = phase
     if case .overlaid(let overlay) = phase {
       feedAgain(to: min(overlay.end, text.count))
@@ -155,7 +155,7 @@ final class TextEditor {
   }
 
   /// Whether the type follows from the text, as it does for the creator of a new key.
-  var isInferred: Bool { fresh.isInferred }
+  var isInferred: Bool { judge.isInferred }
 
   /// Whether text is held: neither the whole text nor the new part of it is known to be the text of
   /// a value.
@@ -220,7 +220,7 @@ final class TextEditor {
     guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
       memory = Memory(startsEmpty: true)
-      let value = judge.isInferred ? fresh.emptyValue : nil
+      let value = isInferred ? judge.rule.emptyValue : nil
       replaceText(with: [])
       if let value { return complete(value) }
       phase = .truncated(until: now.advanced(milliseconds: Self.patience))
@@ -240,7 +240,7 @@ final class TextEditor {
     switch phase {
     case .complete: return .nothing
     case .truncated:
-      guard let value = fresh.emptyValue else { return .revert(nil) }
+      guard let value = judge.rule.emptyValue else { return .revert(nil) }
       return complete(value)
     case .held:
       if isInferred, let value = judge.value(of: text) { return complete(value) }
@@ -252,10 +252,11 @@ final class TextEditor {
 
   private func expire(_ overlay: Overlay, now: Instant) -> Action {
     if overlay.tailCounts == nil {
-      var whole = judge
+      var whole = judge.copy()
       whole.feed(text[fed...])
       if whole.judgement(of: text) == .complete, let value = whole.value(of: text) {
-        (judge, fed) = (whole, text.count)
+        judge = whole
+        fed = text.count
         return complete(value)
       }
     }
@@ -272,7 +273,7 @@ final class TextEditor {
 
   private func replaceText(with bytes: [UInt8]) {
     text = bytes
-    judge = fresh
+    judge.reset()
     fed = 0
     (committed, dirty) = (nil, nil)
     unsaved = 0..<bytes.count
@@ -281,7 +282,7 @@ final class TextEditor {
   /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
   private func feedAgain(to position: Int) {
     if position > text.count { text.resize(to: position) }
-    judge = fresh
+    judge.reset()
     judge.feed(text[..<position])
     fed = position
   }
@@ -294,7 +295,7 @@ final class TextEditor {
     if committed.kind == .string, position < text.count, text[position] & 0xC0 == 0x80 {
       return false
     }
-    judge = fresh
+    judge.reset()
     return true
   }
 

@@ -21,22 +21,22 @@ extension Tree {
       TextEditor.Committed(kind: resolution.kind, count: $0)
     }
     return TextEditor(
-      text: text(resolution, of: file), judge: judge(of: file, resolution, handle),
+      text: text(resolution, of: file), rule: rule(of: file, resolution, handle),
       memory: file.editorMemory, committed: file.editsOwnValue ? committed : nil)
   }
 
-  /// Returns the judge of text that is written to the file: it requires the type of the file's
-  /// value, or, for the creator of a new key, infers the type from the text.
-  private func judge(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge {
+  /// Returns what text that is written to the file must be: that of a value of the file's type, or,
+  /// from the creator of a new key, anything.
+  private func rule(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge.Rule {
     if let creation = file.creation, handle == creation.handle, !options.createsStrings,
       options.kind == nil
     {
-      return Judge(preferred: creation.preferredKind)
+      return .inferred(preferred: creation.preferredKind)
     }
-    if let kind = options.kind { return Judge(kind: kind, template: resolution.value, shown: nil) }
+    if let kind = options.kind { return .kind(kind, template: resolution.value) }
     let isPlain = [.string, .data].contains(resolution.kind)
-    return Judge(
-      kind: file.wantedKind ?? resolution.kind,
+    return .kind(
+      file.wantedKind ?? resolution.kind,
       template: options.style == .json ? resolution.value : nil,
       shown: isPlain ? nil : resolution.value)
   }
@@ -96,15 +96,23 @@ extension Tree {
   /// - Parameter isComputed: whether the change was computed from the text that the file showed.
   ///   The engine then refuses it if the value has changed since.
   private func commit(_ intent: Intent, isComputed: Bool, _ file: KeyFile) throws(TreeError) {
+    let isAlone = showsAlone(file)
     let changeset = try transact(
       (isComputed || file.isInherited ? expectations(file) : []) + [intent], touching: [file.path],
-      changesNames: !file.editsOwnValue, remembers: false)
+      changesNames: !file.editsOwnValue, remembers: false,
+      recorded: { if isAlone, engine.shown($0).invalidated.isEmpty { whenRecorded?(file.id) } })
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
     noteSet(intent, file.path, at: item.location, changeset)
     if let shown = try resolve(file.path) { note(shown: shown, by: file) }
+  }
+
+  /// Whether a set of the file's value changes nothing else that the kernel has cached: the name
+  /// was there, no other tree shows the key, and no other domain inherits it.
+  private func showsAlone(_ file: KeyFile) -> Bool {
+    file.editsOwnValue && !hasNeighbours && !answered.hasOther(than: file.path)
   }
 
   /// Keeps what the next look-up of the key finds after a set, so that the engine need not be

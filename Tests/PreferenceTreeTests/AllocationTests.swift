@@ -48,27 +48,27 @@ import Testing
     #expect(least > 0 && least <= most, "\(name): \(counts)")
   }
 
-  /// A text that is written in pieces: its judge, its beginning, and a piece that may be repeated.
-  private typealias Text = (name: String, judge: Judge, head: String, piece: String)
+  /// A text that is written in pieces: its rule, its beginning, and a piece that may be repeated.
+  private typealias Text = (name: String, rule: Judge.Rule, head: String, piece: String)
 
   private static let xml = "<?xml version=\"1.0\"?><plist version=\"1.0\"><array>"
   private static let texts: [Text] = [
-    ("JSON", Judge(kind: .array), "[", "12, "),
-    ("XML", Judge(kind: .array), xml, "<integer>12</integer>"),
-    ("old-style", Judge(kind: .array), "(", "ab, "),
-    ("nested JSON", Judge(kind: .dictionary), "{\"a\": [[", "{\"b\": 1}, "),
-    ("a string in JSON", Judge(kind: .array), "[\"", "text "),
-    ("a string in XML", Judge(kind: .array), xml + "<string>", "text "),
-    ("data in XML", Judge(kind: .array), xml + "<data>", "AAAA\n"),
-    ("an old-style string", Judge(kind: .array), "(\"", "text "),
-    ("old-style data", Judge(kind: .array), "(<", "00 "),
-    ("string", Judge(kind: .string), "", "text "),
-    ("data", Judge(kind: .data), "", "data "),
-    ("text of a new key", Judge(preferred: nil), "", "text "),
-    ("text of a key made again", Judge(preferred: .array), "", "text "),
-    ("JSON of a new key", Judge(preferred: nil), "[", "12, "),
-    ("XML of a new key", Judge(preferred: nil), xml, "<integer>12</integer>"),
-    ("JSON of a key made again", Judge(preferred: .array), "[", "12, "),
+    ("JSON", .kind(.array), "[", "12, "),
+    ("XML", .kind(.array), xml, "<integer>12</integer>"),
+    ("old-style", .kind(.array), "(", "ab, "),
+    ("nested JSON", .kind(.dictionary), "{\"a\": [[", "{\"b\": 1}, "),
+    ("a string in JSON", .kind(.array), "[\"", "text "),
+    ("a string in XML", .kind(.array), xml + "<string>", "text "),
+    ("data in XML", .kind(.array), xml + "<data>", "AAAA\n"),
+    ("an old-style string", .kind(.array), "(\"", "text "),
+    ("old-style data", .kind(.array), "(<", "00 "),
+    ("string", .kind(.string), "", "text "),
+    ("data", .kind(.data), "", "data "),
+    ("text of a new key", .inferred(preferred: nil), "", "text "),
+    ("text of a key made again", .inferred(preferred: .array), "", "text "),
+    ("JSON of a new key", .inferred(preferred: nil), "[", "12, "),
+    ("XML of a new key", .inferred(preferred: nil), xml, "<integer>12</integer>"),
+    ("JSON of a key made again", .inferred(preferred: .array), "[", "12, "),
   ]
 
   @Test("a text in pieces is not copied for each piece", arguments: texts.indices)
@@ -81,7 +81,7 @@ import Testing
 
   @Test(
     "a text in pieces over a longer one is not copied for each piece",
-    arguments: texts.indices.filter { !texts[$0].judge.isInferred })
+    arguments: texts.indices.filter { !Judge(texts[$0].rule).isInferred })
   func piecesOverText(_ index: Int) {
     let text = Self.texts[index]
     let (short, long) = (bytes(text, 2000, isOver: true), bytes(text, 8000, isOver: true))
@@ -94,7 +94,7 @@ import Testing
     let old = isOver ? [UInt8](repeating: 0x20, count: 1 << 18) : []
     let kind: Kind = text.name == "data" ? .data : .string
     let editor = TextEditor(
-      text: old, judge: text.judge, committed: isOver ? .init(kind: kind, count: old.count) : nil)
+      text: old, rule: text.rule, committed: isOver ? .init(kind: kind, count: old.count) : nil)
     let now = Instant(nanoseconds: 0)
     // Beyond the length up to which a text is a whole value at each write.
     let start = text.head + String(repeating: text.piece, count: 1000)

@@ -14,7 +14,7 @@ import Testing
   private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
   private func editor(_ text: String, _ kind: Kind) -> TextEditor {
-    TextEditor(text: bytes(text), judge: Judge(kind: kind))
+    TextEditor(text: bytes(text), rule: .kind(kind))
   }
 
   /// One call and what it must return.
@@ -102,7 +102,7 @@ import Testing
     let first = editor("1234\n", .integer)
     _ = first.truncate(to: 0, now: at(0))
     let second = TextEditor(
-      text: bytes("1234\n"), judge: Judge(kind: .integer), memory: first.memory)
+      text: bytes("1234\n"), rule: .kind(.integer), memory: first.memory)
     #expect(
       second.write(bytes("5"), at: 0, appending: false, now: at(60_000))
         == .commit(.integer(5), bytes("5")))
@@ -123,7 +123,7 @@ import Testing
   func splice() {
     let long = String(repeating: "x", count: 8192)
     let editor = TextEditor(
-      text: bytes(long + "\n"), judge: Judge(kind: .string),
+      text: bytes(long + "\n"), rule: .kind(.string),
       committed: .init(kind: .string, count: long.utf8.count))
     let action = editor.write(bytes("y\n"), at: 0, appending: true, now: at(0))
     guard case .splice = action else {

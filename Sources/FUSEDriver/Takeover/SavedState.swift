@@ -10,7 +10,8 @@ import SystemCalls
 /// watchers have not got yet, and registered defaults.
 ///
 /// Promises: a request's effects on the trees and its answer are saved in one step, before the
-/// answer is sent. So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these holds:
+/// answer is sent; but of a WRITE that is answered early, the node is noted before, and the rest
+/// saved after. So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these holds:
 /// - its answer is saved: it is given again;
 /// - no answer is saved, but the store has carried its change out (`RepeatableChanges`): it is
 ///   carried out on the trees with the values from before, and the store changes nothing;
@@ -51,6 +52,9 @@ final class SavedState {
     /// The number of the driver as an author of changes (`Author`), by which changes wait for it;
     /// 0: it is not known.
     case author
+    /// The node of a file whose WRITE is answered, while what follows from it is not saved; 0:
+    /// none.
+    case recorded
   }
 
   /// What a frame of the log has.
@@ -68,7 +72,7 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 4
+  static let format: UInt64 = 5
 
   let log: SharedLog
   private var frames = ByteWriter()
