@@ -18,7 +18,7 @@ extension Driver {
   /// more, most of them for waking it.
   ///
   /// The next request sees all of it, because it is read when this one is finished. If the driver
-  /// ends between the two, a successor finds the file's node in `SavedState.Number.recorded`, and
+  /// ends between the reply and that, a successor finds the file's node in `SavedState.Number.recorded`, and
   /// throws away what the file's text was before.
   func answerWrite(
     _ reply: consuming Reply, count: Int, _ body: () throws(TreeError) -> Void
@@ -32,6 +32,7 @@ extension Driver {
     if let pending = pendingWrite.take() {
       finish(pending.reply, answer)
     } else {
+      // Also after an error: the change was made.
       finish(nil, .written(count))
       saved?[.recorded] = 0
     }

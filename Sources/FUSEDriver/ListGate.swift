@@ -29,8 +29,8 @@ final class ListGate {
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
   private var lastCount: UInt64 = 0
-  /// The file whose lists were found in memory last, and when: nothing has changed since while the
-  /// engine's generation is the same.
+  /// The file whose lists were last found in memory, all of them, and the engine's generation then:
+  /// while it is the same, they are still there.
   private var lastOpen: (node: NodeID, generation: Generation)?
 
   /// Milliseconds after which a listing that is still being made is an error.
@@ -81,7 +81,7 @@ final class ListGate {
     let present = engine.generation
     if let lastOpen, lastOpen.node == request.node, lastOpen.generation == present { return true }
     let isOpen = isOpen([(request.node, nil)], forest)
-    lastOpen = isOpen ? present.map { (request.node, $0) } : nil
+    lastOpen = isOpen && !lists.hasFindings ? present.map { (request.node, $0) } : nil
     return isOpen
   }
 

@@ -53,7 +53,7 @@ struct RequestHeader {
   /// RENAME, LINK, WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
   var isChange: Bool { Self.has(Self.changing, opcode) }
 
-  /// Whether the request would change the file of its node: SETATTR, WRITE.
+  /// Whether the request would change the file, or the directory, of its node: SETATTR, WRITE.
   var isFileChange: Bool { opcode == 4 || opcode == 16 }
 
   /// The nodes, or the names in them, whose values the request needs; empty for a request that

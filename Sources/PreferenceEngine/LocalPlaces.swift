@@ -14,7 +14,8 @@ import SystemCalls
 /// right when it is committed; a list that the transaction needs and that nobody has read is read
 /// meanwhile, so callers that must not wait have it read before. `notifying` is held while
 /// observers are called; the two are never held together. The locks of the store, of `observers`,
-/// of `cloud` and of the settlements are held for a look, inside one of these or alone.
+/// of `cloud` and of the settlements are held for a look, inside one of these or alone; that of the
+/// store also while a record is appended to the journal, and a caller of `apply` is told of it.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held

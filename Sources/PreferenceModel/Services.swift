@@ -14,13 +14,15 @@ public protocol ChangeService: AnyObject, Sendable {
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
   /// Carries out the intents as `apply` does, and calls `recorded` as soon as nothing can undo the
-  /// change: its record is in the journal, and whoever looks at the store from then on waits until
-  /// the change is published, or sees it. A caller can answer a request with it, some microseconds
-  /// before this call returns.
+  /// change: its record is in the journal, and whoever reads a value from then on waits until the
+  /// change is published. A caller can answer a request with it, some microseconds before this call
+  /// returns.
   ///
   /// `recorded` is called by this thread, once at most: not where nothing changed, and not by
-  /// services that do not own the store. It is called under the locks of the store: it must not
-  /// wait, and must not call this service.
+  /// services that do not own the store. Its changeset has no version yet. It is called under the
+  /// locks of the store: it must not wait, and may ask nothing of this service but
+  /// `MountCoordinator.isShared`. Observers, and clients that go by the version of the last change,
+  /// hear of the change afterwards.
   func apply(
     _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
   ) throws(EngineError) -> Changeset

@@ -8,7 +8,8 @@ import SystemCalls
 /// The owner's side of the socket: serves the places of a store to other processes of the same
 /// user.
 ///
-/// Promises: every client is notified of every change, in order, before the change is answered. The
+/// Promises: every client is notified of every change, in order, before the change is answered. (A
+/// mount of the owner's process answers some earlier, while there is no client.) The
 /// shared number is raised between the two: a client that still sees the old number may read what
 /// it knows. A connection is ended, with no harm to others, if it is of another user, speaks
 /// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB

@@ -18,74 +18,88 @@ struct Judge: ~Copyable {
     case inferred(preferred: Kind?)
   }
 
-  let rule: Rule
-  /// Finds the type of the text; nil if the key has a type.
-  private var inference: Inference?
-  /// Recognises the key's type, or the preferred one; nil if there is neither.
-  private var recogniser: Recogniser?
+  /// What was found of the bytes that were fed.
+  private struct State {
+    /// Finds the type of the text; nil if the key has a type.
+    var inference: Inference?
+    /// Recognises the key's type, or the preferred one; nil if there is neither.
+    var recogniser: Recogniser?
 
-  /// Creates a judge that was fed nothing.
-  init(_ rule: Rule) {
-    self.rule = rule
-    switch rule {
-    case .kind(let kind, let template, let shown):
-      recogniser = Recogniser(kind: kind, template: template, shown: shown)
-    case .inferred(let preferred):
-      inference = Inference()
-      recogniser = preferred.map { Recogniser(kind: $0) }
+    func value(of text: [UInt8]) -> Value? {
+      recogniser?.value(of: text) ?? inference?.value(of: text)
     }
   }
 
+  /// The state of a judge that was fed nothing.
+  private let fresh: State
+  private var state: State
+
+  /// Creates a judge that was fed nothing. Cost: O(values that the file shows).
+  init(_ rule: Rule) {
+    switch rule {
+    case .kind(let kind, let template, let shown):
+      fresh = State(recogniser: Recogniser(kind: kind, template: template, shown: shown))
+    case .inferred(let preferred):
+      fresh = State(
+        inference: Inference(), recogniser: preferred.map { Recogniser(kind: $0) })
+    }
+    state = fresh
+  }
+
+  private init(_ fresh: State, _ state: State) { (self.fresh, self.state) = (fresh, state) }
+
   /// Forgets what was fed.
-  mutating func reset() { self = Judge(rule) }
+  mutating func reset() { state = fresh }
 
   /// Returns a judge that was fed the same, and can be fed something else from here on.
-  func copy() -> Judge {
-    var copy = Judge(rule)
-    (copy.inference, copy.recogniser) = (inference, recogniser)
-    return copy
-  }
+  func copy() -> Judge { Judge(fresh, state) }
+
+  /// Returns a judge of the same texts that was fed nothing.
+  func anew() -> Judge { Judge(fresh, fresh) }
 
   /// Judges the next bytes. Cost: O(bytes).
   mutating func feed(_ bytes: ArraySlice<UInt8>) {
-    inference?.feed(bytes)
-    recogniser?.feed(bytes)
+    state.inference?.feed(bytes)
+    state.recogniser?.feed(bytes)
   }
 
   /// Returns the judgement of the text. A text whose type is inferred is always complete.
   /// - Parameter text: all bytes that were fed.
   func judgement(of text: [UInt8]) -> Judgement {
-    isInferred ? .complete : recogniser?.judgement(of: text) ?? .complete
+    isInferred ? .complete : state.recogniser?.judgement(of: text) ?? .complete
   }
 
   /// Classifies the text without reading it as a whole: see `Inference.plain`, which has the same
   /// cost.
   func plain(_ text: [UInt8]) -> Inference.Plain {
-    let kind = recogniser?.plainKind
-    guard let inference else { return kind.map { .value($0) } ?? .other }
-    guard let recogniser else { return inference.plain(text) }
+    let kind = state.recogniser?.plainKind
+    guard let inference = state.inference else { return kind.map { .value($0) } ?? .other }
+    guard let recogniser = state.recogniser else { return inference.plain(text) }
     if let kind { return .value(kind) }
     // Until the text is a whole collection again, it is what it would be without the former type.
     let isCollection = [.array, .dictionary].contains(recogniser.kind)
     return isCollection && recogniser.value(of: text) != nil ? .other : inference.plain(text)
   }
 
+  /// Whether a longer text that begins like this one has the same kind, if it has bytes that the
+  /// kind allows: the key has a type, or the text can be no document any more.
+  var isKindCertain: Bool {
+    guard let inference = state.inference else { return true }
+    return state.recogniser == nil && inference.isPlain
+  }
+
   /// Whether the text is known to be incomplete without a look at it: see `Recogniser`. False where
   /// the type is inferred.
-  var isUnfinished: Bool { !isInferred && recogniser?.isUnfinished == true }
+  var isUnfinished: Bool { !isInferred && state.recogniser?.isUnfinished == true }
 
   /// Returns the value of the text; nil if the text is not complete.
   /// - Parameter text: all bytes that were fed.
-  func value(of text: [UInt8]) -> Value? {
-    recogniser?.value(of: text) ?? inference?.value(of: text)
-  }
+  func value(of text: [UInt8]) -> Value? { state.value(of: text) }
 
-  /// Whether the type follows from the text. A truncation then takes effect at once.
-  var isInferred: Bool { inference != nil }
-}
-
-extension Judge.Rule {
   /// The value of an empty text; nil if the type has none, so that a truncation alone does not
   /// change the key.
-  var emptyValue: Value? { Judge(self).value(of: []) }
+  var emptyValue: Value? { fresh.value(of: []) }
+
+  /// Whether the type follows from the text. A truncation then takes effect at once.
+  var isInferred: Bool { fresh.inference != nil }
 }

@@ -73,15 +73,27 @@ extension TextEditor {
 
   /// Commits a part of a string or data that is written before an old tail, without judging the
   /// tail again. The whole text, which was sound before, stays sound if the new part ends between
-  /// two characters. Returns nil if the text is not such a case.
+  /// two characters. A part of a long text that ends inside a character is committed with the next
+  /// part, or judged with the tail when the phase ends. Returns nil if the text is not such a case.
   private func splicedBeforeTail(until: Instant) -> Action? {
     switch phase {
     case .complete: break
-    case .overlaid(let overlay) where overlay.tailCounts == true: break
+    // The engine has the text but for what was written since the last commit.
+    case .overlaid(let overlay) where overlay.tailCounts == true || committed != nil: break
     case .overlaid, .held, .truncated: return nil
     }
-    guard !isInferred, case .value(let kind) = judge.plain(text),
-      kind == .data || text[fed] & 0xC0 != 0x80, let splice = splice(kind)
+    // What was not committed lies before the tail, and was judged with the rest.
+    guard let committed, let dirty, dirty.upperBound <= fed, judge.isKindCertain else {
+      return nil
+    }
+    let plain = judge.plain(text)
+    let isCut = plain == .unfinished || judge.isUnfinished
+    if isCut, committed.kind == .string, text.count > Self.longestTail {
+      phase = .overlaid(Overlay(end: fed, until: until, tailCounts: nil, headCounts: false))
+      return .nothing
+    }
+    guard case .value(let kind) = plain, kind == .data || text[fed] & 0xC0 != 0x80,
+      let splice = splice(kind)
     else { return nil }
     phase = .overlaid(Overlay(end: fed, until: until, tailCounts: true, headCounts: true))
     return .splice(splice)

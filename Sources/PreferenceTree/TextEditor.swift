@@ -112,6 +112,16 @@ final class TextEditor {
   /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
 
+  /// Whether the text is that of the engine's value, once the last action is carried out; during a
+  /// step, apart from what it writes. The editor can then be thrown away, and nothing is lost.
+  var isCommitted: Bool {
+    switch phase {
+    case .complete: true
+    case .overlaid(let overlay): overlay.tailCounts == true
+    case .truncated, .held: false
+    }
+  }
+
   /// Whether the text waits a moment, 50 ms at most, for what the program does next.
   var waitsForMore: Bool {
     switch phase {
@@ -124,19 +134,26 @@ final class TextEditor {
   /// Creates an editor that begins with the text that the file shows.
   /// - Parameter committed: the kind and length of the engine's value, if it is a string or data
   ///   and may be spliced.
-  init(
+  convenience init(
     text: [UInt8], rule: Judge.Rule, memory: Memory = Memory(), committed: Committed? = nil
+  ) {
+    self.init(text, Judge(rule), memory, committed)
+  }
+
+  private init(
+    _ text: [UInt8], _ judge: consuming Judge, _ memory: Memory, _ committed: Committed?
   ) {
     self.text = text
     self.memory = memory
     self.committed = committed
-    judge = Judge(rule)
+    self.judge = judge
   }
 
   /// Creates the editor of a text that waits for a decision, as a predecessor of this process left
   /// it.
-  convenience init(text: [UInt8], rule: Judge.Rule, memory: Memory, phase: Phase) {
-    self.init(text: text, rule: rule, memory: memory)
+  /// - Parameter basis: an editor of the file, whose judge accepts the same texts.
+  convenience init(text: [UInt8], basis: TextEditor, memory: Memory, phase: Phase) {
+    self.init(text, basis.judge.anew(), memory, nil)
     self.phase = phase
     if case .overlaid(let overlay) = phase {
       feedAgain(to: min(overlay.end, text.count))
@@ -220,7 +237,7 @@ final class TextEditor {
     guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
       memory = Memory(startsEmpty: true)
-      let value = isInferred ? judge.rule.emptyValue : nil
+      let value = isInferred ? judge.emptyValue : nil
       replaceText(with: [])
       if let value { return complete(value) }
       phase = .truncated(until: now.advanced(milliseconds: Self.patience))
@@ -240,7 +257,7 @@ final class TextEditor {
     switch phase {
     case .complete: return .nothing
     case .truncated:
-      guard let value = judge.rule.emptyValue else { return .revert(nil) }
+      guard let value = judge.emptyValue else { return .revert(nil) }
       return complete(value)
     case .held:
       if isInferred, let value = judge.value(of: text) { return complete(value) }
@@ -291,21 +308,12 @@ final class TextEditor {
   /// of a string or data, and ends between two characters.
   /// - Returns: whether it did.
   private func goesOn(at position: Int) -> Bool {
-    guard isSound, let committed, !isInferred, position <= text.count else { return false }
+    guard isCommitted, let committed, !isInferred, position <= text.count else { return false }
     if committed.kind == .string, position < text.count, text[position] & 0xC0 == 0x80 {
       return false
     }
     judge.reset()
     return true
-  }
-
-  /// Whether the text, apart from what the present step writes, is that of the engine's value.
-  private var isSound: Bool {
-    switch phase {
-    case .complete: true
-    case .overlaid(let overlay): overlay.tailCounts == true
-    case .held, .truncated: false
-    }
   }
 
   /// Adds the range to the bytes that the engine does not have.

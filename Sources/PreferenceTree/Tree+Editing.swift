@@ -73,11 +73,11 @@ extension Tree {
     case .nothing: break
     case .cut: invalidateFile(file.id)
     case .commit(let value, let text):
-      if value.kind == file.wantedKind { file.wantedKind = nil }
       let set = Intent.set(path.key, path.domain, value, written(text, value))
-      try commit(set, isComputed: editor.isComputed, file)
+      try commit(set, of: editor, isComputed: editor.isComputed, file)
+      if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
-      try commit(.splice(path.key, path.domain, splice), isComputed: true, file)
+      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file)
     case .revert(let reason):
       if let reason { log("\(path): \(reason)") }
       revert(file)
@@ -95,12 +95,14 @@ extension Tree {
   /// Has the engine make a change of the file's key, and notes what the engine has now.
   /// - Parameter isComputed: whether the change was computed from the text that the file showed.
   ///   The engine then refuses it if the value has changed since.
-  private func commit(_ intent: Intent, isComputed: Bool, _ file: KeyFile) throws(TreeError) {
-    let isAlone = showsAlone(file)
+  private func commit(
+    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile
+  ) throws(TreeError) {
+    let isAll = editor.isCommitted && file.wantedKind == nil && showsAlone(file)
     let changeset = try transact(
       (isComputed || file.isInherited ? expectations(file) : []) + [intent], touching: [file.path],
       changesNames: !file.editsOwnValue, remembers: false,
-      recorded: { if isAlone, engine.shown($0).invalidated.isEmpty { whenRecorded?(file.id) } })
+      recorded: { if isAll, engine.shown($0).invalidated.isEmpty { whenRecorded?(file.id) } })
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)

@@ -73,9 +73,9 @@ extension Tree {
   /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
-    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more. A
-    // refusal has been logged.
-    if let editor = file.editor, editor.isInferred, editor.isHeld {
+    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more, and
+    // the tail behind new text counts if the text is a value with it. A refusal has been logged.
+    if let editor = file.editor, editor.isInferred, editor.deadline != nil {
       do { try expire(file, now: now) } catch {}
     }
     file.creation = nil

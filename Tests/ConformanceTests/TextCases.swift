@@ -13,6 +13,21 @@ enum TextCases {
     #expect(try files.get("d/New") == "")
   }
 
+  private static func creatorWritesBefore(_ files: any TestFiles) throws {
+    let long = 100_000
+    for (first, second, rest) in [("[1]", "[2]", " "), ("xx", "y", "x"), ("1", "\u{20AC}", "x")] {
+      let creator = try files.open("d/New", O_WRONLY | O_CREAT)
+      let tail = String(repeating: rest, count: long)
+      try files.write(creator, first + tail, at: 0)
+      try files.write(creator, second, at: 0)
+      files.close(creator)
+      let kept = (first + tail).utf8.dropFirst(second.utf8.count)
+      #expect(try files.get("d/New") == second + String(decoding: kept, as: UTF8.self), "\(first)")
+      try files.unlink("d/New")
+      files.pass(milliseconds: 1100)
+    }
+  }
+
   private static func renameHeldText(_ files: any TestFiles) throws {
     let file = try files.open("d/Dict", O_WRONLY | O_TRUNC)
     try files.write(file, "{\"a\": ", at: 0)
@@ -44,6 +59,9 @@ enum TextCases {
       "a new key takes its type anew with each write until it is closed", theTypeOfANewKeyIs),
     Case("a file created and left empty is an empty string", aFileCreatedAndLeftEmptyIs),
     Case("the creator's close does not undo another program's truncation", creatorCloses),
+    Case(
+      "a new key's creator writes its beginning again and closes it: the rest stays",
+      creatorWritesBefore),
     Case("a rename of a key with incomplete text is EPERM", renameHeldText),
     Case("setting user.prefs.type converts, or is EINVAL", userPrefsTypeConvertsOrIsEinval),
   ]

@@ -81,11 +81,39 @@ import Testing
 
   @Test(
     "a text in pieces over a longer one is not copied for each piece",
-    arguments: texts.indices.filter { !Judge(texts[$0].rule).isInferred })
+    arguments: texts.indices.filter { !texts[$0].rule.isInferred })
   func piecesOverText(_ index: Int) {
     let text = Self.texts[index]
     let (short, long) = (bytes(text, 2000, isOver: true), bytes(text, 8000, isOver: true))
     #expect(long < 7 * short, "\(text.name): \(short) and \(long) bytes")
+  }
+
+  @Test(
+    "pieces over a longer text that end inside of characters are committed once each",
+    arguments: [false, true])
+  func piecesOfCharacters(isInferred: Bool) {
+    // Three bytes a character, and pieces of 4,096.
+    let text = Array(String(repeating: "\u{20AC}", count: 1 << 18).utf8)
+    let old = [UInt8](repeating: 0x20, count: 1 << 20)
+    let editor = TextEditor(
+      text: old, rule: isInferred ? .inferred(preferred: nil) : .kind(.string),
+      committed: .init(kind: .string, count: old.count))
+    let now = Instant(nanoseconds: 0)
+    var (shown, committed) = (old, 0)
+    for start in stride(from: 0, to: text.count, by: 4096) {
+      let piece = Array(text[start..<min(start + 4096, text.count)])
+      switch editor.write(piece, at: start, appending: false, now: now) {
+      case .nothing: break
+      case .splice(let splice):
+        committed += splice.bytes.count
+        shown.replaceSubrange(
+          splice.offset..<splice.offset + splice.bytes.count, with: splice.bytes)
+      case let action: Issue.record("\(action)")
+      }
+    }
+    #expect(committed <= text.count + 3 * (text.count / 4096))
+    // The last piece ends between two characters.
+    #expect(shown == text + old[text.count...] && editor.text == shown)
   }
 
   /// How many bytes of memory are allocated while that many pieces are written.
@@ -108,4 +136,8 @@ import Testing
     _ = prefsfs_end_counting_allocations()
     return prefsfs_allocated_bytes()
   }
+}
+
+extension Judge.Rule {
+  fileprivate var isInferred: Bool { if case .inferred = self { true } else { false } }
 }

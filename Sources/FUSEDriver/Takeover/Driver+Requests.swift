@@ -101,7 +101,7 @@ extension Driver {
   }
 
   /// Saves what has changed since the last call, with the answer and the announcements that follow
-  /// from it. It must be called before the answer is sent.
+  /// from it. It must be called before the answer is sent, unless `replyEarly` has noted the file.
   /// - Returns: the number of the last announcement.
   @discardableResult
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {

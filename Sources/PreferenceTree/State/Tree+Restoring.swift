@@ -89,7 +89,7 @@ extension Tree {
       // The request that decides it may have been carried out, and comes again in a moment.
       let phase = draft.phase.lasting(until: now.advanced(milliseconds: TextEditor.patience))
       let editor = TextEditor(
-        text: text, rule: basis.judge.rule, memory: file.editorMemory, phase: phase)
+        text: text, basis: basis, memory: file.editorMemory, phase: phase)
       (file.editor, file.isInherited) = (editor, true)
       (file.origin, file.uncommittedSince) = (draft.origin, draft.uncommittedSince)
       if let end = editor.deadline {

@@ -105,6 +105,13 @@ public struct Inference: Sendable {
     return utf8.isComplete ? .value(.string) : .unfinished
   }
 
+  /// Whether every longer text that begins like this one is a string, or else data: it can be no
+  /// document, however it goes on.
+  public var isPlain: Bool {
+    guard case .none = document else { return false }
+    return isBinaryList == false || !Self.binaryMark.starts(with: mark)
+  }
+
   /// A text of this many bytes or more is not a number or a boolean.
   private static let longestScalar = 40
 

@@ -109,10 +109,15 @@ public struct Recogniser: Sendable {
     return value(of: text) == nil ? .incomplete : .complete
   }
 
-  /// Whether the text is an array or dictionary whose end has not come, as far as that is known
-  /// without a look at the text. Cost: that of `value(of:)`, but never that of a binary list.
+  /// Whether the text is an array or dictionary whose end has not come, or ends inside a character
+  /// of a string, as far as that is known without a look at the text. Cost: for arrays and
+  /// dictionaries that of `value(of:)`, but never that of a binary list; else O(1).
   public var isUnfinished: Bool {
-    if case .container(let container) = machine { container.isUnfinished } else { false }
+    switch machine {
+    case .container(let container): container.isUnfinished
+    case .string(let utf8): !utf8.isComplete
+    case .integer, .real, .boolean, .date, .uid, .data, .failed: false
+    }
   }
 
   /// Returns the value, if the text is the text of one; else nil.
