@@ -10,16 +10,16 @@ extension Driver {
   }
 
   /// Answers a WRITE. `body` has the tree carry it out. Where no other process uses the store and
-  /// nothing else changes that the kernel has cached, the reply is sent when the engine has recorded
-  /// the change (`replyEarly`), and the rest is done while the program goes on: the store publishes
-  /// the change, the trees follow, and the state for a successor is saved.
+  /// nothing else changes that the kernel has cached, the reply is sent when the engine has
+  /// recorded the change (`replyEarly`), and the rest is done while the program goes on: the store
+  /// publishes the change, the trees follow, and the state for a successor is saved.
   ///
   /// A reply within 5 us finds the program's processor still awake. One after 10 us takes 20 us
   /// more, most of them for waking it.
   ///
   /// The next request sees all of it, because it is read when this one is finished. If the driver
-  /// ends between the reply and that, a successor finds the file's node in `SavedState.Number.recorded`, and
-  /// throws away what the file's text was before.
+  /// ends between the reply and that, a successor finds the file's node in
+  /// `SavedState.Number.recorded`, and throws away what the file's text was before.
   func answerWrite(
     _ reply: consuming Reply, count: Int, _ body: () throws(TreeError) -> Void
   ) {

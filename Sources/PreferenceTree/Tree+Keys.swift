@@ -73,7 +73,7 @@ extension Tree {
   /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
-    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more, and
+    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;
     // the tail behind new text counts if the text is a value with it. A refusal has been logged.
     if let editor = file.editor, editor.isInferred, editor.deadline != nil {
       do { try expire(file, now: now) } catch {}

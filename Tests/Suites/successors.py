@@ -150,6 +150,7 @@ def scratch(count):
 
 
 def resources():
+    time.sleep(0.5)  # A guard that has just begun is still opening what it needs.
     driver = status()["process"]
     guard = guard_of(driver)
     size = sum(int(line.split()[1]) for line in open(f"/proc/{driver}/status") if line.startswith(("RssAnon", "RssShmem")))
