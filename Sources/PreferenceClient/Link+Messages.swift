@@ -71,7 +71,11 @@ extension Link {
     var progress = receive()
     if progress == .later {
       let patience = Instant.now.advanced(microseconds: Self.patience)
-      while progress == .later, Instant.now < patience { progress = receive() }
+      var looks = VainLooks()
+      while progress == .later, Instant.now < patience {
+        looks.note()
+        progress = receive()
+      }
     }
     if progress == .later {
       isInTime = socket.value.wait(until: deadline)

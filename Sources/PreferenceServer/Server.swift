@@ -119,6 +119,7 @@ public final class Server: Sendable {
 
   private func run() {
     var lastRequest = Instant.now
+    var looks = VainLooks()
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
       // After a request it polls for 50 us before it waits: waking up costs more than most
@@ -133,6 +134,7 @@ public final class Server: Sendable {
       let mayWait = !isBusy && connections.allSatisfy { $0.beginWait() }
       let timeout = !mayWait ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
+      if isBusy, count == 0 { looks.note() }
       if !isBusy { for connection in connections { connection.endWait() } }
       if entries[2].revents != 0 || (count == 0 && mayWait) { door.look() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
