@@ -119,7 +119,8 @@ public final class Server: Sendable {
 
   private func run() {
     var lastRequest = Instant.now
-    var looks = VainLooks()
+    // Who writes into the ring does not wait: to let it run first would only delay its changes.
+    var (looks, isAwaited) = (VainLooks(), false)
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
       // After a request it polls for 50 us before it waits: waking up costs more than most
@@ -134,7 +135,7 @@ public final class Server: Sendable {
       let mayWait = !isBusy && connections.allSatisfy { $0.beginWait() }
       let timeout = !mayWait ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
-      if isBusy, count == 0 { looks.note() }
+      if isBusy, isAwaited, count == 0 { looks.note() }
       if !isBusy { for connection in connections { connection.endWait() } }
       if entries[2].revents != 0 || (count == 0 && mayWait) { door.look() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
@@ -151,7 +152,7 @@ public final class Server: Sendable {
       where entry.revents != 0 || connection.hasRingRequests {
         connection.flush()
         let hasCome = entry.revents & ~Int16(POLLOUT) != 0
-        if connection.serve(mayReceive: hasCome) { lastRequest = .now }
+        if connection.serve(mayReceive: hasCome) { (lastRequest, isAwaited) = (.now, hasCome) }
         isServed = true
       }
       if isServed { removeEnded() }
