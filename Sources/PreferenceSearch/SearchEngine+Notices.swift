@@ -24,11 +24,11 @@ extension SearchEngine {
   /// A domain whose suites or languages changed is invalidated.
   public func shown(_ changeset: Changeset) -> Changeset {
     var shown = changeset
-    for item in changeset.items {
-      if let domain = KeptSuites.domain(of: item) {
+    for index in changeset.items.indices {
+      if let domain = KeptSuites.domain(of: changeset.items[index]) {
         shown.invalidated.insert(Location(.user, domain))
-      } else if item.edit.key == Languages.key {
-        shown.invalidated.insert(item.location)
+      } else if changeset.items[index].edit.key == Languages.key {
+        shown.invalidated.insert(changeset.items[index].location)
       }
     }
     return shown

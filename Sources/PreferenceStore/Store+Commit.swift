@@ -55,11 +55,12 @@ extension Store {
   private func newDomains(_ items: [Changeset.Item]) -> Set<Location> {
     var created: Set<Location> = []
     var seen: Set<Location> = []
-    for item in items {
-      guard case .set = item.edit,
-        state.withLock({ !$0.domains.hasDomain(at: item.location) }),
-        seen.insert(item.location).inserted
-      else { continue }
+    let unknown = state.withLock { state in
+      items.filter { item in
+        if case .set = item.edit { !state.domains.hasDomain(at: item.location) } else { false }
+      }
+    }
+    for item in unknown where seen.insert(item.location).inserted {
       let others = SearchList.persistentPlaces.map { Location($0, item.location.domain) }
       if others.allSatisfy({ (try? exists($0)) == false }) { created.insert(item.location) }
     }

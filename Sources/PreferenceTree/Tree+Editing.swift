@@ -99,8 +99,9 @@ extension Tree {
     _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile
   ) throws(TreeError) {
     let isAll = editor.isCommitted && file.wantedKind == nil && showsAlone(file)
+    let isExpected = isComputed || file.isInherited
     let changeset = try transact(
-      (isComputed || file.isInherited ? expectations(file) : []) + [intent], touching: [file.path],
+      isExpected ? expectations(file) + [intent] : [intent], touching: [file.path],
       changesNames: !file.editsOwnValue, remembers: false,
       recorded: { if isAll, engine.shown($0).invalidated.isEmpty { whenRecorded?(file.id) } })
     (file.editsOwnValue, file.isInherited) = (true, false)
