@@ -165,10 +165,9 @@ extension StoredValue {
     else {
       return false
     }
-    // Both ends must lie between two characters.
-    return [splice.offset, splice.end].allSatisfy { edge in
-      edge >= splice.base || byte(at: edge) & 0xC0 != 0x80
-    }
+    // Both ends must lie between two characters; what is behind the end of the new value goes away.
+    let edges = splice.end < splice.count ? [splice.offset, splice.end] : [splice.offset]
+    return edges.allSatisfy { edge in edge >= splice.base || byte(at: edge) & 0xC0 != 0x80 }
   }
 
   /// Whether the splice would change nothing. Cost: O(the splice).

@@ -100,6 +100,9 @@ struct Judge: ~Copyable {
   /// change the key.
   var emptyValue: Value? { fresh.value(of: []) }
 
+  /// The kind that the text must be of; nil where it is inferred.
+  var kind: Kind? { isInferred ? nil : fresh.recogniser?.kind }
+
   /// Whether the type follows from the text. A truncation then takes effect at once.
   var isInferred: Bool { fresh.inference != nil }
 }

@@ -245,6 +245,8 @@ final class TextEditor {
     }
     memory.startsEmpty = false
     if size == text.count { return .nothing }
+    // The next value is set whole, where the engine does not have what was written before a tail.
+    if !isCommitted { committed = nil }
     note(dirty: min(size, text.count)..<size)
     text.resize(to: size)
     if fed != size { feedAgain(to: size) }
@@ -283,6 +285,8 @@ final class TextEditor {
       ? .complete : .held(until: now.advanced(milliseconds: Self.holding - Self.patience))
     guard overlay.tailCounts != true else { return .nothing }
     text.removeLast(text.count - overlay.end)
+    // The engine has a value with the tail, or that of the head alone: the next one is set whole.
+    committed = nil
     return .cut
   }
 
@@ -308,7 +312,9 @@ final class TextEditor {
   /// of a string or data, and ends between two characters.
   /// - Returns: whether it did.
   private func goesOn(at position: Int) -> Bool {
-    guard isCommitted, let committed, !isInferred, position <= text.count else { return false }
+    guard isCommitted, let committed, judge.kind == committed.kind, position <= text.count else {
+      return false
+    }
     if committed.kind == .string, position < text.count, text[position] & 0xC0 == 0x80 {
       return false
     }

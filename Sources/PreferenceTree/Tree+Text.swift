@@ -133,6 +133,7 @@ extension Tree {
     _ file: KeyFile, _ handle: HandleID, _ now: Moment,
     _ body: (TextEditor) -> TextEditor.Action
   ) throws(TreeError) {
+    try decideText(of: file, before: handle, now)
     let editor = try editor(of: file, handle: handle)
     let action = body(editor)
     try perform(action, editor, file, now: now)
@@ -152,6 +153,7 @@ extension Tree {
     case .scratch(let file): try truncateScratch(node, file, to: size, now: now)
     case .key(let file):
       try repeating(file) { () throws(TreeError) in
+        try decideText(of: file, before: handle, now)
         let editor = try editor(of: file, handle: handle)
         let action = editor.truncate(to: size, now: now.instant)
         try perform(action, editor, file, now: now)
@@ -196,15 +198,31 @@ extension Tree {
   /// incomplete text.
   func decide(_ file: KeyFile, now: Moment) throws(TreeError) {
     guard let editor = file.editor, editor.deadline != nil else { return }
-    if editor.isHeld, !editor.isUndecided {
-      throw refused(.notAValue("\(file.path): the text is incomplete and is not saved"))
-    }
+    let incomplete = TreeError.notAValue(
+      "\(file.path): the text is incomplete and is not saved")
+    if editor.isHeld, !editor.isUndecided { throw refused(incomplete) }
     let isInherited = file.isInherited
     do throws(TreeError) {
       try expire(file, now: now)
     } catch  where error == .changedMeanwhile && isInherited {
       // A predecessor has decided it already, and the file shows what became of it.
     }
+    if file.editor?.isHeld == true { throw refused(incomplete) }
+  }
+
+  /// Decides the text that the key's creator has written and that waits for a decision, before
+  /// another handle writes: that one goes on from what the engine has.
+  private func decideText(of file: KeyFile, before handle: HandleID, _ now: Moment)
+    throws(TreeError)
+  {
+    guard let editor = file.editor, editor.isInferred, handle != file.creation?.handle,
+      editor.deadline != nil
+    else { return }
+    // What is recorded here is not the text of the request, which may still be refused.
+    let body = whenRecorded
+    defer { whenRecorded = body }
+    whenRecorded = nil
+    try expire(file, now: now)
   }
 }
 

@@ -127,7 +127,7 @@ extension Tree {
       let text = lastText(file, removed)
       if let file {
         dropCachedText(file)
-        if version > file.committedVersion { file.editor = nil }
+        if version > file.committedVersion { (file.editor, file.wantedKind) = (nil, nil) }
       }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {

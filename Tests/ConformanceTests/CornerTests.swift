@@ -31,6 +31,60 @@ import Testing
     }
   }
 
+  @Test(
+    "a piece that ends inside a character, before a longer text, is kept when the text ends there")
+  func cutCharacter() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let output = python(
+        sandbox,
+        """
+        def start():
+            open(d + 'String', 'wb').write('é'.encode() * 50000)
+            return os.open(d + 'String', os.O_RDWR)
+        def text(): return open(d + 'String', 'rb').read()
+        head = b'a' + 'é'.encode() * 25000 + b'\\xc3'
+        f = start(); os.pwrite(f, head, 0); time.sleep(0.15); os.pwrite(f, b'\\xa9', len(head))
+        print(text() == head + b'\\xa9')
+        f = start(); os.pwrite(f, head, 0); os.ftruncate(f, len(head) - 1)
+        print(text() == head[:-1])
+        f = start(); os.pwrite(f, head, 0)
+        try: os.fsync(f)
+        except OSError as error: print(error.errno)
+        """)
+      #expect(output == "True\nTrue\n22\n")
+    }
+  }
+
+  @Test("another handle's write does not throw away what a creator's text waits for")
+  func otherHandle() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let output = python(
+        sandbox,
+        """
+        text = b'[1' + b',1' * 50000 + b']'
+        f = os.open(d + 'New', os.O_WRONLY | os.O_CREAT)
+        os.write(f, text); os.pwrite(f, b'[', 0)
+        g = os.open(d + 'New', os.O_WRONLY)
+        try: os.pwrite(g, b'x', 50000)
+        except OSError as error: print(error.errno)
+        print(open(d + 'New', 'rb').read() == text)
+        """)
+      #expect(output == "22\nTrue\n")
+    }
+  }
+
+  @Test("a type that is set for the next text counts no longer when another program sets the key")
+  func wantedType() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        : > $M/d/New; setfattr -n user.prefs.type -v integer $M/d/New
+        defaults write d New -string abc; printf '5\\n' >> $M/d/New; defaults read d New
+        """)
+      #expect(outcome.output == "abc\n5\n", "\(outcome)")
+    }
+  }
+
   @Test("setting the time of a file does not undo what was written, nor the truncation before it")
   func timeAfterWrite() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -105,8 +105,8 @@ public struct Inference: Sendable {
     return utf8.isComplete ? .value(.string) : .unfinished
   }
 
-  /// Whether every longer text that begins like this one is a string, or else data: it can be no
-  /// document, however it goes on.
+  /// Whether the text can be no document, however it goes on: if it is long, it is a string, or
+  /// else data.
   public var isPlain: Bool {
     guard case .none = document else { return false }
     return isBinaryList == false || !Self.binaryMark.starts(with: mark)
