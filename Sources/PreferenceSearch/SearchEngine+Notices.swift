@@ -24,6 +24,7 @@ extension SearchEngine {
   /// A domain whose suites or languages changed is invalidated.
   public func shown(_ changeset: Changeset) -> Changeset {
     var shown = changeset
+    // Each write asks this: an item is looked at in place, because a copy takes longer than the look.
     for index in changeset.items.indices {
       if let domain = KeptSuites.domain(of: changeset.items[index]) {
         shown.invalidated.insert(Location(.user, domain))

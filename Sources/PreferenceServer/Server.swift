@@ -8,10 +8,10 @@ import SystemCalls
 /// The owner's side of the socket: serves the places of a store to other processes of the same
 /// user.
 ///
-/// Promises: every client is notified of every change, in order, before the change is answered. (A
-/// mount of the owner's process answers some earlier, while there is no client.) The
+/// Promises: every client is notified of every change, in order, before the change is answered. The
 /// shared number is raised between the two: a client that still sees the old number may read what
-/// it knows. A connection is ended, with no harm to others, if it is of another user, speaks
+/// it knows. (While there is no client, a mount of the owner's process may answer a change before
+/// either.) A connection is ended, with no harm to others, if it is of another user, speaks
 /// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
 /// unread.
 ///
@@ -119,7 +119,7 @@ public final class Server: Sendable {
 
   private func run() {
     var lastRequest = Instant.now
-    // Who writes into the ring does not wait: to let it run first would only delay its changes.
+    // A client that writes into the ring does not wait: letting it run would delay its changes.
     var (looks, isAwaited) = (VainLooks(), false)
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }

@@ -196,7 +196,7 @@ extension Store.State {
 
 /// About how many bytes the lists have with the edits of a transaction in them.
 private struct ListSizes {
-  /// One for each list, the latest last. A transaction has few lists.
+  /// One for each list, in the order of the edits. A transaction has few lists.
   private(set) var all: [(location: Location, size: Int)] = []
 
   /// Adds what a list grows by. The size of a value that is set anew is subtracted, that of a

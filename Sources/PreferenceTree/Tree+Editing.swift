@@ -43,8 +43,10 @@ extension Tree {
 
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
+  /// - Parameter recorded: see `whenRecorded`; nil for text that is not that of a write(2) request.
   func perform(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment,
+    recorded: ((NodeID) -> Void)? = nil
   ) throws(TreeError) {
     let memory = file.editorMemory
     file.editor = editor
@@ -56,7 +58,7 @@ extension Tree {
     wake(at: editor.deadline ?? end)
     file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
-      try carryOut(action, editor, file)
+      try carryOut(action, editor, file, recorded)
     } catch {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
@@ -66,7 +68,8 @@ extension Tree {
   }
 
   private func carryOut(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile,
+    _ recorded: ((NodeID) -> Void)?
   ) throws(TreeError) {
     let path = file.path
     switch action {
@@ -74,10 +77,11 @@ extension Tree {
     case .cut: invalidateFile(file.id)
     case .commit(let value, let text):
       let set = Intent.set(path.key, path.domain, value, written(text, value))
-      try commit(set, of: editor, isComputed: editor.isComputed, file)
+      try commit(set, of: editor, isComputed: editor.isComputed, file, recorded)
       if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
-      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file)
+      let change = Intent.splice(path.key, path.domain, splice)
+      try commit(change, of: editor, isComputed: true, file, recorded)
     case .revert(let reason):
       if let reason { log("\(path): \(reason)") }
       revert(file)
@@ -96,14 +100,15 @@ extension Tree {
   /// - Parameter isComputed: whether the change was computed from the text that the file showed.
   ///   The engine then refuses it if the value has changed since.
   private func commit(
-    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile
+    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile,
+    _ recorded: ((NodeID) -> Void)?
   ) throws(TreeError) {
     let isAll = editor.isCommitted && file.wantedKind == nil && showsAlone(file)
     let isExpected = isComputed || file.isInherited
     let changeset = try transact(
       isExpected ? expectations(file) + [intent] : [intent], touching: [file.path],
       changesNames: !file.editsOwnValue, remembers: false,
-      recorded: { if isAll, engine.shown($0).invalidated.isEmpty { whenRecorded?(file.id) } })
+      recorded: { if isAll, engine.shown($0).invalidated.isEmpty { recorded?(file.id) } })
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)

@@ -136,7 +136,7 @@ extension Tree {
     try decideText(of: file, before: handle, now)
     let editor = try editor(of: file, handle: handle)
     let action = body(editor)
-    try perform(action, editor, file, now: now)
+    try perform(action, editor, file, now: now, recorded: whenRecorded)
     if editor.isHeld { effects.append(.invalidateContents(file.id)) }
   }
 
@@ -212,16 +212,12 @@ extension Tree {
 
   /// Decides the text that the key's creator has written and that waits for a decision, before
   /// another handle writes: that one goes on from what the engine has.
-  private func decideText(of file: KeyFile, before handle: HandleID, _ now: Moment)
-    throws(TreeError)
-  {
+  private func decideText(
+    of file: KeyFile, before handle: HandleID, _ now: Moment
+  ) throws(TreeError) {
     guard let editor = file.editor, editor.isInferred, handle != file.creation?.handle,
       editor.deadline != nil
     else { return }
-    // What is recorded here is not the text of the request, which may still be refused.
-    let body = whenRecorded
-    defer { whenRecorded = body }
-    whenRecorded = nil
     try expire(file, now: now)
   }
 }
