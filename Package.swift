@@ -132,9 +132,8 @@ let package = Package(
     .executableTarget(
       name: "prefsfs",
       dependencies: [
-        "FUSEDriver", "PreferenceTree", "PreferenceServer", "PreferenceClient",
-        "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
-        "ManualPage",
+        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "PropertyList", "SystemCalls", "ManualPage",
       ], swiftSettings: strict, linkerSettings: carriesRuntime),
     .executableTarget(
       name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,
@@ -222,7 +221,7 @@ let package = Package(
     .testTarget(
       name: "PreferenceProtocolTests",
       dependencies: ["PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+      exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
       name: "PreferenceServerTests",
       dependencies: [

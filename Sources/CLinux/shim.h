@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -28,6 +29,10 @@
 
 // prctl(2): names the calling thread. Swift cannot call prctl(2), because it is variadic.
 static inline void prefsfs_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+// EPOLLIN and EPOLL_CLOEXEC of epoll(7), which Swift imports as enumerations.
+static const unsigned int prefsfs_epoll_in = EPOLLIN;
+static const int prefsfs_epoll_cloexec = EPOLL_CLOEXEC;
 
 // UTIME_OMIT of utimensat(2): leaves a time as it is.
 static const long prefsfs_utime_omit = (1l << 30) - 2l;

@@ -16,8 +16,7 @@ import SystemCalls
 /// that a request made wrong is invalidated: attributes before the reply, so that the very next
 /// stat(2) is right; pages and entries after it. The reply to a change is held until the other
 /// mounts of the store have dropped their attributes too, so that a program which reads the key
-/// there after the write has returned gets the new value; the loop goes on meanwhile. A WRITE that
-/// makes nothing else wrong is answered while it is being carried out (`answerWrite`).
+/// there after the write has returned gets the new value; the loop goes on meanwhile.
 ///
 /// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the
 /// journal (a write(2), and for a new file an fsync(2) of its directory), for listings of the
@@ -25,7 +24,7 @@ import SystemCalls
 /// for the owner's answer, 5 s at most (`OwnerGate`). The notifier's thread invalidates pages and
 /// entries, because that waits for locks that a request of this mount may hold, and performs
 /// operations on the mount for watchers (`Announcer`). The synchroniser's thread waits in fsync(2).
-/// No lock of the driver is held while libfuse is called; those of the store may be (`replyEarly`).
+/// No lock is held while libfuse is called.
 /// Notices of the engine come on any thread, and are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
@@ -52,13 +51,14 @@ public final class Driver {
   /// The request that is being carried out, and whether a predecessor has made its changes.
   var current: CurrentRequest?
   var isRepeating = false
-  /// The reply to a WRITE that is being carried out; nil: it was sent, or there is none.
-  var pendingWrite: PendingWrite?
   let heldReplies: HeldReplies
+  var droppedPages = DroppedPages()
+  /// Announcements that wait for a moment; nil: there are none.
+  private(set) var delayed: Delayed?
+  /// The last change after which pages were to be dropped, and the last for which that was done.
+  private var (lastDrop, droppedThrough): (UInt64, UInt64) = (0, 0)
   var ownerGate = OwnerGate()
   let gate: ListGate
-  /// The parts of listings that are made before the kernel asks for them.
-  var ahead = ListingAhead()
   /// The version of a directory's entries that is new enough for the request that is being carried
   /// out, because the request has waited for a listing of it.
   var listingVersion: UInt64?
@@ -94,7 +94,7 @@ public final class Driver {
       log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      gate = ListGate(store.lists, store.engine) { [mailbox] in mailbox.bell.ring() }
+      gate = ListGate(store.lists) { [mailbox] in mailbox.bell.ring() }
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
       notifier = Notifier(ended: mailbox.bell, announcer: announcer) {
         [mailbox] kind, version in
@@ -107,7 +107,6 @@ public final class Driver {
     }
     session = SessionPointer(nil)
     session = try makeSession(arguments)
-    forest.whenRecorded { [unowned self] in replyEarly($0) }
     store.lists.whenRead { [mailbox] in mailbox.bell.ring() }
     store.services.addMount(author)
     store.engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
@@ -186,17 +185,28 @@ public final class Driver {
     }
   }
 
+  /// How a driver has ended.
+  public enum End {
+    /// The mount is over.
+    case unmounted
+    /// A successor goes on with the mount.
+    case handedOver
+  }
+
   /// Serves requests until the mount is gone, or one of SIGTERM, SIGINT and SIGHUP arrives, which
   /// the caller must have blocked (`blockEndingSignals`). Then unmounts and waits for the worker
-  /// threads.
-  public func run() throws(DriverError) {
+  /// threads. Or ends for a successor, if the guard asks for that.
+  public func run() throws(DriverError) -> End {
     do throws(SystemError) {
       try notifier.start(session)
       let loop = try ReceiveLoop(self)
       askForUnanswered()
       line?.reportReady()
       try loop.run { self.isHandingOver }
-      if isHandingOver { return try handOver(loop) }
+      if isHandingOver {
+        try handOver(loop)
+        return .handedOver
+      }
       // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
       // a lock that an unanswered request holds.
       ownerGate.refuse(self)
@@ -217,13 +227,13 @@ public final class Driver {
     synchroniser.join()
     // A reply that is still held needs the session, which then stays until the process ends.
     if heldReplies.areSent { fuse_session_destroy(session.raw) }
+    return .unmounted
   }
 
   /// Ends for a successor, which the guard starts when this process has ended: what has begun is
   /// finished, and the notifier's thread, which makes requests of this mount, ends. Requests that
   /// still wait for a list or for the owner are left to the successor.
   private func handOver(_ loop: borrowing ReceiveLoop) throws(SystemError) {
-    dropListings()
     notifier.beginStop()
     try loop.run(drains: true) { self.notifier.hasEnded }
     notifier.join()
@@ -266,27 +276,16 @@ public final class Driver {
   /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
-    finish(reply, carryOut(body))
-  }
-
-  /// Does what follows from a request that was carried out, and sends its reply; nil: it was sent.
-  func finish(_ reply: consuming Reply?, _ answer: Answer) {
+    let answer = carryOut(body)
     let (rest, version) = dropAttributes()
     let announced = save(answer, rest)
-    if let reply = consume reply { send(reply, answer, version) }
+    if let version, !store.services.isSettled(through: version) {
+      let number = heldReplies.hold(reply, answer)
+      store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
+    } else {
+      reply.send(answer, ownership: ownership)
+    }
     notifier.put(rest, announced: announced)
-  }
-
-  /// Sends the reply, or holds it until the other mounts have settled.
-  /// - Parameter version: the version of the change; nil: there was none.
-  private func send(_ reply: consuming Reply, _ answer: Answer, _ version: UInt64?) {
-    guard let version, store.services.isShared else {
-      return reply.send(answer, ownership: ownership, isShared: store.services.isShared)
-    }
-    let number = heldReplies.hold(reply, answer)
-    store.services.whenSettled(.attributes, through: version, except: author) { [heldReplies] in
-      heldReplies.send(number)
-    }
   }
 
   /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;
@@ -308,9 +307,7 @@ public final class Driver {
   ///   the reply is sent; nil: none.
   private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
-    let effects = forest.removeEffects()
-    if !effects.isEmpty { dropListings() }
-    let rest = effects.filter { effect in
+    let rest = forest.removeEffects().filter { effect in
       switch effect {
       case .invalidateAttributes(let node):
         // The kernel does not know the node. A reply that introduces it may be on its way, so the
@@ -329,18 +326,27 @@ public final class Driver {
   /// held for too long, and the tree's deadlines.
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.removeAll()
-    if !notices.isEmpty { dropListings() }
     for notice in notices { handle(notice) }
-    for (kind, version) in settled { store.services.settle(kind, through: version, by: author) }
+    announceDelayed(now)
+    for (kind, version) in settled {
+      if kind == .attributes { droppedThrough = max(droppedThrough, version) }
+      store.services.settle(kind, through: version, by: author)
+    }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
-    dropLateListings(now)
     if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
-      dropListings()
       forest.tick(now: .now)
     }
     perform(dropAttributes().rest)
     settleLostMount()
+  }
+
+  /// Receives what the owner of the store has sent, if something is waited for: the loop looks while
+  /// it polls for requests. Cost: some loads and a lock; a recvmsg(2) where something is waited for.
+  /// - Returns: whether something had come.
+  func receiveNews() -> Bool {
+    guard store.services.hasNotices || !heldReplies.areSent else { return false }
+    return store.services.receiveNotices()
   }
 
   /// Saves what has changed, and hands the effects to the notifier.
@@ -361,16 +367,48 @@ public final class Driver {
     forest.changed(notice, now: .now)
     let (rest, version) = (dropAttributes().rest, notice.changeset.version)
     let announced = save(nil, rest)
-    let contents = rest.filter(\.isOfContents)
+    let contents = rest.filter { effect in
+      guard case .invalidateContents(let file) = effect else { return false }
+      return droppedPages.noteDropped(file)
+    }
     notifier.put(contents)
-    if contents.isEmpty || !heldReplies.areSent {
+    if !contents.isEmpty { lastDrop = max(lastDrop, version) }
+    if lastDrop <= droppedThrough || !heldReplies.areSent {
       store.services.settle(.attributes, through: version, by: author)
     } else {
       notifier.put(settled: .attributes, version)
     }
     notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
     notifier.put(settled: .entries, version)
-    notifier.put(rest.filter(\.isAnnouncement), announced: announced)
+    delay(rest.filter(\.isAnnouncement), announced)
+  }
+
+  /// Has changes of others announced a moment later. Each announcement makes requests of this mount;
+  /// where changes follow each other closely, other mounts wait for this one, and one announcement
+  /// tells watchers of several changes of a file.
+  private func delay(_ announcements: [Effect], _ number: UInt64) {
+    guard !announcements.isEmpty else { return }
+    if delayed == nil { delayed = Delayed(until: Instant.now.advanced(milliseconds: Self.delay)) }
+    delayed?.effects += announcements
+    delayed?.number = number
+  }
+
+  /// Milliseconds for which an announcement waits.
+  private static let delay: Int64 = 4
+
+  /// Hands the announcements that have waited long enough to the notifier.
+  private func announceDelayed(_ now: Instant) {
+    guard let due = delayed, due.until <= now else { return }
+    notifier.put(due.effects, announced: due.number)
+    delayed = nil
+  }
+
+  /// Announcements that wait.
+  struct Delayed {
+    var until: Instant
+    var effects: [Effect] = []
+    /// The number of the last one.
+    var number: UInt64 = 0
   }
 }
 

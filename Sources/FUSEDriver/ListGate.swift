@@ -4,7 +4,8 @@ import PreferenceModel
 import PreferenceTree
 import SystemCalls
 
-/// Holds requests that need a list which is not in memory, while other threads read that list, and
+/// Holds requests that need a list which is not in memory, while other threads read that list;
+/// changes of a list of which the owner has not checked for a moment that it can be changed; and
 /// requests for a large listing, while another thread makes it; the loop goes on with other
 /// requests. The tree has not seen a held request, so each is carried out once.
 ///
@@ -23,27 +24,19 @@ final class ListGate {
   }
 
   private let lists: ListReader
-  private let engine: any Engine
   private let listings = ListingMaker()
   private let listingMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
   private var lastCount: UInt64 = 0
-  /// The file whose lists were last found in memory, all of them, and the engine's generation then:
-  /// while it is the same, they are still there.
-  private var lastOpen: (node: NodeID, generation: Generation)?
 
   /// Milliseconds after which a listing that is still being made is an error.
   private static let listingPatience: Int64 = 60_000
 
-  /// - Parameters:
-  ///   - engine: reads the lists.
-  ///   - listingMade: called, by any thread, when `serve` must be called because a listing has been
-  ///     made.
-  init(
-    _ lists: ListReader, _ engine: any Engine, listingMade: @escaping @Sendable () -> Void
-  ) {
-    (self.lists, self.engine, self.listingMade) = (lists, engine, listingMade)
+  /// - Parameter listingMade: called, by any thread, when `serve` must be called because a listing
+  ///   has been made.
+  init(_ lists: ListReader, listingMade: @escaping @Sendable () -> Void) {
+    (self.lists, self.listingMade) = (lists, listingMade)
   }
 
   deinit {
@@ -77,19 +70,20 @@ final class ListGate {
   /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
   /// the others read.
   private func isOpen(_ request: RequestHeader, _ forest: Forest) -> Bool {
-    guard request.isFileChange else { return isOpen(request.subjects, forest) }
-    let present = engine.generation
-    if let lastOpen, lastOpen.node == request.node, lastOpen.generation == present { return true }
-    let isOpen = isOpen([(request.node, nil)], forest)
-    lastOpen = isOpen && !lists.hasFindings ? present.map { (request.node, $0) } : nil
-    return isOpen
+    isOpen(request.subjects, changes: request.isChange && !request.isTruncation, forest)
   }
 
-  private func isOpen(_ subjects: [(node: NodeID, name: [UInt8]?)], _ forest: Forest) -> Bool {
+  /// - Parameter changes: whether the request changes something, for which the owner of the store
+  ///   would otherwise wait for a disk, and the loop for the owner.
+  private func isOpen(
+    _ subjects: [(node: NodeID, name: [UInt8]?)], changes: Bool, _ forest: Forest
+  ) -> Bool {
     var isOpen = true
     for (node, name) in subjects {
-      for domain in forest[node].domainsNeeded(at: node, name) where !lists.isAtHand(domain) {
-        lists.read(domain)
+      for domain in forest[node].domainsNeeded(at: node, name) {
+        let changed = changes ? [Location(.user, domain)] : []
+        if lists.isAtHand(domain, changing: changed) { continue }
+        lists.read(domain, changing: changed)
         isOpen = false
       }
     }

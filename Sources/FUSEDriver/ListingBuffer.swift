@@ -5,7 +5,7 @@ import PreferenceTree
 import SystemCalls
 
 /// A part of a directory's listing, as one READDIR asks for it.
-struct ListingPart: Hashable {
+struct ListingPart {
   let directory: NodeID
   /// The cookie after which the part begins; 0: the beginning of the listing.
   let cookie: UInt64
@@ -21,10 +21,6 @@ struct ListingBuffer {
   private let now = Moment.now
   /// Domains whose lists are at hand: those that the look-up of the last name needed.
   private var atHand: [DomainName] = []
-  /// The nodes whose look-up the kernel counts when it gets the reply.
-  private(set) var nodes: [NodeID] = []
-  /// The part that comes after this one; nil: there are no more items, or none fitted.
-  private(set) var next: ListingPart?
 
   init(_ part: ListingPart) {
     self.part = part
@@ -45,16 +41,7 @@ struct ListingBuffer {
       guard add(&self, dots) else { return }
     }
     // One after the other: an array of both would be a copy of the whole listing for each request.
-    var last: UInt64?
-    for item in items {
-      guard add(&self, item) else {
-        next = last.map {
-          ListingPart(directory: part.directory, cookie: $0, room: part.room)
-        }
-        return
-      }
-      last = item.cookie
-    }
+    for item in items where !add(&self, item) { return }
   }
 
   private func status(_ item: ListingItem) -> stat {
@@ -91,7 +78,6 @@ struct ListingBuffer {
     guard driver.gate.isAtHand(parent, name, driver.forest, &atHand),
       case .found(let entry)? = try? driver.forest[parent].lookup(parent, name, now: now)
     else { return addWithoutAttributes(item) }
-    nodes.append(entry.node)
     var parameters = driver.ownership.parameters(entry)
     return append(item, &parameters)
   }

@@ -35,7 +35,7 @@ extension Operations {
     }
     table.readdirplus = { request, node, room, offset, _ in
       list(request, node, room, offset) { driver, part throws(TreeError) in
-        try driver.listing(part)
+        try driver.makeListing(part)
       }
     }
     table.fsyncdir = { request, _, _, _ in

@@ -65,7 +65,7 @@ extension Operations {
     }
     table.write = { request, node, data, count, offset, info in
       serve(request) { driver, reply in
-        driver.answerWrite(reply, count: count) { () throws(TreeError) in
+        driver.answer(reply) { () throws(TreeError) in
           var write = WriteRequest(
             Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
           write.appending =
@@ -74,6 +74,7 @@ extension Operations {
           write.writer = fuse_req_ctx(request)?.pointee.pid ?? 0
           let node = NodeID(rawValue: node)
           try driver.forest[node].write(node, write, now: .now)
+          return .written(count)
         }
       }
     }

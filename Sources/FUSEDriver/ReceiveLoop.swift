@@ -5,8 +5,8 @@ import SystemCalls
 
 /// Receives requests and serves them, one after the other.
 ///
-/// Waking a sleeping thread can cost more than most requests, so after a request the loop may poll
-/// the descriptor for a while before it sleeps in poll(2): see `Polling`.
+/// Waking a sleeping thread can cost more than most requests, so after a request the loop polls the
+/// descriptor for a while before it sleeps in poll(2): see `Polling`.
 struct ReceiveLoop: ~Copyable {
   private let driver: Driver
   private let descriptor: CInt
@@ -50,17 +50,18 @@ struct ReceiveLoop: ~Copyable {
       var now = Instant.now
       switch result {
       case 1...:
-        polling.note(now.nanoseconds(after: lastRequest))
         lastRequest = now
         driver.admit(&buffer, now)
       case 0, -ENODEV: return
       case -EAGAIN:
-        if driver.gate.hasNews {
+        if driver.receiveNews() {
+          lastRequest = now
+          if driver.mailbox.isEmpty { continue }
           lastLook = Instant(nanoseconds: 0)
-        } else if driver.prepareListing() {
-          continue
+        } else if driver.gate.hasNews {
+          lastLook = Instant(nanoseconds: 0)
         } else {
-          guard now.nanoseconds(after: lastRequest) >= polling.patience else { continue }
+          guard !polling.looksAgain(since: lastRequest, now: now) else { continue }
           if !sleep() { lastLook = Instant(nanoseconds: 0) }
           now = .now
         }
@@ -74,10 +75,14 @@ struct ReceiveLoop: ~Copyable {
     }
   }
 
-  /// What the loop waits for: a request, a notice, a signal, the line to the guard.
+  /// What the loop waits for: a request, the bell, a signal, the line to the guard, the owner of the
+  /// store.
   private var awaited: [pollfd] {
-    [descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1]
-      .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    [
+      descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1,
+      driver.store.services.noticeDescriptor,
+    ]
+    .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
   }
 
   /// Sleeps until there is something to do.
@@ -86,8 +91,8 @@ struct ReceiveLoop: ~Copyable {
     driver.ownerGate.serve(driver)
     let deadlines = [
       driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
-      driver.gate.deadline, driver.ahead.deadline, driver.line?.deadline,
-      driver.isShortening ? .now : nil,
+      driver.gate.deadline, driver.line?.deadline, driver.delayed?.until,
+      driver.isShortening ? .now : driver.saved?.idleDeadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
@@ -102,11 +107,14 @@ struct ReceiveLoop: ~Copyable {
     var entries = awaited
     _ = poll(&entries, nfds_t(entries.count), 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }
+    if entries[4].revents != 0 { driver.store.services.receiveNotices() }
     let looked = driver.mailbox.awaitsMissed ? nil : Timestamp.now
     driver.runTimers(now: .now)
     if let looked { driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
-    if driver.isShortening { driver.save() }
+    if driver.isShortening || driver.saved?.idleDeadline.map({ $0 <= .now }) == true {
+      driver.save()
+    }
     if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
     driver.line?.replace()
     return entries[2].revents != 0 && readSignal()

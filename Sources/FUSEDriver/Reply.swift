@@ -14,8 +14,8 @@ enum Answer: Sendable {
   case missing(isCacheable: Bool)
   case attributes(Attributes)
   /// The attributes of something that the request changed. The kernel stores them even if it was
-  /// told meanwhile to drop them, so while other processes use the store they are valid for this
-  /// answer alone.
+  /// told meanwhile to drop them, because somebody else has changed it again. So they are valid for
+  /// this answer alone, as are those of `made` and `created`.
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)
@@ -45,11 +45,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
   deinit { fuse_reply_err(request, EIO) }
 
   /// Sends the answer; the kernel drops it if it no longer waits for it (an interrupted request).
-  /// - Parameter isShared: whether other processes use the store; evaluated only for the attributes
-  ///   of something that the request made or changed.
-  consuming func send(
-    _ answer: Answer, ownership: FileOwnership, isShared: @autoclosure () -> Bool = true
-  ) {
+  consuming func send(_ answer: Answer, ownership: FileOwnership) {
     let request = self.request
     discard self
     switch answer {
@@ -68,15 +64,14 @@ struct Reply: ~Copyable, @unchecked Sendable {
       fuse_reply_attr(request, &status, attributes.isCacheable ? FileOwnership.forever : 0)
     case .changed(let attributes):
       var status = ownership.status(attributes)
-      fuse_reply_attr(
-        request, &status, !attributes.isCacheable || isShared() ? 0 : FileOwnership.forever)
+      fuse_reply_attr(request, &status, 0)
     case .made(let entry):
       var parameters = ownership.parameters(entry)
-      if isShared() { parameters.attr_timeout = 0 }
+      parameters.attr_timeout = 0
       fuse_reply_entry(request, &parameters)
     case .created(let entry, let handle):
       var parameters = ownership.parameters(entry)
-      if isShared() { parameters.attr_timeout = 0 }
+      parameters.attr_timeout = 0
       var info = fuse_file_info()
       info.fh = handle.rawValue
       fuse_reply_create(request, &parameters, &info)

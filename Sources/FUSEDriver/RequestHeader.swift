@@ -37,6 +37,9 @@ struct RequestHeader {
   /// Whether the request is a LOOKUP.
   var isLookup: Bool { opcode == 1 }
 
+  /// Whether the request reads or writes the contents of its node: READ, WRITE.
+  var touchesContents: Bool { opcode == 15 || opcode == 16 }
+
   /// How many bytes a WRITE writes; nil for other requests.
   var writtenCount: Int? {
     guard opcode == 16, message.count >= Self.size + 20 else { return nil }
@@ -53,8 +56,9 @@ struct RequestHeader {
   /// RENAME, LINK, WRITE, SETXATTR, REMOVEXATTR, CREATE, RENAME2.
   var isChange: Bool { Self.has(Self.changing, opcode) }
 
-  /// Whether the request would change the file, or the directory, of its node: SETATTR, WRITE.
-  var isFileChange: Bool { opcode == 4 || opcode == 16 }
+  /// Whether the request is a SETATTR, which changes nothing in the store at first if it truncates
+  /// the file.
+  var isTruncation: Bool { opcode == 4 }
 
   /// The nodes, or the names in them, whose values the request needs; empty for a request that
   /// needs none (FORGET, RELEASE).

@@ -26,7 +26,8 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   /// Connects to nothing yet: the first request waits 5 s at most for an owner, and throws what
   /// `Member.init` throws.
   public init(_ surroundings: Surroundings) {
-    search = OwnerSearch(surroundings, isBrief: true) { () throws(SystemError) in
+    search = OwnerSearch(surroundings, isBrief: true, startsThreads: false) {
+      () throws(EngineError) in
       try OwnerProgram.start(surroundings)
     }
   }
@@ -115,7 +116,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     let origin = Origin(client: search.client, serial: serial)
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     let request = Request.apply(
-      serial: origin.serial, author, deadline: deadline, settles: true, intents)
+      serial: origin.serial, author, deadline: deadline, .whenSettled, intents)
     let changeset = try ask(until: deadline, first: request) { places throws(EngineError) in
       try places.apply(request, until: deadline)
     }

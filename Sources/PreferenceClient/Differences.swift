@@ -15,7 +15,7 @@ struct Differences {
   ///   - version: of a change of the new owner which the differences contain, with all before it.
   /// - Throws: `.ownerGone`. A list that cannot be read is not an error.
   init(
-    of places: any StorePlaces, from known: [Location: DomainSnapshot],
+    of places: RemotePlaces, from known: [Location: DomainSnapshot],
     domains: inout [Place: Set<DomainName>], version: UInt64
   ) throws(EngineError) {
     changeset.version = version
@@ -34,7 +34,7 @@ struct Differences {
   }
 
   private mutating func compareDomains(
-    in place: Place, _ places: any StorePlaces, _ domains: inout [Place: Set<DomainName>]
+    in place: Place, _ places: RemotePlaces, _ domains: inout [Place: Set<DomainName>]
   ) throws(EngineError) {
     let found = try Self.readable { () throws(EngineError) in try places.domains(in: place) }
     guard let found else { return }
@@ -57,7 +57,7 @@ struct Differences {
   }
 
   private static func edits(
-    of location: Location, from old: DomainSnapshot, _ places: any StorePlaces
+    of location: Location, from old: DomainSnapshot, _ places: RemotePlaces
   ) throws(EngineError) -> [Edit] {
     var edits: [Edit] = []
     for key in Set(old.keys).union(try places.keys(at: location)) {

@@ -16,11 +16,15 @@ struct Greeting {
   let rest: FrameReader
 
   /// Connects and says hello, and sends the first request with that, so that the owner wakes up
-  /// once. Returns nil if no process listens, or if it does not answer before the deadline. Throws
-  /// the owner's refusal, and EPERM if the process belongs to a different user.
-  /// - Parameter first: the frame of the first request; empty: there is none.
+  /// once. Returns nil if no process listens, if it does not answer before the deadline, or if it
+  /// has other directories under the store's names. Throws the owner's refusal, and EPERM if the
+  /// process belongs to a different user.
+  /// - Parameters:
+  ///   - first: the frame of the first request; empty: there is none.
+  ///   - identity: the directories that this process sees.
   init?(
-    _ path: String, client: UInt64, first: [UInt8], until deadline: Instant
+    _ path: String, client: UInt64, first: [UInt8], _ identity: StoreIdentity,
+    until deadline: Instant
   ) throws(EngineError) {
     let connected = try EngineError.wrapping { () throws(SystemError) in
       try Self.connect(path, client, first)
@@ -28,24 +32,23 @@ struct Greeting {
     guard let socket = connected else { return nil }
     var reader = FrameReader(largest: Message.largest)
     var file: SharedDescriptor?
-    let patience = Instant.now.advanced(microseconds: Self.patience)
+    let start = Instant.now
+    var polling = Polling()
     while true {
       switch socket.value.receive(into: &reader.bytes, &file) {
       case .ended: return nil
-      case .later where Instant.now < patience: sched_yield()
+      case .later where polling.looksAgain(since: start): break
       case .later: guard socket.value.wait(until: deadline) else { return nil }
       case .moved:
         guard let message = try Self.message(&reader) else { continue }
-        (version, isReadOnly, number) = try Self.read(message, file, path)
+        let served: StoreIdentity
+        (version, isReadOnly, number, served) = try Self.read(message, file, path)
+        guard served.agrees(with: identity) else { return nil }
         (self.socket, rest) = (socket, reader)
         return
       }
     }
   }
-
-  /// Microseconds for which a client polls the socket before it sleeps. Most owners answer sooner,
-  /// and to wake the client up takes a sixth of the time of a whole `defaults read`.
-  private static let patience: Int64 = 150
 
   private static func connect(
     _ path: String, _ client: UInt64, _ first: [UInt8]
@@ -54,7 +57,8 @@ struct Greeting {
     guard socket.peer?.user == geteuid() else {
       throw SystemError("connect", path, .notPermitted)
     }
-    let hello = Request.hello(version: Request.version, client: client).frame(1) + first
+    let hello =
+      Request.hello(version: Request.version, client: client, clock: .now).frame(1) + first
     return socket.send(hello[...]) == .moved(hello.count) ? SharedSocket(socket) : nil
   }
 
@@ -69,15 +73,22 @@ struct Greeting {
 
   private static func read(
     _ message: Message, _ file: SharedDescriptor?, _ path: String
-  ) throws(EngineError) -> (UInt64, Bool, SharedNumber) {
+  ) throws(EngineError) -> (UInt64, Bool, SharedNumber, StoreIdentity) {
     if case .failed(let error) = message { throw error }
-    guard case .welcome(let version, let isReadOnly) = message, let file else {
+    guard case .welcome(let version, let isReadOnly, let served, let spoken) = message, let file
+    else {
       throw EngineError(
         .system(.invalidArgument), "\(path): the process that listens there is not an owner")
+    }
+    guard spoken >= Request.oldest else {
+      throw EngineError(
+        .system(.invalidArgument),
+        "prefsd speaks version \(spoken) of the messages, and this program no version before "
+          + "\(Request.oldest); upgrade prefsd (prefsfs --upgrade)")
     }
     let number = try EngineError.wrapping { () throws(SystemError) in
       try SharedNumber(reading: file.value)
     }
-    return (version, isReadOnly, number)
+    return (version, isReadOnly, number, served)
   }
 }

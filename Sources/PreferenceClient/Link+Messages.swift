@@ -70,12 +70,9 @@ extension Link {
     var isInTime = true
     var progress = receive()
     if progress == .later {
-      let patience = Instant.now.advanced(microseconds: Self.patience)
-      var looks = VainLooks()
-      while progress == .later, Instant.now < patience {
-        looks.note()
-        progress = receive()
-      }
+      let start = Instant.now
+      var polling = Polling()
+      while progress == .later, polling.looksAgain(since: start) { progress = receive() }
     }
     if progress == .later {
       isInTime = socket.value.wait(until: deadline)
@@ -84,10 +81,6 @@ extension Link {
     finishReading(hasEnded: progress == .ended)
     return isInTime
   }
-
-  /// Microseconds for which a caller polls the socket before it sleeps, because waking a sleeping
-  /// thread costs more than most answers take.
-  private static let patience: Int64 = 60
 
   /// Receives the messages that have come, without waiting.
   private func receive() -> Socket.Progress {
@@ -99,7 +92,13 @@ extension Link {
         if case .moved = progress {
           heard.store(Instant.now.nanoseconds, ordering: .relaxed)
         }
-        while let frame = try stream.next() { accept(try Message(frame), frame.number) }
+        while let frame = try stream.next() {
+          if Message.mayIgnore(frame) { continue }
+          let message = try Message(frame)
+          accept(message, frame.number)
+          // An owner that only reads gives the store up: it answers nothing more.
+          if case .failed(let error) = message, error.reason == .ownerGone { return .ended }
+        }
         return progress
       } catch {
         return .ended
@@ -113,7 +112,6 @@ extension Link {
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
-      if body != nil { Self.noteRing(&state, isOver: false) }
       if body == nil { state[call: number]?.answer = message }
       return body
     }
@@ -133,7 +131,7 @@ extension Link {
     let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
       guard !state.hasEnded else { return nil }
       state.hasEnded = true
-      Self.noteRing(&state, isOver: true)
+      state.receiver?.remove(socket.value)
       defer { state.bodies = [:] }
       return Array(state.bodies.values)
     }
@@ -164,7 +162,7 @@ extension Link {
         Instant.sleep(microseconds: pauseInRow)
       }
       let isRow = pauseInRow > 0 || Instant.now.nanoseconds - last < Self.calm
-      let mayPause = receiveIfFree() && isRow && !isPrompt.load(ordering: .relaxed)
+      let mayPause = receiveIfFree() && isRow
       pauseInRow = mayPause ? min(max(pauseInRow * 2, Self.shortestPause), Self.longestInRow) : 0
     }
   }
@@ -177,7 +175,8 @@ extension Link {
 
   /// Receives what has come, unless another thread receives.
   /// - Returns: whether something had come.
-  private func receiveIfFree() -> Bool {
+  @discardableResult
+  func receiveIfFree() -> Bool {
     let isOurs = state.withLock { state in
       guard !state.isReading, state.callers == 0, !state.hasEnded else { return false }
       state.isReading = true

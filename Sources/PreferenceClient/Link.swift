@@ -28,14 +28,12 @@ final class Link: Sendable {
     var isPinging = false
     /// Whether a thread is sending a frame. All others wait.
     var isSending = false
-    /// The memory for requests that go through no socket; nil until there is one.
-    var ring: SharedRing?
-    /// Whether an answer has come since there is a ring: the owner can read it.
-    var isRingRead = false
     /// What to call with the answers that no caller waits for, by the number of the request.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
     /// The number of threads that wait for messages in `receive` or `catchUp`.
     var callers = 0
+    /// Hears when there is something to receive; nil: a thread of the link's own receives, or nobody.
+    var receiver: NoticeReceiver?
     /// Whether a thread is reading the stream. No other thread touches it.
     var isReading = false
     var hasEnded = false
@@ -69,9 +67,6 @@ final class Link: Sendable {
   let received: @Sendable (Message) -> Void
   let ended: @Sendable () -> Void
   private let thread = Mutex<WorkerThread?>(nil)
-  /// Whether messages are received as soon as they come, also where many follow each other: the
-  /// owner waits for a mount of this process.
-  let isPrompt = Atomic(false)
   /// When the last call ended, in nanoseconds of the monotonic clock.
   let called = Atomic<Int64>(0)
   /// When something came last, in nanoseconds of the monotonic clock.
@@ -94,6 +89,17 @@ final class Link: Sendable {
     }
     state = Monitor(initial)
     stream = Mutex(rest)
+  }
+
+  /// Has the receiver hear when there is something to receive, until the connection ends.
+  /// - Returns: whether it does.
+  func receive(by receiver: NoticeReceiver) -> Bool {
+    state.withLock { state in
+      guard !state.hasEnded else { return true }
+      guard (try? receiver.add(socket.value)) != nil else { return false }
+      state.receiver = receiver
+      return true
+    }
   }
 
   /// Starts the link's own thread, so that notices are received also while there is no call.
@@ -129,15 +135,6 @@ final class Link: Sendable {
     _ request: Request, until deadline: Instant,
     then body: @escaping @Sendable (Message?) -> Void
   ) -> Transmission {
-    post(request, body) { transmit($0, until: deadline) }
-  }
-
-  /// - Parameter keepsBody: whether the body is called at the end of the connection also if that
-  ///   ended while the request was being sent: the owner may have got it.
-  func post(
-    _ request: Request, _ body: @escaping @Sendable (Message?) -> Void, keepsBody: Bool = false,
-    by transmit: ([UInt8]) -> Transmission
-  ) -> Transmission {
     let number = state.withLock { state -> UInt64? in
       guard !state.hasEnded else { return nil }
       state.lastNumber += 1
@@ -146,8 +143,8 @@ final class Link: Sendable {
     }
     guard let number else { return .ended }
     let frame = request.frame(number)
-    let sent = frame.count > Request.largest ? .tooLarge : transmit(frame)
-    if sent != .sent, !(keepsBody && sent == .ended) {
+    let sent = frame.count > Request.largest ? .tooLarge : transmit(frame, until: deadline)
+    if sent != .sent {
       _ = state.withLock { $0.bodies.removeValue(forKey: number) }
     }
     return sent
@@ -227,10 +224,7 @@ final class Link: Sendable {
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
 
   /// Sends a whole frame, after any frame that another thread is sending.
-  /// - Parameter file: a descriptor that the owner gets a copy of.
-  func transmit(
-    _ frame: [UInt8], with file: SharedDescriptor? = nil, until deadline: Instant?
-  ) -> Transmission {
+  func transmit(_ frame: [UInt8], until deadline: Instant?) -> Transmission {
     let isOurs = state.wait(until: deadline) { state -> Bool? in
       if state.hasEnded { return false }
       guard !state.isSending else { return nil }
@@ -242,8 +236,7 @@ final class Link: Sendable {
     defer { state.change { $0.isSending = false } }
     var rest = frame[...]
     while !rest.isEmpty {
-      let file = rest.count == frame.count ? file : nil
-      switch file.map({ socket.value.send(frame, with: $0.value) }) ?? socket.value.send(rest) {
+      switch socket.value.send(rest) {
       case .moved(let count): rest = rest.dropFirst(count)
       case .ended: return .ended
       case .later:
@@ -259,9 +252,9 @@ final class Link: Sendable {
 
   /// What became of a request that was to be sent.
   enum Transmission {
-    /// The whole request is in the socket or the ring, or the owner has received it.
+    /// The whole request is in the socket, or the owner has received it.
     case sent
-    /// There was no room in the socket or the ring before the deadline.
+    /// There was no room in the socket before the deadline.
     case late
     /// The connection has ended.
     case ended

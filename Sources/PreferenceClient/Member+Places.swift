@@ -7,12 +7,16 @@ import SystemCalls
 
 extension Member {
   public var isFresh: Bool {
-    let bits = gauge.load(ordering: .acquiring)
-    guard bits != Self.staleGauge else { return false }
-    let pointer = UnsafeRawPointer(bitPattern: bits)
-    guard let pointer else { return true }
+    withGauge { $0.isFresh } ?? false
+  }
+
+  /// Reads the gauge of the present owner; nil if there is none.
+  @inline(__always)
+  fileprivate func withGauge<Result>(_ body: (Gauge) -> Result) -> Result? {
+    let pointer = UnsafeRawPointer(bitPattern: gauge.load(ordering: .acquiring))
+    guard let pointer else { return nil }
     // Gauges live as long as this object, so that no reference need be counted.
-    return Unmanaged<Gauge>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isFresh }
+    return Unmanaged<Gauge>.fromOpaque(pointer)._withUnsafeGuaranteedRef(body)
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
@@ -63,6 +67,13 @@ extension Member {
     succession.readable?.isLoaded(location) ?? false
   }
 
+  /// True while there is no owner: a change waits for the next one in any case.
+  public func isPrepared(_ location: Location) -> Bool {
+    succession.places?.isPrepared(location) ?? true
+  }
+
+  public func prepare(_ location: Location) { succession.places?.prepare(location) }
+
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
   }
@@ -86,30 +97,23 @@ extension Member {
   // MARK: - Changes
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try apply(intents, by: author) { _ in }
-  }
-
-  public func apply(
-    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
-    let changeset = try apply(
-      intents, by: author, origin: nextOrigin(), until: deadline, recorded: recorded)
+    let changeset = try apply(intents, by: author, origin: nextOrigin(), until: deadline)
     noteCarriedOut()
     return changeset
   }
 
-  public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
-    recorded: (Changeset) -> Void
+  /// Applies the intents as a request that may be repeated, to this owner or the next one, because
+  /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
+  /// carried out later either.
+  func apply(
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     try succession.ask(until: deadline) { places throws(EngineError) in
-      try places.apply(intents, by: author, origin: origin, until: deadline, recorded: recorded)
+      try places.apply(intents, by: author, origin: origin, until: deadline)
     }
   }
-
-  public func forget(_ origin: Origin) { succession.places?.forget(origin) }
 
   public func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
@@ -158,15 +162,12 @@ extension Member {
     try succession.ask { places throws(EngineError) in try places.awaitMounts(through: version) }
   }
 
-  // MARK: - Mounts
+}
 
-  /// Cost: one load in a client, two in an owner: drivers ask this for each change.
-  public var isShared: Bool {
-    gauge.load(ordering: .relaxed) != 0 || succession.places?.isShared == true
-  }
+// MARK: - Mounts
 
+extension Member: MountCoordinator {
   public func isAnswering(within milliseconds: Int64) -> Bool {
-    if succession.ownPlaces != nil { return true }
     let deadline = Instant.now.advanced(milliseconds: milliseconds)
     return succession.places(until: deadline)?.isAnswering(within: milliseconds) ?? false
   }
@@ -177,11 +178,18 @@ extension Member {
     succession.readable?.settle(settlement, through: version, by: author)
   }
 
-  public func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void
-  ) {
-    guard let places = succession.readable else { return body() }
-    places.whenSettled(settlement, through: version, except: author, body)
+  public func isSettled(through version: UInt64) -> Bool {
+    succession.readable?.isSettled(through: version) ?? true
   }
+
+  public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
+    guard let places = succession.readable else { return body() }
+    places.whenSettled(through: version, body)
+  }
+
+  public var hasNotices: Bool { withGauge { !$0.hasAll } ?? false }
+
+  public var noticeDescriptor: CInt { receiver?.descriptor ?? -1 }
+
+  public func receiveNotices() -> Bool { succession.readable?.receiveNotices() ?? false }
 }

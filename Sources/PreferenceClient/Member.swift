@@ -3,11 +3,11 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The persistent places of a store over the whole life of a process, whichever process owns the
-/// store meanwhile.
+/// The persistent places of a store over the whole life of a process that uses it, whichever
+/// process owns the store meanwhile.
 ///
-/// Promises: those of `StorePlaces`, and those of its parts: `Succession` (which process is the
-/// owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
+/// Promises: those of `PersistentPlaces` and of the services, and those of its parts: `Succession`
+/// (the connection to the owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
 /// locations that are loaded go on, once a look for the next owner has found none
 /// (`Succession.read`: 1 s at most, so that what the next owner has acknowledged meanwhile is not
 /// missed); other reads, and changes, wait for the next owner, 5 s at most, then they fail with
@@ -22,7 +22,7 @@ import SystemCalls
 /// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
 /// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
 /// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
-public final class Member: StorePlaces {
+public final class Member: PersistentPlaces, DurabilityService, ReportService {
   private struct State {
     /// The mounts of this process, which every owner is told of.
     var mounts: [Author] = []
@@ -59,32 +59,34 @@ public final class Member: StorePlaces {
   let queue: PostQueue
   /// The number of this process and its successors.
   public let client: UInt64
-  /// The present owner's gauge, unretained; 0: this process is the owner.
+  /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner, or
+  /// a new one is adopted.
   let gauge = Atomic<UInt>(0)
   public let isReadOnly: Bool
+  /// The connections whose notices the process receives itself; nil: each has a thread.
+  let receiver: NoticeReceiver?
 
-  /// The value of `gauge` while a new owner is adopted: nothing is fresh.
-  static let staleGauge: UInt = 1
-
-  /// Finds an owner, or becomes one. Throws `.owned` after 5 s without one (it may be stopped),
-  /// unless the process is a lasting one; throws other errors at once, e.g. that the owner speaks
-  /// another version of the messages.
-  /// - Parameters:
-  ///   - client: the number of a predecessor of this process; nil: it has none.
-  ///   - log: receives lines for people.
+  /// Finds an owner, and starts one if it may. Throws `.owned` after 5 s without one (it may be
+  /// stopped), unless the process is a lasting one; throws other errors at once, e.g. that the owner
+  /// speaks another version of the messages, or why `prefsd` could not be started.
+  /// - Parameter log: receives lines for people.
   public init(
-    _ surroundings: Surroundings, readOnly: Bool = false, _ ways: Ways, client: UInt64? = nil,
-    log: @escaping @Sendable (String) -> Void
+    _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
     ForkedProcess.watch()
-    isReadOnly = readOnly
-    let search = OwnerSearch(surroundings, isBrief: false, client: client, start: ways.start)
-    self.client = search.client
-    succession = Succession(search, ways, readOnly: readOnly, log: log)
+    isReadOnly = manner.isReadOnly
+    receiver = try EngineError.wrapping { () throws(SystemError) in
+      manner.hasLoop ? try NoticeReceiver() : nil
+    }
+    let search = OwnerSearch(
+      surroundings, isBrief: false, client: manner.client, startsThreads: !manner.hasLoop,
+      start: manner.start)
+    client = search.client
+    succession = Succession(search, isLasting: manner.isLasting, log: log)
     queue = PostQueue(succession, client: search.client, log: log)
-    try succession.begin { [weak self] role, known throws(EngineError) in
-      guard let self else { return role.close() }
-      try adopt(role, known)
+    try succession.begin { [weak self] owner, known throws(EngineError) in
+      guard let self else { return owner.close() }
+      try adopt(owner, known)
     }
   }
 
@@ -92,8 +94,14 @@ public final class Member: StorePlaces {
     state.withLock { $0.domains.values.contains { $0.contains(domain) } }
   }
 
-  /// Gives the store up: an owner saves everything first. A process that has removed mounts first
-  /// waits, a second at most, until an owner knows it, and becomes that owner if it must.
+  /// Has the owner write every list that lacks a change, at the end of a mount, and waits 10 s at
+  /// most. What cannot be written stays in the journal.
+  public func saveAll() {
+    try? succession.ask { places throws(EngineError) in try places.saveAll(milliseconds: 10_000) }
+  }
+
+  /// Ends the connection. A process that has removed mounts first waits, a second at most, until an
+  /// owner knows it.
   public func close() {
     if !state.withLock({ $0.departed.isEmpty }) { awaitOwner() }
     queue.close()
@@ -107,32 +115,31 @@ public final class Member: StorePlaces {
     _ = try? apply([], by: Author.unique(), origin: nextOrigin(), until: deadline)
   }
 
-  public var version: UInt64 { role.places?.version ?? 0 }
-
-  /// The present role of this process: owner, client, or without an owner.
+  /// Whether this process is connected to an owner at the moment.
   public var role: Role { succession.role }
 
-  // MARK: - A new role
+  // MARK: - A new owner
 
-  /// Makes requests go to the role; closes the role and throws if that is not possible. Once
+  /// Makes requests go to the owner; closes the connection and throws if that is not possible. Once
   /// look-ups go to the new owner, observers are notified of the differences from what this process
   /// knew, and then of the changes since.
-  private func adopt(_ role: Role, _ known: [Location: DomainSnapshot]) throws(EngineError) {
-    guard let places = role.places else { return }
+  private func adopt(
+    _ places: RemotePlaces, _ known: [Location: DomainSnapshot]
+  ) throws(EngineError) {
     let version = places.version
     let relay = Relay()
     places.observe(except: nil) { notice in relay.put(notice) }
     let early = state.withLock { $0.mounts }
     for mount in early { places.addMount(mount) }
-    let (differences, late) = try closing(role) { () throws(EngineError) in
+    let (differences, late) = try closing(places) { () throws(EngineError) in
       var domains = state.withLock { $0.domains }
       let differences = try Differences(
         of: places, from: known, domains: &domains, version: version)
       // What readers have cached is not fresh until they have been notified of the differences and
       // can read them from the new owner.
-      gauge.store(Self.staleGauge, ordering: .sequentiallyConsistent)
+      gauge.store(0, ordering: .sequentiallyConsistent)
       let mounts = try queue.sendUnanswered(to: places) { epoch in
-        succession.establish(role, epoch: epoch)
+        succession.establish(places, epoch: epoch)
         return state.withLock { state in
           state.domains = domains
           return state.mounts
@@ -151,27 +158,27 @@ public final class Member: StorePlaces {
       notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
     }
     relay.open { [weak self] notice in self?.notify(notice) }
-    gauge.store(keepGauge(of: role), ordering: .releasing)
-    succession.finishAdoption(role)
+    gauge.store(keep(places.gauge), ordering: .releasing)
+    if let receiver { places.receiveNotices(by: receiver) }
+    succession.finishAdoption(places)
   }
 
-  /// Runs the body, and closes the role if it throws.
+  /// Runs the body, and closes the connection if it throws.
   private func closing<Result>(
-    _ role: Role, _ body: () throws(EngineError) -> Result
+    _ owner: RemotePlaces, _ body: () throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     do throws(EngineError) {
       return try body()
     } catch {
-      role.close()
+      owner.close()
       throw error
     }
   }
 
-  /// Keeps the gauge of a client's role, and returns the pointer to it as a number; 0 for an owner.
-  private func keepGauge(of role: Role) -> UInt {
-    guard case .client(let remote) = role else { return 0 }
-    state.withLock { $0.gauges.append(remote.gauge) }
-    return UInt(bitPattern: Unmanaged.passUnretained(remote.gauge).toOpaque())
+  /// Keeps a gauge, and returns the pointer to it as a number.
+  private func keep(_ gauge: Gauge) -> UInt {
+    state.withLock { $0.gauges.append(gauge) }
+    return UInt(bitPattern: Unmanaged.passUnretained(gauge).toOpaque())
   }
 
   // MARK: - Observers and mounts
@@ -228,15 +235,7 @@ extension Member: RepeatableChanges {
     state.withLock { $0.request = (request, changes) }
   }
 
-  public func endRequest() {
-    let request = state.withLock { $0.request.take() }
-    guard let (number, changes) = request, changes > 0, let places = succession.places else {
-      return
-    }
-    for change in 1...changes {
-      places.forget(Origin(client: client, request: number, change: change))
-    }
-  }
+  public func endRequest() { state.withLock { $0.request = nil } }
 
   public var changesMade: UInt64 { state.withLock { $0.request?.changes ?? 0 } }
 

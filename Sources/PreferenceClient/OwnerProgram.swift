@@ -2,26 +2,34 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// Starts `prefsd`, the program that owns a store for processes that never do.
+/// Starts `prefsd`, the program that owns a store.
 public enum OwnerProgram {
   /// Starts `prefsd`. When this returns, it answers, unless another process owns the store. The
   /// program is the one that the environment variable PREFSFS_PREFSD names, else the one in the
-  /// directory of the running program, else the one in PATH. Cost: a process. Throws ETIMEDOUT if
-  /// it does not answer within 5 s.
+  /// directory of the running program, else the one in PATH. Cost: a process. If it does not start
+  /// to serve within 5 s, throws why, in the words of `prefsd`.
   ///
   /// Where a service manager listens for `prefsd` (`prefsd.socket` of systemd), it is asked first;
   /// then `prefsd` runs as a service. It is `prefsd` of the usual store, so this process starts
-  /// another one if it looks for a different store.
-  public static func start(_ surroundings: Surroundings) throws(SystemError) {
-    if let path = surroundings.activationPath, try activate(path, surroundings) { return }
-    let status = try Child.runApartAgain(
-      SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD"),
-      ["--store", surroundings.userDirectory], milliseconds: RemotePlaces.patience)
-    if status != 0 {
-      let hint =
-        "prefsd could not own the store; prefsd -f --store \(surroundings.userDirectory) says why"
-      throw SystemError(hint, "", .inputOutput)
+  /// another one if it looks for a different store. It is not asked for an owner that only reads.
+  /// - Parameter options: options for the program beside the store's directory.
+  public static func start(
+    _ surroundings: Surroundings, _ options: OwnerOptions = OwnerOptions()
+  ) throws(EngineError) {
+    if let path = surroundings.activationPath, !options.isReadOnly,
+      (try? activate(path, surroundings)) == true
+    {
+      return
     }
+    let program = SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD")
+    let arguments = ["--store", surroundings.userDirectory] + options.words
+    let outcome = try EngineError.wrapping { () throws(SystemError) in
+      try Child.runApartAgain(program, arguments, milliseconds: RemotePlaces.patience)
+    }
+    if outcome.status == 0 { return }
+    let reason = outcome.lastError ?? "it ended with status \(outcome.status)"
+    throw EngineError(
+      .system(.inputOutput), "prefsd cannot serve \(surroundings.userDirectory): \(reason)")
   }
 
   /// Milliseconds that a service manager has to start `prefsd`.
@@ -47,18 +55,34 @@ public enum OwnerProgram {
   }
 }
 
+/// How `prefsd` is started by a process that needs an owner.
+public struct OwnerOptions: Sendable {
+  /// Whether it writes nothing, until a client wants to change something.
+  public var isReadOnly = false
+  /// Seconds from the first unsaved change of a list to its rewrite; nil: as usual.
+  public var writeback: Double?
+
+  /// Creates the options of an owner as most programs start it.
+  public init() {}
+
+  fileprivate var words: [String] {
+    (isReadOnly ? ["--read-only"] : []) + (writeback.map { ["--writeback", "\($0)"] } ?? [])
+  }
+}
+
 extension Member {
-  /// Creates the places of a store for a process that is always a client and never an owner. It
-  /// starts `prefsd` if there is no owner. Throws what `init` throws.
+  /// Creates the places of a store for a process that starts `prefsd` if there is no owner. Throws
+  /// what `init` throws.
   /// - Parameters:
-  ///   - isLasting: see `Ways`.
+  ///   - isLasting: see `Manner`.
   ///   - log: receives lines for people.
   public convenience init(
     clientOf surroundings: Surroundings, isLasting: Bool = false,
     log: @escaping @Sendable (String) -> Void
   ) throws(EngineError) {
-    var ways = Ways(start: { () throws(SystemError) in try OwnerProgram.start(surroundings) })
-    ways.isLasting = isLasting
-    try self.init(surroundings, ways, log: log)
+    var manner = Manner()
+    manner.isLasting = isLasting
+    manner.start = { () throws(EngineError) in try OwnerProgram.start(surroundings) }
+    try self.init(surroundings, manner, log: log)
   }
 }

@@ -18,7 +18,8 @@ final class OwnerSearch: Sendable {
   let surroundings: Surroundings
   /// A random number that identifies this client in all its connections.
   let client: UInt64
-  private let start: (@Sendable () throws(SystemError) -> Void)?
+  private let start: (@Sendable () throws(EngineError) -> Void)?
+  private let startsThreads: Bool
   private let isBrief: Bool
   private let pace = Mutex(Pace())
 
@@ -34,11 +35,13 @@ final class OwnerSearch: Sendable {
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
   ///   - isBrief: see `RemotePlaces`.
   ///   - client: the number of a predecessor of this process; nil: a new one.
+  ///   - startsThreads: see `RemotePlaces`.
   init(
     _ surroundings: Surroundings, isBrief: Bool, client: UInt64? = nil,
-    start: (@Sendable () throws(SystemError) -> Void)?
+    startsThreads: Bool, start: (@Sendable () throws(EngineError) -> Void)?
   ) {
     (self.surroundings, self.isBrief, self.start) = (surroundings, isBrief, start)
+    self.startsThreads = startsThreads
     self.client = client ?? .random(in: 1 ... .max)
   }
 
@@ -50,13 +53,26 @@ final class OwnerSearch: Sendable {
     first: Request? = nil, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) -> RemotePlaces? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
+    let identity = surroundings.identity
+    var refusal: EngineError?
     for path in surroundings.ownerSocketPaths {
-      let remote = try RemotePlaces(
-        connectingTo: path, client: client, isBrief: isBrief, first: first, until: patience,
-        ended: ended)
-      if let remote { return remote }
+      do throws(EngineError) {
+        let remote = try RemotePlaces(
+          connectingTo: path, client: client, identity, isBrief: isBrief, first: first,
+          startsThread: startsThreads, until: patience, ended: ended)
+        if let remote { return remote }
+      } catch {
+        // A socket that this process may not use says nothing about the next one.
+        guard Self.isForeign(error) else { throw error }
+        refusal = error
+      }
     }
+    if let refusal, start == nil { throw refusal }
     return nil
+  }
+
+  private static func isForeign(_ error: EngineError) -> Bool {
+    [.system(.permissionDenied), .system(.notPermitted)].contains(error.reason)
   }
 
   /// Whether a process listens for clients of the store, even if it does not answer.
@@ -64,10 +80,13 @@ final class OwnerSearch: Sendable {
     surroundings.ownerSocketPaths.contains { Socket.isListening(at: $0) }
   }
 
-  /// The error that says that no owner answers.
+  /// The error that says that no owner answers. The file of the store's lock has the owner's number.
   var unanswered: EngineError {
-    EngineError(
-      .owned, "no owner answers for the store \(surroundings.userDirectory); is it stopped?")
+    let lock = (try? Files.contents(surroundings.stateDirectory + "/lock", limit: 64)) ?? nil
+    let process = lock.flatMap { pid_t(String(decoding: $0, as: UTF8.self)) }
+    let hint = process.map { "is process \($0) stopped? (kill -CONT \($0))" } ?? "is it stopped?"
+    return EngineError(
+      .owned, "no owner answers for the store \(surroundings.userDirectory); \(hint)")
   }
 
   /// Calls `look` again and again until it succeeds, and starts an owner meanwhile. Throws the
@@ -110,7 +129,7 @@ final class OwnerSearch: Sendable {
       pace.next = Instant.now.advanced(milliseconds: pace.pause)
       return true
     }
-    if isDue { try EngineError.wrapping { () throws(SystemError) in try start() } }
+    if isDue { try start() }
     return isDue
   }
 

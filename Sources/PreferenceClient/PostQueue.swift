@@ -14,9 +14,8 @@ import SystemCalls
 /// will make. The serials of these changes have the bit `Origin.ordered`, by which an owner knows
 /// which of them it has carried out.
 ///
-/// Threads: any. Locks: the turn (`isSending`), which a thread holds while it sends, or, where this
-/// process is the owner, while it carries the change out; and the monitor, under which nothing
-/// blocks. The succession's lock may be taken under the turn, but not under the monitor.
+/// Threads: any. Locks: the turn (`isSending`), which a thread holds while it sends; and the monitor,
+/// under which nothing blocks. The succession's lock may be taken under the turn, but not under the monitor.
 ///
 /// Without an owner: changes wait in this process for the next one, up to `mostWaiting` of them. If
 /// there has never been an owner, a change is refused, because nobody knows then whether it is
@@ -83,7 +82,7 @@ final class PostQueue: Sendable {
     refused?.done(refusal)
     switch sent {
     case .sent, .late, .tooLarge: break
-    case .ended: awaitNextOwner(serial, canKeep: role.hasHadOwner)
+    case .ended: awaitNextOwner(serial, canKeep: role.readable != nil)
     }
   }
 
@@ -102,40 +101,23 @@ final class PostQueue: Sendable {
 
   /// Sends a request. The caller has the turn, and then notes that the request was sent.
   private func transmit(
-    _ request: PostedChanges.Request, to places: any StorePlaces, _ epoch: Int
+    _ request: PostedChanges.Request, to places: RemotePlaces, _ epoch: Int
   ) -> Link.Transmission {
-    guard let remote = places as? RemotePlaces else { return apply(request, to: places, epoch) }
     let (serial, deadline) = (
       request.serial, Instant.now.advanced(milliseconds: succession.patience)
     )
-    let sent = remote.post(
+    let sent = places.post(
       request.intents, by: request.author, serial: serial, until: deadline
     ) { [weak self] message in self?.receive(message, for: serial, epoch) }
     if sent != .ended { succession.noteMissing(sent == .late) }
     return sent
   }
 
-  /// Carries out a request in this process, which is the owner.
-  private func apply(
-    _ request: PostedChanges.Request, to places: any StorePlaces, _ epoch: Int
-  ) -> Link.Transmission {
-    var outcome = PostedChanges.Outcome()
-    do throws(EngineError) {
-      let origin = Origin(client: client, serial: request.serial | Origin.ordered)
-      let never = Instant(nanoseconds: .max)
-      _ = try places.apply(request.intents, by: request.author, origin: origin, until: never)
-    } catch {
-      outcome.error = error
-    }
-    finish(request.serial, outcome, epoch)
-    return .sent
-  }
-
   /// Sends a candidate owner the changes that the last owner has not answered, and then calls
   /// `establish`, which makes it the owner. No thread posts meanwhile. Throws if the candidate does
   /// not receive the changes.
   func sendUnanswered<Result>(
-    to places: any StorePlaces, _ establish: (_ epoch: Int) -> Result
+    to places: RemotePlaces, _ establish: (_ epoch: Int) -> Result
   ) throws(EngineError) -> Result {
     waitForTurn()
     defer { endTurn() }
@@ -163,10 +145,11 @@ final class PostQueue: Sendable {
 
   // MARK: - Answers
 
-  /// Receives the owner's answer; nil: the owner is gone, and the change is sent to the next one.
+  /// Receives the owner's answer; nil, or that it gives the store up: the owner is gone, and the change is sent to the next one.
   private func receive(_ message: Message?, for serial: UInt64, _ epoch: Int) {
     switch message {
     case nil: break
+    case .failed(let error) where error.reason == .ownerGone: break
     case .failed(let error): finish(serial, PostedChanges.Outcome(error: error), epoch)
     default: finish(serial, PostedChanges.Outcome(), epoch)
     }

@@ -19,14 +19,18 @@ import SystemCalls
 /// notices. They must not read these places, which would wait 200 ms for the very notice. Locks:
 /// the link's, and those of the replica, `observers` and `OwnRemovals`, which are taken under the
 /// link's `stream` when a notice is received, and no other lock is taken under them.
-public final class RemotePlaces: StorePlaces {
+public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportService {
   private let link: Link
   private let replica = Replica()
   let gauge: Gauge
   private let inbox: Inbox
   public let isReadOnly: Bool
-  /// Whether the owner is asked for each key, and the link has no thread of its own.
+  /// Whether the owner is asked for each key.
   private let isBrief: Bool
+  /// Whether this process has mounts: their changes are answered in two steps.
+  private let hasMounts = Atomic<Bool>(false)
+  /// Until when a change of a location is known to wait for no disk.
+  private let prepared = Mutex<[Location: Instant]>([:])
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
@@ -39,6 +43,7 @@ public final class RemotePlaces: StorePlaces {
   private final class Inbox: Sendable {
     let observers = ObserverList()
     let removals = OwnRemovals()
+    let settlements = OwnSettlements()
     let client: UInt64
     private let replica: Replica
     private let gauge: Gauge
@@ -48,11 +53,15 @@ public final class RemotePlaces: StorePlaces {
     }
 
     func receive(_ message: Message) {
-      guard case .notice(var notice) = message else { return }
-      replica.apply(&notice.changeset)
-      removals.note(notice, client: client)
-      observers.notify(notice)
-      gauge.pass(notice.changeset.version)
+      switch message {
+      case .notice(var notice):
+        replica.apply(&notice.changeset)
+        removals.note(notice, client: client)
+        observers.notify(notice)
+        gauge.pass(notice.changeset.version)
+      case .settled(let version): settlements.noteSettled(through: version)
+      default: break
+      }
     }
   }
 
@@ -60,18 +69,21 @@ public final class RemotePlaces: StorePlaces {
   /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
   /// - Parameters:
   ///   - client: the random number that identifies this client in all its connections.
-  ///   - isBrief: whether the owner is asked for each key, a location is loaded only for all of its
-  ///     keys, and nothing is received between two calls.
+  ///   - identity: the directories of the store, as this process sees them.
+  ///   - isBrief: whether the owner is asked for each key, and a location is loaded only for all of
+  ///     its keys.
   ///   - first: a request that is made as soon as these places exist. It is sent with the greeting,
   ///     unless it is long; the call that makes it finds it sent.
+  ///   - startsThread: whether a thread receives what comes between two calls.
   ///   - ended: is called once, when the owner is gone.
   public init?(
-    connectingTo path: String, client: UInt64, isBrief: Bool, first: Request? = nil,
-    until deadline: Instant, ended: @escaping @Sendable () -> Void
+    connectingTo path: String, client: UInt64, _ identity: StoreIdentity, isBrief: Bool,
+    first: Request? = nil,
+    startsThread: Bool = true, until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     let early = Link.Early(first)
     let greeting = try Greeting(
-      path, client: client, first: early?.frame ?? [], until: deadline)
+      path, client: client, first: early?.frame ?? [], identity, until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
     self.isBrief = isBrief
@@ -79,10 +91,22 @@ public final class RemotePlaces: StorePlaces {
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
     link = Link(
-      greeting.socket, rest: greeting.rest, early: early, received: { inbox.receive($0) },
-      ended: ended)
-    if !isBrief { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
+      greeting.socket, rest: greeting.rest, early: early, received: { inbox.receive($0) }
+    ) {
+      inbox.settlements.noteSettled(through: .max)
+      ended()
+    }
+    if startsThread { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
   }
+
+  /// Has the receiver hear when there is something to receive, for `receiveNotices`. Where that is
+  /// not possible, a thread receives it.
+  func receiveNotices(by receiver: NoticeReceiver) {
+    if !link.receive(by: receiver) { try? link.start() }
+  }
+
+  /// Receives what has come, without waiting, unless another thread does.
+  func receiveNotices() -> Bool { link.receiveIfFree() }
 
   /// Ends the connection.
   public func close() { link.stop() }
@@ -196,6 +220,27 @@ extension RemotePlaces {
 
   public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
 
+  public func isPrepared(_ location: Location) -> Bool {
+    prepared.withLock { $0[location].map { $0 > .now } ?? false }
+  }
+
+  public func prepare(_ location: Location) {
+    if (try? call(.prepare([location]))) != nil { notePrepared([location]) }
+  }
+
+  /// Milliseconds after a change, or a check by the owner, for which the next change waits for no
+  /// disk: less than the owner's own checks count.
+  private static let preparation: Int64 = 400
+  private static let mostPrepared = 256
+
+  private func notePrepared(_ locations: some Sequence<Location>) {
+    let until = Instant.now.advanced(milliseconds: Self.preparation)
+    prepared.withLock { prepared in
+      if prepared.count > Self.mostPrepared { prepared = prepared.filter { $0.value > .now } }
+      for location in locations { prepared[location] = until }
+    }
+  }
+
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     guard case .snapshots(let all, _) = try call(.loadAll(locations)),
       all.count == locations.count
@@ -225,7 +270,6 @@ extension RemotePlaces {
     return value
   }
 
-  public var isShared: Bool { true }
 }
 
 // MARK: - Changes
@@ -233,30 +277,27 @@ extension RemotePlaces {
 extension RemotePlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     let origin = Origin(client: inbox.client, serial: .random(in: 1..<Origin.ordered))
-    return try apply(intents, by: author, origin: origin, until: Self.deadline) { _ in }
+    return try apply(intents, by: author, origin: origin, until: Self.deadline)
   }
 
-  /// See `StorePlaces.apply`. The client of the origin must be the one that connected.
+  /// See `Member.apply`. The client of the origin must be the one that connected.
   public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
-    recorded: (Changeset) -> Void
+    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    try apply(
-      .apply(
-        serial: origin.serial, author, deadline: deadline, settles: false, intents),
+    let answering: Request.Answering = hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
+    return try apply(
+      .apply(serial: origin.serial, author, deadline: deadline, answering, intents),
       until: deadline)
   }
 
   /// Makes a request of the kind `apply`, and returns what it has changed.
   func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
-    guard case .applied(let changeset) = try link.call(request, until: deadline) else {
-      throw Self.unexpected
-    }
+    guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
+    else { throw Self.unexpected }
+    if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
+    if !isSettled { inbox.settlements.noteUnsettled(changeset.version) }
     return inbox.removals.adding(to: changeset)
   }
-
-  /// Does nothing: the owner forgets a request when it was answered.
-  public func forget(_ origin: Origin) {}
 
   /// Sends a change that no caller waits for; the owner carries it out however late. Each serial
   /// must be larger than the one before. One thread at a time may call it.
@@ -269,8 +310,8 @@ extension RemotePlaces {
   ) -> Link.Transmission {
     let never = Instant(nanoseconds: .max)
     let request = Request.apply(
-      serial: serial | Origin.ordered, author, deadline: never, settles: false, intents)
-    return link.postInRing(request, until: deadline, then: answered)
+      serial: serial | Origin.ordered, author, deadline: never, .atOnce, intents)
+    return link.post(request, until: deadline, then: answered)
   }
 
   public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }
@@ -279,13 +320,21 @@ extension RemotePlaces {
 
   public func save(_ location: Location) throws(EngineError) { try wait(for: .save(location)) }
 
+  /// Returns when every list contains every change, or cannot be written: after the time at the
+  /// latest.
+  func saveAll(milliseconds: Int64) throws(EngineError) {
+    try wait(for: .save(nil), until: Instant.now.advanced(milliseconds: milliseconds))
+  }
+
   public func awaitMounts(through version: UInt64) throws(EngineError) {
     try wait(for: .await(.entries, through: version, Author(number: 0)))
   }
 
   /// Waits for the answer to a request that may have to wait for a slow disk: as long as the owner
-  /// answers pings.
-  private func wait(for request: Request) throws(EngineError) {
+  /// answers pings, and at most until the end.
+  private func wait(
+    for request: Request, until end: Instant = Instant(nanoseconds: .max)
+  ) throws(EngineError) {
     let answer = Mutex<Message??>(nil)
     let sent = link.post(request, until: Self.deadline) { message in
       answer.withLock { $0 = .some(message) }
@@ -295,8 +344,8 @@ extension RemotePlaces {
       link.receiveRest(until: Self.deadline)
       throw Link.gone
     }
-    while true {
-      link.catchUp(until: Self.deadline) { answer.withLock { $0 != nil } }
+    while .now < end {
+      link.catchUp(until: min(end, Self.deadline)) { answer.withLock { $0 != nil } }
       if let message = answer.withLock({ $0 }) {
         guard let message else { throw Link.gone }
         if case .failed(let error) = message { throw error }
@@ -304,8 +353,10 @@ extension RemotePlaces {
       }
       guard link.isAnswering(within: 1000) else { throw link.hasEnded ? Link.gone : Link.late }
     }
+    throw Link.late
   }
 
+  /// See `MountCoordinator`.
   public func isAnswering(within milliseconds: Int64) -> Bool {
     link.isAnswering(within: milliseconds)
   }
@@ -316,23 +367,29 @@ extension RemotePlaces {
     inbox.observers.add(except: author, observer)
   }
 
+  /// See `MountCoordinator`.
   public func addMount(_ author: Author) {
-    link.isPrompt.store(true, ordering: .relaxed)
+    hasMounts.store(true, ordering: .relaxed)
     link.send(.mount(author))
   }
 
+  /// See `MountCoordinator`.
   public func removeMount(_ author: Author) { link.send(.unmount(author)) }
 
+  /// See `MountCoordinator`.
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {
     link.send(.settle(settlement, through: version, author))
   }
 
-  public func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void
-  ) {
-    link.send(.await(settlement, through: version, author)) { _ in body() }
+  /// See `MountCoordinator`.
+  public func isSettled(through version: UInt64) -> Bool {
+    inbox.settlements.isSettled(through: version)
+  }
+
+  /// See `MountCoordinator`.
+  public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
+    inbox.settlements.whenSettled(through: version, body)
   }
 }

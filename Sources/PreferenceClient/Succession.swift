@@ -2,25 +2,24 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// Knows which process owns the store over the whole life of this process: this one, another, or
-/// for a moment none. Finds the next owner when the present one is gone.
+/// Keeps this process connected to the owner of the store over the whole life of the process.
 ///
-/// Promises: when the owner is gone, however it ended, this process connects to the next owner, or
-/// becomes the owner if it may, or starts one if it may. An owner that is stopped (SIGSTOP) is not
-/// replaced.
+/// Promises: when the owner is gone, however it ended, this process connects to the next owner, and
+/// starts one if it may. An owner that is stopped (SIGSTOP) is not replaced.
 /// Each role that is adopted has an epoch, a number larger than that of the role before.
 ///
 /// Threads: any; the seeker's thread looks for the next owner. Locks: two monitors, `state` and
 /// `adopt`. Neither is taken under the other, and nothing blocks under them.
 ///
-/// Half-broken states: while there is no owner, and this process cannot be one, every request that
-/// needs an owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
+/// Half-broken states: while there is no owner, and none can be started, every request that needs an
+/// owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
 final class Succession: Sendable {
-  /// Makes requests go to a new role, by `establish`; closes the role and throws if that is not
-  /// possible.
+  /// Makes requests go to a new owner, by `establish`; closes the connection and throws if that is
+  /// not possible.
   /// - Parameter known: the lists that this process had read, as it knew them last.
   typealias Adopt =
-    @Sendable (_ role: Member.Role, _ known: [Location: DomainSnapshot]) throws(EngineError) -> Void
+    @Sendable (_ owner: RemotePlaces, _ known: [Location: DomainSnapshot]) throws(EngineError) ->
+    Void
 
   private struct State {
     var role = Member.Role.seeking(nil)
@@ -35,27 +34,13 @@ final class Succession: Sendable {
     var lastVainLook = 0
     /// Whether a read has waited for a look in vain, so that the next ones do not wait.
     var hasLookedInVain = false
-    /// The places that this process owns until it ends. They are kept because `own` points to them.
-    var owned: OwnPlaces?
-  }
-
-  /// Places in an object, to which an atomic number can point.
-  private final class OwnPlaces: Sendable {
-    let places: any StorePlaces
-
-    init(_ places: any StorePlaces) { self.places = places }
   }
 
   private let state = Monitor(State())
-  /// The places of a process that owns the store until it ends, unretained; 0: it does not. A
-  /// request of a mount asks for them several times, and the role costs a lock and some references
-  /// each time.
-  private let own = Atomic<UInt>(0)
   /// Whether this process has mounts.
   let hasMounts = Atomic(false)
   private let search: OwnerSearch
-  private let ways: Member.Ways
-  private let isReadOnly: Bool
+  private let isLasting: Bool
   private let log: @Sendable (String) -> Void
   private let adopt = Monitor<Adopt?>(nil)
   private let seeker = Seeker()
@@ -63,16 +48,9 @@ final class Succession: Sendable {
   /// Milliseconds until the next look after one that failed, unless it failed only because there is
   /// no owner.
   private static let errorPause: Int64 = 500
-  /// Milliseconds between two looks of a process that only reads: for an owner that writes, whose
-  /// changes it can follow.
-  private static let followPause: Int64 = 500
 
-  init(
-    _ search: OwnerSearch, _ ways: Member.Ways, readOnly: Bool,
-    log: @escaping @Sendable (String) -> Void
-  ) {
-    (self.search, self.ways, self.log) = (search, ways, log)
-    isReadOnly = readOnly
+  init(_ search: OwnerSearch, isLasting: Bool, log: @escaping @Sendable (String) -> Void) {
+    (self.search, self.isLasting, self.log) = (search, isLasting, log)
   }
 
   /// Finds the first owner, for which it waits 5 s at most, and looks for the next ones from then
@@ -83,7 +61,7 @@ final class Succession: Sendable {
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     do throws(EngineError) {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
-    } catch  where ways.isLasting && OwnerSearch.mayPass(error) {
+    } catch  where isLasting && OwnerSearch.mayPass(error) {
       state.withLock { $0.hasWaitedInVain = true }
       if !OwnerSearch.isPassing(error) { logFailure(error) }
       seeker.wake()
@@ -91,12 +69,12 @@ final class Succession: Sendable {
     seeker.start { [weak self] in self?.seek() }
   }
 
-  /// Gives the store up: an owner saves everything first.
+  /// Ends the connection, and looks for no other owner.
   func close() {
     state.change { $0.isClosing = true }
     // Before the role is closed, because the seeker may be adopting another one.
     seeker.stop()
-    role.close()
+    role.readable?.close()
   }
 
   // MARK: - The present
@@ -107,19 +85,11 @@ final class Succession: Sendable {
   /// The present role and its epoch, read together.
   var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
 
-  /// The places of this process, if it owns the store until it ends; else nil. Cost: a load.
-  var ownPlaces: (any StorePlaces)? {
-    guard let pointer = UnsafeRawPointer(bitPattern: own.load(ordering: .acquiring)) else {
-      return nil
-    }
-    return Unmanaged<OwnPlaces>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.places }
-  }
-
   /// `Role.places` of the present role.
-  var places: (any StorePlaces)? { ownPlaces ?? role.places }
+  var places: RemotePlaces? { role.places }
 
   /// `Role.readable` of the present role.
-  var readable: (any StorePlaces)? { ownPlaces ?? role.readable }
+  var readable: RemotePlaces? { role.readable }
 
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
   /// in vain. None while there has never been an owner and the last look failed: a program that can
@@ -146,10 +116,9 @@ final class Succession: Sendable {
   /// EPERM in a copy of the process.
   func ask<Result>(
     until deadline: Instant? = nil,
-    _ body: (any StorePlaces) throws(EngineError) -> Result
+    _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if ForkedProcess.isCopy { throw Self.copyError }
-    if let ownPlaces { return try body(ownPlaces) }
     var deadline = deadline
     while true {
       let (role, epoch) = present
@@ -169,9 +138,9 @@ final class Succession: Sendable {
 
   /// Calls the body with places to read from: `ask`, once `awaitLook` has returned.
   func read<Result>(
-    _ body: (any StorePlaces) throws(EngineError) -> Result
+    _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
-    if !ForkedProcess.isCopy, ownPlaces == nil { awaitLook() }
+    if !ForkedProcess.isCopy { awaitLook() }
     return try ask(body)
   }
 
@@ -204,7 +173,7 @@ final class Succession: Sendable {
   private static let lookPatience: Int64 = 1000
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
-  func places(until deadline: Instant) -> (any StorePlaces)? {
+  func places(until deadline: Instant) -> RemotePlaces? {
     seeker.startAgain()
     return state.wait(until: deadline) { $0.role.places }
   }
@@ -221,49 +190,36 @@ final class Succession: Sendable {
 
   // MARK: - Roles change
 
-  /// Makes requests go to the role.
-  func establish(_ role: Member.Role, epoch: Int) {
+  /// Makes requests go to the owner.
+  func establish(_ owner: RemotePlaces, epoch: Int) {
     state.change { state in
-      (state.role, state.epoch) = (role, epoch)
+      (state.role, state.epoch) = (.connected(owner), epoch)
       (state.lastFailure, state.hasWaitedInVain, state.hasLookedInVain) = (nil, false, false)
-      // A process that only reads may own the store many times.
-      guard case .owner(let owned) = role, !isReadOnly else { return }
-      let places = OwnPlaces(owned.places)
-      state.owned = places
-      let pointer = Unmanaged.passUnretained(places).toOpaque()
-      own.store(UInt(bitPattern: pointer), ordering: .releasing)
     }
     search.noteFound()
   }
 
-  /// Ends the adoption of the role that was established last. Looks for the next owner if the role
-  /// has lost its owner meanwhile, or if this process only reads and can follow another's changes.
-  func finishAdoption(_ role: Member.Role) {
-    if case .client(let remote) = role, remote.hasEnded { handleLostOwner() }
-    if case .owner = role, isReadOnly { seeker.wake() }
-  }
+  /// Ends the adoption of the owner that was established last. Looks for the next one if that has
+  /// gone meanwhile.
+  func finishAdoption(_ owner: RemotePlaces) { if owner.hasEnded { handleLostOwner() } }
 
-  /// Connects to the owner, or becomes the owner. Throws `.owned` if neither is possible at the
-  /// moment.
-  private func look() throws(EngineError) -> Member.Role {
+  /// Connects to the owner. Throws `.owned` if none answers at the moment.
+  private func look() throws(EngineError) -> RemotePlaces {
     let number = state.withLock { state in
       state.looks += 1
       return state.looks
     }
-    if let remote = try connect() { return .client(remote) }
-    if let own = ways.own { return .owner(try own()) }
+    if let remote = try search.connect(ended: { [weak self] in self?.handleLostOwner() }) {
+      return remote
+    }
     if !search.isAnyoneListening { state.change { $0.lastVainLook = number } }
     throw search.unanswered
-  }
-
-  private func connect() throws(EngineError) -> RemotePlaces? {
-    try search.connect { [weak self] in self?.handleLostOwner() }
   }
 
   /// Has the seeker look for the next owner, if the present one is gone.
   private func handleLostOwner() {
     let isNews = state.change { state in
-      guard case .client(let remote) = state.role, remote.hasEnded || remote.isOrphaned else {
+      guard case .connected(let remote) = state.role, remote.hasEnded || remote.isOrphaned else {
         return false
       }
       state.role = .seeking(remote)
@@ -277,20 +233,13 @@ final class Succession: Sendable {
   private func seek() -> Int64? {
     let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
     guard !isClosing, let adopt = adopt.withLock({ $0 }) else { return nil }
+    guard case .seeking(let last) = role else { return nil }
     do throws(EngineError) {
-      switch role {
-      case .client: return nil
-      case .owner:
-        guard isReadOnly else { return nil }
-        guard let next = try connect() else { return Self.followPause }
-        try adopt(.client(next), role.loaded)
-      case .seeking(let last):
-        let next = try look()
-        last?.receiveRest()
-        try adopt(next, role.loaded)
-      }
-      role.close()
-      return isReadOnly ? Self.followPause : nil
+      let next = try look()
+      last?.receiveRest()
+      try adopt(next, last?.loaded ?? [:])
+      last?.close()
+      return nil
     } catch {
       return startOwnerAndPause(after: error)
     }

@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PreferenceStore
 import SystemCalls
@@ -9,13 +10,20 @@ import SystemCalls
 /// instance left. For a directory that does not exist yet, it watches the nearest existing one
 /// above it. The target of a list that is a symbolic link is watched too, unless it lies on another
 /// machine or in a file system in user space, which may not answer. It also sees when files of the
-/// state directory are removed, and when configuration profiles, or the certificates of their
-/// signers, may have changed.
+/// state directory are removed, when something is mounted over a directory (pam_mount, ecryptfs), and
+/// when configuration profiles, or the certificates of their signers, may have changed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
   private let layout: StoreLayout
   private let watch: DirectoryWatch?
+  /// The table of mounts, of which poll(2) says when it has changed (proc(5)).
+  private let mounts: SharedDescriptor?
+  private var haveMountsChanged = false
+  /// Device and inode of the state directory and of those of places when they were last watched.
+  private var seen: [String: [UInt64]] = [:]
+  /// Whether the directories have been watched anew in the last `changes`.
+  private(set) var hasBegun = false
   /// The directories of places.
   private var places: [String: Place] = [:]
   /// The places that are watched beside those of the search list: managed lists of other users.
@@ -47,10 +55,28 @@ struct ListWatcher {
       watch = nil
       report("changes by other programs are seen every 2 s only: \(error)")
     }
+    mounts = try? SharedDescriptor(Descriptor(opening: "/proc/self/mountinfo", O_RDONLY))
   }
 
   /// The descriptor to wait for with poll(2); -1 where there is no inotify instance.
   var number: CInt { watch?.number ?? -1 }
+
+  /// A descriptor of which poll(2) says (POLLPRI) that a file system was mounted or unmounted; -1:
+  /// there is none.
+  var mountsNumber: CInt { mounts?.value.number ?? -1 }
+
+  /// Notes that the table of mounts has changed.
+  mutating func noteMounts() { haveMountsChanged = true }
+
+  /// Device and inode of the directories, as they are now under their names.
+  private func look(at paths: some Sequence<String>) -> [String: [UInt64]] {
+    var found: [String: [UInt64]] = [:]
+    for path in paths {
+      guard let status = try? Files.status(path) else { continue }
+      found[path] = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    }
+    return found
+  }
 
   /// Whether files of the state directory may have been removed before the last `changes`.
   private(set) var isStateInDoubt = false
@@ -91,6 +117,7 @@ struct ListWatcher {
       }
     }
     watchState()
+    (seen, hasBegun) = (look(at: Array(places.keys) + [layout.stateDirectory]), true)
     if let watch { watchSigners(watch) }
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
     listed = listed.filter { polled.contains($0.key) }
@@ -177,7 +204,11 @@ struct ListWatcher {
   ) -> Set<Location> {
     var changed: Set<Location> = []
     var before: Set<String>?
-    isStateInDoubt = watch == nil
+    (isStateInDoubt, hasBegun) = (watch == nil, false)
+    if haveMountsChanged, look(at: Array(places.keys) + [layout.stateDirectory]) != seen {
+      (isStateInDoubt, before) = (true, [])
+    }
+    haveMountsChanged = false
     for event in watch?.events() ?? [] {
       if event.directory == layout.stateDirectory { isStateInDoubt = true }
       guard let name = event.name else {

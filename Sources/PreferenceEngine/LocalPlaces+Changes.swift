@@ -11,20 +11,6 @@ extension LocalPlaces {
     try commit(intents, by: author, origin: nil)
   }
 
-  /// Carries out a request that an earlier owner may have carried out already; then returns what it
-  /// changed. The request is of this process, so a record is kept for a repetition only if a
-  /// successor of this process may repeat it.
-  public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
-    recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset {
-    if let known = store.outcome(of: origin) { return known }
-    defer { store.noteProgress(origin) }
-    return try commit(
-      intents, by: author, origin: origin.isInheritable ? origin : nil, until: deadline,
-      recorded: recorded)
-  }
-
   /// Carries out a request of another process; of one that was carried out before, returns what it
   /// changed. Its record is kept until `noteAnswered`, for the next owner. Throws ETIMEDOUT, with
   /// nothing changed, after the deadline.
@@ -38,12 +24,10 @@ extension LocalPlaces {
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value.
   private func commit(
-    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil,
-    recorded: (Changeset) -> Void = { _ in }
+    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil
   ) throws(EngineError) -> Changeset {
     do throws(EngineError) {
-      let (changeset, isFirstUnsaved) = try transact(
-        intents, by: author, origin, deadline, recorded)
+      let (changeset, isFirstUnsaved) = try transact(intents, by: author, origin, deadline)
       if isFirstUnsaved { writer.wake() }
       notifyObservers()
       return changeset
@@ -54,8 +38,7 @@ extension LocalPlaces {
   }
 
   private func transact(
-    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?,
-    _ recorded: (Changeset) -> Void
+    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?
   ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
     try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
@@ -75,14 +58,11 @@ extension LocalPlaces {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
-      let (changeset, isFirst) = try store.commit(
-        items, by: author, origin: origin, recorded: recorded)
+      let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
       note(usage, items, foreign: foreign)
       return (changeset, isFirst)
     }
   }
-
-  public func forget(_ origin: Origin) { store.forget(origin) }
 
   /// Notes that the client has its answer.
   public func noteAnswered(_ origin: Origin) { store.noteAnswered(origin) }

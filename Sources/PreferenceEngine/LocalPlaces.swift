@@ -15,12 +15,12 @@ import SystemCalls
 /// meanwhile, so callers that must not wait have it read before. `notifying` is held while
 /// observers are called; the two are never held together. The locks of the store, of `observers`,
 /// of `cloud` and of the settlements are held for a look, inside one of these or alone; that of the
-/// store also while a record is appended to the journal, and a caller of `apply` is told of it.
+/// store also while a record is appended to the journal.
 ///
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
 /// `notifying` before it.
-public final class LocalPlaces: StorePlaces {
+public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportService {
   let store: Store
   let applying = Mutex(())
   private let notifying = Mutex(())
@@ -74,12 +74,11 @@ public final class LocalPlaces: StorePlaces {
 
   public var isReadOnly: Bool { store.isReadOnly }
 
-  public var isShared: Bool { clients.load(ordering: .relaxed) > 0 || settlements.hasLost }
+  /// The directories that this process has under the store's names. Cost: a lock; no disk is asked.
+  public var identity: StoreIdentity { writer.identity }
 
   /// Notes how many clients are connected. The server calls it.
   public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
-
-  public func isAnswering(within milliseconds: Int64) -> Bool { true }
 
   public var isFresh: Bool { notified.load(ordering: .acquiring) >= store.version }
 
@@ -99,8 +98,9 @@ public final class LocalPlaces: StorePlaces {
     if let failure = answer.wait(for: { $0 }), let failure { throw failure }
   }
 
-  /// Saves the location without waiting. The writer's thread calls the body, with the error or nil.
-  public func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
+  /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body, with
+  /// the error or nil.
+  public func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     writer.save(location, body)
   }
 
@@ -136,6 +136,10 @@ extension LocalPlaces {
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     store.isLoaded(domain, in: places)
   }
+
+  public func isPrepared(_ location: Location) -> Bool { store.isPrepared(location) }
+
+  public func prepare(_ location: Location) { store.prepare(location) }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try store.snapshot(of: location).keys
@@ -223,8 +227,10 @@ extension LocalPlaces {
     observers.notify(notice)
   }
 
+  /// Adds a mount that changes wait for.
   public func addMount(_ author: Author) { settlements.add(author, at: store.version) }
 
+  /// Removes a mount: no change waits for it any longer.
   public func removeMount(_ author: Author) { settlements.remove(author) }
 
   /// Notes that a connection of a mount has ended. If it was the last one, the mount has no driver:
@@ -234,17 +240,29 @@ extension LocalPlaces {
     writer.wake()
   }
 
+  /// Notes that the author's mount has settled for every change up to the version.
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {
     settlements.settle(settlement, through: version, by: author)
   }
 
+  /// Whether `whenSettled` would call its body at once. Cost: a lock, and a look at each mount.
+  public func isSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author
+  ) -> Bool {
+    settlements.isSettled(settlement, version, except: author)
+  }
+
+  /// Calls the body when every mount except the author's has settled for the changes up to the
+  /// version, or was silent for 1 s: at once, by this thread, where that is so already.
   public func whenSettled(
     _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
   ) {
-    if settlements.wait(settlement, version, except: author, body) { writer.wake() }
+    if let deadline = settlements.wait(settlement, version, except: author, body) {
+      writer.wake(by: deadline)
+    }
   }
 }
 

@@ -145,17 +145,26 @@ final class Settlements: Sendable {
     for body in served { body() }
   }
 
+  /// Whether every mount but the author's has settled the changes up to the version, or is silent.
+  func isSettled(_ settlement: Settlement, _ version: UInt64, except author: Author) -> Bool {
+    state.withLock { state in
+      let waiter = Waiter(
+        settlement: settlement, version: version, author: author, deadline: .now, body: {})
+      return !state.mounts.keys.contains { state.isLate($0, for: waiter) }
+    }
+  }
+
   /// Calls the body when every mount but the author's has settled the changes up to the version, or
   /// is silent: at once, by this thread, where that is so already.
-  /// - Returns: whether the body waits; then `deadline` may have changed.
+  /// - Returns: until when the body waits; nil: it was called.
   func wait(
     _ settlement: Settlement, _ version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
-  ) -> Bool {
+  ) -> Instant? {
+    let deadline = Instant.now.advanced(milliseconds: Self.patience)
     let mustWait = state.withLock { state in
       let waiter = Waiter(
-        settlement: settlement, version: version, author: author,
-        deadline: Instant.now.advanced(milliseconds: Self.patience), body: body)
+        settlement: settlement, version: version, author: author, deadline: deadline, body: body)
       guard state.mounts.keys.contains(where: { state.isLate($0, for: waiter) }) else {
         return false
       }
@@ -163,7 +172,7 @@ final class Settlements: Sendable {
       return true
     }
     if !mustWait { body() }
-    return mustWait
+    return mustWait ? deadline : nil
   }
 
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the

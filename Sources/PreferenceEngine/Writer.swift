@@ -15,8 +15,8 @@ import SystemCalls
 /// ends. It makes a removed state directory anew; where that fails, it tries again each second.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
-/// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent` and `thread`, each
-/// held alone and for a look. The schedule needs none: only the writer's thread has it.
+/// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread` and
+/// `lastIdentity`, each held alone and for a look. The schedule needs none: only the writer's thread has it.
 final class Writer: Sendable {
   private let store: Store
   private let interval: Double
@@ -24,9 +24,12 @@ final class Writer: Sendable {
   private let log: @Sendable (String) -> Void
   private let bell: Wakeup
   private let isStopping = Mutex(false)
-  /// The lists that `save` asked for, and the bodies to call.
-  private let urgent = Mutex<[(location: Location, body: @Sendable (EngineError?) -> Void)]>([])
+  /// The lists that `save` asked for (nil: all), and the bodies to call.
+  private let urgent = Mutex<[(location: Location?, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
+  private let lastIdentity: Mutex<StoreIdentity>
+  /// When the thread wakes up by itself, in nanoseconds (`Instant`).
+  private let nextLook = Atomic<Int64>(0)
   /// Whether a managed list of another user has been read for the first time, so that its directory
   /// must be watched.
   private let isPlaceNew = Atomic<Bool>(false)
@@ -62,6 +65,28 @@ final class Writer: Sendable {
     }
   }
 
+  /// Gives memory back to the system once nothing has changed for a moment: what large values leave
+  /// behind in pieces stays with the process otherwise.
+  private struct Tidying {
+    private var version: UInt64
+    /// When the memory is given back; nil: nothing has changed since that was done last.
+    private(set) var due: Instant?
+
+    /// Milliseconds without a change.
+    private static let patience: Int64 = 3000
+
+    init(_ version: UInt64) { self.version = version }
+
+    mutating func attempt(_ present: UInt64, _ now: Instant) {
+      if present != version {
+        (version, due) = (present, now.advanced(milliseconds: Self.patience))
+      } else if let end = due, end <= now {
+        Memory.giveBack()
+        due = nil
+      }
+    }
+  }
+
   /// What became of the last attempt to make a removed state directory anew.
   private struct Revival {
     /// Why it failed; nil: it did not.
@@ -90,6 +115,7 @@ final class Writer: Sendable {
     self.interval = interval
     self.settlements = settlements
     self.log = log
+    lastIdentity = Mutex(store.layout.identity)
     bell = try Wakeup()
   }
 
@@ -100,8 +126,16 @@ final class Writer: Sendable {
     thread.withLock { $0 = worker }
   }
 
+  /// The directories that the thread has last seen under the store's names.
+  var identity: StoreIdentity { lastIdentity.withLock { $0 } }
+
   /// Wakes the thread: a list lacks a change, or a mount is waited for.
   func wake() { bell.ring() }
+
+  /// Wakes the thread if it would sleep for longer than until then. Cost: a load, in most cases.
+  func wake(by deadline: Instant) {
+    if nextLook.load(ordering: .sequentiallyConsistent) > deadline.nanoseconds { bell.ring() }
+  }
 
   /// Rewrites every list that lacks a change, and ends the thread.
   func stop() {
@@ -110,9 +144,9 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Rewrites a list at once, if it lacks a change. The writer's thread calls the body, with the
-  /// error or nil.
-  func save(_ location: Location, _ body: @escaping @Sendable (EngineError?) -> Void) {
+  /// Rewrites a list (nil: every list) at once, if it lacks a change. The writer's thread calls the
+  /// body, with the error or nil.
+  func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     urgent.withLock { $0.append((location, body)) }
     bell.ring()
   }
@@ -120,6 +154,7 @@ final class Writer: Sendable {
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var revival = Revival()
+    var tidying = Tidying(store.version)
     var watcher = ListWatcher(store.layout, report: log)
     store.onNewPlace { [weak self] in
       self?.isPlaceNew.store(true, ordering: .releasing)
@@ -136,14 +171,22 @@ final class Writer: Sendable {
       let now = Instant.now
       settlements.expire(now)
       store.releaseIfDue(now)
+      tidying.attempt(store.version, now)
       let due = [
-        watcher.deadline, revival.due, profilesDeadline(now), settlements.deadline,
+        watcher.deadline, revival.due, tidying.due, profilesDeadline(now), settlements.deadline,
         store.releaseDeadline,
         store.forgetOld(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
         store.isReadOnly ? nil : store.packIfDue(now),
       ]
-      bell.wait(until: due.compactMap { $0 }.min(), or: watcher.number)
+      let next = due.compactMap { $0 }.min()
+      nextLook.store(next?.nanoseconds ?? .max, ordering: .sequentiallyConsistent)
+      // A waiter that has come since may have seen the time before.
+      let waiting = settlements.deadline
+      let haveMountsChanged = bell.wait(
+        until: [next, waiting].compactMap { $0 }.min(), or: watcher.number,
+        urgent: watcher.mountsNumber)
+      if haveMountsChanged { watcher.noteMounts() }
     }
     finish(&schedules)
     changed()
@@ -161,7 +204,7 @@ final class Writer: Sendable {
     let isUrgent = Set(asked.map(\.location))
     var next: Instant?
     for (location, since) in store.unsaved() {
-      let isAsked = isUrgent.contains(location)
+      let isAsked = isUrgent.contains(location) || isUrgent.contains(nil)
       let due = isAsked ? now : deadline(location, since, schedules[location])
       if due <= now {
         rewrite(location, &schedules[location, default: Schedule()])
@@ -173,10 +216,13 @@ final class Writer: Sendable {
     store.makeReleaseDurable()
     for (location, body) in asked {
       // While another process holds the lock, the body goes on waiting.
-      if schedules[location]?.isBlocked == true {
+      let isBlocked = schedules.contains {
+        ($0.key == location || location == nil) && $0.value.isBlocked
+      }
+      if isBlocked {
         urgent.withLock { $0.append((location, body)) }
       } else {
-        body(store.failure(at: location))
+        body(location.flatMap { store.failure(at: $0) })
       }
     }
     guard store.hasPending else { return next }
@@ -199,7 +245,9 @@ final class Writer: Sendable {
       store.releaseIfDue()
       store.makeReleaseDurable()
     }
-    for (location, body) in urgent.withLock({ $0 }) { body(store.failure(at: location)) }
+    for (location, body) in urgent.withLock({ $0 }) {
+      body(location.flatMap { store.failure(at: $0) })
+    }
   }
 
   /// When the thread must look whether a configuration profile has ended: at its end, but within a
@@ -219,12 +267,18 @@ final class Writer: Sendable {
       watcher.begin(store.managedPlaces, report: log)
     }
     for location in watcher.changes(known: known, report: log) { store.refresh(location) }
+    if watcher.hasBegun {
+      let identity = store.layout.identity
+      lastIdentity.withLock { $0 = identity }
+    }
     if watcher.removeDoubtOfProfiles() || store.profilesEnd.map({ $0 <= .now }) == true {
       store.refreshProfiles()
     }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
     revival.attempt(store, log)
     watcher.watchState()
+    let identity = store.layout.identity
+    lastIdentity.withLock { $0 = identity }
   }
 
   /// When the list is to be rewritten. The machine's lists wait 0.5 s at most (more if they take

@@ -52,6 +52,16 @@ public final class ListReader: Sendable {
   /// - Parameter domain: a domain that is asked for with every other one, as the global domain is.
   public init(_ places: any PersistentPlaces, askedWithEach domain: DomainName = .global) {
     (self.places, lasting) = (places, [.global, domain])
+    places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
+  }
+
+  /// Forgets what was found of domains that have changed since: a list may be there now.
+  private func forget(_ changeset: Changeset) {
+    guard hasFindings else { return }
+    let domains = Set(changeset.locations.map(\.domain))
+    state.withLock { state in
+      for domain in domains { if case .done? = state.looks[domain] { state.looks[domain] = nil } }
+    }
   }
 
   /// Sets the body that is called, by any thread, whenever a domain has been read or `read` has
@@ -80,6 +90,22 @@ public final class ListReader: Sendable {
     return isKnown(domain, all) && (domain == .global || isKnown(.global, all))
   }
 
+  /// Whether a change of the locations waits for no list, or for none that is not known to hang.
+  public func isAtHand(_ domain: DomainName, changing locations: [Location]) -> Bool {
+    guard isAtHand(domain) else { return false }
+    return locations.allSatisfy { location in
+      if places.isPrepared(location) { return true }
+      return state.withLock { state in
+        if case .reading(let since)? = state.looks[domain] { return Self.isLate(since) }
+        // A list that could not be read: the change gets that error.
+        if case .done(let findings)? = state.looks[domain] {
+          return findings[location.place]?.error != nil
+        }
+        return state.looks[domain] != nil
+      }
+    }
+  }
+
   private func isKnown(_ domain: DomainName, _ all: [Place]) -> Bool {
     if places.isLoaded(domain, in: all) { return true }
     return state.withLock { state in
@@ -95,27 +121,34 @@ public final class ListReader: Sendable {
     Instant.now.nanoseconds(after: since) >= patience * 1_000_000
   }
 
-  /// Starts to read the lists that a look-up in the domain needs.
-  public func read(_ domain: DomainName) {
+  /// Starts to read the lists that a look-up in the domain needs, and what a change of the locations
+  /// needs.
+  public func read(_ domain: DomainName, changing locations: [Location] = []) {
     let all = state.withLock { $0.places }
-    for domain in domain == .global ? [domain] : [domain, .global] where !isKnown(domain, all) {
+    for name in domain == .global ? [domain] : [domain, .global] {
+      let changed = locations.filter { $0.domain == name && !places.isPrepared($0) }
+      guard !changed.isEmpty || !isKnown(name, all) else { continue }
       let isNew = state.withLock { state in
-        if state.looks[domain] != nil { return false }
-        state.looks[domain] = .reading(since: .now)
+        if case .reading? = state.looks[name] { return false }
+        if changed.isEmpty, state.looks[name] != nil { return false }
+        state.looks[name] = .reading(since: .now)
         hasLooks.store(true, ordering: .releasing)
         return true
       }
-      guard isNew, !threads.run({ [self] in look(domain) }) else { continue }
-      end(domain, .refused)
+      guard isNew, !threads.run({ [self] in look(name, changing: changed) }) else { continue }
+      end(name, .refused)
     }
   }
 
-  /// Reads the lists of a domain, if any place has it. Called by a thread that may wait.
-  private func look(_ domain: DomainName) {
+  /// Reads the lists of a domain, if any place has it, and prepares changes of some. Called by a
+  /// thread that may wait.
+  private func look(_ domain: DomainName, changing locations: [Location]) {
     var findings: [Place: Finding] = [:]
+    // A domain that is changed exists, or will; its absent lists are loaded too.
+    for location in locations { places.prepare(location) }
     // Each place is read before the next is looked at, so that a list that hangs makes only those
     // behind it wait.
-    var isThere = lasting.contains(domain) || places.knows(domain)
+    var isThere = lasting.contains(domain) || !locations.isEmpty || places.knows(domain)
     var absent: [Place] = []
     for place in state.withLock({ $0.places }) {
       // A list in memory has its time there too. So a list of a known domain is read first, and its

@@ -82,6 +82,13 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Whether `isLoaded` holds for the domain in each of the places.
   func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool
 
+  /// Whether a change of the location waits for no disk. Always, in a process that does not own the
+  /// store.
+  func isPrepared(_ location: Location) -> Bool
+
+  /// Does what a change of the location would wait for a disk for. Waits for it.
+  func prepare(_ location: Location)
+
   /// The locations as they are at one moment: they contain all of a transaction, or nothing of it.
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
 
@@ -98,25 +105,6 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Whether a place is known to have the domain, or to have had it until a moment ago. No disk is
   /// asked, so false says nothing.
   func knows(_ domain: DomainName) -> Bool
-}
-
-/// The persistent places of one store with all that its owner does for them.
-public protocol StorePlaces: PersistentPlaces, DurabilityService, MountCoordinator, ReportService {
-  /// The version of the last change that these places know.
-  var version: UInt64 { get }
-
-  /// Applies the intents as a request that may be repeated, to this owner or the next one, because
-  /// no answer came: it is carried out once. Throws ETIMEDOUT after the deadline; then it is not
-  /// carried out later either. `recorded` is called as `ChangeService.apply` says; not for a
-  /// request that was carried out before.
-  func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant,
-    recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset
-
-  /// Forgets an inheritable request of this process: a successor knows the outcome, and will not
-  /// repeat the request.
-  func forget(_ origin: Origin)
 }
 
 /// Numbers the changes of a process so that its successor can repeat one whose outcome it does not
@@ -141,18 +129,12 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   func outcome(ofChange number: UInt64, request: UInt64) throws(EngineError) -> Changeset?
 }
 
-extension StorePlaces {
-  /// Applies the intents as a request that may be repeated, for a caller that waits for the end.
-  public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
-  ) throws(EngineError) -> Changeset {
-    try apply(intents, by: author, origin: origin, until: deadline) { _ in }
-  }
-}
-
 extension PersistentPlaces {
   /// Returns false: nothing is known without the disk.
   public func knows(_ domain: DomainName) -> Bool { false }
+
+  public func isPrepared(_ location: Location) -> Bool { true }
+  public func prepare(_ location: Location) {}
 
   /// Asks for each place.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {

@@ -13,20 +13,6 @@ public protocol ChangeService: AnyObject, Sendable {
   /// - Returns: the edits that changed something, and the version of the change.
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
-  /// Carries out the intents as `apply` does, and calls `recorded` as soon as nothing can undo the
-  /// change: its record is in the journal, and whoever reads a value from then on waits until the
-  /// change is published. A caller can answer a request with it, some microseconds before this call
-  /// returns.
-  ///
-  /// `recorded` is called by this thread, once at most: not where nothing changed, and not by
-  /// services that do not own the store. Its changeset has no version yet. It is called under the
-  /// locks of the store: it must not wait, and may ask nothing of this service but
-  /// `MountCoordinator.isShared`. Observers, and clients that go by the version of the last change,
-  /// hear of the change afterwards.
-  func apply(
-    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset
-
   /// Calls the observer for every later change, after the change took effect and in the order of
   /// versions. Changes of that author are left out (nil: no change is). The observer must not block
   /// and must not call the engine.
@@ -34,15 +20,6 @@ public protocol ChangeService: AnyObject, Sendable {
 
   /// Whether every change is refused.
   var isReadOnly: Bool { get }
-}
-
-extension ChangeService {
-  /// Calls `apply`, and `recorded` never.
-  public func apply(
-    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset {
-    try apply(intents, by: author)
-  }
 }
 
 /// Waits until changes have reached the disk, or the mounts.
@@ -103,18 +80,28 @@ public protocol MountCoordinator: AnyObject, Sendable {
   /// Reports that the author's mount has settled for every change up to the version.
   func settle(_ settlement: Settlement, through version: UInt64, by author: Author)
 
-  /// Calls the body when every mount except the author's has settled for the changes up to the
-  /// version, or was silent for 1 s. Where that is so already, or where there is no owner, it calls
-  /// the body at once. The body may be called by any thread.
-  func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void)
+  /// Whether every other mount has dropped the attributes of what this process has changed, up to
+  /// the version, or was silent for 1 s; true where there is no owner. Cost: two locks.
+  func isSettled(through version: UInt64) -> Bool
 
-  /// Whether other processes use the store at the moment. Cost: a lock and a few loads at most.
-  var isShared: Bool { get }
+  /// Calls the body when `isSettled` holds: at once where it does. The body may be called by any
+  /// thread.
+  func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void)
 
-  /// Whether a change would be answered soon: this process owns the store, or the owner answers
-  /// within that many milliseconds. Cost: nothing where the owner answered something in the last 5
-  /// ms; else this call waits for its answer.
+  /// Whether a change would be answered soon: the owner answers within that many milliseconds. Cost:
+  /// nothing where the owner answered something in the last 5 ms; else this call waits for its
+  /// answer.
   func isAnswering(within milliseconds: Int64) -> Bool
+
+  /// Whether the owner has made a change of which this process has not received the notice. Cost: a
+  /// few loads.
+  var hasNotices: Bool { get }
+
+  /// A descriptor that can be read when `receiveNotices` has something to receive.
+  var noticeDescriptor: CInt { get }
+
+  /// Receives the notices that have come, and has observers notified of them, without waiting.
+  /// - Returns: whether something had come.
+  @discardableResult
+  func receiveNotices() -> Bool
 }

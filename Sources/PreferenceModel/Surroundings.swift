@@ -11,7 +11,8 @@ public struct Surroundings: Sendable {
   /// The directory of the machine's lists: `/etc/preferences`. PREFSFS_SYSTEM_DIR replaces it
   /// (tests).
   public let systemDirectory: String
-  /// The directory of the store's journal, lock and metadata, below `$XDG_STATE_HOME/prefsfs`.
+  /// The directory of the store's journal, lock and metadata, below `$XDG_STATE_HOME/prefsfs`. Each
+  /// machine has one of its own (`StateNote`).
   public let stateDirectory: String
   /// The identifier of this host in the names of `ByHost` lists: /etc/machine-id as a UUID. Cost:
   /// the file is read at each use.
@@ -49,8 +50,9 @@ public struct Surroundings: Sendable {
     let state = Self.stateHome(home)
     let canonical = Files.canonicalPath(userDirectory)
     let name = StableHash.text(of: canonical.utf8)
-    stateDirectory = "\(state)/prefsfs/\(name)"
-    let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(stateDirectory)".utf8)
+    let usual = "\(state)/prefsfs/\(name)"
+    stateDirectory = StateNote.directory(usual)
+    let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(usual)".utf8)
     let runtime = Environment.variable("XDG_RUNTIME_DIR").map(Self.absolute)
     let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : "\($0)/prefsfs/\(socket)" }
     let last = "\(stateDirectory)/run/\(socket)"

@@ -3,6 +3,13 @@ import PreferenceModel
 /// A message as it lies in the stream between a client and the owner of a store. It has a length
 /// (32 bits, of what follows it), a kind (8 bits), the number of the request that it is or answers
 /// (64 bits; 0: none), and a payload. Numbers are little-endian.
+///
+/// The programs at both ends may be of different versions, so messages grow at their ends alone:
+/// - A new field is written behind the others. Its reader gives the value that it has where the
+///   message ends before it (`ByteReader.isAtEnd`).
+/// - What is behind the fields that a reader knows is ignored.
+/// - A request of an unknown kind is refused, and the connection goes on. A message of an unknown
+///   kind that answers no request is ignored.
 public struct Frame: Sendable {
   /// The kind of the message.
   public let kind: UInt8

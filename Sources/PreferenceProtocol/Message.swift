@@ -4,9 +4,10 @@ import SystemCalls
 
 /// A message from the owner of a store to a client: an answer, or a notice.
 public enum Message: Equatable, Sendable {
-  /// The answer to `hello`: the version of the last change. The descriptor of the `SharedNumber` in
-  /// which the owner keeps the latest version comes with the message.
-  case welcome(version: UInt64, isReadOnly: Bool)
+  /// The answer to `hello`: the version of the last change, the directories that the owner serves,
+  /// and the version of its protocol. The descriptor of the `SharedNumber` in which the owner keeps
+  /// the latest version comes with the message.
+  case welcome(version: UInt64, isReadOnly: Bool, StoreIdentity, protocol: UInt32)
   /// A location as it was after the change of that version.
   case snapshot(DomainSnapshot.Contents, version: UInt64)
   /// Several locations as they were after the change of that version, in the order in which they
@@ -19,7 +20,11 @@ public enum Message: Equatable, Sendable {
   /// A time; nil where there is none.
   case time(Timestamp?)
   /// The edits of the transaction that changed something; no items where it changed nothing.
-  case applied(Changeset)
+  /// `isSettled`: whether no mount has still to settle for the change as the request has asked.
+  case applied(Changeset, isSettled: Bool)
+  /// The mounts have settled for the changes of this client up to that version, as far as an
+  /// `applied` said that they had not. It answers no request.
+  case settled(through: UInt64)
   /// A report about the store as a whole, as `OwnerReport` says.
   case report(Value)
   /// The request has been carried out.
@@ -38,10 +43,13 @@ extension Message {
   /// - Parameter number: the request that it answers; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
-    case .welcome(let version, let isReadOnly):
+    case .welcome(let version, let isReadOnly, let identity, let spoken):
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(isReadOnly ? 1 : 0 as UInt8)
+        $0.append(UInt32(identity.numbers.count))
+        for number in identity.numbers { $0.append(number) }
+        $0.append(spoken)
       }
     case .snapshot(let contents, let version):
       Frame.bytes(2, number) {
@@ -64,10 +72,12 @@ extension Message {
         $0.append(time == nil ? 0 : 1 as UInt8)
         $0.append(time?.nanoseconds ?? 0)
       }
-    case .applied(let changeset):
+    case .applied(let changeset, let isSettled):
       Frame.bytes(5, number) {
         $0.append(numbered: changeset)
+        $0.append(isSettled ? 1 : 0 as UInt8)
       }
+    case .settled(let version): Frame.bytes(12, number) { $0.append(version) }
     case .report(let value):
       Frame.bytes(11, number) { $0.append(counted: Document.binary(value)) }
     case .done: Frame.bytes(6, number) { _ in }
@@ -76,6 +86,7 @@ extension Message {
     case .found(let stored, let index):
       Frame.bytes(9, number) {
         $0.append(index)
+        $0.append(stored == nil ? 0 : 1 as UInt8)
         if let stored { $0.append(stored) }
       }
     }
@@ -92,12 +103,19 @@ extension Message {
     return Message.failed(error).frame(number)
   }
 
+  /// The kinds that `init` knows.
+  private static let kinds: ClosedRange<UInt8> = 1...12
+
+  /// Whether a frame is one that this version does not know and that answers no request.
+  public static func mayIgnore(_ frame: Frame) -> Bool {
+    frame.number == 0 && !kinds.contains(frame.kind)
+  }
+
   /// Decodes the message of a frame.
   public init(_ frame: Frame) throws(ProtocolError) {
     do {
       var reader = ByteReader(frame.payload)
       self = try reader.message(frame.kind)
-      guard reader.isAtEnd else { throw ByteReader.Unknown() }
     } catch {
       throw ProtocolError("received a message (kind \(frame.kind)) that cannot be decoded")
     }
@@ -190,7 +208,14 @@ extension ByteWriter {
 extension ByteReader {
   fileprivate mutating func message(_ kind: UInt8) throws -> Message {
     switch kind {
-    case 1: return .welcome(version: try number(), isReadOnly: try number(UInt8.self) == 1)
+    case 1:
+      let (version, isReadOnly) = (try number(UInt64.self), try number(UInt8.self) == 1)
+      let count = try number(UInt32.self)
+      var numbers: [UInt64] = []
+      for _ in 0..<count { numbers.append(try number()) }
+      return .welcome(
+        version: version, isReadOnly: isReadOnly, StoreIdentity(numbers: numbers),
+        protocol: try number())
     case 2:
       let version = try number(UInt64.self)
       return .snapshot(try contents(), version: version)
@@ -202,7 +227,10 @@ extension ByteReader {
     case 4:
       let (isThere, time) = (try number(UInt8.self) == 1, try timestamp())
       return .time(isThere ? time : nil)
-    case 5: return .applied(try numberedChangeset())
+    case 5:
+      let changeset = try numberedChangeset()
+      return .applied(changeset, isSettled: try number(UInt8.self) == 1)
+    case 12: return .settled(through: try number())
     case 6: return .done
     case 11: return .report(try value())
     case 7: return .failed(try error())
@@ -214,7 +242,7 @@ extension ByteReader {
       return .snapshots(all, version: version)
     case 9:
       let index = try number(UInt32.self)
-      return .found(isAtEnd ? nil : try stored(), index: index)
+      return .found(try number(UInt8.self) == 0 ? nil : try stored(), index: index)
     default: throw Unknown()
     }
   }

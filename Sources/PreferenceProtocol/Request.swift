@@ -4,10 +4,10 @@ import SystemCalls
 
 /// A request of a client to the owner of a store.
 public enum Request: Equatable, Sendable {
-  /// The first message: the version of the protocol, and a random number that identifies this
-  /// client over all of its connections. Answer: `welcome`, or `failed` and the end of the
-  /// connection.
-  case hello(version: UInt32, client: UInt64)
+  /// The first message: the version of the protocol, a random number that identifies this client
+  /// over all of its connections, and the client's monotonic clock. Answer: `welcome`, or `failed`
+  /// and the end of the connection.
+  case hello(version: UInt32, client: UInt64, clock: Instant)
   /// Asks for a whole location. Answer: `snapshot`.
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
@@ -21,10 +21,9 @@ public enum Request: Equatable, Sendable {
   /// domain.
   case modified(Location)
   /// Asks for a transaction, which the client numbers with `serial` (see `Origin`). The owner
-  /// refuses it after the deadline (monotonic clock), so that nothing takes effect that the client
-  /// has given up. Where `settles` is true, the answer waits until every mount has settled. Answer:
-  /// `applied`.
-  case apply(serial: UInt64, Author, deadline: Instant, settles: Bool, [Intent])
+  /// refuses it after the deadline (the client's monotonic clock), so that nothing takes effect that
+  /// the client has given up. Answer: `applied`.
+  case apply(serial: UInt64, Author, deadline: Instant, Answering, [Intent])
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
   /// Answer: `done`.
   case synchronize(mounts: Bool)
@@ -37,20 +36,35 @@ public enum Request: Equatable, Sendable {
   /// Waits until every mount except the author's has settled for the changes up to a version.
   /// Answer: `done`.
   case await(Settlement, through: UInt64, Author)
-  /// Waits until the location's list contains every earlier change. Answer: `done`.
-  case save(Location)
+  /// Waits until the location's list contains every earlier change; nil: until the lists of all
+  /// locations do. Answer: `done`.
+  case save(Location?)
+  /// Has the owner check that the lists of locations can be changed, so that a change of them that
+  /// follows waits for no disk. Answer: `done`, also where they cannot.
+  case prepare([Location])
   /// Asks for a report about the store as a whole. Answer: `report`.
   case report(OwnerReport)
   /// Asks whether the owner answers. Answer: `done`, at once.
   case ping
-  /// Comes with the descriptor of a `SharedRing`. Requests that the client writes into the ring are
-  /// carried out before those that it sends later. No answer.
-  case ring
-  /// Wakes an owner that waits: there are requests in the ring. No answer.
-  case look
 
-  /// The version of the protocol. An owner refuses clients with a different one.
-  public static let version: UInt32 = 8
+  /// When a change is answered, with regard to the mounts that must settle for it.
+  public enum Answering: UInt8, Sendable {
+    /// As soon as the change is made.
+    case atOnce = 0
+    /// When every mount has settled for the change, its entries included.
+    case whenSettled = 1
+    /// As soon as the change is made. The answer says whether every mount but the author's has
+    /// settled its attributes; if not, the message `settled` follows when they have.
+    case inTwoSteps = 2
+  }
+
+  /// The version of the protocol. It grows with a change that an earlier version cannot ignore.
+  public static let version: UInt32 = 9
+
+  /// The oldest version that this one understands: of the one before, as far as that can ignore
+  /// what it does not know. (The first version that can is 9.) An owner refuses older clients, and a
+  /// client older owners.
+  public static let oldest: UInt32 = 9
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -62,22 +76,23 @@ extension Request {
   /// - Parameter number: the number that its answer will carry; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
-    case .hello(let version, let client):
+    case .hello(let version, let client, let clock):
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(client)
+        $0.append(clock.nanoseconds)
       }
     case .load(let location): Frame.bytes(2, number) { $0.append(location) }
     case .loadAll(let locations):
       Frame.bytes(13, number) { $0.append(locations) }
     case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
     case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
-    case .apply(let serial, let author, let deadline, let settles, let intents):
+    case .apply(let serial, let author, let deadline, let answering, let intents):
       Frame.bytes(5, number) {
         $0.append(serial)
         $0.append(author.number)
         $0.append(deadline.nanoseconds)
-        $0.append(settles ? 1 : 0 as UInt8)
+        $0.append(answering.rawValue)
         $0.append(UInt32(intents.count))
         for intent in intents { $0.append(intent) }
       }
@@ -88,11 +103,14 @@ extension Request {
     case .await(let settlement, let version, let author):
       Frame.bytes(9, number) { $0.append(settlement, version, author) }
     case .ping: Frame.bytes(10, number) { _ in }
-    case .ring: Frame.bytes(15, number) { _ in }
-    case .look: Frame.bytes(16, number) { _ in }
     case .unmount(let author): Frame.bytes(17, number) { $0.append(author.number) }
     case .report(let report): Frame.bytes(14, number) { $0.append(report) }
-    case .save(let location): Frame.bytes(12, number) { $0.append(location) }
+    case .prepare(let locations): Frame.bytes(18, number) { $0.append(locations) }
+    case .save(let location):
+      Frame.bytes(12, number) {
+        $0.append(location == nil ? 0 : 1 as UInt8)
+        if let location { $0.append(location) }
+      }
     case .find(let key, let locations):
       Frame.bytes(11, number) {
         $0.append(key.string)
@@ -106,7 +124,6 @@ extension Request {
     do {
       var reader = ByteReader(frame.payload)
       self = try reader.request(frame.kind)
-      guard reader.isAtEnd else { throw ByteReader.Unknown() }
     } catch {
       throw ProtocolError("received a request (kind \(frame.kind)) that cannot be decoded")
     }
@@ -203,30 +220,33 @@ extension ByteWriter {
 extension ByteReader {
   fileprivate mutating func request(_ kind: UInt8) throws -> Request {
     switch kind {
-    case 1: return .hello(version: try number(), client: try number())
+    case 1:
+      let (version, client) = (try number(UInt32.self), try number(UInt64.self))
+      // Earlier versions, which are refused in words, send no clock.
+      let clock = isAtEnd ? 0 : try number(Int64.self)
+      return .hello(version: version, client: client, clock: Instant(nanoseconds: clock))
     case 2: return .load(try location())
     case 3: return .domains(try place())
     case 4: return .modified(try location())
     case 5:
       let (serial, author) = (try number(UInt64.self), try author())
       let deadline = Instant(nanoseconds: try number())
-      let settles = try number(UInt8.self) == 1
+      guard let answering = Request.Answering(rawValue: try number()) else { throw Unknown() }
       let count = try number(UInt32.self)
       var intents: [Intent] = []
       for _ in 0..<count { intents.append(try intent()) }
-      return .apply(serial: serial, author, deadline: deadline, settles: settles, intents)
+      return .apply(serial: serial, author, deadline: deadline, answering, intents)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())
     case 8: return .settle(try settlement(), through: try number(), try author())
     case 9: return .await(try settlement(), through: try number(), try author())
     case 10: return .ping
     case 11: return .find(try key(), try locations())
-    case 12: return .save(try location())
+    case 12: return .save(try number(UInt8.self) == 0 ? nil : try location())
     case 13: return .loadAll(try locations())
     case 14: return .report(try report())
-    case 15: return .ring
-    case 16: return .look
     case 17: return .unmount(try author())
+    case 18: return .prepare(try locations())
     default: throw Unknown()
     }
   }

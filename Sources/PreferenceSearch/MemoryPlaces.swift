@@ -73,22 +73,13 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try apply(intents, by: author) { _ in }
-  }
-
-  public func apply(
-    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset {
     if let refusal { throw refusal.about(intents) }
     return try applying.withLock { _ throws(EngineError) in
       let rules = ChangeRules(self)
       var items: [Changeset.Item] = []
       for intent in intents { items += try rules.items(for: intent) }
       let changeset = commit(items)
-      if !changeset.isEmpty {
-        recorded(changeset)
-        observers.notify(Notice(changeset: changeset, author: author))
-      }
+      if !changeset.isEmpty { observers.notify(Notice(changeset: changeset, author: author)) }
       return changeset
     }
   }

@@ -34,16 +34,10 @@ extension SearchEngine {
   }
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try apply(intents, by: author) { _ in }
-  }
-
-  public func apply(
-    _ intents: [Intent], by author: Author, recorded: (Changeset) -> Void
-  ) throws(EngineError) -> Changeset {
     try lists?.refuse(intents)
     for intent in intents { try refuseForVolatile(intent) }
     do {
-      return try places.apply(intents, by: author, recorded: recorded)
+      return try places.apply(intents, by: author)
     } catch  where error.reason == .noSuchKey {
       guard let domain = error.domain, let key = error.key,
         let location = try resolve(key, in: domain)?.location

@@ -13,30 +13,32 @@ import SystemCalls
 final class Connection: Sendable {
   struct State {
     var reader = FrameReader(largest: Request.largest)
-    /// A descriptor that came, until the request comes that it belongs to.
-    var file: SharedDescriptor?
-    /// The requests that the client writes into memory, and not into the socket.
-    var ring: RingRequests?
-    /// Whether requests of the ring are being carried out: what is sent waits for the last of them.
+    /// Whether requests are being carried out: what is sent waits for the end of the batch.
     var isBatch = false
-    /// The changes of the batch that were answered.
+    /// The changes whose answers wait to be sent.
     var answered: [Origin] = []
     var outgoing = OutgoingBytes()
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
+    /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
+    /// time namespace (time_namespaces(7)).
+    var clockOffset: Int64 = 0
     /// The mounts that the client has named on this connection.
     var mounts: [Author] = []
     var held = HeldRequests()
-    /// Whether a change of the client is being carried out: its notice is sent with the answer.
-    var isServed = false
     /// Whether the client receives nothing any more; the requests that it sent are still carried
     /// out.
     var isDeaf = false
     /// Whether the connection is over; the server's thread then removes it.
     var hasEnded = false
 
-    /// Whether the client has got, or will get, everything that it was sent.
-    var isDelivered: Bool { !outgoing.isWaiting && !hasEnded && !isDeaf }
+    /// Removes and returns the changes whose answers the client has got, or will get.
+    mutating func removeDelivered() -> [Origin] {
+      guard !isBatch, !outgoing.isWaiting, !hasEnded, !isDeaf, !answered.isEmpty else { return [] }
+      defer { answered = [] }
+      return answered
+    }
+
     /// Whether so much waits for the client that its requests are not received.
     var isFull: Bool { held.isFull || outgoing.isFull }
   }
@@ -88,14 +90,10 @@ final class Connection: Sendable {
 
   // MARK: - Sending
 
-  /// Sends a notice, unless the client has not said hello yet. The notice of the change that is
-  /// being carried out for the client is kept until its answer is sent, so that the client wakes up
-  /// once.
-  func notify(_ frame: [UInt8], _ origin: Origin?) {
+  /// Sends a notice, unless the client has not said hello yet.
+  func notify(_ frame: [UInt8]) {
     state.withLock { state in
-      guard let client = state.client else { return }
-      let isHeld = state.isServed && origin?.client == client
-      send(frame, isAnswer: false, &state, isHeld: isHeld)
+      if state.client != nil { send(frame, isAnswer: false, &state) }
     }
   }
 
@@ -104,22 +102,25 @@ final class Connection: Sendable {
   ///   the answer even if this process ends: when all of it is in the socket.
   func answer(_ number: UInt64, _ message: Message, of origin: Origin? = nil) {
     let frame = message.answer(number)
-    let isOver = state.withLock { state in
-      state.isServed = false
+    let delivered = state.withLock { state in
+      if let origin { state.answered.append(origin) }
       send(frame, isAnswer: true, &state)
-      if let origin, state.isBatch { state.answered.append(origin) }
-      return !state.isBatch && state.isDelivered
+      return state.removeDelivered()
     }
-    if let origin, isOver { server.places.noteAnswered(origin) }
+    for origin in delivered { server.places.noteAnswered(origin) }
   }
 
-  /// Sends what waits, as far as there is room.
-  func flush() { state.withLock { flush(&$0) } }
+  /// Sends what waits, as far as there is room, and has the store forget the changes whose answers
+  /// the client will get even if this process ends.
+  func flush() {
+    let delivered = state.withLock { state in
+      flush(&state)
+      return state.removeDelivered()
+    }
+    for origin in delivered { server.places.noteAnswered(origin) }
+  }
 
-  /// - Parameter isHeld: whether the frame waits for the next one.
-  private func send(
-    _ frame: [UInt8], isAnswer: Bool, _ state: inout State, isHeld: Bool = false
-  ) {
+  private func send(_ frame: [UInt8], isAnswer: Bool, _ state: inout State) {
     guard !state.hasEnded, !state.isDeaf else { return }
     if state.outgoing.isOverfull {
       server.log("a client does not read what it is sent; its connection is ended")
@@ -128,7 +129,7 @@ final class Connection: Sendable {
       return
     }
     state.outgoing.append(frame, isAnswer: isAnswer)
-    if isHeld || state.isBatch { return }
+    if state.isBatch { return }
     flush(&state)
     if state.outgoing.isWaiting { bell.ring() }
   }
@@ -169,36 +170,54 @@ final class Connection: Sendable {
     }
   }
 
-  /// Receives, and carries out the requests that are complete. Bytes that are not a frame end the
-  /// connection.
-  /// - Parameter mayReceive: whether something may have come through the socket.
+  /// Receives, and carries out the requests that are complete, in batches: the answers of a batch,
+  /// and the notices of its changes, are sent together, so that the client wakes up once for all of
+  /// them. Bytes that are not a frame end the connection.
   /// - Returns: whether there was a request.
-  func serve(mayReceive: Bool = true) -> Bool {
+  func serve() -> Bool {
     var wasBusy = false
-    let isOver = mayReceive && receive()
+    let isOver = receive()
     // What is carried out below is answered, also if the client sends nothing any more.
     defer { if isOver { end() } }
     do {
-      // What the client has written into the ring came before what it has sent.
-      if mayReceive || hasRingRequests { wasBusy = try serveRing() }
-      while let frame = try state.withLock({ state throws(ProtocolError) in try state.reader.next()
-      }) {
-        wasBusy = true
-        try serve(frame)
-      }
+      while try serveBatch() { wasBusy = true }
     } catch {
       server.log("a client was refused: \(error)")
       answer(0, .failed(EngineError(.system(.invalidArgument), "\(error)")))
-      state.withLock { $0.ring = nil }
       end()
     }
     return wasBusy
   }
 
+  /// The most requests of a batch. The client reads none of their changes before the last of them
+  /// is carried out.
+  private static let mostInBatch = 32
+
+  /// - Returns: whether there was a request.
+  private func serveBatch() throws(ProtocolError) -> Bool {
+    state.withLock { $0.isBatch = true }
+    defer { endBatch() }
+    for index in 0..<Self.mostInBatch {
+      let next = try state.withLock { state throws(ProtocolError) in try state.reader.next() }
+      guard let next else { return index > 0 }
+      try serve(next)
+    }
+    return true
+  }
+
+  /// Sends what the batch has to send.
+  private func endBatch() {
+    state.withLock { $0.isBatch = false }
+    flush()
+    if state.withLock({ $0.outgoing.isWaiting }) { bell.ring() }
+  }
+
   /// - Returns: whether nothing more will come.
   private func receive() -> Bool {
     state.withLock { state in
-      socket.value.receive(into: &state.reader.bytes, &state.file) == .ended
+      // No request comes with a descriptor.
+      var file: SharedDescriptor?
+      return socket.value.receive(into: &state.reader.bytes, &file) == .ended
     }
   }
 
@@ -220,13 +239,12 @@ final class Connection: Sendable {
   private func serve(
     _ request: Request, _ number: UInt64, bytes: Int
   ) throws(ProtocolError) {
-    if case .hello(let version, let client) = request {
-      return try welcome(version, client, number)
+    if case .hello(let version, let client, let clock) = request {
+      return try welcome(version, client, clock, number)
     }
     guard state.withLock({ $0.client }) != nil else {
       throw ProtocolError("a request before hello")
     }
-    if request == .ring { return try beginRing() }
     if state.withLock({ $0.held.keep(request, number, bytes: bytes, server.lists) }) { return }
     carryOut(request, number)
   }
@@ -240,14 +258,16 @@ final class Connection: Sendable {
       return
     }
     switch request {
-    case .hello, .ring, .look: break
-    case .apply(let serial, let author, let deadline, let settles, let intents):
-      guard let client = state.withLock({ $0.client }) else { return }
+    case .hello: break
+    case .apply(let serial, let author, let deadline, let answering, let intents):
+      let (client, offset) = state.withLock { ($0.client, $0.clockOffset) }
+      guard let client else { return }
       let origin = Origin(client: client, serial: serial)
-      apply(intents, author, origin, deadline, settles: settles, number)
+      let end = deadline.advanced(nanoseconds: offset)
+      apply(intents, author, origin, end, answering, number)
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
-    case .load, .loadAll, .find, .domains, .modified, .report: read(request, number)
+    case .load, .loadAll, .find, .domains, .modified, .report, .prepare: read(request, number)
     case .synchronize(let mounts): synchronize(mounts: mounts, number)
     case .ping: answer(number, .done)
     case .save(let location):
@@ -302,17 +322,25 @@ final class Connection: Sendable {
   /// Answers hello: agrees on the version of the messages and passes the descriptor of the shared
   /// number.
   private func welcome(
-    _ version: UInt32, _ client: UInt64, _ number: UInt64
+    _ version: UInt32, _ client: UInt64, _ clock: Instant, _ number: UInt64
   ) throws(ProtocolError) {
-    guard version == Request.version, client != 0, let file = server.number.descriptor else {
+    guard version >= Request.oldest else {
       throw ProtocolError(
-        "the program speaks version \(version) of the messages, the owner of the store "
-          + "\(Request.version); end the mounts and prefsd of the older version")
+        "the program speaks version \(version) of the messages, and prefsd no version before "
+          + "\(Request.oldest); upgrade the program, or build it again with this library")
+    }
+    guard client != 0, let file = server.number.descriptor else {
+      throw ProtocolError("the client has no number")
     }
     let places = server.places
+    let offset = Instant.now.nanoseconds(after: clock)
     state.withLock { state in
+      // In one time namespace it is the time that the message took.
+      state.clockOffset = offset.magnitude < Self.largestDelay ? 0 : offset
       // From here on the client gets a notice of every change after this version.
-      let message = Message.welcome(version: places.version, isReadOnly: places.isReadOnly)
+      let message = Message.welcome(
+        version: places.version, isReadOnly: places.isReadOnly, places.identity,
+        protocol: Request.version)
       let frame = message.frame(number)
       guard case .moved(let count) = socket.value.send(frame, with: file.value) else {
         state.hasEnded = true
@@ -324,24 +352,46 @@ final class Connection: Sendable {
     }
   }
 
+  /// Nanoseconds: two clocks that differ by more are of different time namespaces.
+  private static let largestDelay: UInt64 = 1_000_000_000
+
   private func apply(
-    _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant, settles: Bool,
-    _ number: UInt64
+    _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant,
+    _ answering: Request.Answering, _ number: UInt64
   ) {
-    state.withLock { $0.isServed = true }
+    if server.places.isReadOnly, !intents.isEmpty {
+      // The client finds, or starts, an owner that writes.
+      answer(number, .failed(EngineError(.ownerGone, "the owner only reads, and ends")))
+      return server.giveUp()
+    }
     do throws(EngineError) {
       let changeset = try server.places.serve(
         intents, by: author, origin: origin, until: deadline)
       // Nobody waits for what a posted change did; its author gets the notice.
       if origin.isOrdered { return answer(number, .done, of: origin) }
-      guard settles, !changeset.isEmpty else {
-        return answer(number, .applied(changeset), of: origin)
+      let all = Author(number: 0)
+      switch changeset.isEmpty ? .atOnce : answering {
+      case .atOnce: answer(number, .applied(changeset, isSettled: true), of: origin)
+      case .whenSettled:
+        server.places.whenSettled(.entries, through: changeset.version, except: all) { [self] in
+          answer(number, .applied(changeset, isSettled: true), of: origin)
+        }
+      case .inTwoSteps: answerInTwoSteps(changeset, author, origin, number)
       }
-      server.places.whenSettled(
-        .entries, through: changeset.version, except: Author(number: 0)
-      ) { [self] in answer(number, .applied(changeset), of: origin) }
     } catch {
       answer(number, .failed(error))
+    }
+  }
+
+  private func answerInTwoSteps(
+    _ changeset: Changeset, _ author: Author, _ origin: Origin, _ number: UInt64
+  ) {
+    let version = changeset.version
+    let isSettled = server.places.isSettled(.attributes, through: version, except: author)
+    answer(number, .applied(changeset, isSettled: isSettled), of: origin)
+    guard !isSettled else { return }
+    server.places.whenSettled(.attributes, through: version, except: author) { [weak self] in
+      self?.answer(0, .settled(through: version))
     }
   }
 
@@ -364,8 +414,10 @@ final class Connection: Sendable {
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
-      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping, .ring,
-        .look:
+      case .prepare(let locations):
+        for location in locations { places.prepare(location) }
+        return .done
+      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping:
         return .done
       }
     } catch {

@@ -3,12 +3,13 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-/// The socket at which the owner of a store listens for clients.
+/// The sockets at which the owner of a store listens for clients: one in the runtime directory, and
+/// one in the state directory for processes that share only the home (containers, cron, su).
 ///
-/// Promises: when the socket's name or directory is removed (a log-out, a cleaner of temporary
-/// files), the socket is made anew at the first of the paths at which that is possible, and the
-/// note in the state directory says where. While it is possible at none, `look` tries again every
-/// 0.5 s. Only a directory that belongs to this user, and to which nobody else has access, is used.
+/// Promises: when a socket's name or directory is removed (a log-out, a cleaner of temporary files),
+/// the socket is made anew where that is possible, and the note in the state directory says where
+/// the first one is. While it is possible nowhere, `look` tries again every 0.5 s. Only a directory
+/// that belongs to this user, and to which nobody else has access, is used.
 ///
 /// Threads: the server's; `writeNote` any. One lock, held for a look.
 final class Door: Sendable {
@@ -19,72 +20,86 @@ final class Door: Sendable {
   }
 
   private let paths: [String]
+  private let opensAll: Bool
   private let note: String?
   private let log: @Sendable (String) -> Void
   private let watch: DirectoryWatch?
-  private let opening: Mutex<Opening?>
+  private let sockets: DescriptorSet
+  private let openings: Mutex<[Opening]>
 
-  /// Milliseconds between two looks for the socket's name, where there is no inotify instance.
+  /// Milliseconds between two looks for the sockets' names, where there is no inotify instance.
   private static let pollInterval: CInt = 2000
   /// Milliseconds between two tries to make a socket, while there is none.
   private static let retryInterval: CInt = 500
 
+  /// Begins to listen. Throws if no socket can be made.
+  /// - Parameter opensAll: whether it listens at each of the paths, or at the first that it can.
   init(
-    _ paths: [String], note: String?, log: @escaping @Sendable (String) -> Void
+    _ paths: [String], opensAll: Bool = true, note: String?,
+    log: @escaping @Sendable (String) -> Void
   ) throws(SystemError) {
     (self.paths, self.note, self.log) = (paths, note, log)
+    self.opensAll = opensAll
     watch = try? DirectoryWatch()
-    let first = try Self.open(paths)
-    opening = Mutex(first)
-    watch(first.path)
+    sockets = try DescriptorSet()
+    openings = Mutex([])
+    let (opened, failure) = open(paths)
+    guard !opened.isEmpty else { throw failure }
     writeNote()
   }
 
-  /// The socket's descriptor for poll(2), readable when a client connects; -1 where there is no
-  /// socket.
-  var number: CInt { opening.withLock { $0?.socket.value.number ?? -1 } }
+  /// A descriptor for poll(2), readable when a client connects.
+  var number: CInt { sockets.number }
 
-  /// A descriptor for poll(2), readable when the name may be gone; -1 where there is no inotify
+  /// A descriptor for poll(2), readable when a name may be gone; -1 where there is no inotify
   /// instance.
   var watchNumber: CInt { watch?.number ?? -1 }
 
   /// Milliseconds after which `look` must be called although no descriptor is readable; -1: never.
   var pause: CInt {
-    let isOpen = opening.withLock { $0 != nil }
+    let isOpen = openings.withLock { !$0.isEmpty }
     return !isOpen ? Self.retryInterval : watch == nil ? Self.pollInterval : -1
   }
 
   /// Accepts the next client; nil: none is waiting.
   func accept() throws(SystemError) -> Socket? {
-    guard let socket = opening.withLock({ $0?.socket }) else { return nil }
-    return try socket.value.accept()
+    for opening in openings.withLock({ $0 }) {
+      if let socket = try opening.socket.value.accept() { return socket }
+    }
+    return nil
   }
 
-  /// Makes the socket anew if its name is gone. Connections are not touched.
+  /// Whether a socket's name is gone, or is that of another socket.
+  var isReplaced: Bool {
+    _ = watch?.events()
+    return openings.withLock { $0.contains { !Self.isInPlace($0) } }
+  }
+
+  /// Makes anew the sockets whose names are gone. Connections are not touched.
   func look() {
     _ = watch?.events()
-    if let known = opening.withLock({ $0 }), Self.inode(known.path) == known.inode {
-      return watch(known.path)
+    let before = openings.withLock { openings in
+      defer { openings.removeAll { !Self.isInPlace($0) } }
+      return openings.map(\.path)
     }
-    do throws(SystemError) {
-      let next = try Self.open(paths)
-      opening.withLock { $0 = next }
-      watch(next.path)
-      log("the name of the store's socket was removed; the owner listens at \(next.path)")
+    let kept = openings.withLock { $0.map(\.path) }
+    for path in kept { watch(path) }
+    let missing = before.isEmpty ? paths : before.filter { !kept.contains($0) }
+    guard !missing.isEmpty else { return }
+    // A name that cannot be made anew may have another directory.
+    let (opened, failure) = open(kept.isEmpty ? paths : missing)
+    if let first = opened.first {
+      log("the name of the store's socket was removed; the owner listens at \(first)")
       writeNote()
-    } catch {
-      let isNews = opening.withLock { opening in
-        defer { opening = nil }
-        return opening != nil
-      }
-      if isNews { log("nobody can reach the owner of the store: \(error)") }
+    } else if !before.isEmpty, kept.isEmpty {
+      log("nobody can reach the owner of the store: \(failure)")
     }
   }
 
-  /// Writes the socket's path to the note. Without the note, only clients with the same
-  /// `XDG_RUNTIME_DIR` find the socket.
+  /// Writes the path of the first socket to the note. Without the note, only clients with the same
+  /// `XDG_RUNTIME_DIR` find it.
   func writeNote() {
-    guard let note, let path = opening.withLock({ $0?.path }) else { return }
+    guard let note, let path = openings.withLock({ $0.first?.path }) else { return }
     do throws(SystemError) {
       try Descriptor(opening: note, O_WRONLY | O_CREAT | O_TRUNC).write(Array(path.utf8))
     } catch {
@@ -92,10 +107,10 @@ final class Door: Sendable {
     }
   }
 
-  /// Stops listening: a client that connects is refused at once. The name stays; the next owner,
-  /// which may be there already, replaces it.
+  /// Stops listening: a client that connects is refused at once. The names stay; the next owner,
+  /// which may be there already, replaces them.
   func close() {
-    opening.withLock { $0?.socket }?.value.end()
+    for opening in openings.withLock({ $0 }) { opening.socket.value.end() }
   }
 
   /// Watches the socket's directory and the one above it. Watching one again changes nothing.
@@ -108,18 +123,33 @@ final class Door: Sendable {
     (try? Files.linkStatus(path)).flatMap { $0?.st_ino }
   }
 
-  private static func open(_ paths: [String]) throws(SystemError) -> Opening {
+  private static func isInPlace(_ opening: Opening) -> Bool { inode(opening.path) == opening.inode }
+
+  /// Makes a socket at each of the paths where that is possible.
+  /// - Returns: the paths, and why there is none at the last of the others.
+  private func open(_ paths: [String]) -> (opened: [String], failure: SystemError) {
+    var opened: [String] = []
     var failure = SystemError("bind", paths.first ?? "", .noSuchFile)
-    for path in paths {
+    for path in paths where opensAll || opened.isEmpty {
       do throws(SystemError) {
-        try makePrivateDirectory(Files.parent(of: path))
+        try Self.makePrivateDirectory(Files.parent(of: path))
         let socket = SharedSocket(try Socket.listening(at: path))
-        if let inode = inode(path) { return Opening(socket: socket, path: path, inode: inode) }
+        guard let inode = Self.inode(path) else { continue }
+        try sockets.add(socket.value.number)
+        let opening = Opening(socket: socket, path: path, inode: inode)
+        openings.withLock { openings in
+          openings.append(opening)
+          openings.sort {
+            self.paths.firstIndex(of: $0.path) ?? 0 < self.paths.firstIndex(of: $1.path) ?? 0
+          }
+        }
+        watch(path)
+        opened.append(path)
       } catch {
         failure = error
       }
     }
-    throw failure
+    return (opened, failure)
   }
 
   /// Makes the directory if there is none. Throws EPERM where it is another user's, or others have

@@ -62,7 +62,7 @@ extension Request {
     switch self {
     case .apply, .synchronize, .save: true
     case .load, .loadAll, .find, .domains, .modified, .report, .ping, .hello, .mount, .settle,
-      .await, .ring, .look, .unmount:
+      .await, .unmount, .prepare:
       false
     }
   }
@@ -70,11 +70,12 @@ extension Request {
   /// The places that the request names.
   private var places: [Place] {
     switch self {
-    case .load(let location), .modified(let location), .save(let location): [location.place]
+    case .load(let location), .modified(let location): [location.place]
+    case .save(let location): location.map { [$0.place] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
     case .apply(_, _, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
-      .look:
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
+      .prepare:
       []
     }
   }
@@ -82,11 +83,12 @@ extension Request {
   /// The domains whose lists the request needs.
   private var domains: [DomainName] {
     switch self {
-    case .load(let location), .modified(let location), .save(let location): [location.domain]
+    case .load(let location), .modified(let location): [location.domain]
+    case .save(let location): location.map { [$0.domain] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
     case .apply(_, _, _, _, let intents): intents.flatMap(\.domains)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
-      .look:
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
+      .prepare:
       []
     }
   }
@@ -95,25 +97,38 @@ extension Request {
   fileprivate func isOpen(_ lists: ListReader) -> Bool {
     var isOpen = true
     for case .managedFor(let user) in places { lists.include(.managedFor(user)) }
-    for domain in Set(domains) where !lists.isAtHand(domain) {
-      lists.read(domain)
+    let changed = changedLocations
+    for domain in Set(domains) {
+      let changed = changed.filter { $0.domain == domain }
+      guard !lists.isAtHand(domain, changing: changed) else { continue }
+      lists.read(domain, changing: changed)
       isOpen = false
     }
     return isOpen
   }
 
+  /// The locations that the request may change: those that it names, and the places that the rules
+  /// choose from.
+  private var changedLocations: [Location] {
+    guard case .apply(_, _, _, _, let intents) = self else { return [] }
+    return intents.flatMap { intent -> [Location] in
+      if let named = intent.locations { return named }
+      return intent.domains.flatMap { domain in Place.own.map { Location($0, domain) } }
+    }
+  }
+
   /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
     switch self {
-    case .load(let location), .modified(let location), .save(let location):
+    case .load(let location), .modified(let location), .save(.some(let location)):
       if let error = lists.finding(location)?.error { throw error }
     case .loadAll(let locations), .find(_, let locations):
       for location in locations {
         if let error = lists.finding(location)?.error { throw error }
       }
     case .apply(_, _, _, _, let intents): try lists.refuse(intents)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await, .ring,
-      .look:
+    case .save(nil), .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle,
+      .await, .prepare:
       break
     }
   }

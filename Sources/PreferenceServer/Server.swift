@@ -10,14 +10,9 @@ import SystemCalls
 ///
 /// Promises: every client is notified of every change, in order, before the change is answered. The
 /// shared number is raised between the two: a client that still sees the old number may read what
-/// it knows. (While there is no client, a mount of the owner's process may answer a change before
-/// either.) A connection is ended, with no harm to others, if it is of another user, speaks
+/// it knows. A connection is ended, with no harm to others, if it is of another user, speaks
 /// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
 /// unread.
-///
-/// A client may write changes whose answers it does not wait for into memory (`SharedRing`) instead
-/// of the socket. They are carried out before what it sends afterwards, also when the client is
-/// gone.
 ///
 /// Threads: the server's own waits for connections and requests, and carries out changes. It reads
 /// no list; what it does on a disk is to look at a list's file with stat(2), to append to the
@@ -49,6 +44,9 @@ public final class Server: Sendable {
     /// The process that does not count as a client: it is there only because the owner is.
     var companion: pid_t?
     var idleSince = Instant.now
+    /// Whether the store, which is only read, is given up, and what to call then.
+    var isGivenUp = false
+    var givenUp: (@Sendable () -> Void)?
     /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
   }
@@ -67,7 +65,7 @@ public final class Server: Sendable {
     lists = ListReader(places)
     number = try SharedNumber()
     number.raise(to: places.version)
-    door = try Door(paths, note: note, log: log)
+    door = try Door(paths, opensAll: !places.isReadOnly, note: note, log: log)
     bell = try Wakeup()
     errands = try Errands(places: places)
     state = Mutex(State())
@@ -101,6 +99,25 @@ public final class Server: Sendable {
   /// itself; nil: every process counts.
   func setCompanion(_ process: pid_t?) { state.withLock { $0.companion = process } }
 
+  /// Has the body called once, by any thread, when the store is given up.
+  func whenGivenUp(_ body: @escaping @Sendable () -> Void) {
+    let isLate = state.withLock { state in
+      state.givenUp = body
+      return state.isGivenUp
+    }
+    if isLate { body() }
+  }
+
+  /// Gives up a store that is only read, for a process that owns it: refuses clients from now on.
+  func giveUp() {
+    door.close()
+    let body = state.withLock { state in
+      defer { state.isGivenUp = true }
+      return state.isGivenUp ? nil : state.givenUp
+    }
+    body?()
+  }
+
   /// Writes the socket's path again: the state directory was made anew.
   func writeNote() { door.writeNote() }
 
@@ -110,7 +127,7 @@ public final class Server: Sendable {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
       let frame = Message.notice(notice).frame(0)
-      for connection in connections { connection.notify(frame, notice.origin) }
+      for connection in connections { connection.notify(frame) }
     }
     number.raise(to: notice.changeset.version)
   }
@@ -119,25 +136,19 @@ public final class Server: Sendable {
 
   private func run() {
     var lastRequest = Instant.now
-    // A client that writes into the ring does not wait: letting it run would delay its changes.
-    var (looks, isAwaited) = (VainLooks(), false)
+    var polling = Polling()
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
-      // After a request it polls for 50 us before it waits: waking up costs more than most
-      // requests.
-      let isBusy = Instant.now.nanoseconds(after: lastRequest) < Self.patience
+      let isBusy = polling.looksAgain(since: lastRequest)
       var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
       let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
       entries.append(pollfd(fd: isFull ? -1 : door.number, events: Int16(POLLIN), revents: 0))
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
       let isHolding = connections.contains(where: \.holdsRequests)
-      let mayWait = !isBusy && connections.allSatisfy { $0.beginWait() }
-      let timeout = !mayWait ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
+      let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let count = poll(&entries, nfds_t(entries.count), timeout)
-      if isBusy, isAwaited, count == 0 { looks.note() }
-      if !isBusy { for connection in connections { connection.endWait() } }
-      if entries[2].revents != 0 || (count == 0 && mayWait) { door.look() }
+      if entries[2].revents != 0 || (count == 0 && !isBusy) { lookAtDoor() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
       if entries[0].revents != 0 { bell.clear() }
       if isHolding {
@@ -147,15 +158,11 @@ public final class Server: Sendable {
         lists.forget()
       }
       if entries[1].revents != 0 { accept() }
-      var isServed = count > 0
-      for (connection, entry) in zip(connections, entries.dropFirst(3))
-      where entry.revents != 0 || connection.hasRingRequests {
+      for (connection, entry) in zip(connections, entries.dropFirst(3)) where entry.revents != 0 {
         connection.flush()
-        let hasCome = entry.revents & ~Int16(POLLOUT) != 0
-        if connection.serve(mayReceive: hasCome) { (lastRequest, isAwaited) = (.now, hasCome) }
-        isServed = true
+        if entry.revents & ~Int16(POLLOUT) != 0, connection.serve() { lastRequest = .now }
       }
-      if isServed { removeEnded() }
+      if count > 0 { removeEnded() }
     }
     // A client that connects from here on is refused at once.
     door.close()
@@ -168,8 +175,11 @@ public final class Server: Sendable {
     removeEnded()
   }
 
-  /// Nanoseconds after a request in which the thread polls and does not wait.
-  private static let patience: Int64 = 50_000
+  private func lookAtDoor() {
+    // Another process that has replaced the socket owns the store.
+    if places.isReadOnly { if door.isReplaced { giveUp() } } else { door.look() }
+  }
+
   /// Milliseconds for which no connection is accepted when no descriptors are left; also those
   /// between two looks whether a list that requests wait for is late.
   private static let shortPause: Int64 = 200
@@ -180,11 +190,29 @@ public final class Server: Sendable {
     lists.forget()
   }
 
+  /// Descriptors that clients may not take: lists, the journal and threads need some.
+  private static let reserved: UInt = 24
+
+  /// How many clients there may be.
+  private static var mostClients: Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+    return Int(clamping: limit.rlim_cur) - Int(reserved)
+  }
+
   private func accept() {
     do throws(SystemError) {
       while let socket = try door.accept() {
         guard let peer = socket.peer, peer.user == geteuid() else {
           log("a connection of another user was refused")
+          continue
+        }
+        guard state.withLock({ $0.connections.count }) < max(Self.mostClients, 8) else {
+          log("a client was refused: there are as many as the limit of descriptors allows")
+          let refusal = EngineError(
+            .system(Errno(rawValue: EMFILE)),
+            "prefsd has as many clients as its limit of open files allows; raise it (ulimit -n)")
+          _ = socket.send(Message.failed(refusal).frame(1)[...])
           continue
         }
         let connection = Connection(

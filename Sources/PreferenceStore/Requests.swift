@@ -48,7 +48,7 @@ struct Requests: Sendable {
     _ origin: Origin, _ changeset: Changeset, _ sequence: UInt64, milliseconds: Int64 = patience
   ) {
     let now = Instant.now
-    forgetOld(now)
+    _ = forgetOld(now, most: Self.mostForgotten)
     let until = now.advanced(milliseconds: milliseconds)
     open[origin] = Request(
       changeset: changeset.withoutRemovedValues, sequence: sequence, keptUntil: until)
@@ -62,17 +62,23 @@ struct Requests: Sendable {
 
   /// Forgets requests that were noted ten seconds ago. Until then even an answered one is kept: a
   /// client whose connection was cut may repeat it.
-  private mutating func forgetOld(_ now: Instant) {
-    let end = min(ages.count, forgotten + Self.mostForgotten)
+  /// - Parameter most: how many are forgotten at most.
+  /// - Returns: when there is more to forget; nil: nothing is kept.
+  mutating func forgetOld(_ now: Instant, most: Int) -> Instant? {
+    let end = min(ages.count, forgotten + most)
     while forgotten < end, ages[forgotten].until <= now {
       let origin = ages[forgotten].origin
       if let request = open[origin], request.keptUntil <= now { open[origin] = nil }
       if let request = answered[origin], request.keptUntil <= now { answered[origin] = nil }
       forgotten += 1
     }
-    guard forgotten > 1024, forgotten * 2 > ages.count else { return }
-    ages.removeFirst(forgotten)
-    forgotten = 0
+    if forgotten > 1024, forgotten * 2 > ages.count {
+      ages.removeFirst(forgotten)
+      forgotten = 0
+    }
+    guard forgotten < ages.count else { return nil }
+    // Not for each request: the writer would wake up for as many.
+    return max(ages[forgotten].until, now).advanced(milliseconds: 1000)
   }
 
   /// Notes that an ordered request is over, whether it changed something or not.
@@ -115,11 +121,6 @@ struct Requests: Sendable {
     guard !origin.isOrdered else { return }
     request.changeset = request.changeset.withoutValues
     answered[origin] = request
-  }
-
-  /// Forgets a request, because nobody will repeat it.
-  mutating func forget(_ origin: Origin) {
-    if open.removeValue(forKey: origin) == nil { answered[origin] = nil }
   }
 
   /// When the first of the unanswered requests is no longer kept; nil: there is none.

@@ -16,17 +16,14 @@ extension Store {
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
-  ///   - recorded: is called, under the store's lock, when the record is in the journal. Nothing
-  ///     fails from then on. See `ChangeService.apply`.
   /// - Returns: what changed, and whether a list that had every change lacks one now.
   public func commit(
-    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil,
-    recorded: (Changeset) -> Void = { _ in }
+    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil
   ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
     if items.count == 1 {
-      try prepare(items[0].location)
+      try requireReplaceable(items[0].location)
     } else {
-      for location in Set(items.map(\.location)) { try prepare(location) }
+      for location in Set(items.map(\.location)) { try requireReplaceable(location) }
     }
     let created = newDomains(items)
     return try state.withLock { state throws(EngineError) in
@@ -38,7 +35,6 @@ extension Store {
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
-      recorded(changeset)
       let isFirst = state.publish(changeset, sizes, sequence: sequence)
       var publication = Publication(changeset, author: author, origin: origin)
       for location in created {
@@ -80,16 +76,27 @@ extension Store {
   /// Notes that the client has its answer: the journal need not keep its request any longer.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 
-  /// Forgets a request that nobody will repeat.
-  public func forget(_ origin: Origin) { state.withLock { $0.requests.forget(origin) } }
-
-  /// Loads the location and checks that its list could be replaced. This is done once for all the
-  /// changes that one rewrite takes in, and for each change after a rewrite has failed.
-  private func prepare(_ location: Location) throws(EngineError) {
+  /// Loads the location and checks that its list could be replaced: once for all the changes that one
+  /// rewrite takes in, and for each change after a rewrite has failed. Asks no disk where `prepare`
+  /// has done so a moment ago.
+  private func requireReplaceable(_ location: Location) throws(EngineError) {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
     if state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
+    let known = state.withLock { $0.checks[location] }
+    if let known, known.until > .now {
+      if let failure = known.failure { throw failure }
+    } else {
+      try checkReplaceable(location)
+    }
+    // The list could be replaced again: the reason of the last failure is gone.
+    state.withLock { state in
+      if state.domains[location]?.failure != nil { state.domains[location]?.failure = nil }
+    }
+  }
+
+  private func checkReplaceable(_ location: Location) throws(EngineError) {
     _ = try read(location) { _ in }
     let (failure, size) = state.withLock { state in
       (state.domains[location]?.failure, state.domains[location]?.identity?.size ?? 0)
@@ -98,9 +105,39 @@ extension Store {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
     }
-    // The list could be replaced again: the reason of the last failure is gone.
-    if failure != nil { state.withLock { $0.domains[location]?.failure = nil } }
   }
+
+  /// Milliseconds for which a check counts.
+  private static let checkPatience: Int64 = 500
+
+  /// Whether a change of the location needs to ask no disk. A domain that only the user's list has is
+  /// seldom changed elsewhere, and that is not prepared. Cost: a lock.
+  public func isPrepared(_ location: Location) -> Bool {
+    state.withLock { state in
+      guard let domain = state.domains[location] else { return state.unreadable[location] != nil }
+      if location.place != .user, !domain.snapshot.exists { return true }
+      return state.domains.isUnsavedAndWell(at: location)
+        || state.checks[location].map { $0.until > .now } == true
+    }
+  }
+
+  /// Reads the location, and checks that its list could be replaced, for a change that must not wait
+  /// for a disk. Waits for one itself.
+  public func prepare(_ location: Location) {
+    var failure: EngineError?
+    do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }
+    let now = Instant.now
+    let check = Check(until: now.advanced(milliseconds: Self.checkPatience), failure: failure)
+    state.withLock { state in
+      if state.checks.count > Self.mostChecks {
+        state.checks = state.checks.filter { $0.value.until > now }
+      }
+      state.checks[location] = check
+    }
+  }
+
+  /// The number of checks at which old ones are dropped.
+  private static let mostChecks = 1000
 
   /// The locations with changes that are not in their lists, and since when. Loads the lists of
   /// replayed changes, which count as changed long ago.

@@ -99,13 +99,16 @@ extension Store {
     }
   }
 
-  /// Forgets the values that keys had before changes, once they are more than ten seconds old.
+  /// Forgets the values that keys had before changes, and what requests did, once they are more than
+  /// ten seconds old.
   /// - Returns: when there is more to forget; nil: not before the next change.
   public func forgetOld(_ now: Instant) -> Instant? {
     state.withLock { state in
-      guard let due = state.forgetAt else { return nil }
-      if due <= now { state.forgetAt = state.domains.forgetRecent(now) }
-      return state.forgetAt
+      let requests = state.requests.forgetOld(now, most: 10_000)
+      if let due = state.forgetAt, due <= now {
+        state.forgetAt = state.domains.forgetRecent(now)
+      }
+      return [requests, state.forgetAt].compactMap { $0 }.min()
     }
   }
 

@@ -72,6 +72,12 @@ public final class Store: Sendable {
     var settings: ManagedSettings
   }
 
+  /// What a check found, whether a list can be replaced.
+  struct Check: Sendable {
+    var until: Instant
+    var failure: EngineError?
+  }
+
   struct State {
     var domains = DomainTable()
     /// Replayed edits, in order, of locations that are not loaded yet.
@@ -114,6 +120,8 @@ public final class Store: Sendable {
     var version: UInt64 { changeNumber.value }
     /// The last requests of clients, which may repeat them.
     var requests = Requests()
+    /// The lists of which it was checked a moment ago that they can be replaced: when, and why not.
+    var checks: [Location: Check] = [:]
   }
 
   /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
@@ -220,12 +228,21 @@ public final class Store: Sendable {
         .wouldBlock)
     }
     do throws(SystemError) {
+      try layout.noteOwner()
       try lock.truncate(to: 0)
       try lock.write(Array("\(getpid())".utf8))
     } catch  where error.errno == .noSpace {
-      // The number is for that sentence alone. A store whose disk is full can still be read.
+      // A store whose disk is full can still be read.
     }
     return lock
+  }
+
+  /// Whether a process owns the store.
+  public static func isOwned(_ layout: StoreLayout) -> Bool {
+    guard let lock = try? Descriptor(opening: layout.stateDirectory + "/lock", O_RDONLY),
+      let isFree = try? lock.lockExclusively(waiting: false)
+    else { return false }
+    return !isFree
   }
 
   /// Releases the lock, so that another process can own the store. Nothing may be asked of this

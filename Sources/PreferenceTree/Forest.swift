@@ -147,13 +147,6 @@ public final class Forest {
     return tree
   }
 
-  /// Has the body called within `write` when the engine has recorded the text of a file, so that
-  /// the request may be answered at once: nothing else that the kernel has cached changes with it,
-  /// and the engine has all of the text. `write` may throw all the same, because the value cannot
-  /// be read again. The body is called under the engine's locks: see `ChangeService.apply`. The
-  /// effects of the call come after its return, as always.
-  public func whenRecorded(_ body: @escaping (NodeID) -> Void) { main?.whenRecorded = body }
-
   // MARK: - Requests about two names
 
   /// Carries out FUSE_LOOKUP: finds a name. At the mount point, `.prefs` leads to the control

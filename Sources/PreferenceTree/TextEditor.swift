@@ -111,6 +111,9 @@ final class TextEditor {
   /// Whether the last commit has bytes that were in the text before it was written to. Such a
   /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
+  /// Whether the bytes that are written are appended to an empty text. What is committed next is
+  /// right only as long as nobody else has written something.
+  private var startsAtEnd = false
 
   /// Whether the text is that of the engine's value, once the last action is carried out; during a
   /// step, apart from what it writes. The editor can then be thrown away, and nothing is lost.
@@ -203,6 +206,7 @@ final class TextEditor {
       return .refuse("the write continues text that was dropped; write the whole text again")
     }
     if startsEmpty { replaceText(with: []) }
+    if appending, position == 0, phase == .complete { startsAtEnd = true }
     note(dirty: min(position, text.count)..<end)
     if fed != position, !goesOn(at: position) { feedAgain(to: position) }
     text.overwrite(at: position, with: bytes)
@@ -342,8 +346,9 @@ final class TextEditor {
 
   /// Notes that the engine gets the first `count` bytes of the text.
   func noteCommitted(_ count: Int) {
-    isComputed = count > 0 && dirty.map { $0.lowerBound > 0 || $0.upperBound < count } != false
-    dirty = nil
+    let isPart = dirty.map { $0.lowerBound > 0 || $0.upperBound < count } != false
+    isComputed = startsAtEnd || count > 0 && isPart
+    (dirty, startsAtEnd) = (nil, false)
   }
 
   /// The number of bytes of the string or data whose text this is: one newline at the end of a

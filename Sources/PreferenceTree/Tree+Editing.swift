@@ -43,10 +43,8 @@ extension Tree {
 
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
-  /// - Parameter recorded: see `whenRecorded`; nil for text that is not that of a write(2) request.
   func perform(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment,
-    recorded: ((NodeID) -> Void)? = nil
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment
   ) throws(TreeError) {
     let memory = file.editorMemory
     file.editor = editor
@@ -58,7 +56,7 @@ extension Tree {
     wake(at: editor.deadline ?? end)
     file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
-      try carryOut(action, editor, file, recorded)
+      try carryOut(action, editor, file)
     } catch {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
@@ -68,8 +66,7 @@ extension Tree {
   }
 
   private func carryOut(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile,
-    _ recorded: ((NodeID) -> Void)?
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile
   ) throws(TreeError) {
     let path = file.path
     switch action {
@@ -77,11 +74,10 @@ extension Tree {
     case .cut: invalidateFile(file.id)
     case .commit(let value, let text):
       let set = Intent.set(path.key, path.domain, value, written(text, value))
-      try commit(set, of: editor, isComputed: editor.isComputed, file, recorded)
+      try commit(set, of: editor, isComputed: editor.isComputed, file)
       if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
-      let change = Intent.splice(path.key, path.domain, splice)
-      try commit(change, of: editor, isComputed: true, file, recorded)
+      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file)
     case .revert(let reason):
       if let reason { log("\(path): \(reason)") }
       revert(file)
@@ -100,27 +96,18 @@ extension Tree {
   /// - Parameter isComputed: whether the change was computed from the text that the file showed.
   ///   The engine then refuses it if the value has changed since.
   private func commit(
-    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile,
-    _ recorded: ((NodeID) -> Void)?
+    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile
   ) throws(TreeError) {
-    let isAll = editor.isCommitted && file.wantedKind == nil && showsAlone(file)
     let isExpected = isComputed || file.isInherited
     let changeset = try transact(
       isExpected ? expectations(file) + [intent] : [intent], touching: [file.path],
-      changesNames: !file.editsOwnValue, remembers: false,
-      recorded: { if isAll, engine.shown($0).invalidated.isEmpty { recorded?(file.id) } })
+      changesNames: !file.editsOwnValue, remembers: false)
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
     noteSet(intent, file.path, at: item.location, changeset)
     if let shown = try resolve(file.path) { note(shown: shown, by: file) }
-  }
-
-  /// Whether a set of the file's value changes nothing else that the kernel has cached: the name
-  /// was there, no other tree shows the key, and no other domain inherits it.
-  private func showsAlone(_ file: KeyFile) -> Bool {
-    file.editsOwnValue && !hasNeighbours && !answered.hasOther(than: file.path)
   }
 
   /// Keeps what the next look-up of the key finds after a set, so that the engine need not be

@@ -15,6 +15,20 @@ extension Tree {
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let name = try validated(name)
     try requireWritable()
+    for attempt in 1...Self.mostAttempts {
+      do throws(TreeError) {
+        return try make(name, in: parent, flags, now)
+      } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
+        // Somebody else has made the key, and it is opened.
+        if let path = try fileDirectory(parent).keyPath(name, self) { departures.forget(path) }
+      }
+    }
+    throw .changedMeanwhile
+  }
+
+  private func make(
+    _ name: String, in parent: NodeID, _ flags: CreationFlags, _ now: Moment
+  ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let directory = try fileDirectory(parent)
     switch try find(name, in: directory, now: now) {
     case .nothing: break
@@ -46,7 +60,8 @@ extension Tree {
     return try entry(node)
   }
 
-  /// Makes a key whose value is the empty string.
+  /// Makes a key whose value is the empty string. Throws `.changedMeanwhile` if the key is there:
+  /// somebody else has made it, and this mount has not heard of it yet.
   private func createKey(
     _ path: KeyPath, mode: UInt32?
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
@@ -56,6 +71,10 @@ extension Tree {
     var intents = [Intent.set(path.key, path.domain, value, .exact(empty))]
     if let mode = mode ?? former?.mode {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
+    }
+    let user = Location(.user, path.domain)
+    if !options.isGenerated, engine.reaches(user, of: path.domain) {
+      intents.insert(.expectUnchanged(path.key, user, since: nil), at: 0)
     }
     lastHandle += 1
     let handle = HandleID(rawValue: lastHandle)

@@ -82,7 +82,7 @@ extension Tree {
   }
 
   /// How often a write is computed while other processes keep changing the key.
-  private static let mostAttempts = 1000
+  static let mostAttempts = 1000
 
   private func write(
     _ write: WriteRequest, to file: KeyFile, _ now: Moment
@@ -136,7 +136,7 @@ extension Tree {
     try decideText(of: file, before: handle, now)
     let editor = try editor(of: file, handle: handle)
     let action = body(editor)
-    try perform(action, editor, file, now: now, recorded: whenRecorded)
+    try perform(action, editor, file, now: now)
     if editor.isHeld { effects.append(.invalidateContents(file.id)) }
   }
 

@@ -15,17 +15,15 @@ extension Tree {
   ///     a request whose repetition has the same effect.
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.
-  ///   - recorded: see `ChangeService.apply`.
   /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
   ///   was not called.
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    remembers: Bool = true, _ update: (Changeset) throws(TreeError) -> Void = { _ in },
-    recorded: (Changeset) -> Void = { _ in }
+    remembers: Bool = true, _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     if remembers, let remember { remember(try values(of: touched)) }
-    let changeset = engine.shown(try apply(intents, recorded: recorded))
+    let changeset = engine.shown(try apply(intents))
     if remembers { past = [:] }
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)
@@ -40,11 +38,9 @@ extension Tree {
 
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
   /// for changes of keys.
-  func apply(
-    _ intents: [Intent], recorded: (Changeset) -> Void = { _ in }
-  ) throws(TreeError) -> Changeset {
+  func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
     do {
-      let changeset = try engine.apply(intents, by: author, recorded: recorded)
+      let changeset = try engine.apply(intents, by: author)
       guard !changeset.isEmpty else { return changeset }
       effects.append(.awaitSettlement(version: changeset.version))
       if hasNeighbours { changes.append(changeset) }

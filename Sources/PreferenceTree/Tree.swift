@@ -48,9 +48,6 @@ public final class Tree {
   var savedNumbers: TreeNumbers?
   /// Saves the present values of keys before a request changes them; nil: nobody does.
   var remember: (([KeyPath: Resolution?]) -> Void)?
-  /// Is called, with the file's node, when the engine has recorded the text of a write(2), where
-  /// nothing else that the kernel has cached changes with it; see `Forest.whenRecorded`.
-  var whenRecorded: ((NodeID) -> Void)?
   /// The values of keys before a request that a predecessor has carried out, while the request is
   /// repeated.
   var past: [KeyPath: Resolution?] = [:]

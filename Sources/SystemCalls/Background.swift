@@ -7,7 +7,7 @@ import Glibc
 /// The child gets the writing end of a pipe as descriptor 3 and writes one byte when it is ready.
 /// Errors before that go to the caller's standard error, and the child's exit status is passed on.
 public enum Background {
-  private static let variable = "PREFSFS_READY_DESCRIPTOR"
+  static let variable = "PREFSFS_READY_DESCRIPTOR"
 
   /// Whether this process is the child that goes into the background.
   public static var isChild: Bool { getenv(variable) != nil }

@@ -40,10 +40,6 @@ public final class BlockingThreads: Sendable {
   /// Milliseconds that an idle thread waits for its next body.
   private static let patience: Int64 = 2000
 
-  /// Nanoseconds that an idle thread polls for its next body. To wake a thread on a processor that
-  /// sleeps takes 50 us.
-  private static let polling: Int64 = 200_000
-
   /// - Parameters:
   ///   - name: the name of the threads; the kernel keeps at most 15 bytes.
   ///   - most: how many threads there may be at once.
@@ -95,6 +91,7 @@ public final class BlockingThreads: Sendable {
   /// Removes and returns a body that comes within a moment; nil: none came.
   private func poll() -> Body? {
     let start = Instant.now
+    var polling = Polling()
     repeat {
       let body = state.withLock { state in
         // In one step with the removal: the body after this one must not count on this thread.
@@ -103,8 +100,7 @@ public final class BlockingThreads: Sendable {
         return body
       }
       if let body { return body }
-      sched_yield()
-    } while Instant.now.nanoseconds(after: start) < Self.polling
+    } while polling.looksAgain(since: start)
     state.withLock { $0.isPolled = false }
     return nil
   }

@@ -12,26 +12,49 @@ public enum Child {
     return wait(child)
   }
 
-  /// Runs a program to its end like `run`, but apart from this process: its standard streams are
-  /// /dev/null, every other descriptor is closed, and it has a session of its own.
+  /// How a program has ended.
+  public struct Outcome: Sendable {
+    /// Its exit status; 127 where a signal ended it.
+    public let status: Int32
+    /// The last line that it wrote to standard error; nil: it wrote none.
+    public let lastError: String?
+  }
+
+  /// Runs a program to its end like `run`, but apart from this process: its standard input and
+  /// output are /dev/null, every other descriptor is closed, and it has a session of its own.
   /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT); nil: it may run for
   ///   ever.
   public static func runApart(
     _ program: String, _ arguments: [String], milliseconds: Int64? = nil
-  ) throws(SystemError) -> Int32 {
+  ) throws(SystemError) -> Outcome {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    for standard in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
+    for standard in [STDIN_FILENO, STDOUT_FILENO] {
       posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
     }
+    // A file in memory, and no pipe: nobody waits for what the program writes, nor for its end.
+    let number = prefsfs_memory_file("prefsfs-errors")
+    if number < 0 { throw SystemError("memfd_create", "") }
+    let errors = Descriptor(owning: number)
+    posix_spawn_file_actions_adddup2(&actions, errors.number, STDERR_FILENO)
     _ = prefsfs_spawn_close_from(&actions, 3)
     let child = try spawn(
       program, [program] + arguments, extra: [], actions: &actions, newSession: true)
     let isLate = milliseconds.map { endLate(child, after: $0) } ?? false
     let status = wait(child)
     if isLate { throw SystemError("waitpid", program, .timedOut) }
-    return status
+    return Outcome(status: status, lastError: status == 0 ? nil : lastLine(of: errors))
+  }
+
+  /// The last line of the file's first 64 KiB, without the name of the program that has logged it.
+  private static func lastLine(of file: borrowing Descriptor) -> String? {
+    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    let count = pread(file.number, &bytes, bytes.count, 0)
+    let text = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    guard let line = text.split(separator: "\n").last else { return nil }
+    let parts = line.split(separator: ": ", maxSplits: 1)
+    return parts.count == 2 && !parts[0].contains(" ") ? String(parts[1]) : String(line)
   }
 
   /// Returns when the child has ended, or ends it after that time.
@@ -78,12 +101,14 @@ public enum Child {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    // First to numbers that none of them has.
-    for (place, number) in zip(CInt(100)..., descriptors) {
+    // First to numbers that none of them has, but not larger ones than necessary: there may be a low
+    // limit of descriptors.
+    let free = firstFree(descriptors)
+    for (place, number) in zip(free..., descriptors) {
       posix_spawn_file_actions_adddup2(&actions, number, place)
     }
     for place in 0..<CInt(descriptors.count) {
-      posix_spawn_file_actions_adddup2(&actions, 100 + place, 3 + place)
+      posix_spawn_file_actions_adddup2(&actions, free + place, 3 + place)
     }
     _ = prefsfs_spawn_close_from(&actions, 3 + CInt(descriptors.count))
     return try spawn(program, arguments, extra: variables, actions: &actions, newSession: false)
@@ -95,11 +120,17 @@ public enum Child {
   public static func replaceItself(
     by program: String, _ arguments: [String], descriptors: [CInt]
   ) -> Never {
-    let copies = descriptors.map { fcntl($0, F_DUPFD, 100) }
-    for (place, copy) in zip(CInt(3)..., copies) { dup2(copy, place) }
+    let free = firstFree(descriptors)
+    let copies = descriptors.map { fcntl($0, F_DUPFD, free) }
+    for (place, copy) in zip(CInt(3)..., copies) where dup2(copy, place) < 0 { _exit(1) }
     for copy in copies { close(copy) }
     execve(program, arguments.map { strdup($0) } + [nil], environ)
     _exit(1)
+  }
+
+  /// The smallest number from which on none of the descriptors, and no place for them, is.
+  private static func firstFree(_ descriptors: [CInt]) -> CInt {
+    max(3 + CInt(descriptors.count), (descriptors.max() ?? 0) + 1)
   }
 
   /// Starts a program with that descriptor as its standard input, and does not wait for it. Its
@@ -158,15 +189,15 @@ public enum Child {
 
   /// Runs a program like `runApart`, and again where somebody else's signal ended it, three times at
   /// most.
-  /// - Returns: the status of the last run.
+  /// - Returns: the outcome of the last run.
   public static func runApartAgain(
     _ program: String, _ arguments: [String], milliseconds: Int64
-  ) throws(SystemError) -> Int32 {
-    var status = killed
-    for _ in 0..<3 where status == killed {
-      status = try runApart(program, arguments, milliseconds: milliseconds)
+  ) throws(SystemError) -> Outcome {
+    var outcome = try runApart(program, arguments, milliseconds: milliseconds)
+    for _ in 1..<3 where outcome.status == killed {
+      outcome = try runApart(program, arguments, milliseconds: milliseconds)
     }
-    return status
+    return outcome
   }
 
   /// The status that stands for a child which a signal ended.
@@ -200,7 +231,8 @@ public enum Child {
     defer { for pointer in words + variables { free(pointer) } }
     var environment = variables
     var next = environ
-    let replaced = extra.map { $0.prefix { $0 != "=" } + "=" }
+    // A child of a process in the background does not report to that one's caller.
+    let replaced = extra.map { $0.prefix { $0 != "=" } + "=" } + ["\(Background.variable)="]
     while let variable = next.pointee {
       let isReplaced = replaced.contains { strncmp(variable, String($0), $0.utf8.count) == 0 }
       if !isReplaced { environment.append(variable) }

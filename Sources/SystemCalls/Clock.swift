@@ -72,6 +72,11 @@ public struct Instant: Hashable, Comparable, Sendable {
     Instant(nanoseconds: nanoseconds.added(microseconds.multiplied(by: 1000)))
   }
 
+  /// The moment that many nanoseconds after this one.
+  public func advanced(nanoseconds count: Int64) -> Instant {
+    Instant(nanoseconds: nanoseconds.added(count))
+  }
+
   /// The moment that many milliseconds after this one.
   public func advanced(milliseconds: Int64) -> Instant {
     Instant(nanoseconds: nanoseconds.added(milliseconds.multiplied(by: 1_000_000)))

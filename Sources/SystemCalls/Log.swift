@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 /// Writes lines for people: to standard error in the foreground, to the system's log in the
-/// background.
+/// background, or there to the file that the environment variable PREFSFS_LOG names.
 ///
 /// Promises: `log(...)` never waits, whatever happens to standard error or to the system's log.
 /// Lines for which there is no room are counted, and the next line that is written says how many
@@ -13,6 +13,9 @@ import Synchronization
 public final class Log: Sendable {
   private struct State {
     var usesSystemLog = false
+    /// Whether lines go to standard error too.
+    var usesStandardError = true
+    var hasThread = false
     var waiting: [String] = []
     var isWriting = false
     var lost = 0
@@ -31,31 +34,42 @@ public final class Log: Sendable {
 
   /// Sends the lines that follow to the system's log. Where no thread can be started, they still go
   /// to standard error.
-  public func moveToSystemLog() {
+  /// - Parameter copiesToErrors: whether they go to standard error too, until the next call: the
+  ///   process that has started this one wants to know why it fails.
+  public func moveToSystemLog(copiesToErrors: Bool = false) {
+    guard !state.withLock({ $0.hasThread }) else {
+      return state.withLock { $0.usesStandardError = copiesToErrors }
+    }
+    let file = Environment.variable("PREFSFS_LOG").flatMap {
+      try? SharedDescriptor(Descriptor(opening: $0, O_WRONLY | O_CREAT | O_APPEND))
+    }
     program.withUTF8Buffer { name in
       // syslog(3) keeps the pointer; the bytes of a literal stay valid.
       name.withMemoryRebound(to: CChar.self) { openlog($0.baseAddress, LOG_PID, LOG_USER) }
     }
-    guard let thread = try? WorkerThread(name: "prefs-log", { [state] in Self.run(state) }) else {
+    guard let thread = try? WorkerThread(name: "prefs-log", { [self] in run(file) }) else {
       return
     }
     thread.detach()
-    state.change { $0.usesSystemLog = true }
+    state.change { state in
+      (state.usesSystemLog, state.hasThread) = (true, true)
+      state.usesStandardError = copiesToErrors
+    }
   }
 
   /// Logs one line. Any thread may call it.
   public func callAsFunction(_ line: String) {
     let line = Self.printable(line)
-    let isSystem = state.change { state in
-      guard state.usesSystemLog else { return false }
+    let usesErrors = state.change { state in
+      guard state.usesSystemLog else { return true }
       if state.waiting.count < Self.mostWaiting {
         state.waiting.append(line)
       } else {
         state.lost += 1
       }
-      return true
+      return state.usesStandardError
     }
-    if !isSystem { writeToStandardError(line) }
+    if usesErrors { writeToStandardError(line) }
   }
 
   /// Waits until the lines for the system's log have been written, at most that many milliseconds.
@@ -78,7 +92,8 @@ public final class Log: Sendable {
     state.withLock { $0.lost -= lost }
   }
 
-  private static func run(_ state: Monitor<State>) {
+  /// The log's own thread. One write(2) for each line keeps the lines of several processes apart.
+  private func run(_ file: SharedDescriptor?) {
     while true {
       let lines = state.wait { state -> [String]? in
         guard !state.waiting.isEmpty else { return nil }
@@ -86,7 +101,11 @@ public final class Log: Sendable {
         return state.lost == 0 ? state.waiting : state.waiting + ["\(state.lost) lines were lost"]
       }
       for line in lines ?? [] {
-        withVaList([]) { vsyslog(LOG_NOTICE, line.replacing("%", with: "%%"), $0) }
+        if let file {
+          try? file.value.write(Array("\(program): \(line)\n".utf8))
+        } else {
+          withVaList([]) { vsyslog(LOG_NOTICE, line.replacing("%", with: "%%"), $0) }
+        }
       }
       state.change { $0.isWriting = false }
     }

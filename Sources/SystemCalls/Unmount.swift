@@ -13,6 +13,6 @@ public enum Unmount {
     // libfuse mounts with this one, wherever PATH leads.
     let usual = "/usr/bin/fusermount3"
     let program = access(usual, X_OK) == 0 ? usual : "fusermount3"
-    return (try? Child.runApart(program, words, milliseconds: 5000)) == 0
+    return (try? Child.runApart(program, words, milliseconds: 5000))?.status == 0
   }
 }

@@ -30,12 +30,18 @@ public final class Wakeup: Sendable {
 
   /// Waits for a ring, or until the other descriptor can be read, and then clears the rings. It
   /// waits at most until `deadline` (nil: for ever).
-  public func wait(until deadline: Instant?, or other: CInt = -1) {
+  /// - Parameter urgent: a descriptor that is waited for too, as proc(5) says when a table of its has
+  ///   changed (POLLPRI).
+  /// - Returns: whether that has happened.
+  @discardableResult
+  public func wait(until deadline: Instant?, or other: CInt = -1, urgent: CInt = -1) -> Bool {
     var entries = [descriptor.number, other].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
+    entries.append(pollfd(fd: urgent, events: Int16(POLLPRI), revents: 0))
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     _ = poll(&entries, nfds_t(entries.count), timeout)
     clear()
+    return entries[2].revents & Int16(POLLPRI) != 0
   }
 }

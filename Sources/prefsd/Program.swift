@@ -4,18 +4,20 @@ import PreferenceModel
 import PreferenceServer
 import SystemCalls
 
-/// The program that owns a store while nothing is mounted, for programs that are only clients. The
-/// first of them starts it. It returns when clients can connect, goes on in the background, and
-/// ends 30 s after the last client.
+/// The program that owns a store. Mounts and programs are its clients, and the first of them starts
+/// it. It returns when clients can connect, goes on in the background, and ends 30 s after the last
+/// client.
 enum Program {
   private static let usage = """
-    usage: prefsd [--store DIRECTORY] [--idle SECONDS] [-f]
+    usage: prefsd [--store DIRECTORY] [--read-only] [--writeback SECONDS] [--idle SECONDS] [-f]
 
-    Owns the preferences of the user (or of DIRECTORY) and serves them to other programs. It ends
-    when there has been no client for 30 s (or SECONDS). Programs start it themselves.
+    Owns the preferences of the user (or of DIRECTORY) and serves them to mounts and programs, which
+    start it themselves. It ends when there has been no client for 30 s (or --idle SECONDS).
 
-      -f           stay in the foreground, log to standard error
-      -h, --help   this help
+      --read-only            write nothing, and end when a client wants to change something
+      --writeback SECONDS    time from a change to the rewriting of its list (1)
+      -f                     stay in the foreground, log to standard error
+      -h, --help             this help
 
     Exit status: 0  it serves, or another process does; 1  failure; 2  wrong arguments
 
@@ -24,6 +26,8 @@ enum Program {
   private struct Options {
     var store: String?
     var idle = 30.0
+    var isReadOnly = false
+    var writeback = 1.0
     var isForeground = false
 
     init?(_ words: [String]) {
@@ -33,15 +37,21 @@ enum Program {
         case "--store":
           guard let directory = rest.popFirst() else { return nil }
           store = directory
+        case "--read-only": isReadOnly = true
         case "--idle":
-          guard let text = rest.popFirst(), let seconds = Double(text), seconds >= 0 else {
-            return nil
-          }
+          guard let seconds = Self.seconds(rest.popFirst()) else { return nil }
           idle = seconds
+        case "--writeback":
+          guard let seconds = Self.seconds(rest.popFirst()), seconds <= 3600 else { return nil }
+          writeback = seconds
         case "-f": isForeground = true
         default: return nil
         }
       }
+    }
+
+    private static func seconds(_ text: String?) -> Double? {
+      text.flatMap(Double.init).flatMap { $0 >= 0 ? $0 : nil }
     }
   }
 
@@ -62,6 +72,8 @@ enum Program {
       return 2
     }
     if options.isForeground || Background.isChild {
+      // What it says before it serves is for whoever has started it, and for the system's log.
+      if Background.isChild { log.moveToSystemLog(copiesToErrors: true) }
       defer { log.flush() }
       return serve(options, log)
     }
@@ -83,14 +95,17 @@ enum Program {
     do throws(EngineError) {
       let calls = ActivationSocket()
       defer { calls?.answer() }
-      let store = try OwnedStore(Surroundings(store: options.store)) { log($0) }
+      let store = try OwnedStore(
+        Surroundings(store: options.store), readOnly: options.isReadOnly,
+        writeback: options.writeback
+      ) { log($0) }
       if Background.isChild {
         Background.detach(log)
         Background.ready()
       }
       ServiceManager.reportReady()
       calls?.answerAlways()
-      waitForEnd(of: store, options.idle, &signals)
+      try waitForEnd(of: store, options.idle, &signals)
       store.close()
       return 0
     } catch  where error.reason == .owned {
@@ -101,21 +116,27 @@ enum Program {
     }
   }
 
-  /// Waits until a signal comes, or there has been no client for that many seconds.
+  /// Waits until a signal comes, there has been no client for that many seconds, or the store must be
+  /// given up.
   ///
   /// While there are clients, it looks again after that time. Nothing wakes this thread when a
   /// client comes or goes: it would take a processor from the client.
   private static func waitForEnd(
     of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
-  ) {
+  ) throws(EngineError) {
+    let givenUp = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
+    store.whenGivenUp { givenUp.ring() }
     let arrived = signalfd(-1, &signals, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
     var information = signalfd_siginfo()
     while true {
       let idleSince = store.idleSince
       let end = idleSince?.advanced(seconds: idle) ?? .now.advanced(seconds: max(idle, 0.1))
       if idleSince != nil, end <= .now { return }
-      var entry = pollfd(fd: arrived, events: Int16(POLLIN), revents: 0)
-      _ = poll(&entry, 1, CInt(clamping: end.milliseconds(after: .now)))
+      var entries = [arrived, givenUp.number].map {
+        pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+      }
+      _ = poll(&entries, 2, CInt(clamping: end.milliseconds(after: .now)))
+      if entries[1].revents != 0 { return }
       if read(arrived, &information, MemoryLayout.size(ofValue: information)) > 0 { return }
     }
   }

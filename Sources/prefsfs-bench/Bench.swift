@@ -8,6 +8,7 @@ enum Bench {
 
   private static let usage = """
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
+           prefsfs-bench shared ALONE WATCHED FIRST SECOND [BINDFS]
            prefsfs-bench outside LISTS MOUNT
            prefsfs-bench start DEFAULTS FILE
            prefsfs-bench administrator PREFSFS DIRECTORY
@@ -19,6 +20,7 @@ enum Bench {
   static func run(_ words: [String]) -> Int32 {
     switch (words.first, words.count) {
     case ("files", 2...): return FileBench.run(Array(words.dropFirst()))
+    case ("shared", 5...6): return SharedBench.run(Array(words.dropFirst()))
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("start", 3): return StartBench.run(words[1], file: words[2])
     case ("administrator", 3): return AdministratorBench.run(words[1], words[2])

@@ -103,9 +103,10 @@ enum FileBench {
     }
   }
 
-  private static func save(_ place: Place) -> Double {
+  /// Returns the mean time of a save by a temporary file and rename(2), in nanoseconds.
+  static func save(_ place: Place, _ count: Int = 1000) -> Double {
     let (path, temporary) = (place.path + "/one/Key", place.path + "/one/.Key.a1B2c3")
-    return Bench.time(1000) { index in
+    return Bench.time(count) { index in
       let text = "value \(index)\n"
       let descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
       _ = write(descriptor, text, text.utf8.count)

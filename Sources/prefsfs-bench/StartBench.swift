@@ -55,7 +55,7 @@ enum StartBench {
   }
 
   private static func status(_ command: [String]) -> Int32? {
-    try? Child.runApart(command[0], Array(command.dropFirst()))
+    (try? Child.runApart(command[0], Array(command.dropFirst())))?.status
   }
 
   private static func succeeds(_ command: [String]) -> Bool { status(command) == 0 }

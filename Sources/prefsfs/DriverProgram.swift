@@ -3,8 +3,8 @@ import Glibc
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
-import PreferenceServer
 import PropertyList
+import Synchronization
 import SystemCalls
 
 /// The process that serves a mount: builds the driver from its parts, runs it, and turns the
@@ -98,7 +98,7 @@ struct DriverProgram {
       ownership: options.ownership, arguments: fuseArguments(surroundings), line: line
     ) { [log] in log($0) }
     try start(driver)
-    try driver.run()
+    if try driver.run() == .unmounted { member.saveAll() }
     return .success
   }
 
@@ -113,21 +113,23 @@ struct DriverProgram {
     return about
   }
 
-  /// Joins the store, and becomes its owner if there is none. A read-only mount takes no lock then,
-  /// so it never keeps another process from owning the store.
+  /// Connects to the owner of the store, and starts one (`prefsd`) if there is none.
   private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError) -> Member
   {
-    let (isReadOnly, writeback, log) = (options.isReadOnly, options.writeback, log)
-    let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
-      let store = try OwnedStore(surroundings, readOnly: isReadOnly, writeback: writeback) {
-        log($0)
-      }
-      return Member.Owned(
-        places: store.places, loaded: { store.loaded }, close: { store.close() })
+    var owner = OwnerOptions()
+    (owner.isReadOnly, owner.writeback) = (options.isReadOnly, options.writeback)
+    var manner = Member.Manner()
+    (manner.isReadOnly, manner.hasLoop, manner.client) = (options.isReadOnly, true, client)
+    let hasStarted = Atomic(false)
+    manner.start = { [owner] () throws(EngineError) in
+      hasStarted.store(true, ordering: .relaxed)
+      try OwnerProgram.start(surroundings, owner)
     }
-    return try Member(
-      surroundings, readOnly: isReadOnly, Member.Ways(own: own), client: client
-    ) { log($0) }
+    let member = try Member(surroundings, manner) { [log] in log($0) }
+    if options.writeback != nil, !hasStarted.load(ordering: .relaxed) {
+      log("ignored: -o writeback=, because prefsd serves the store already")
+    }
+    return member
   }
 
   private func fuseArguments(_ surroundings: Surroundings) -> [String] {

@@ -24,7 +24,7 @@ struct Options: Equatable {
   var style = ValueText.Style.automatic
   var createsStrings = false
   var listsInherited = false
-  var writeback = 1.0
+  var writeback: Double?
   var user: uid_t?
   var group: gid_t?
   var mask: mode_t?

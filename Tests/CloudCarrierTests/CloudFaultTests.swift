@@ -200,6 +200,7 @@ import Testing
         late.waitUntil("defaults cloud sync 3")
         machines.here.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
         mount.unmount()
+        late.killOwner(with: SIGTERM)
         let state = "$(echo $C/../state/prefsfs/*)"
         late.shell("echo garbage > \(state)/CloudRecords/d.plist; rm \(state)/Cloud/e.plist")
         let again = try Mount(late)
@@ -212,15 +213,14 @@ import Testing
     }
   }
 
-  @Test("a carrier that is stopped does not hold up the end of the mount")
+  @Test("a carrier that is stopped does not hold up the end of the owner")
   func stoppedAtEnd() throws {
     try withMachines { machines in
       try withMount { late, mount in
         late.shell(Machines.connect(machines.etcd))
         late.waitUntil("defaults cloud")
-        let driver = mount.pid
         late.shell("kill -STOP $(\(Self.carrier)); fusermount3 -u $M")
-        late.waitUntil("! kill -0 \(driver)")
+        late.killOwner(with: SIGTERM)
         #expect(late.shell(Self.carrier).status == 1)
       }
     }

@@ -81,7 +81,8 @@ import Testing
       sandbox.waitUntil("[ $(cat $M/d/Integer) = 1 ]")
       #expect(
         sandbox.shell("defaults profiles | grep -c 'b.mobileconfig; refused: xml'").output == "1\n")
-      #expect(mount.log.contains("b.mobileconfig is refused, and none of its settings count"))
+      #expect(
+        sandbox.backgroundLog.contains("b.mobileconfig is refused, and none of its settings count"))
       #expect(
         sandbox.shell("jq -r '.profiles[].refused | values' $M/.prefs/status.json").output
           .contains("the text ends too early"))
@@ -143,8 +144,8 @@ import Testing
     }) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       sandbox.waitUntil("[ $(cat $M/d/Often) = 1 ]")
       install(sandbox, "b", "[once('damaged', 1, K=1)]")
-      for _ in 0..<100 where !mount.log.contains("are tried again") { usleep(50_000) }
-      #expect(mount.log.contains("values that profiles set once could not be set"))
+      for _ in 0..<100 where !sandbox.backgroundLog.contains("are tried again") { usleep(50_000) }
+      #expect(sandbox.backgroundLog.contains("values that profiles set once could not be set"))
       sandbox.shell("echo 2 > $M/d/Often; rm $C/damaged.plist; sleep 10.5; echo 1 > $M/d/Integer")
       sandbox.waitUntil("[ $(cat $M/damaged/K) = 1 ]")
       #expect(sandbox.shell("cat $M/d/Often").output == "2\n")

@@ -4,8 +4,10 @@ import Testing
 
 /// The command as a user meets it: how it goes to the background, how it ends, its exit statuses.
 @Suite("The prefsfs program") struct ProgramTests {
-  private func owner(of sandbox: Sandbox) -> pid_t? {
-    pid_t(sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output)
+  /// The driver of the mount at $M.
+  private func driver(of sandbox: Sandbox) -> pid_t? {
+    let status = sandbox.shell("$PREFSFS --status $M | jq .process").output
+    return pid_t(status.dropLast())
   }
 
   private func waitForEnd(_ pid: pid_t) -> Bool {
@@ -19,7 +21,7 @@ import Testing
       Fixture.make(sandbox)
       let outcome = sandbox.shell("$PREFSFS $M && cat $M/d/Integer && echo 5 > $M/d/Integer")
       #expect(outcome.status == 0 && outcome.output == "42\n", "\(outcome.errors)")
-      let pid = try #require(owner(of: sandbox))
+      let pid = try #require(driver(of: sandbox))
       #expect(
         sandbox.shell("readlink /proc/\(pid)/cwd /proc/\(pid)/fd/0").output == "/\n/dev/null\n")
       #expect(sandbox.shell("fusermount3 -u $M").status == 0)
@@ -82,12 +84,12 @@ import Testing
       // Once with the dead mount's root in the kernel's cache, once without.
       for look in ["ls $M; stat $M", "true"] {
         #expect(sandbox.shell("$PREFSFS $M; \(look)").status == 0)
-        let pid = try #require(owner(of: sandbox))
+        let pid = try #require(driver(of: sandbox))
         sandbox.shell("kill -STOP $(ps -o ppid= \(pid)); kill -9 \(pid) $(ps -o ppid= \(pid))")
         #expect(waitForEnd(pid))
         #expect(sandbox.shell("stat -f $M").status != 0)
         #expect(sandbox.shell("$PREFSFS $M && cat $M/d/Integer").output == "42\n")
-        let next = try #require(owner(of: sandbox))
+        let next = try #require(driver(of: sandbox))
         #expect(sandbox.shell("fusermount3 -u $M").status == 0)
         #expect(!MountTable.isMounted(sandbox.mountPoint))
         #expect(waitForEnd(next))
@@ -157,7 +159,7 @@ import Testing
       #expect(sandbox.shell("XDG_STATE_HOME=/dev/null $PREFSFS $M").status == 4)
       #expect(sandbox.shell("$PREFSFS $M").status == 0)
       // A mount does not replace an owner that is stopped.
-      let stopped = try #require(owner(of: sandbox))
+      let stopped = try #require(sandbox.owner)
       kill(stopped, SIGSTOP)
       sandbox.shell("mkdir -p \(sandbox.root)/second")
       let second = sandbox.shell("$PREFSFS \(sandbox.root)/second")

@@ -12,6 +12,26 @@ import Testing
 private let author = Author(number: 5)
 private let user = Location(.user, "d")
 
+private func own(_ surroundings: Surroundings) throws(EngineError) -> OwnedStore {
+  try OwnedStore(surroundings, writeback: 3600) { _ in }
+}
+
+/// Owners in this process, in place of `prefsd`: one after the other.
+private final class Owners: Sendable {
+  private let all = Mutex<[OwnedStore]>([])
+
+  /// How many were started.
+  var count: Int { all.withLock { $0.count } }
+
+  func start(_ surroundings: Surroundings) throws(EngineError) {
+    let owner = try own(surroundings)
+    all.withLock { $0.append(owner) }
+  }
+
+  /// Ends the last one.
+  func end() { all.withLock { $0.last }?.close() }
+}
+
 /// What a process in a store does while owners come and go. The process's own environment names the
 /// sandbox's directories, so these tests run one after the other.
 @Suite("Members of a store", .serialized) struct MemberTests {
@@ -24,34 +44,32 @@ private let user = Location(.user, "d")
     }
   }
 
-  /// Returns a member that becomes the owner when there is none, as a mount does.
-  private func mount(_ surroundings: Surroundings, readOnly: Bool = false) throws -> Member {
-    let own: @Sendable () throws(EngineError) -> Member.Owned = { () throws(EngineError) in
-      let store = try OwnedStore(surroundings, readOnly: readOnly, writeback: 3600) { _ in }
-      return Member.Owned(
-        places: store.places, loaded: { store.loaded }, close: { store.close() })
-    }
-    return try Member(surroundings, readOnly: readOnly, Member.Ways(own: own)) { _ in }
+  /// Returns a client that starts an owner in this process when there is none.
+  private func client(_ surroundings: Surroundings, _ owners: Owners) throws -> Member {
+    var manner = Member.Manner()
+    manner.start = { () throws(EngineError) in try owners.start(surroundings) }
+    return try Member(surroundings, manner) { _ in }
   }
 
-  private func isOwner(_ member: Member) -> Bool {
-    if case .owner = member.role { true } else { false }
+  private func isConnected(_ member: Member) -> Bool {
+    if case .connected = member.role { true } else { false }
   }
 
-  @Test("the first member owns; when it ends the second does, and is told of no change")
+  @Test("when the owner ends a client starts the next one, and is told of no change")
   func takeover() throws {
     try withSurroundings { _, surroundings in
-      let first = try mount(surroundings)
-      let second = try mount(surroundings)
+      let owners = Owners()
+      defer { owners.end() }
+      let second = try client(surroundings, owners)
       defer { second.close() }
-      #expect(isOwner(first) && !isOwner(second))
+      #expect(owners.count == 1 && isConnected(second))
       _ = try second.apply([.set("K", "d", 1, .canonical)], by: author)
       #expect(try second.find("K", at: user)?.value == 1)
       let heard = Mutex<[Changeset]>([])
       second.observe(except: author) { notice in heard.withLock { $0.append(notice.changeset) } }
-      first.close()
+      owners.end()
       _ = try second.apply([.set("K", "d", 2, .canonical)], by: author)
-      #expect(isOwner(second))
+      #expect(owners.count == 2)
       #expect(try second.find("K", at: user)?.value == 2)
       #expect(heard.withLock { $0 } == [])
     }
@@ -62,8 +80,8 @@ private let user = Location(.user, "d")
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1)")
       sandbox.makeList(sandbox.config + "/gone.plist", "dict(A=1)")
-      let first = try mount(surroundings)
-      let second = try Member(surroundings, Member.Ways()) { _ in }
+      let first = try own(surroundings)
+      let second = try Member(surroundings, Member.Manner()) { _ in }
       defer { second.close() }
       let engine = SearchEngine(places: second)
       let reader = engine.reader(of: "d")
@@ -75,7 +93,7 @@ private let user = Location(.user, "d")
       sandbox.shell("rm $C/gone.plist")
       sandbox.makeList(sandbox.config + "/fresh.plist", "dict(A=1)")
       #expect(try reader.value("A") == 1, "without an owner, known values are read")
-      let third = try mount(surroundings)
+      let third = try own(surroundings)
       defer { third.close() }
       for _ in 0..<500 where heard.withLock({ $0.isEmpty }) { usleep(10_000) }
       let notice = try #require(heard.withLock { $0.first })
@@ -94,16 +112,17 @@ private let user = Location(.user, "d")
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       sandbox.makeList(sandbox.config + "/other.plist", "dict(A=1)")
-      let first = try mount(surroundings)
-      let second = try mount(surroundings)
+      let owners = Owners()
+      defer { owners.end() }
+      let second = try client(surroundings, owners)
       defer { second.close() }
       _ = try second.find("A", at: user)
       let heard = Mutex<[Notice]>([])
       second.observe(except: nil) { notice in heard.withLock { $0.append(notice) } }
       sandbox.shell("cp $C/d.plist $C/good; echo broken > $C/d.plist")
-      first.close()
+      owners.end()
       _ = try second.apply([.set("A", "other", 2, .canonical)], by: author)
-      #expect(isOwner(second))
+      #expect(owners.count == 2)
       #expect { try second.find("A", at: user) } throws: {
         ($0 as? EngineError)?.reason == .unreadable
       }
@@ -121,9 +140,9 @@ private let user = Location(.user, "d")
   func unreadable() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
-      let first = try mount(surroundings)
-      defer { first.close() }
-      let second = try mount(surroundings)
+      let owner = try own(surroundings)
+      defer { owner.close() }
+      let second = try Member(surroundings, Member.Manner()) { _ in }
       defer { second.close() }
       let reader = SearchEngine(places: second).reader(of: "d")
       #expect(try reader.value("A") == 1)
@@ -138,23 +157,44 @@ private let user = Location(.user, "d")
     }
   }
 
-  @Test("a read-only member follows an owner that comes later, and reads alone after it")
-  func follower() throws {
+  @Test("an owner that only reads serves everybody until somebody wants to change something")
+  func readOnlyOwner() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
-      let reader = try mount(surroundings, readOnly: true)
+      let readOnly = try OwnedStore(surroundings, readOnly: true) { _ in }
+      readOnly.whenGivenUp { Thread { readOnly.close() }.start() }
+      let reader = try Member(surroundings, Member.Manner()) { _ in }
       defer { reader.close() }
+      let owners = Owners()
+      defer { owners.end() }
+      let writer = try client(surroundings, owners)
+      defer { writer.close() }
       #expect(try reader.find("A", at: user)?.value == 1)
-      let owner = try mount(surroundings)
-      for _ in 0..<300 {
-        if case .client = reader.role { break }
-        usleep(10_000)
-      }
-      _ = try owner.apply([.set("A", "d", 2, .canonical)], by: author)
+      #expect(try writer.find("A", at: user)?.value == 1)
+      #expect(owners.count == 0)
+      #expect(sandbox.shell("find \(sandbox.state) -type f").output == "", "nothing is written")
+      _ = try writer.apply([.set("A", "d", 2, .canonical)], by: author)
+      #expect(owners.count == 1)
+      for _ in 0..<300 where (try? reader.find("A", at: user))?.value != 2 { usleep(10_000) }
       #expect(try reader.find("A", at: user)?.value == 2, "before any list was written")
-      owner.close()
-      for _ in 0..<300 where !isOwner(reader) { usleep(10_000) }
-      #expect(try reader.find("A", at: user)?.value == 2)
+    }
+  }
+
+  @Test("an owner that only reads ends when one that writes takes its socket")
+  func replacedReader() throws {
+    try withSurroundings { sandbox, surroundings in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      let readOnly = try OwnedStore(surroundings, readOnly: true) { _ in }
+      let isGivenUp = Mutex(false)
+      readOnly.whenGivenUp { isGivenUp.withLock { $0 = true } }
+      let owner = try own(surroundings)
+      defer { owner.close() }
+      for _ in 0..<500 where !isGivenUp.withLock({ $0 }) { usleep(10_000) }
+      #expect(isGivenUp.withLock { $0 })
+      readOnly.close()
+      #expect { try OwnedStore(surroundings, readOnly: true) { _ in } } throws: {
+        ($0 as? EngineError)?.reason == .owned
+      }
     }
   }
 
@@ -162,8 +202,8 @@ private let user = Location(.user, "d")
   func nobody() throws {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
-      let first = try mount(surroundings)
-      let second = try Member(surroundings, Member.Ways()) { _ in }
+      let first = try own(surroundings)
+      let second = try Member(surroundings, Member.Manner()) { _ in }
       defer { second.close() }
       #expect(try second.find("A", at: user)?.value == 1)
       first.close()
@@ -180,8 +220,10 @@ private let user = Location(.user, "d")
   @Test("a reader gives what the search list gives, whichever member changes it, 3,000 times")
   func readers() throws {
     try withSurroundings { _, surroundings in
-      let members = [try mount(surroundings), try mount(surroundings), try mount(surroundings)]
-      defer { for member in members.reversed() { member.close() } }
+      let owner = try own(surroundings)
+      defer { owner.close() }
+      let members = try (0..<3).map { _ in try Member(surroundings, Member.Manner()) { _ in } }
+      defer { for member in members { member.close() } }
       let engines = members.map { SearchEngine(places: $0, arguments: ["Fixed": "argument"]) }
       let readers = engines.map { $0.reader(of: "d") }
       let keys: [Key] = ["A", "B", "Fixed", ""]
@@ -214,14 +256,14 @@ private let user = Location(.user, "d")
         sandbox.shell(
           "mkdir -p -m 777 $XDG_RUNTIME_DIR/prefsfs && chmod 777 $XDG_RUNTIME_DIR/prefsfs"
         ).status == 0)
-      let owner = try mount(surroundings)
+      let owner = try own(surroundings)
       defer { owner.close() }
       #expect(sandbox.shell("ls $XDG_RUNTIME_DIR/prefsfs").output == "")
       let noted = try String(contentsOfFile: surroundings.socketNote, encoding: .utf8)
       #expect(noted == surroundings.socketPaths.last && noted.contains("/run/"))
-      let other = try mount(surroundings)
+      let other = try Member(surroundings, Member.Manner()) { _ in }
       defer { other.close() }
-      guard case .client = other.role else { return _ = Issue.record("no client: \(other.role)") }
+      #expect(isConnected(other))
     }
   }
 }

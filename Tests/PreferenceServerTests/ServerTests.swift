@@ -37,7 +37,7 @@ final class ServedStore: Sendable {
   func client(_ number: UInt64 = .random(in: 1 ... .max)) throws -> RemotePlaces {
     try #require(
       try RemotePlaces(
-        connectingTo: path, client: number, isBrief: false,
+        connectingTo: path, client: number, StoreIdentity(numbers: []), isBrief: false,
         until: Instant.now.advanced(milliseconds: 5000), ended: {}))
   }
 
@@ -164,7 +164,8 @@ private let author = Author(number: 5)
       let (slow, good) = (try served.connection(), try served.client())
       defer { good.close() }
       for request in [
-        Request.hello(version: Request.version, client: 9).frame(1), Request.load(user).frame(2),
+        Request.hello(version: Request.version, client: 9, clock: .now).frame(1),
+        Request.load(user).frame(2),
       ] { _ = slow.value.send(request[...]) }
       // It has got its answer, and does not read on, while others make changes.
       let hasAnswer = slow.value.wait(until: Instant.now.advanced(milliseconds: 5000))
@@ -194,7 +195,8 @@ private let author = Author(number: 5)
     }) { served in
       let (slow, good) = (try served.connection(), try served.client())
       defer { good.close() }
-      _ = slow.value.send(Request.hello(version: Request.version, client: 9).frame(1)[...])
+      _ = slow.value.send(
+        Request.hello(version: Request.version, client: 9, clock: .now).frame(1)[...])
       for number in 2..<6 as Range<UInt64> {
         _ = slow.value.send(Request.load(user).frame(number)[...])
       }
@@ -349,9 +351,12 @@ private let author = Author(number: 5)
       defer { good.close() }
       let hostile: [[UInt8]] = [
         Array("GET / HTTP/1.0\r\n\r\n".utf8), Array(repeating: 0xFF, count: 100_000),
-        Request.synchronize(mounts: false).frame(1), Request.hello(version: 99, client: 1).frame(1),
-        Request.hello(version: 1, client: 0).frame(1),
-        Request.hello(version: 1, client: 5).frame(1) + [9, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0],
+        Request.synchronize(mounts: false).frame(1),
+        Request.hello(version: 8, client: 1, clock: .now).frame(1),
+        Request.hello(version: 1, client: 0, clock: .now).frame(1),
+        Request.hello(version: 1, client: 5, clock: .now).frame(1) + [
+          9, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0,
+        ],
         [],
       ]
       for bytes in hostile {
@@ -383,7 +388,8 @@ private let author = Author(number: 5)
   func slow() throws {
     try withServedStore { served in
       let slow = try served.connection()
-      _ = slow.value.send(Request.hello(version: Request.version, client: 3).frame(1)[...])
+      _ = slow.value.send(
+        Request.hello(version: Request.version, client: 3, clock: .now).frame(1)[...])
       let good = try served.client()
       defer { good.close() }
       for index in 0..<40 {
@@ -473,7 +479,8 @@ private let author = Author(number: 5)
       let client = try served.client()
       defer { client.close() }
       let raw = try served.connection()
-      _ = raw.value.send(Request.hello(version: Request.version, client: 3).frame(1)[...])
+      _ = raw.value.send(
+        Request.hello(version: Request.version, client: 3, clock: .now).frame(1)[...])
       _ = raw.value.send(Request.mount(Author(number: 9)).frame(0)[...])
       var reader = FrameReader(largest: Message.largest)
       var (file, seen) = (SharedDescriptor?.none, [Message]())

@@ -62,37 +62,6 @@ struct TestStore {
 }
 
 @Suite("Store") struct StoreTests {
-  @Test("a change is recorded before readers see it, and they wait for it from then on")
-  func recorded() throws {
-    try withSandbox { sandbox in
-      let test = try TestStore(sandbox)
-      try test.set("K", 1)
-      let item = Changeset.Item(TestStore.user, .set("K", 2, .canonical))
-      let size = test.journalSize
-      let found = Mutex<[Value?]>([])
-      let reader = DispatchQueue(label: "reader")
-      var count = 0
-      let change = { (changeset: Changeset) in
-        count += 1
-        #expect(changeset.items == [Changeset.Item(TestStore.user, item.edit, hadKey: true)])
-        #expect(test.journalSize > size)
-        reader.async {
-          let value = try? test.get("K")
-          found.withLock { $0.append(value) }
-        }
-        // The reader has the time to look.
-        usleep(20_000)
-        #expect(found.withLock { $0 } == [])
-      }
-      _ = try test.store.commit([item], recorded: change)
-      reader.sync {}
-      #expect(found.withLock { $0 } == [2])
-      // This changes nothing.
-      _ = try test.store.commit([item], recorded: change)
-      #expect(count == 1)
-    }
-  }
-
   @Test("each place reads its own list")
   func places() throws {
     try withSandbox { sandbox in

@@ -232,39 +232,6 @@ import Testing
     #expect(try bench.tree.read(bench.key("K"), at: 0, count: 10).elementsEqual("global\n".utf8))
   }
 
-  @Test("a write says that it is recorded where nothing else that the kernel has cached changes")
-  func recorded() throws {
-    let bench = try Bench()
-    var recorded: [NodeID] = []
-    bench.tree.whenRecorded = { recorded.append($0) }
-    func write(_ key: NodeID, _ text: String, at offset: Int = 0) throws {
-      let request = WriteRequest(Array(text.utf8), at: offset)
-      try bench.tree.write(key, request, now: bench.now)
-    }
-    let key = try bench.key("K")
-    try write(key, "5\n")
-    #expect(recorded == [key])
-    // It changes nothing.
-    try write(key, "5\n")
-    // It is refused.
-    #expect(throws: TreeError.self) { try write(key, "x\n") }
-    #expect(recorded == [key])
-    // Another domain inherits the key.
-    try bench.set("G", 1, in: .global)
-    _ = try bench.key("G")
-    let global = try bench.found(bench.found(.root, "NSGlobalDomain").node, "G").node
-    try write(global, "2\n")
-    // The domains that have languages change with this one.
-    try bench.set("AppleLanguages", ["de"])
-    try write(try bench.key("AppleLanguages"), "[\"fr\"]\n")
-    // The key is made where it was inherited.
-    try write(try bench.key("G"), "3\n")
-    #expect(recorded == [key])
-    bench.tree.hasNeighbours = true
-    try write(key, "6\n")
-    #expect(recorded == [key])
-  }
-
   @Test("the tree's own notices are ignored")
   func ownNotice() throws {
     let bench = try Bench()

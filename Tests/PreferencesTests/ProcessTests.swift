@@ -142,7 +142,7 @@ import Testing
         PREFSFS_PREFSD=$C/../once $SAMPLE late K | uniq
         """)
       #expect(outcome.output == "(none)\ntext\n")
-      #expect(outcome.errors.contains("prefsd could not own the store"))
+      #expect(outcome.errors.contains("prefsd cannot serve"))
     }
   }
 

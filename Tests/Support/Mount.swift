@@ -49,6 +49,9 @@ public final class Mount: @unchecked Sendable {
   /// What the program has written to standard error.
   public var log: String { (try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "" }
 
+  /// What the mount has logged, and the owner of its store.
+  public var allLogs: String { log + sandbox.backgroundLog }
+
   /// The process that was started: the guard.
   public var guardian: pid_t { process.processIdentifier }
 
@@ -93,9 +96,11 @@ public final class Mount: @unchecked Sendable {
     process.waitUntilExit()
   }
 
-  /// Kills the driver and its guard with SIGKILL, and unmounts the mount that they leave behind.
+  /// Kills driver, guard and the owner of the store with SIGKILL, and unmounts the mount that they
+  /// leave behind.
   public func crash() {
     kill()
+    sandbox.killOwner()
     sandbox.shell("fusermount3 -u -z \(point)")
   }
 

@@ -40,6 +40,7 @@ public final class Sandbox: Sendable {
     environment["XDG_RUNTIME_DIR"] = root + "/run"
     environment["PREFSFS_SYSTEM_DIR"] = system
     environment["LC_ALL"] = "C.UTF-8"
+    environment["PREFSFS_LOG"] = backgroundLogFile
     return environment
   }
 
@@ -173,12 +174,15 @@ public final class Sandbox: Sendable {
   /// Waits for the programs of the sandbox to end: they write their files until then. What is left
   /// after five seconds is killed, and the test fails.
   private func endProcesses() {
-    // A prefsd that a client started would wait 30 s for another client.
-    for process in processes where Self.text("/proc/\(process)/comm") == "prefsd\n" {
-      kill(process, SIGTERM)
-    }
     for _ in 0..<500 {
-      if processes.isEmpty { return }
+      let left = processes
+      if left.isEmpty { return }
+      // A prefsd that a client started would wait 30 s for another client. A mount that ends needs
+      // one until then.
+      let names = left.map { ($0, Self.text("/proc/\($0)/comm")) }
+      if !names.contains(where: { ["prefsfs\n", "prefs-guard\n"].contains($0.1) }) {
+        for (process, name) in names where name == "prefsd\n" { kill(process, SIGTERM) }
+      }
       usleep(10000)
     }
     for process in processes {
@@ -187,11 +191,32 @@ public final class Sandbox: Sendable {
     }
   }
 
+  /// The process that owns the sandbox's store (`prefsd`); nil: there is none.
+  public var owner: pid_t? {
+    processes.first { Self.text("/proc/\($0)/comm") == "prefsd\n" }
+  }
+
+  /// Kills the owner of the sandbox's store with SIGKILL, or ends it with another signal, and returns
+  /// when it is gone.
+  public func killOwner(with signal: Int32 = SIGKILL) {
+    guard let owner else { return }
+    kill(owner, signal)
+    waitUntil("! kill -0 \(owner) 2> /dev/null")
+  }
+
+  private var backgroundLogFile: String { root + "/background-log" }
+
+  /// What the programs of the sandbox that run in the background have logged: `prefsd`, and mounts
+  /// without `-f`.
+  public var backgroundLog: String {
+    (try? String(contentsOfFile: backgroundLogFile, encoding: .utf8)) ?? ""
+  }
+
   /// The processes that run in the sandbox's environment.
   private var processes: [pid_t] {
     let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc")
     return (names ?? []).compactMap { pid_t($0) }.filter {
-      Self.text("/proc/\($0)/environ").contains("XDG_STATE_HOME=\(state)\0")
+      Self.text("/proc/\($0)/environ").contains("\(root)/")
     }
   }
 

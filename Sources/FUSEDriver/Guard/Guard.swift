@@ -341,7 +341,7 @@ public final class Guard {
   private func beginUpgrade() {
     guard isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
     let words = [Handover.takesStateWord, "\(SavedState.format)"]
-    guard let status = try? Child.runApart(installed, words, milliseconds: 5000), status == 0
+    guard (try? Child.runApart(installed, words, milliseconds: 5000))?.status == 0
     else {
       return log("not upgraded: \(installed) cannot take over from this version; it goes on")
     }

@@ -22,7 +22,7 @@ extension Driver {
   /// Has libfuse take a request apart and call its operation, which answers it.
   func process(_ buffer: inout fuse_buf) {
     let header = RequestHeader(buffer)
-    if header?.isChange == true { dropListings() }
+    if let header { droppedPages.noteRequest(header) }
     guard let saved, let header else {
       fuse_session_process_buf(session.raw, &buffer)
       return
@@ -101,7 +101,7 @@ extension Driver {
   }
 
   /// Saves what has changed since the last call, with the answer and the announcements that follow
-  /// from it. It must be called before the answer is sent, unless `replyEarly` has noted the file.
+  /// from it. It must be called before the answer is sent.
   /// - Returns: the number of the last announcement.
   @discardableResult
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {

@@ -30,7 +30,6 @@ extension Driver {
     } catch {
       throw DriverError("the state of the driver before cannot be read: \(error)")
     }
-    if saved[.recorded] != 0 { forest.noteWritten(NodeID(rawValue: saved[.recorded])) }
     noteSuspect(saved)
     resent = ResentRequests(estate, saved)
     announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
@@ -45,7 +44,6 @@ extension Driver {
     noteResending()
     notifier.note(in: saved.log)
     saved.replace(trees: forest.saveAll())
-    saved[.recorded] = 0
     line?.keep(
       device: predecessor.device, state: predecessor.log.descriptor.number,
       connection: prefsfs_minor(UInt(predecessor.facts.device)))

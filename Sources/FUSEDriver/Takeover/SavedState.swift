@@ -18,8 +18,10 @@ import SystemCalls
 /// - neither: nothing of it has happened, and it is carried out.
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
-/// hundred bytes. When the log has grown to twice what a whole state takes, it is replaced by one,
-/// which is written in parts, so that no request waits for it.
+/// hundred bytes. When the log has grown to twice what a whole state takes, but by 16 MiB at most, it
+/// is replaced by one, which is written in parts, so that no request waits for it. A log that has
+/// grown is also replaced when nothing was added for a second, so that an idle mount keeps no more
+/// than its state.
 ///
 /// Threads: the loop's alone, except the numbers.
 final class SavedState {
@@ -52,9 +54,6 @@ final class SavedState {
     /// The number of the driver as an author of changes (`Author`), by which changes wait for it;
     /// 0: it is not known.
     case author
-    /// The node of a file whose WRITE is answered, while what follows from it is not saved; 0:
-    /// none.
-    case recorded
   }
 
   /// What a frame of the log has.
@@ -95,6 +94,11 @@ final class SavedState {
   /// Bytes of the log at which it is replaced.
   private var limit = SavedState.leastLimit
   private static let leastLimit = 1 << 20
+  /// Bytes by which the log may grow before it is replaced.
+  private static let mostGrowth = 16 << 20
+  /// Bytes of the log after it was last replaced, and when something was last added.
+  private var replacedCount = 0
+  private var lastCommit = Instant.now
   /// How many answers a whole state has.
   private static let keptAnswers = 1024
   /// Whether the log has run out of memory. A successor then cannot take over.
@@ -213,12 +217,19 @@ final class SavedState {
     guard !frames.isEmpty else { return }
     if !frames.withBytes(log.append) { isBroken = true }
     frames.removeAll()
+    lastCommit = .now
   }
 
   // MARK: - Whole states
 
   /// Whether the log should be replaced by a whole state.
-  var isLong: Bool { log.count > limit }
+  var isLong: Bool { log.count > limit || idleDeadline.map { $0 <= .now } == true }
+
+  /// When a log that has grown is to be replaced although nothing is added; nil: it has not grown.
+  var idleDeadline: Instant? {
+    guard !isReplacing, log.count - replacedCount > Self.leastLimit / 4 else { return nil }
+    return lastCommit.advanced(milliseconds: 1000)
+  }
 
   /// Whether a whole state is being written.
   private(set) var isReplacing = false
@@ -243,7 +254,8 @@ final class SavedState {
     } else {
       log.finishReplacement()
       isReplacing = false
-      limit = max(Self.leastLimit, 2 * log.count)
+      replacedCount = log.count
+      limit = log.count + max(Self.leastLimit, min(log.count, Self.mostGrowth))
     }
   }
 

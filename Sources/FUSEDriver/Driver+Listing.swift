@@ -1,0 +1,30 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+
+extension Driver {
+  /// Returns a part of a listing with attributes, as far as the tree gives them.
+  func makeListing(_ part: ListingPart) throws(TreeError) -> ListingBuffer {
+    let tree = forest[part.directory]
+    let items = try tree.list(part.directory, after: part.cookie, since: listingVersion)
+    let given = tree.attributesGiven(part.directory, after: part.cookie)
+    let first = items.first?.cookie
+    var buffer = ListingBuffer(part)
+    buffer.fill(items) { buffer, item in
+      // `.` and `..` have the cookies 1 and 2.
+      item.cookie > 2 && given.includes(isFirst: item.cookie == first)
+        ? buffer.addWithAttributes(item, self) : buffer.addWithoutAttributes(item)
+    }
+    return buffer
+  }
+
+  /// Returns a part of a listing for a kernel that takes no attributes with the names.
+  func makeNames(_ part: ListingPart) throws(TreeError) -> ListingBuffer {
+    let items = try forest[part.directory].list(
+      part.directory, after: part.cookie, since: listingVersion)
+    var buffer = ListingBuffer(part)
+    buffer.fill(items) { buffer, item in buffer.add(item) }
+    return buffer
+  }
+}

@@ -1,0 +1,27 @@
+import PreferenceTree
+
+/// The files whose pages the kernel has dropped, and that nobody has read or written through this
+/// mount since. When such a file changes again, there is nothing to drop, and other mounts need not
+/// wait for it: dropping takes a turn of the notifier's thread.
+///
+/// Threads: the loop's alone.
+struct DroppedPages {
+  private var files: Set<NodeID> = []
+
+  /// The most files that are kept; more of them change at a time only where whole domains do.
+  private static let most = 256
+
+  /// Notes that the kernel drops a file's pages.
+  /// - Returns: whether it may have some.
+  mutating func noteDropped(_ file: NodeID) -> Bool {
+    if files.contains(file) { return false }
+    if files.count >= Self.most { files.removeAll() }
+    files.insert(file)
+    return true
+  }
+
+  /// Notes a request after which the kernel may have pages of the file.
+  mutating func noteRequest(_ header: RequestHeader) {
+    if header.touchesContents, !files.isEmpty { files.remove(header.node) }
+  }
+}
