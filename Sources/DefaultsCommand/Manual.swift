@@ -101,7 +101,7 @@ enum Manual {
     cannot be written. read, export and find show the user's own lists alone; explain shows every
     place that has a key, and which value programs read.
 
-    -host accepts only this host. If no mount owns the store, prefsd must be in PATH or beside
+    -host accepts only this host. prefsd, which owns the store, must be in PATH or beside
     defaults.
 
     Text is printed as UTF-8. With --apple-text it is escaped as on macOS.

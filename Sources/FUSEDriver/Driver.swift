@@ -18,14 +18,13 @@ import SystemCalls
 /// mounts of the store have dropped their attributes too, so that a program which reads the key
 /// there after the write has returned gets the new value; the loop goes on meanwhile.
 ///
-/// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the
-/// journal (a write(2), and for a new file an fsync(2) of its directory), for listings of the
-/// places' directories, for the data of a language at its first use, 1 s at most, and in a client
-/// for the owner's answer, 5 s at most (`OwnerGate`). The notifier's thread invalidates pages and
+/// Threads: the loop's thread runs the trees. It waits for no list (`ListGate`), but for the answer
+/// of the store's owner, 5 s at most (`OwnerGate`), and for the data of a language at its first use,
+/// 1 s at most. It also receives the owner's notices. The notifier's thread invalidates pages and
 /// entries, because that waits for locks that a request of this mount may hold, and performs
 /// operations on the mount for watchers (`Announcer`). The synchroniser's thread waits in fsync(2).
-/// No lock is held while libfuse is called.
-/// Notices of the engine come on any thread, and are handed to the loop through `mailbox`.
+/// No lock is held while libfuse is called. A thread that waits for the owner's answer receives
+/// notices too, so they are handed to the loop through `mailbox`.
 ///
 /// "No open": OPEN and FLUSH are answered with ENOSYS, so that the kernel stops sending them and
 /// opens files from its caches alone: reading an unchanged key makes no request. As there is no
@@ -68,6 +67,7 @@ public final class Driver {
   var isHandingOver = false
   let notifier: Notifier
   private let synchroniser: Synchroniser
+  private let spaceThread = BlockingThreads(name: "prefs-space", most: 1, mostWaiting: 16)
   private(set) var session: SessionPointer
   var io = SessionIO.State()
   /// The error that every request is answered with, without reaching the tree; nil: requests are
@@ -277,8 +277,9 @@ public final class Driver {
   func answer(_ reply: consuming Reply, _ body: () throws(TreeError) -> Answer) {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
     let answer = carryOut(body)
-    let (rest, version) = dropAttributes()
+    let (rest, version) = dropAttributes(forest.removeEffects())
     let announced = save(answer, rest)
+    if announced > 0 { announceDelayed() }
     if let version, !store.services.isSettled(through: version) {
       let number = heldReplies.hold(reply, answer)
       store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
@@ -288,13 +289,23 @@ public final class Driver {
     notifier.put(rest, announced: announced)
   }
 
+  /// Answers statfs(2), by a thread that may wait for the file system of the lists. The reply is held
+  /// meanwhile; one that does not answer has no space.
+  func answerSpace(_ reply: consuming Reply) {
+    let number = heldReplies.hold(reply, .space(MountedStore.shown(nil)), isOfChange: false)
+    let isBegun = spaceThread.run { [store, heldReplies] in
+      heldReplies.send(number, .space(store.space))
+    }
+    if !isBegun { heldReplies.send(number) }
+  }
+
   /// Answers fsync(2). `body` decides, on the loop's thread, whether the file can be synchronised;
   /// the synchroniser's thread then waits for the disk.
   func synchronize(_ reply: consuming Reply, _ body: () throws(TreeError) -> Void) {
     if let refusal { return reply.send(.error(refusal), ownership: ownership) }
     var refusal: TreeError?
     do { try body() } catch { refusal = error }
-    perform(dropAttributes().rest)
+    perform(dropAttributes(forest.removeEffects()).rest)
     if let refusal {
       reply.send(.error(refusal.errno), ownership: ownership)
     } else {
@@ -303,13 +314,17 @@ public final class Driver {
   }
 
   /// Performs the effects on attributes, which take no kernel lock that a request may hold.
+  /// - Parameter isLater: whether the attributes of a file are dropped later, with its pages.
   /// - Returns: the other effects, and the version that the other mounts must have settled before
   ///   the reply is sent; nil: none.
-  private func dropAttributes() -> (rest: [Effect], awaited: UInt64?) {
+  private func dropAttributes(
+    _ effects: [Effect], isLater: (NodeID) -> Bool = { _ in false }
+  ) -> (rest: [Effect], awaited: UInt64?) {
     var awaited: UInt64?
-    let rest = forest.removeEffects().filter { effect in
+    let rest = effects.filter { effect in
       switch effect {
       case .invalidateAttributes(let node):
+        if isLater(node) { return false }
         // The kernel does not know the node. A reply that introduces it may be on its way, so the
         // notifier tries again a little later.
         return fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0) == -ENOENT
@@ -327,7 +342,7 @@ public final class Driver {
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.removeAll()
     for notice in notices { handle(notice) }
-    announceDelayed(now)
+    if let delayed, delayed.until <= now { announceDelayed() }
     for (kind, version) in settled {
       if kind == .attributes { droppedThrough = max(droppedThrough, version) }
       store.services.settle(kind, through: version, by: author)
@@ -337,7 +352,7 @@ public final class Driver {
     if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
       forest.tick(now: .now)
     }
-    perform(dropAttributes().rest)
+    perform(dropAttributes(forest.removeEffects()).rest)
     settleLostMount()
   }
 
@@ -345,35 +360,43 @@ public final class Driver {
   /// it polls for requests. Cost: some loads and a lock; a recvmsg(2) where something is waited for.
   /// - Returns: whether something had come.
   func receiveNews() -> Bool {
-    guard store.services.hasNotices || !heldReplies.areSent else { return false }
+    guard store.services.hasNotices || !heldReplies.areChangesSent else { return false }
     return store.services.receiveNotices()
   }
 
   /// Saves what has changed, and hands the effects to the notifier.
   private func perform(_ effects: [Effect]) {
-    notifier.put(effects, announced: save(nil, effects))
+    let announced = save(nil, effects)
+    if announced > 0 { announceDelayed() }
+    notifier.put(effects, announced: announced)
   }
 
   /// Handles a change that another process made: invalidates what the kernel caches of it, settles
   /// first attributes and then entries for the processes that wait for this mount, and announces
   /// the change to watchers last.
   ///
-  /// Pages are dropped before the attributes are settled. Dropping pages makes the kernel ignore
-  /// attributes that it is asking for at that moment (fs/fuse/inode.c, fuse_reverse_inval_inode); a
-  /// program that reads just then would otherwise get the new text cut at its old length. While a
+  /// Where the kernel may have pages of a file, its attributes are dropped with them, by the notifier
+  /// (fs/fuse/inode.c, fuse_reverse_inval_inode does both), and settled after that. A program that
+  /// reads between the two would get an old page at the new length, or the new text cut at the old
+  /// one. While a
   /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
   /// locked until that reply, and that reply waits for the other mounts.
   private func handle(_ notice: Notice) {
     forest.changed(notice, now: .now)
-    let (rest, version) = (dropAttributes().rest, notice.changeset.version)
-    let announced = save(nil, rest)
-    let contents = rest.filter { effect in
-      guard case .invalidateContents(let file) = effect else { return false }
-      return droppedPages.noteDropped(file)
+    let (effects, version) = (forest.removeEffects(), notice.changeset.version)
+    var withPages: Set<NodeID> = []
+    // Of a file whose pages are still being dropped, they are dropped again.
+    for case .invalidateContents(let file) in effects
+    where droppedPages.noteDropped(file) || lastDrop > droppedThrough {
+      withPages.insert(file)
     }
+    let isHolding = !heldReplies.areChangesSent
+    let rest = dropAttributes(effects) { !isHolding && withPages.contains($0) }.rest
+    let announced = save(nil, rest)
+    let contents = withPages.map { Effect.invalidateContents($0) }
     notifier.put(contents)
     if !contents.isEmpty { lastDrop = max(lastDrop, version) }
-    if lastDrop <= droppedThrough || !heldReplies.areSent {
+    if lastDrop <= droppedThrough || isHolding {
       store.services.settle(.attributes, through: version, by: author)
     } else {
       notifier.put(settled: .attributes, version)
@@ -396,9 +419,9 @@ public final class Driver {
   /// Milliseconds for which an announcement waits.
   private static let delay: Int64 = 4
 
-  /// Hands the announcements that have waited long enough to the notifier.
-  private func announceDelayed(_ now: Instant) {
-    guard let due = delayed, due.until <= now else { return }
+  /// Hands the announcements that wait to the notifier, before later ones.
+  private func announceDelayed() {
+    guard let due = delayed else { return }
     notifier.put(due.effects, announced: due.number)
     delayed = nil
   }

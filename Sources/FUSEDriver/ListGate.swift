@@ -70,7 +70,10 @@ final class ListGate {
   /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
   /// the others read.
   private func isOpen(_ request: RequestHeader, _ forest: Forest) -> Bool {
-    isOpen(request.subjects, changes: request.isChange && !request.isTruncation, forest)
+    let isOpen = isOpen(
+      request.subjects, changes: request.isChange && !request.isTruncation, forest)
+    if isOpen, request.isTruncation { prepareChange(after: request, forest) }
+    return isOpen
   }
 
   /// - Parameter changes: whether the request changes something, for which the owner of the store
@@ -88,6 +91,17 @@ final class ListGate {
       }
     }
     return isOpen
+  }
+
+  /// Has a change prepared that follows a truncation of the file, which itself does not wait: the
+  /// text that comes next must not come after the truncation's 50 ms.
+  private func prepareChange(after request: RequestHeader, _ forest: Forest) {
+    for (node, name) in request.subjects {
+      for domain in forest[node].domainsNeeded(at: node, name) {
+        let changed = [Location(.user, domain)]
+        if !lists.isAtHand(domain, changing: changed) { lists.read(domain, changing: changed) }
+      }
+    }
   }
 
   /// Returns whether the request needs no large listing, or the tree has it. Has it made otherwise.

@@ -40,10 +40,12 @@ public struct MountedStore: Sendable {
   }
 
   /// The size of the file system of the lists; zeros where its directory is not there yet. Cost:
-  /// statvfs(3).
-  var space: statvfs {
+  /// statvfs(3), which may wait for a disk for ever.
+  var space: statvfs { Self.shown(try? Files.space(volume)) }
+
+  /// What statfs(2) shows of a file system, and of one that does not answer.
+  static func shown(_ found: statvfs?) -> statvfs {
     var shown = statvfs()
-    let found = try? Files.space(volume)
     let blockSize = found?.f_frsize ?? 4096
     (shown.f_bsize, shown.f_frsize, shown.f_namemax) = (blockSize, blockSize, 255)
     shown.f_blocks = found?.f_blocks ?? 0

@@ -154,14 +154,21 @@ final class Notifier: Sendable {
 
   func join() { worker.join() }
 
+  /// Lets a reply arrive that introduces a node to the kernel.
+  private static func awaitIntroduction() { Instant.sleep(microseconds: 500) }
+
   private func perform(_ effect: Effect, _ session: SessionPointer) {
     switch effect {
     case .invalidateAttributes(let node):
-      // The loop has tried this before the kernel knew the node. The pause lets the reply arrive
-      // that introduces it.
-      Instant.sleep(microseconds: 500)
+      // The loop has tried this before the kernel knew the node.
+      Self.awaitIntroduction()
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0)
     case .invalidateContents(let node):
+      // This drops the attributes first, and then the pages.
+      guard fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0) == -ENOENT else {
+        return
+      }
+      Self.awaitIntroduction()
       fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, 0, 0)
     case .invalidateEntry(let parent, let name):
       fuse_lowlevel_notify_inval_entry(session.raw, parent.rawValue, name, name.utf8.count)

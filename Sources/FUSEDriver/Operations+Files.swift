@@ -24,7 +24,7 @@ extension Operations {
       }
     }
     table.statfs = { request, _ in
-      serve(request) { driver, reply in driver.answer(reply) { .space(driver.store.space) } }
+      serve(request) { driver, reply in driver.answerSpace(reply) }
     }
   }
 

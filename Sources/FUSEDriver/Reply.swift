@@ -130,6 +130,8 @@ final class HeldReplies: Sendable {
     var reply: HeldReply
     var answer: Answer
     var deadline: Instant
+    /// Whether the reply waits for other mounts.
+    var isOfChange: Bool
   }
 
   private struct State {
@@ -152,15 +154,19 @@ final class HeldReplies: Sendable {
   /// Whether no reply is held.
   var areSent: Bool { state.withLock { $0.held.isEmpty } }
 
+  /// Whether no reply is held that waits for other mounts.
+  var areChangesSent: Bool { state.withLock { !$0.held.values.contains(where: \.isOfChange) } }
+
   /// When `sendLate` must be called; nil: no reply is held.
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
 
   /// Holds a reply.
+  /// - Parameter isOfChange: whether it waits for other mounts.
   /// - Returns: its number, for `send`.
-  func hold(_ reply: consuming Reply, _ answer: Answer) -> UInt64 {
+  func hold(_ reply: consuming Reply, _ answer: Answer, isOfChange: Bool = true) -> UInt64 {
     let held = Held(
       reply: HeldReply(reply), answer: answer,
-      deadline: Instant.now.advanced(milliseconds: Self.longest))
+      deadline: Instant.now.advanced(milliseconds: Self.longest), isOfChange: isOfChange)
     return state.withLock { state in
       state.lastNumber += 1
       state.held[state.lastNumber] = held
@@ -169,11 +175,12 @@ final class HeldReplies: Sendable {
   }
 
   /// Sends a reply, if it is still held.
-  func send(_ number: UInt64) {
+  /// - Parameter answer: nil: the one that it is held with.
+  func send(_ number: UInt64, _ answer: Answer? = nil) {
     let (held, isLast) = state.withLock { state in
       (state.held.removeValue(forKey: number), state.held.isEmpty)
     }
-    held?.reply.send(held?.answer ?? .error(.inputOutput), ownership)
+    held?.reply.send(answer ?? held?.answer ?? .error(.inputOutput), ownership)
     if held != nil, isLast { ended.ring() }
   }
 

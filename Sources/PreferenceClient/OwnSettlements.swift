@@ -29,8 +29,10 @@ final class OwnSettlements: Sendable {
   func noteSettled(through version: UInt64) {
     let ready = state.withLock { state in
       state.settled = max(state.settled, version)
-      defer { state.waiting.removeAll { $0.version <= version } }
-      return state.waiting.filter { $0.version <= version }
+      let (settled, unsettled) = (state.settled, state.unsettled)
+      let ready = state.waiting.filter { min($0.version, unsettled) <= settled }
+      state.waiting.removeAll { min($0.version, unsettled) <= settled }
+      return ready
     }
     for (_, body) in ready { body() }
   }

@@ -147,6 +147,8 @@ final class Writer: Sendable {
   /// Rewrites a list (nil: every list) at once, if it lacks a change. The writer's thread calls the
   /// body, with the error or nil.
   func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
+    // A store that is only read lacks nothing.
+    if store.isReadOnly { return body(nil) }
     urgent.withLock { $0.append((location, body)) }
     bell.ring()
   }

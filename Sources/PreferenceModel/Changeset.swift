@@ -163,7 +163,7 @@ public struct Origin: Hashable, Sendable {
   public var isOrdered: Bool { serial & Self.ordered != 0 }
 
   /// The bit of a serial that marks a request which its process may leave to a successor: a mount
-  /// whose driver is replaced. Its record is kept even where that process owns the store.
+  /// whose driver is replaced.
   public static let inheritable: UInt64 = 1 << 62
 
   /// Identifies a change that a mount makes for a request of the kernel.

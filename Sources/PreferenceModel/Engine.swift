@@ -36,8 +36,7 @@ public struct Resolution: Equatable, Sendable {
 
 /// Preferences as the modules above see them: domains, keys, and for each key the value that
 /// counts. `SearchEngine` is the search list over all places; other engines show a part of a store
-/// in the same form, so that one tree serves them all. A caller cannot tell whether this process
-/// owns the store or another one does.
+/// in the same form, so that one tree serves them all.
 ///
 /// `apply` returns the change in the terms of the store, and observers get it so: with locations
 /// and keys of lists. `notice` translates it into the domains and keys of this engine.

@@ -22,7 +22,8 @@ public final class ListReader: Sendable {
   /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
     case reading(since: Instant)
-    case done([Place: Finding])
+    /// `isPrepared`: changes of the domain's lists have been prepared too.
+    case done([Place: Finding], isPrepared: Bool)
     /// The lists are not read, because too many others are being read.
     case refused
   }
@@ -97,10 +98,8 @@ public final class ListReader: Sendable {
       if places.isPrepared(location) { return true }
       return state.withLock { state in
         if case .reading(let since)? = state.looks[domain] { return Self.isLate(since) }
-        // A list that could not be read: the change gets that error.
-        if case .done(let findings)? = state.looks[domain] {
-          return findings[location.place]?.error != nil
-        }
+        // What could not be prepared is an error of the change.
+        if case .done(_, let isPrepared)? = state.looks[domain] { return isPrepared }
         return state.looks[domain] != nil
       }
     }
@@ -167,7 +166,7 @@ public final class ListReader: Sendable {
       if !isThere { absent.append(place) }
     }
     for place in absent where isThere { read(place, domain, &findings) }
-    end(domain, .done(findings))
+    end(domain, .done(findings, isPrepared: !locations.isEmpty))
   }
 
   private func read(_ place: Place, _ domain: DomainName, _ findings: inout [Place: Finding]) {
@@ -216,7 +215,7 @@ public final class ListReader: Sendable {
           : nil
       case .refused:
         Finding(error: Self.hung(location, "was not read, because too many others do not answer"))
-      case .done(let findings): findings[location.place] ?? Finding()
+      case .done(let findings, _): findings[location.place] ?? Finding()
       case nil: nil
       }
     }

@@ -61,8 +61,8 @@ extension StoredPlaces {
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }
 
-/// The persistent places of one store. A process either owns the store (`LocalPlaces`) or asks its
-/// owner (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
+/// The persistent places of one store. `prefsd` owns the store (`LocalPlaces`); other
+/// processes ask it (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
 /// returned, in any process, when they were called.
 public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Applies the intents without waiting for the answer. What they change is read here at once. The

@@ -84,10 +84,13 @@ final class Door: Sendable {
     }
     let kept = openings.withLock { $0.map(\.path) }
     for path in kept { watch(path) }
-    let missing = before.isEmpty ? paths : before.filter { !kept.contains($0) }
+    // A name that is another socket's, of an owner in another mount namespace, is left to it while
+    // there is a different way to this one.
+    let missing = paths.filter { path in
+      !kept.contains(path) && (kept.isEmpty || opensAll && Self.inode(path) == nil)
+    }
     guard !missing.isEmpty else { return }
-    // A name that cannot be made anew may have another directory.
-    let (opened, failure) = open(kept.isEmpty ? paths : missing)
+    let (opened, failure) = open(missing)
     if let first = opened.first {
       log("the name of the store's socket was removed; the owner listens at \(first)")
       writeNote()

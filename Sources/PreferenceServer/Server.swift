@@ -201,6 +201,7 @@ public final class Server: Sendable {
   }
 
   private func accept() {
+    if state.withLock({ $0.isGivenUp }) { return }
     do throws(SystemError) {
       while let socket = try door.accept() {
         guard let peer = socket.peer, peer.user == geteuid() else {

@@ -98,7 +98,7 @@ struct DriverProgram {
       ownership: options.ownership, arguments: fuseArguments(surroundings), line: line
     ) { [log] in log($0) }
     try start(driver)
-    if try driver.run() == .unmounted { member.saveAll() }
+    if try driver.run() == .unmounted, !options.isReadOnly { member.saveAll() }
     return .success
   }
 
