@@ -311,7 +311,7 @@ public final class Guard {
   /// - Returns: 0 where it is not known, or there was none.
   private func firstExplanation() -> Int32 {
     guard isParent else { return 0 }
-    for _ in 0..<10 {
+    for _ in 0..<40 {
       if let status = ended(driver) { return status }
       Instant.sleep(microseconds: 500)
     }
