@@ -66,8 +66,6 @@ final class Settlements: Sendable {
   }
 
   private let state = Mutex(State())
-  /// How many mounts are lost.
-  private let lost = Atomic<Int>(0)
   private let note: Mutex<MountNote>
   private let log: @Sendable (String) -> Void
 
@@ -90,8 +88,8 @@ final class Settlements: Sendable {
 
   var hasMounts: Bool { state.withLock { !$0.mounts.isEmpty } }
 
-  /// Whether a mount is lost. Cost: a load.
-  var hasLost: Bool { lost.load(ordering: .relaxed) > 0 }
+  /// Whether a mount is lost.
+  var hasLost: Bool { state.withLock { $0.mounts.values.contains { $0.lostUntil != nil } } }
 
   /// When the first waiter has waited long enough, or a lost mount is forgotten; nil: neither.
   var deadline: Instant? {
@@ -201,7 +199,6 @@ final class Settlements: Sendable {
   private func alter(_ change: (inout State) -> Void) {
     let served = state.withLock { state in
       change(&state)
-      lost.store(state.mounts.values.count { $0.lostUntil != nil }, ordering: .relaxed)
       return state.removeServed()
     }
     note.withLock { $0.write(state.withLock { Set($0.mounts.keys) }) }

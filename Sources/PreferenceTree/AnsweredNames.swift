@@ -42,12 +42,6 @@ struct AnsweredNames {
   /// The domains in which the key was answered and not forgotten since.
   subscript(key: Key) -> Set<DomainName> { domains[key] ?? [] }
 
-  /// Whether the key was answered in a domain other than the path's.
-  func hasOther(than path: KeyPath) -> Bool {
-    guard let domains = domains[path.key] else { return false }
-    return domains.count > (domains.contains(path.domain) ? 1 : 0)
-  }
-
   /// Forgets every answer in the domain.
   /// - Returns: their keys.
   mutating func forget(_ domain: DomainName) -> [Key] {
