@@ -69,13 +69,16 @@ final class KeyFile {
 }
 
 extension KeyFile {
-  /// Whether nothing is known of the file but its name. What only an editor needs does not count
-  /// where there is none.
-  var isPlain: Bool {
-    guard let rare else { return true }
-    return rare.editor == nil && rare.editorMemory == TextEditor.Memory() && rare.creation == nil
-      && rare.appended == nil && rare.wantedKind == nil && rare.cachedText == nil
-      && rare.lastShown == nil
+  /// Whether there is memory for more than the file's name.
+  var hasRareState: Bool { rare != nil }
+
+  /// Throws the editor away, whose text is complete, and the memory of what only it has needed.
+  func dropEditor() {
+    editor = nil
+    guard let rare, rare.editorMemory == TextEditor.Memory(), rare.creation == nil,
+      rare.appended == nil, rare.wantedKind == nil, rare.cachedText == nil, rare.lastShown == nil
+    else { return }
+    self.rare = nil
   }
 
   /// The value that the kernel was last told of, where a notice of its removal would not have it:

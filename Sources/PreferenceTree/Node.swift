@@ -8,14 +8,6 @@ struct KeyPath: Hashable, Sendable {
   var key: Key
 }
 
-extension KeyPath {
-  func hash(into hasher: inout Hasher) { hasher.combine(secretHash) }
-
-  /// A hash for tables of nodes. It differs from process to process, so nobody can choose names
-  /// that collide.
-  var secretHash: UInt64 { domain.key.hash(with: key) }
-}
-
 extension KeyPath: CustomStringConvertible {
   /// For log lines, e.g. "com.example.editor TabWidth".
   var description: String { "\(domain) \(key)" }
@@ -23,8 +15,7 @@ extension KeyPath: CustomStringConvertible {
 
 /// One node: a file or directory that the kernel knows by a number (an inode of the mount).
 ///
-/// The nodes of most keys are plain, and have no such object until a request needs one
-/// (`PlainNodes`). A node lives from its first look-up to the last `forget`, or longer if it
+/// A node lives from its first look-up to the last `forget`, or longer if it
 /// `mustStay`. It may change its kind: a scratch file that is renamed over a key becomes the key's
 /// file, and a key's file that loses its name keeps a private copy of its text.
 ///
@@ -103,13 +94,6 @@ final class Node {
   private(set) var unsaved: Range<Int>? {
     get { rare?.unsaved }
     set { rare(isUsual: newValue == nil)?.unsaved = newValue }
-  }
-
-  /// Whether nothing is known of the node but its content, number and look-ups.
-  var isPlain: Bool {
-    guard let rare else { return true }
-    return rare.changed == nil && rare.unsaved == nil
-      && rare.modified == Timestamp(nanoseconds: 0)
   }
 
   /// Notes that a part of a scratch file's text was written.

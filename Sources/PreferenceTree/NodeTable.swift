@@ -5,24 +5,16 @@ import SystemCalls
 /// Finds nodes by their number and by what they show, gives them inode numbers, and counts the
 /// memory of scratch files.
 ///
-/// Most nodes of a large mount are plain: `PlainNodes` has them, in little memory. What asks for a
-/// `Node` gets one (`expand`); `makePlain` makes it plain again, once many others were asked for.
-///
 /// It is a class, because reading a structure of this size may copy it.
 ///
 /// Threads: the tree's alone.
 final class NodeTable {
-  /// All nodes that are not plain.
-  var nodes = NumberedNodes()
-  /// The nodes that are plain.
-  var plain: PlainNodes
-  /// The nodes of keys that are not plain, in the order in which they were made or expanded; a node
-  /// that is gone since may be among them.
-  var expanded: ArraySlice<NodeID> = []
+  /// All nodes.
+  private(set) var nodes: [NodeID: Node] = [:]
   /// The nodes that were made, changed or removed since the tree was saved.
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
-  var byKey = KeyNodes()
+  private var byKey = KeyNodes()
   /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
   private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
@@ -37,7 +29,6 @@ final class NodeTable {
   /// Creates a table that has only the root, which shows domains or the keys of one domain.
   init(_ position: TreePosition, now: Moment) {
     inodes = InodeNumbers(position)
-    plain = PlainNodes(root: position.rootNode)
     let content: any Directory
     switch position.root {
     case .domains: content = RootDirectory()
@@ -55,47 +46,24 @@ final class NodeTable {
   var domains: [DomainName] { Array(byDomain.keys) }
 
   /// How many nodes there are.
-  var count: Int { nodes.count + plain.count }
+  var count: Int { nodes.count }
 
-  /// The numbers of all nodes, in no order.
-  var ids: [NodeID] { nodes.ids + plain.ids }
+  /// The keys that have a node. Cost: O(nodes of keys).
+  func paths() -> [KeyPath] { byKey.paths() }
 
-  /// The keys that have a node.
-  func paths() -> [KeyPath] {
-    byKey.all.compactMap { $0.keyFile?.path } + plain.paths()
-  }
+  /// The keys of a domain that have a node. Cost: O(their nodes).
+  func paths(in domain: DomainName) -> [KeyPath] { byKey.paths(in: domain) }
 
-  /// The keys of a domain that have a node. Cost: O(nodes of keys).
-  func paths(in domain: DomainName) -> [KeyPath] {
-    paths().filter { $0.domain == domain }
-  }
+  /// The domains in which the key has a node. Cost: O(domains).
+  func domains(with key: Key) -> [DomainName] { byKey.domains(with: key) }
 
-  /// The domains in which the key has a node. Cost: O(nodes of keys).
-  func domains(with key: Key) -> [DomainName] {
-    paths().filter { $0.key == key }.map(\.domain)
-  }
-
-  /// The number of the key's node; nil: there is none. Expands nothing.
-  func id(of path: KeyPath) -> NodeID? { byKey[path]?.id ?? plain.find(path) }
-
-  /// Whether there is a node of that number. Expands nothing.
-  func has(_ id: NodeID) -> Bool { nodes[id] != nil || plain.has(id) }
-
-  /// The key's file, if its node is not plain.
-  func expandedFile(of path: KeyPath) -> KeyFile? { byKey[path]?.keyFile }
-
-  subscript(id: NodeID) -> Node? { nodes[id] ?? expand(id) }
+  subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
-  subscript(path: KeyPath) -> Node? {
-    byKey[path] ?? plain.find(path).flatMap { expand($0) }
-  }
+  subscript(path: KeyPath) -> Node? { byKey[path] }
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
   /// `st_ino` of a domain: the same in every mount.
   func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
-
-  /// `st_ino` of a key: it follows from the name, except for names that were renamed or made anew.
-  func inode(of path: KeyPath) -> UInt64 { inodes[path] }
 
   /// Gives the name a new inode number, because its next file is a different one.
   func renewInode(of path: KeyPath) { inodes.renew(path) }
@@ -127,7 +95,6 @@ final class NodeTable {
       return .key(made)
     }
     byKey[path] = node
-    expanded.append(node.id)
     return (node, file ?? KeyFile(id: node.id, path, changes: changes))
   }
 
@@ -147,7 +114,6 @@ final class NodeTable {
       scratchBytes += ScratchSpace.overhead
     case .key(let file):
       byKey[file.path] = node
-      expanded.append(node.id)
     case .scratch(let file):
       byScratch[file.path] = node
       scratchBytes += file.count + ScratchSpace.overhead
@@ -252,12 +218,8 @@ extension NodeTable {
 
   /// Subtracts look-ups that the kernel has forgotten, and removes the node after the last one,
   /// unless it must stay.
-  /// - Returns: the node, if it was removed and was not plain.
+  /// - Returns: the node, if it was removed.
   func forget(_ id: NodeID, _ count: UInt64) -> Node? {
-    if plain.forget(id, count) {
-      changes.note(id)
-      return nil
-    }
     guard let node = nodes[id], id != root.id else { return nil }
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0, !node.mustStay else { return nil }
@@ -266,7 +228,7 @@ extension NodeTable {
     switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
-    case .key(let file): byKey.remove(node, file.path)
+    case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
     case .detached: detachedBytes -= node.detachedCount
     case .directory, .scratch: break
     }
@@ -356,8 +318,32 @@ extension NodeTable {
     let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)
     byKey[path] = node
-    expanded.append(node.id)
     inodes[path] = node.inode
     return file
+  }
+}
+
+/// The nodes of keys, by domain and key.
+private struct KeyNodes {
+  private var domains: [DomainName: [Key: Node]] = [:]
+
+  subscript(path: KeyPath) -> Node? {
+    get { domains[path.domain]?[path.key] }
+    set {
+      domains[path.domain, default: [:]][path.key] = newValue
+      if newValue == nil, domains[path.domain]?.isEmpty == true { domains[path.domain] = nil }
+    }
+  }
+
+  func paths() -> [KeyPath] {
+    domains.flatMap { domain, nodes in nodes.keys.map { KeyPath(domain: domain, key: $0) } }
+  }
+
+  func paths(in domain: DomainName) -> [KeyPath] {
+    domains[domain]?.keys.map { KeyPath(domain: domain, key: $0) } ?? []
+  }
+
+  func domains(with key: Key) -> [DomainName] {
+    domains.filter { $0.value[key] != nil }.map(\.key)
   }
 }

@@ -36,31 +36,15 @@ extension Tree {
     note(shown: resolution, by: file)
     let size =
       file.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: file).count
-    var attributes = attributes(node.inode, size, resolution)
+    var attributes = Attributes(
+      inode: node.inode, type: .file, mode: mode(resolution), size: size,
+      modified: resolution.modified)
+    attributes.isReadOnly = resolution.isReadOnly
     // Text that the engine does not have yet is a change too.
     if file.editor != nil, let written = file.uncommittedSince {
       attributes.modified = max(resolution.modified, written)
     }
     return attributes
-  }
-
-  /// The attributes of a key's file that shows the value.
-  func attributes(_ inode: UInt64, _ size: Int, _ resolution: Resolution) -> Attributes {
-    var attributes = Attributes(
-      inode: inode, type: .file, mode: mode(resolution), size: size,
-      modified: resolution.modified)
-    attributes.isReadOnly = resolution.isReadOnly
-    return attributes
-  }
-
-  /// The size of the value's text, if it can be had at little cost; nil for arrays and
-  /// dictionaries.
-  func cheapSize(_ resolution: Resolution) -> Int? {
-    if let count = resolution.stored.textCount { return count }
-    switch resolution.kind {
-    case .array, .dictionary: return nil
-    default: return sourceText(resolution).count
-    }
   }
 
   /// Keeps the value that the kernel is told of, if `keepsShown` holds.

@@ -102,7 +102,7 @@ extension Tree {
       if kind == .created { announce(path, .created) }
       if kind == .removed {
         announce(path, .removed)
-      } else if kind == .created || table.id(of: path) != nil {
+      } else if kind == .created || table[path] != nil {
         announce(path, .changed(now.time))
       }
     }

@@ -30,26 +30,12 @@ extension Tree {
     guard let resolution = try resolve(path, now: now) else {
       return .missing(isCacheable: answered.note(path))
     }
-    var entry: Entry
-    if let plain = plainEntry(path, resolution) {
-      entry = plain
-    } else {
-      entry = try self.entry(table.file(of: path).node)
-    }
+    var entry = try entry(table.file(of: path).node)
     if !standsBeforeGlobal(resolution, path), !answered.note(path) {
       entry.isCacheable = false
       entry.attributes.isCacheable = false
     }
     return .found(entry)
-  }
-
-  /// Returns the entry of a file of which nothing is known but its name, and counts the look-up;
-  /// nil if something else is known of the file, or has to be.
-  private func plainEntry(_ path: KeyPath, _ resolution: Resolution) -> Entry? {
-    guard !keepsShown(resolution, path), let size = cheapSize(resolution),
-      let id = table.lookUpPlain(path)
-    else { return nil }
-    return Entry(node: id, attributes: attributes(table.inode(of: path), size, resolution))
   }
 
   /// Whether the file must keep what it shows, because a notice of a removal would lack it.

@@ -49,7 +49,7 @@ extension Tree {
   /// Caches the text in the file. All cached texts are dropped once they have more than 32 MiB.
   private func cache(_ text: [UInt8], _ resolution: Resolution, in file: KeyFile) {
     if cachedBytes + text.count > 32 << 20 {
-      for other in table.nodes.all { other.keyFile?.cachedText = nil }
+      for other in table.nodes.values { other.keyFile?.cachedText = nil }
       cachedBytes = 0
     }
     cachedBytes += text.count

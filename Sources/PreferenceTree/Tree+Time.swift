@@ -29,7 +29,8 @@ extension Tree {
       // A refusal has been logged, and the file shows its value again. No request waits for it.
       do { try expire(file, now: now) } catch {}
     } else if editor.deadline == nil, end <= now.instant {
-      file.editor = nil
+      file.dropEditor()
+      edited[id] = nil
     }
     if node.lookups == 0, file.editor?.deadline == nil { forget(id, 0) }
   }

@@ -62,7 +62,7 @@ extension Tree {
       guard let key = item.edit.key else { continue }
       let path = KeyPath(domain: item.location.domain, key: key)
       if case .describe = item.edit {
-        if !touched.contains(path), let id = table.id(of: path) {
+        if !touched.contains(path), let id = table[path]?.id {
           effects.append(.invalidateAttributes(id))
         }
         continue
@@ -73,7 +73,7 @@ extension Tree {
           removed: removed[path])
       }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
-      if let file = table.expandedFile(of: path) { dropCachedText(file) }
+      if let file = table[path]?.keyFile { dropCachedText(file) }
       invalidateHeirs(
         of: path, isForced: item.location.place.isForced, at: changeset.time, removed: removed)
     }
@@ -99,7 +99,7 @@ extension Tree {
       let path = KeyPath(domain: domain, key: key)
       invalidate(path, removed: removed[path])
       // A watcher may watch the file although the domain does not list it.
-      guard table.id(of: path) != nil else { continue }
+      guard table[path] != nil else { continue }
       announce(path, .changed(time))
     }
   }
@@ -118,20 +118,17 @@ extension Tree {
   ) {
     // A watcher may hold the file's node where the kernel has forgotten the directory.
     let parent = table[path.domain]
-    if let id = table.id(of: path) {
-      let file = table.expandedFile(of: path)
+    if let node = table[path], let file = node.keyFile {
       let text = lastText(file, removed)
-      if let file {
-        dropCachedText(file)
-        if version > file.committedVersion { (file.editor, file.wantedKind) = (nil, nil) }
-      }
+      dropCachedText(file)
+      if version > file.committedVersion { (file.editor, file.wantedKind) = (nil, nil) }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {
-        invalidateFile(id)
+        invalidateFile(node.id)
         if staysNamed, !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
         return
       }
-      loseName(path, id, text)
+      loseName(path, node, text)
     }
     answered.forget(path)
     if let parent { invalidateEntry(parent.id, path.key) }
@@ -140,9 +137,9 @@ extension Tree {
   /// Takes the name of a key that is gone from its file. A process that has the file open keeps a
   /// copy of what the file showed, because only the kernel's pages may still have it. A new key of
   /// the name gets a new node.
-  private func loseName(_ path: KeyPath, _ id: NodeID, _ text: [UInt8]) {
-    if let node = table[id] { table.detach(node, text: text) }
-    effects.append(.invalidateAttributes(id))
+  private func loseName(_ path: KeyPath, _ node: Node, _ text: [UInt8]) {
+    table.detach(node, text: text)
+    effects.append(.invalidateAttributes(node.id))
     table.renewInode(of: path)
   }
 
@@ -152,11 +149,7 @@ extension Tree {
   private func staysNamed(_ path: KeyPath) -> Bool {
     do {
       guard let found = try engine.resolve(path.key, in: path.domain) else { return false }
-      if keepsShown(found, path) {
-        table.file(of: path).file.lastShown = found.stored
-      } else {
-        table.expandedFile(of: path)?.lastShown = nil
-      }
+      if let file = table[path]?.keyFile { note(shown: found, by: file) }
       return true
     } catch {
       return true
@@ -164,12 +157,10 @@ extension Tree {
   }
 
   /// The text that a file has shown last.
-  /// - Parameters:
-  ///   - file: what is known of it; nil: nothing.
-  ///   - removed: the value that it showed, if it is known from the notice of its removal.
-  private func lastText(_ file: KeyFile?, _ removed: StoredValue?) -> [UInt8] {
-    if let text = file?.editor?.text ?? file?.cachedText?.text { return text }
-    guard let stored = file?.lastShown ?? removed else { return [] }
+  /// - Parameter removed: the value that it showed, if it is known from the notice of its removal.
+  private func lastText(_ file: KeyFile, _ removed: StoredValue?) -> [UInt8] {
+    if let text = file.editor?.text ?? file.cachedText?.text { return text }
+    guard let stored = file.lastShown ?? removed else { return [] }
     return stored.text ?? canonicalText(stored.value)
   }
 

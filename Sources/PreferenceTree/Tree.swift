@@ -14,8 +14,7 @@ import SystemCalls
 /// threads must be handed over to that thread (`changed`). Time is a parameter, so that tests need
 /// not wait: the caller passes the present moment, and calls `tick` when `nextDeadline` has come.
 ///
-/// Parts: `NodeTable` (nodes by number and name), `PlainNodes` (those of which little is known),
-/// `Directory` (what names mean), `TextEditor` (text
+/// Parts: `NodeTable` (nodes by number and name), `Directory` (what names mean), `TextEditor` (text
 /// that is being written), `Departures` (names that left a moment ago), `AnsweredNames` (look-ups
 /// that the kernel caches and that other domains' changes can make wrong). Every change of the
 /// engine goes through `apply`, in most cases by `transact`.
@@ -74,10 +73,8 @@ public final class Tree {
     table = NodeTable(position, now: now)
   }
 
-  /// Removes and returns the effects of the calls since it was last called. Also makes nodes plain
-  /// that were left alone for a while, so the caller keeps no `Node` over this call.
+  /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] {
-    table.makePlain(dropCachedText)
     defer { effects = [] }
     return effects
   }

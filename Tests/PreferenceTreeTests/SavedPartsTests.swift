@@ -99,8 +99,7 @@ import Testing
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var last: LastPlainRecord?
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &last)) }
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
     }
     return saved
   }
@@ -124,16 +123,17 @@ import Testing
     #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
   }
 
-  @Test("a key that nobody has written to takes some ten bytes and its name")
+  @Test("a key that nobody has written to takes some twenty bytes and its names")
   func size() throws {
     let bytes = forest.saveAll()
-    #expect(bytes.count < 800 * (4 + 10))
+    #expect(bytes.count < 800 * (5 + 22))
     let saved = try read([bytes])
     for number in 0..<800 {
       let node = try lookup(number)
       // One look-up more than were saved.
       let record = NodeRecord(
-        node, inode: nil, lookups: 1, KeyPath(domain: "d", key: Self.key(number)))
+        id: node, lookups: 1, modified: Timestamp(nanoseconds: 0),
+        content: .key(KeyRecord(path: KeyPath(domain: "d", key: Self.key(number)))))
       #expect(saved.nodes[node] == record)
     }
   }

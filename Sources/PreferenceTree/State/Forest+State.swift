@@ -66,7 +66,7 @@ extension Forest {
     for branch in branches {
       if let tree = branch as? Tree {
         tree.saveAllButNodes(&writer)
-        parts.append((tree, tree.table.ids[...]))
+        parts.append((tree, Array(tree.table.nodes.keys)[...]))
       }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
     }
@@ -101,9 +101,8 @@ extension Forest {
     var made: Set<ControlItem> = []
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var last: LastPlainRecord?
       while !reader.isAtEnd {
-        let record = try reader.treeRecord(after: &last)
+        let record = try reader.treeRecord()
         switch record {
         case .tree(let item, let path):
           if made.insert(item).inserted { try makeTree(of: item, at: path) }

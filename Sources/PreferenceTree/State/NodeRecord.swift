@@ -94,10 +94,12 @@ extension ByteWriter {
   }
 
   mutating func append(_ node: NodeRecord) {
-    append(node.id)
+    append(variable: node.id.rawValue)
     append(optional: node.inode) { $0.append($1) }
-    append(node.lookups)
-    append(node.modified.nanoseconds)
+    append(variable: node.lookups)
+    append(optional: node.modified.nanoseconds == 0 ? nil : node.modified) {
+      $0.append($1.nanoseconds)
+    }
     append(optional: node.changed) { $0.append($1.nanoseconds) }
     switch node.content {
     case .root: append(0 as UInt8)
@@ -121,6 +123,9 @@ extension ByteWriter {
 
   private mutating func append(_ key: KeyRecord) {
     append(key.path)
+    let isUsual = key == KeyRecord(path: key.path)
+    append(isUsual)
+    if isUsual { return }
     append(optional: key.creation) { writer, creation in
       writer.append(creation.handle.rawValue)
       writer.append(optional: creation.preferredKind) { $0.append($1.rawValue) }
@@ -202,9 +207,11 @@ extension ByteReader {
   }
 
   mutating func nodeRecord() throws -> NodeRecord {
-    let (id, inode) = (try node(), try optional { try $0.number(UInt64.self) })
-    let lookups = try number(UInt64.self)
-    let (modified, changed) = (try timestamp(), try optional { try $0.timestamp() })
+    let id = NodeID(rawValue: try variable())
+    let inode = try optional { try $0.number(UInt64.self) }
+    let lookups = try variable()
+    let modified = try optional { try $0.timestamp() } ?? Timestamp(nanoseconds: 0)
+    let changed = try optional { try $0.timestamp() }
     let content: NodeRecord.Content
     switch try number(UInt8.self) {
     case 0: content = .root
@@ -222,6 +229,7 @@ extension ByteReader {
 
   private mutating func keyRecord() throws -> KeyRecord {
     var record = KeyRecord(path: try keyPath())
+    if try flag() { return record }
     record.creation = try optional { reader in
       KeyFile.Creation(
         handle: HandleID(rawValue: try reader.number()),

@@ -55,8 +55,7 @@ extension Tree {
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      var last: LastPlainRecord?
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord(after: &last)) }
+      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
     }
     restore(saved, now: now.instant)
   }
@@ -104,13 +103,13 @@ extension Tree {
   /// Has everything dropped that the kernel has cached of the tree: something may have changed
   /// while no driver was there to hear of it.
   func invalidateAll() {
-    for node in table.nodes.all {
+    for node in table.nodes.values {
       effects.append(.invalidateAttributes(node.id))
       // The kernel may have kept a listing.
       if case .directory = node.content { effects.append(.invalidateContents(node.id)) }
     }
     for path in table.paths() {
-      guard let id = table.id(of: path) else { continue }
+      guard let id = table[path]?.id else { continue }
       invalidateFile(id)
       if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
     }
@@ -153,11 +152,6 @@ extension NodeTable {
     if record.id == root.id {
       (root.lookups, root.modified, root.changed) =
         (min(record.lookups, Self.mostSaved), record.modified, record.changed)
-      return
-    }
-    if let path = record.plainPath, record.lookups > 0, inodes.keys[path] == record.inode,
-      plain.insert(record.id, PlainNodes.Node(path: path, lookups: record.lookups))
-    {
       return
     }
     let content = content(record, text)

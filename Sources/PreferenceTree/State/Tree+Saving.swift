@@ -48,8 +48,7 @@ extension Tree {
   func saveChanges(_ writer: inout ByteWriter) {
     guard hasChanges else { return }
     if !table.changes.isEmpty {
-      var last: LastPlainRecord?
-      for id in table.changes.removeAll() { save(id, &writer, after: &last) }
+      for id in table.changes.removeAll() { save(id, &writer) }
       saveNumbers(&writer)
     }
     for path in table.inodes.keys.removeChanges() {
@@ -73,19 +72,17 @@ extension Tree {
     _ = table.inodes.domains.removeChanges()
     _ = departures.departures.removeChanges()
     _ = answered.removeChanges()
-    saveNodes(table.ids, &writer)
+    saveNodes(table.nodes.keys, &writer)
     saveAllButNodes(&writer)
   }
 
   /// Appends records of the nodes, as far as they are there, with their whole texts.
   func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
-    var last: LastPlainRecord?
     for id in ids {
-      if let node = table.nodes[id] {
-        node.noteWhole()
-        node.keyFile?.hasSavedDraft = false
-      }
-      if table.has(id) { save(id, &writer, after: &last) }
+      guard let node = table[id] else { continue }
+      node.noteWhole()
+      node.keyFile?.hasSavedDraft = false
+      save(node, &writer)
     }
   }
 
@@ -109,23 +106,12 @@ extension Tree {
     writer.append(.numbers(number, numbers))
   }
 
-  private func save(
-    _ id: NodeID, _ writer: inout ByteWriter, after last: inout LastPlainRecord?
-  ) {
-    if let node = table.nodes[id] {
-      save(node, &writer, after: &last)
-    } else if let node = table.plain[id] {
-      let inode = table.inodes.keys[node.path]
-      writer.append(id, inode: inode, node, in: number, after: &last)
-    } else {
-      writer.append(.gone(number, id))
-    }
+  private func save(_ id: NodeID, _ writer: inout ByteWriter) {
+    if let node = table[id] { save(node, &writer) } else { writer.append(.gone(number, id)) }
   }
 
-  private func save(
-    _ node: Node, _ writer: inout ByteWriter, after last: inout LastPlainRecord?
-  ) {
-    writer.append(record(node), in: number, after: &last)
+  private func save(_ node: Node, _ writer: inout ByteWriter) {
+    writer.append(.node(number, record(node)))
     switch node.content {
     case .directory: break
     case .detached(let text): saveText(node, text, &writer)

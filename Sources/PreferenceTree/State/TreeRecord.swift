@@ -32,15 +32,6 @@ struct TreeNumbers: Equatable {
 }
 
 extension ByteWriter {
-  /// Appends the record of a node.
-  /// - Parameter last: the last short record in these bytes; nil: there is none. A caller may
-  ///   always pass nil, which takes more bytes.
-  mutating func append(_ node: NodeRecord, in tree: Int, after last: inout LastPlainRecord?) {
-    guard let path = node.plainPath else { return append(.node(tree, node)) }
-    let plain = PlainNodes.Node(path: path, lookups: node.lookups)
-    append(node.id, inode: node.inode, plain, in: tree, after: &last)
-  }
-
   mutating func append(_ record: TreeRecord) {
     switch record {
     case .tree(let item, let path):
@@ -130,11 +121,8 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// - Parameter last: the last short record in these bytes; nil before the first.
-  mutating func treeRecord(after last: inout LastPlainRecord?) throws -> TreeRecord {
+  mutating func treeRecord() throws -> TreeRecord {
     let tag = try number(UInt8.self)
-    let marks = PlainKeyMarks(rawValue: tag)
-    if marks.contains(.isPlain) { return try plainNode(marks, after: &last) }
     switch tag {
     case 0: return .tree(try controlItem(), path: try string())
     case 9: return .control(try node(), try controlItem(), lookups: try number())

@@ -1,13 +1,5 @@
 // The hash of keys in this project's own tables.
 
-extension Key {
-  /// Returns a hash of this key and another one, for tables of this process. Pairs of keys with
-  /// different hashes have different ones. Cost: a nanosecond.
-  package func hash(with other: Key) -> UInt64 {
-    KeyHash.mixed(UInt64(hash) << 32 | UInt64(other.hash))
-  }
-}
-
 /// A hash of bytes: it multiplies sixteen bytes at a time and folds the 128-bit product. Both
 /// factors contain bits of the seed. Without the seed, no key can be made that turns a factor into
 /// zero or cancels an earlier step.

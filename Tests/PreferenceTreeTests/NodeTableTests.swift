@@ -1,0 +1,93 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import PreferenceTree
+
+@Suite("The table of nodes") struct NodeTableTests {
+  @Test("a node is found by its number and its name, and its memory is given back")
+  func bound() throws {
+    let bench = try EffectsTests.Bench()
+    let ids = try (0..<3000).map { number in
+      try bench.set(Key("K\(number)"), .integer(1))
+      return try bench.key("K\(number)")
+    }
+    for id in ids {
+      #expect(try Array(bench.tree.read(id, at: 0, count: 9)) == Array("1\n".utf8))
+      try bench.tree.write(id, WriteRequest(Array("2\n".utf8), at: 0), now: bench.now)
+    }
+    #expect(bench.tree.edited.count == 3000)
+    bench.now.instant = bench.now.instant.advanced(milliseconds: 60_000)
+    bench.tree.tick(now: bench.now)
+    #expect(bench.tree.edited.isEmpty)
+    let table = bench.tree.table
+    #expect(ids.allSatisfy { table[$0]?.keyFile?.hasRareState == false })
+    #expect(table.paths(in: "d").allSatisfy { table[$0]?.keyFile?.path == $0 })
+    #expect(table.domains(with: "K7") == ["d"] && table.domains(with: "None") == [])
+    for id in ids {
+      #expect(try Array(bench.tree.read(id, at: 0, count: 9)) == Array("2\n".utf8))
+      bench.tree.forget(id, 1)
+    }
+    #expect(table.count == 2 && table.paths().isEmpty)
+  }
+
+  /// How somebody else takes the key `L` of the domain `d` away, in one change or more.
+  private static let removals: [(name: String, owner: DomainName, intents: [[Intent]])] = [
+    ("removed", "d", [[.remove("L", "d")]]),
+    ("an inherited key, removed", "NSGlobalDomain", [[.remove("L", "NSGlobalDomain")]]),
+    (
+      "removed with the key that the domain would inherit", "d",
+      [[.remove("L", "NSGlobalDomain"), .remove("L", "d")]]
+    ),
+    ("set and removed", "d", [[.set("L", "d", 7, .exact([0x37, 0x20]))], [.remove("L", "d")]]),
+    ("the domain removed", "d", [[.edit(Location(.user, "d"), .removeDomain)]]),
+    ("the domain renamed", "d", [[.renameDomain("d", to: "e")]]),
+  ]
+
+  @Test(
+    "an open file whose key somebody else removes goes on showing the text that it showed",
+    arguments: removals.indices, [false, true])
+  func privateCopy(_ index: Int, reads: Bool) throws {
+    let (name, owner, intents) = Self.removals[index]
+    let bench = try EffectsTests.Bench()
+    if intents[0].count > 1 { try bench.set("L", .integer(5), in: .global) }
+    try bench.set("L", .integer(7), in: owner)
+    let id = try bench.key("L")
+    if reads { _ = try bench.tree.read(id, at: 0, count: 9) }
+    if owner == .global { _ = try bench.tree.attributes(id) }
+    _ = bench.tree.removeEffects()
+    // All of them are made before the tree hears of the first.
+    let changesets = try intents.map { try bench.engine.apply($0, by: Author(number: 2)) }
+    for changeset in changesets {
+      bench.tree.changed(Notice(changeset: changeset, author: Author(number: 2)), now: bench.now)
+    }
+    let text = String(decoding: try bench.tree.read(id, at: 0, count: 9), as: UTF8.self)
+    #expect(["7\n", "7 "].contains(text), "\(name)")
+    #expect(try bench.tree.attributes(id).links == 0, "\(name)")
+  }
+
+  @Test("what a change removed is known also where the change makes a list's copies invalid")
+  func removedAndInvalid() throws {
+    let bench = try EffectsTests.Bench()
+    let id = try bench.key("K")
+    var changeset = try bench.engine.apply([.remove("K", "d")], by: Author(number: 2))
+    changeset.invalidated = [Location(.user, "d")]
+    bench.tree.changed(Notice(changeset: changeset, author: Author(number: 2)), now: bench.now)
+    #expect(try Array(bench.tree.read(id, at: 0, count: 9)) == Array("4\n".utf8))
+  }
+
+  @Test("a file that gets the name of one whose removal is not known yet is the only one of it")
+  func twoOfOneName() throws {
+    let bench = try EffectsTests.Bench()
+    try bench.set("L", .integer(7))
+    let (old, moved) = (try bench.key("L"), try bench.key("K"))
+    // Nobody tells the tree.
+    _ = try bench.engine.apply([.remove("L", "d")], by: Author(number: 2))
+    try bench.tree.rename(
+      bench.domain, Array("K".utf8), to: bench.domain, Array("L".utf8), .replace, now: bench.now)
+    _ = try bench.tree.read(old, at: 0, count: 9)
+    #expect(bench.tree.table[KeyPath(domain: "d", key: "L")]?.id == moved)
+    #expect(try bench.tree.attributes(old).links == 0)
+  }
+}
