@@ -17,7 +17,7 @@ import SystemCalls
 /// it) is never touched: every operation is relative to a directory on this mount's device.
 ///
 /// Threads: `perform` runs on the notifier's thread, and waits for the loop to answer its requests;
-/// `purpose` and `isThread` run on the loop's. Locks: `state`, for one look; no request is made
+/// `purpose` runs on the loop's. Locks: `state`, for one look; no request is made
 /// under it.
 final class Announcer: Sendable {
   private struct State {
@@ -61,17 +61,9 @@ final class Announcer: Sendable {
     }
   }
 
-  /// Returns the announcement that the request is a part of; nil for any other thread's request.
-  func purpose(of request: fuse_req_t?) -> Announcement? {
-    guard let context = fuse_req_ctx(request) else { return nil }
-    return state.withLock {
-      $0.current != nil && $0.thread == context.pointee.pid ? $0.current : nil
-    }
-  }
-
-  /// Returns whether a request of the thread is a part of an announcement.
-  func isThread(_ thread: pid_t) -> Bool {
-    state.withLock { $0.current != nil && $0.thread == thread }
+  /// Returns the announcement that a request of the thread is a part of; nil for any other thread.
+  func purpose(of thread: pid_t) -> Announcement? {
+    state.withLock { $0.thread == thread ? $0.current : nil }
   }
 
   /// Performs the operations that give watchers the event. Blocks until the loop has answered them.
@@ -136,21 +128,12 @@ final class Announcer: Sendable {
 }
 
 extension Driver {
-  /// Returns the announcement in progress if the request belongs to it and is for the announced
-  /// name; else nil.
-  private func announcement(
-    _ request: fuse_req_t?, _ name: [UInt8]
-  ) -> Announcement? {
-    guard let purpose = announcer.purpose(of: request) else { return nil }
-    return purpose.name.utf8.elementsEqual(name) ? purpose : nil
-  }
-
   /// Looks a name up. For the announcer, a name that it is about to create is missing, and a name
   /// that it is about to remove is there, so that the kernel carries its operation out.
   func lookup(
-    _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
+    _ context: RequestContext, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Answer {
-    let announcement = announcement(request, name)
+    let announcement = context.announcement(of: name)
     switch announcement?.kind {
     case .created: return .missing(isCacheable: false)
     case .removed:
@@ -168,9 +151,9 @@ extension Driver {
   /// Returns the existing entry for a name that the announcer creates; nil for any other request.
   /// Throws `.missing` if the name is gone again.
   func createdEntry(
-    _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
+    _ context: RequestContext, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Entry? {
-    guard announcement(request, name)?.kind == .created else { return nil }
+    guard context.announcement(of: name)?.kind == .created else { return nil }
     guard case .found(let entry) = try forest.lookup(parent, name, now: .now) else {
       throw .missing
     }
@@ -181,9 +164,9 @@ extension Driver {
   /// removed. Throws `.exists` if the name is there again: the refusal keeps the kernel from
   /// forgetting it.
   func isGhost(
-    _ request: fuse_req_t?, _ parent: NodeID, _ name: [UInt8]
+    _ context: RequestContext, _ parent: NodeID, _ name: [UInt8]
   ) throws(TreeError) -> Bool {
-    guard announcement(request, name)?.kind == .removed else { return false }
+    guard context.announcement(of: name)?.kind == .removed else { return false }
     if case .found(let entry)? = try? forest.lookup(parent, name, now: .now) {
       forest[entry.node].forget(entry.node, 1)
       throw .exists

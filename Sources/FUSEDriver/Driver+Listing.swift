@@ -5,9 +5,9 @@ import PreferenceTree
 
 extension Driver {
   /// Returns a part of a listing with attributes, as far as the tree gives them.
-  func makeListing(_ part: ListingPart) throws(TreeError) -> ListingBuffer {
+  func makeListing(_ part: ListingPart, since version: UInt64?) throws(TreeError) -> ListingBuffer {
     let tree = forest[part.directory]
-    let items = try tree.list(part.directory, after: part.cookie, since: listingVersion)
+    let items = try tree.list(part.directory, after: part.cookie, since: version)
     let given = tree.attributesGiven(part.directory, after: part.cookie)
     let first = items.first?.cookie
     var buffer = ListingBuffer(part)
@@ -20,9 +20,9 @@ extension Driver {
   }
 
   /// Returns a part of a listing for a kernel that takes no attributes with the names.
-  func makeNames(_ part: ListingPart) throws(TreeError) -> ListingBuffer {
+  func makeNames(_ part: ListingPart, since version: UInt64?) throws(TreeError) -> ListingBuffer {
     let items = try forest[part.directory].list(
-      part.directory, after: part.cookie, since: listingVersion)
+      part.directory, after: part.cookie, since: version)
     var buffer = ListingBuffer(part)
     buffer.fill(items) { buffer, item in buffer.add(item) }
     return buffer

@@ -22,6 +22,8 @@ struct DroppedPages {
 
   /// Notes a request after which the kernel may have pages of the file.
   mutating func noteRequest(_ header: RequestHeader) {
-    if header.touchesContents, !files.isEmpty { files.remove(header.node) }
+    if header.operation == .read || header.operation == .write, !files.isEmpty {
+      files.remove(header.node)
+    }
   }
 }

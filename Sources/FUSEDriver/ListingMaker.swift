@@ -3,7 +3,7 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// Makes large listings on threads of their own, for requests that wait for them (`ListGate`).
+/// Makes large listings on threads of their own, for requests that wait for them (`RequestGate`).
 ///
 /// A listing that has been made is handed over to the tree by the loop. One that cannot be made,
 /// because a list cannot be read, is noted: the tree tries again then, and finds the error.

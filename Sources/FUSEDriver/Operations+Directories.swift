@@ -7,16 +7,16 @@ import SystemCalls
 extension Operations {
   static func addDirectories(_ table: inout fuse_lowlevel_ops) {
     table.mkdir = { request, parent, name, _ in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-        if let entry = try driver.createdEntry(request, parent, name) { return .made(entry) }
+        if let entry = try driver.createdEntry(context, parent, name) { return .made(entry) }
         return .made(try driver.forest[parent].makeDirectory(parent, name, now: .now))
       }
     }
     table.rmdir = { request, parent, name in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-        if try !driver.isGhost(request, parent, name) {
+        if try !driver.isGhost(context, parent, name) {
           try driver.forest[parent].removeDirectory(parent, name, now: .now)
         }
         return .done
@@ -29,13 +29,13 @@ extension Operations {
     }
     table.releasedir = { request, node, _ in answer(request, node) { _, _ in .done } }
     table.readdir = { request, node, room, offset, _ in
-      list(request, node, room, offset) { driver, part throws(TreeError) in
-        try driver.makeNames(part)
+      list(request, node, room, offset) { driver, part, version throws(TreeError) in
+        try driver.makeNames(part, since: version)
       }
     }
     table.readdirplus = { request, node, room, offset, _ in
-      list(request, node, room, offset) { driver, part throws(TreeError) in
-        try driver.makeListing(part)
+      list(request, node, room, offset) { driver, part, version throws(TreeError) in
+        try driver.makeListing(part, since: version)
       }
     }
     table.fsyncdir = { request, _, _, _ in
@@ -47,11 +47,11 @@ extension Operations {
 
 private func list(
   _ request: fuse_req_t?, _ node: fuse_ino_t, _ room: Int, _ offset: off_t,
-  _ body: (Driver, ListingPart) throws(TreeError) -> ListingBuffer
+  _ body: (Driver, ListingPart, UInt64?) throws(TreeError) -> ListingBuffer
 ) {
-  answerWithDriver(request) { driver throws(TreeError) in
+  answerWithDriver(request) { driver, context throws(TreeError) in
     let part = ListingPart(
       directory: NodeID(rawValue: node), cookie: UInt64(bitPattern: Int64(offset)), room: room)
-    return .bytes(try body(driver, part).contents)
+    return .bytes(try body(driver, part, context.listing).contents)
   }
 }

@@ -6,7 +6,7 @@ import SystemCalls
 extension Operations {
   static func addExtendedAttributes(_ table: inout fuse_lowlevel_ops) {
     table.getxattr = { request, node, name, room in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, _ throws(TreeError) in
         let (node, name) = (NodeID(rawValue: node), text(name))
         let value =
           node == .root && name == statusAttribute

@@ -11,10 +11,10 @@ extension Operations {
       }
     }
     table.setattr = { request, node, status, which, info in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         let node = NodeID(rawValue: node)
         let tree = driver.forest[node]
-        if driver.announcer.purpose(of: request) != nil {
+        if context.announcement != nil {
           return .attributes(try tree.attributes(node))
         }
         let change = change(which, status, ownership: driver.ownership)
@@ -33,9 +33,9 @@ extension Operations {
     table.open = { request, node, _ in answer(request, node) { _, _ in .error(.noFunction) } }
     table.flush = { request, node, _ in answer(request, node) { _, _ in .error(.noFunction) } }
     table.create = { request, parent, name, mode, info in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         let parent = NodeID(rawValue: parent)
-        if let entry = try driver.createdEntry(request, parent, bytes(name)) {
+        if let entry = try driver.createdEntry(context, parent, bytes(name)) {
           return .created(entry, .none)
         }
         let flags = info?.pointee.flags ?? 0
@@ -64,18 +64,15 @@ extension Operations {
       }
     }
     table.write = { request, node, data, count, offset, info in
-      serve(request) { driver, reply in
-        driver.answer(reply) { () throws(TreeError) in
-          var write = WriteRequest(
-            Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
-          write.appending =
-            (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
-          write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
-          write.writer = fuse_req_ctx(request)?.pointee.pid ?? 0
-          let node = NodeID(rawValue: node)
-          try driver.forest[node].write(node, write, now: .now)
-          return .written(count)
-        }
+      answerWithDriver(request) { driver, context throws(TreeError) in
+        var write = WriteRequest(
+          Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
+        write.appending =
+          (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
+        write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
+        write.writer = context.thread
+        try driver.forest[context.node].write(context.node, write, now: .now)
+        return .written(count)
       }
     }
     table.fsync = { request, node, _, _ in

@@ -20,8 +20,8 @@ extension Operations {
   /// Adds the requests that turn names into nodes, and that forget nodes.
   static func addNames(_ table: inout fuse_lowlevel_ops) {
     table.lookup = { request, parent, name in
-      answerWithDriver(request) { driver throws(TreeError) in
-        try driver.lookup(request, NodeID(rawValue: parent), bytes(name))
+      answerWithDriver(request) { driver, context throws(TreeError) in
+        try driver.lookup(context, NodeID(rawValue: parent), bytes(name))
       }
     }
     table.forget = { request, node, count in
@@ -31,7 +31,7 @@ extension Operations {
       }
     }
     table.forget_multi = { request, count, items in
-      answerWithDriver(request) { driver in
+      answerWithDriver(request) { driver, _ in
         for item in UnsafeBufferPointer(start: items, count: count) {
           let node = NodeID(rawValue: item.ino)
           driver.forest[node].forget(node, item.nlookup)
@@ -45,23 +45,23 @@ extension Operations {
   /// mknod(2).
   static func addChangesOfNames(_ table: inout fuse_lowlevel_ops) {
     table.unlink = { request, parent, name in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
-        if try !driver.isGhost(request, parent, name) {
+        if try !driver.isGhost(context, parent, name) {
           try driver.forest[parent].unlink(parent, name, now: .now)
         }
         return .done
       }
     }
     table.rename = { request, oldParent, oldName, newParent, newName, flags in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, context throws(TreeError) in
         guard flags & ~(prefsfs_rename_noreplace | prefsfs_rename_exchange) == 0 else {
           throw .invalid("rename with unknown flags")
         }
         let mode: RenameMode =
           flags & prefsfs_rename_exchange != 0
           ? .exchange
-          : flags & prefsfs_rename_noreplace != 0 && !driver.isRepeating ? .keep : .replace
+          : flags & prefsfs_rename_noreplace != 0 && !context.isRepetition ? .keep : .replace
         try driver.forest.rename(
           NodeID(rawValue: oldParent), bytes(oldName), to: NodeID(rawValue: newParent),
           bytes(newName), mode, now: .now)
@@ -69,7 +69,7 @@ extension Operations {
       }
     }
     table.link = { request, node, parent, name in
-      answerWithDriver(request) { driver throws(TreeError) in
+      answerWithDriver(request) { driver, _ throws(TreeError) in
         .made(
           try driver.forest.link(
             NodeID(rawValue: node), NodeID(rawValue: parent), bytes(name), now: .now))

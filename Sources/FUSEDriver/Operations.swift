@@ -37,7 +37,7 @@ func answer(
   _ request: fuse_req_t?, _ node: fuse_ino_t,
   _ body: (any Branch, NodeID) throws(TreeError) -> Answer
 ) {
-  answerWithDriver(request) { driver throws(TreeError) in
+  answerWithDriver(request) { driver, _ throws(TreeError) in
     let node = NodeID(rawValue: UInt64(node))
     return try body(driver.forest[node], node)
   }
@@ -45,10 +45,10 @@ func answer(
 
 /// Answers a request with the result of `body`, which needs more of the driver than one tree.
 func answerWithDriver(
-  _ request: fuse_req_t?, _ body: (Driver) throws(TreeError) -> Answer
+  _ request: fuse_req_t?, _ body: (Driver, RequestContext) throws(TreeError) -> Answer
 ) {
   serve(request) { driver, reply in
-    driver.answer(reply) { () throws(TreeError) in try body(driver) }
+    driver.answer(reply) { context throws(TreeError) in try body(driver, context) }
   }
 }
 

@@ -88,10 +88,9 @@ struct ReceiveLoop: ~Copyable {
   /// Sleeps until there is something to do.
   /// - Returns: whether that is a request, and nothing else.
   private func sleep() -> Bool {
-    driver.ownerGate.serve(driver)
     let deadlines = [
-      driver.forest.nextDeadline, driver.ownerGate.nextLook, driver.heldReplies.deadline,
-      driver.gate.deadline, driver.line?.deadline, driver.delayed?.until,
+      driver.forest.nextDeadline, driver.heldReplies.deadline, driver.gate.deadline,
+      driver.line?.deadline, driver.delayed?.until,
       driver.isShortening ? .now : driver.saved?.idleDeadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
@@ -103,7 +102,6 @@ struct ReceiveLoop: ~Copyable {
   /// Handles held requests, notices, timers and signals, as far as there are any.
   /// - Returns: whether a signal asks for the end.
   private func look() -> Bool {
-    driver.ownerGate.serve(driver)
     var entries = awaited
     _ = poll(&entries, nfds_t(entries.count), 0)
     if entries[1].revents != 0 { driver.mailbox.bell.clear() }

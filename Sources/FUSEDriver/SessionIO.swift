@@ -12,12 +12,8 @@ import Glibc
 /// Those of the two that the kernel has offered are added to the answer to FUSE_INIT on its way to
 /// the kernel. Everything else passes unchanged.
 enum SessionIO {
-  /// Byte offsets in the INIT messages (linux/fuse.h): the flags follow three 32-bit numbers. The
-  /// request has a header of 40 bytes before these; the reply's header is a vector of its own.
-  private static let opcodeOffset = 4
-  private static let requestFlagsOffset = 40 + 12
-  private static let replyFlagsOffset = 12
-  private static let initOpcode: UInt32 = 26
+  /// FUSE_HAS_RESEND in the first byte of the second flags that the kernel offers.
+  static let hasResend: UInt8 = 0x80
   private static let parallelDirectoryOperations: UInt32 = 1 << 18
   private static let handleKillprivV2: UInt32 = 1 << 28
 
@@ -40,21 +36,17 @@ enum SessionIO {
     var table = fuse_custom_io()
     table.read = { descriptor, buffer, room, data in
       let count = read(descriptor, buffer, room)
-      if count >= 40, let buffer, let data {
-        let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        // FORGET, BATCH_FORGET and INTERRUPT have no answer.
-        let opcode = buffer.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
-        driver.io.outstanding?.begin(
-          buffer.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
-          needsAnswer: ![2, 42, 36].contains(opcode))
-      }
-      guard let buffer, let data, count >= SessionIO.requestFlagsOffset + 4,
-        buffer.loadUnaligned(fromByteOffset: SessionIO.opcodeOffset, as: UInt32.self)
-          == SessionIO.initOpcode
-      else { return count }
-      let flags = buffer.loadUnaligned(
-        fromByteOffset: SessionIO.requestFlagsOffset, as: UInt32.self)
+      guard count >= MessageLayout.body, let buffer, let data else { return count }
       let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
+      let operation = Operation(
+        rawValue: buffer.loadUnaligned(
+          fromByteOffset: MessageLayout.operation, as: UInt32.self))
+      driver.io.outstanding?.begin(
+        buffer.loadUnaligned(fromByteOffset: MessageLayout.number, as: UInt64.self),
+        needsAnswer: operation.needsAnswer)
+      guard operation == .start, count >= MessageLayout.openingFlags + 4 else { return count }
+      let flags = buffer.loadUnaligned(
+        fromByteOffset: MessageLayout.openingFlags, as: UInt32.self)
       driver.io.opening = Array(UnsafeRawBufferPointer(start: buffer, count: count))
       driver.io.flagsToAdd =
         flags & (SessionIO.handleKillprivV2 | SessionIO.parallelDirectoryOperations)
@@ -78,7 +70,8 @@ enum SessionIO {
       let result = writev(descriptor, vectors, count)
       if result >= 0, let data, let header = vectors?.pointee.iov_base {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        driver.io.outstanding?.end(header.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        driver.io.outstanding?.end(
+          header.loadUnaligned(fromByteOffset: MessageLayout.number, as: UInt64.self))
       }
       return result
     }
@@ -86,9 +79,11 @@ enum SessionIO {
   }
 
   private static func add(_ added: UInt32, to vector: iovec) {
-    guard let base = vector.iov_base, vector.iov_len >= replyFlagsOffset + 4 else { return }
-    let flags = base.loadUnaligned(fromByteOffset: replyFlagsOffset, as: UInt32.self)
+    guard let base = vector.iov_base, vector.iov_len >= MessageLayout.agreedFlags + 4 else {
+      return
+    }
+    let flags = base.loadUnaligned(fromByteOffset: MessageLayout.agreedFlags, as: UInt32.self)
     base.storeBytes(
-      of: flags | added, toByteOffset: replyFlagsOffset, as: UInt32.self)
+      of: flags | added, toByteOffset: MessageLayout.agreedFlags, as: UInt32.self)
   }
 }

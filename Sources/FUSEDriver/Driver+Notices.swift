@@ -1,0 +1,108 @@
+import CFUSE
+import PreferenceModel
+import PreferenceTree
+import SystemCalls
+
+// What comes from other processes and threads, and what is due at a time.
+
+extension Driver {
+  /// Handles what has become due and what other threads have sent: notices, settlements, replies
+  /// held for too long, and the tree's deadlines.
+  func runTimers(now: Instant) {
+    let (notices, settled) = mailbox.removeAll()
+    for notice in notices { handle(notice) }
+    if let delayed, delayed.until <= now { announceDelayed() }
+    for (kind, version) in settled {
+      if kind == .attributes { droppedThrough = max(droppedThrough, version) }
+      store.services.settle(kind, through: version, by: author)
+    }
+    if settled[.entries] != nil { removeLostMount() }
+    heldReplies.sendLate(now)
+    if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
+      forest.tick(now: .now)
+    }
+    perform(dropAttributes(forest.removeEffects()).rest)
+    settleLostMount()
+  }
+
+  /// Receives what the owner of the store has sent, if something is waited for: the loop looks while
+  /// it polls for requests. Cost: some loads and a lock; a recvmsg(2) where something is waited for.
+  /// - Returns: whether something had come.
+  func receiveNews() -> Bool {
+    guard store.services.hasNotices || !heldReplies.areChangesSent else { return false }
+    return store.services.receiveNotices()
+  }
+
+  /// Handles a change that another process made: invalidates what the kernel caches of it, settles
+  /// first attributes and then entries for the processes that wait for this mount, and announces
+  /// the change to watchers last.
+  ///
+  /// Where the kernel may have pages of a file, its attributes are dropped with them, by the notifier
+  /// (fs/fuse/inode.c, fuse_reverse_inval_inode does both), and settled after that. A program that
+  /// reads between the two would get an old page at the new length, or the new text cut at the old
+  /// one. While a
+  /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
+  /// locked until that reply, and that reply waits for the other mounts.
+  private func handle(_ notice: Notice) {
+    forest.changed(notice, now: .now)
+    let (effects, version) = (forest.removeEffects(), notice.changeset.version)
+    var withPages: Set<NodeID> = []
+    // Of a file whose pages are still being dropped, they are dropped again.
+    for case .invalidateContents(let file) in effects
+    where droppedPages.noteDropped(file) || lastDrop > droppedThrough {
+      withPages.insert(file)
+    }
+    let isHolding = !heldReplies.areChangesSent
+    let rest = dropAttributes(effects) { !isHolding && withPages.contains($0) }.rest
+    let announced = save(nil, rest)
+    let contents = withPages.map { Effect.invalidateContents($0) }
+    notifier.put(contents)
+    if !contents.isEmpty { lastDrop = max(lastDrop, version) }
+    if lastDrop <= droppedThrough || isHolding {
+      store.services.settle(.attributes, through: version, by: author)
+    } else {
+      notifier.put(settled: .attributes, version)
+    }
+    notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
+    notifier.put(settled: .entries, version)
+    delay(rest.filter(\.isAnnouncement), announced)
+  }
+
+  /// Has changes of others announced a moment later. Each announcement makes requests of this mount;
+  /// where changes follow each other closely, other mounts wait for this one, and one announcement
+  /// tells watchers of several changes of a file.
+  private func delay(_ announcements: [Effect], _ number: UInt64) {
+    guard !announcements.isEmpty else { return }
+    if delayed == nil { delayed = Delayed(until: Instant.now.advanced(milliseconds: Self.delay)) }
+    delayed?.effects += announcements
+    delayed?.number = number
+  }
+
+  /// Milliseconds for which an announcement waits.
+  private static let delay: Int64 = 4
+
+  /// Hands the announcements that wait to the notifier, before later ones.
+  func announceDelayed() {
+    guard let due = delayed else { return }
+    notifier.put(due.effects, announced: due.number)
+    delayed = nil
+  }
+
+  /// Announcements that wait.
+  struct Delayed {
+    var until: Instant
+    var effects: [Effect] = []
+    /// The number of the last one.
+    var number: UInt64 = 0
+  }
+}
+
+extension Effect {
+  fileprivate var isOfContents: Bool {
+    if case .invalidateContents = self { true } else { false }
+  }
+
+  fileprivate var isAnnouncement: Bool {
+    if case .announce = self { true } else { false }
+  }
+}

@@ -1,0 +1,224 @@
+import CFUSE
+import Glibc
+import PreferenceModel
+import PreferenceTree
+import SystemCalls
+
+/// Holds requests that cannot be carried out yet; the loop goes on with others. The tree has not
+/// seen a held request, so each is carried out once. A request waits for
+/// - lists that are not in memory, or that a change would have to look at, while other threads read
+///   them. A list that is not read within `ListReader.patience` counts as unreadable: the request
+///   is carried out then, and gets that error;
+/// - a large listing, while another thread makes it: a minute, then EIO;
+/// - the owner of the store, if the request is a change and the owner does not answer: 5 s, then
+///   ETIMEDOUT. Changes that come later wait behind it. Requests of the announcer's thread do not
+///   wait, because they change nothing.
+///
+/// Threads: the loop's alone.
+final class RequestGate {
+  private enum Obstacle: Equatable {
+    case lists
+    /// The version of the directory's entries that the listing must show.
+    case listing(UInt64)
+    case owner
+
+    /// Milliseconds that a request waits for it.
+    var patience: Int64 {
+      switch self {
+      // 100 ms more than the reader's patience, so that the reader calls the lists late by then.
+      case .lists: ListReader.patience + 100
+      case .listing: 60_000
+      case .owner: 5000
+      }
+    }
+  }
+
+  private struct Waiting {
+    var buffer: fuse_buf
+    var obstacle: Obstacle
+    var deadline: Instant
+
+    init(_ buffer: fuse_buf, _ obstacle: Obstacle, _ now: Instant) {
+      (self.buffer, self.obstacle) = (buffer, obstacle)
+      deadline = now.advanced(milliseconds: obstacle.patience)
+    }
+  }
+
+  private let lists: ListReader
+  private let listings = ListingMaker()
+  private let listingMade: @Sendable () -> Void
+  private var waiting: [Waiting] = []
+  /// `ListReader.readCount` when the held requests were last looked at.
+  private var lastCount: UInt64 = 0
+  /// When the owner was last asked for the requests that wait for it.
+  private var lastLook = Instant.now
+
+  /// Milliseconds that the loop itself waits for the owner before the first request is held.
+  private static let ownerPatience: Int64 = 20
+  /// Milliseconds between two checks whether the owner answers.
+  private static let pause: Int64 = 50
+
+  /// - Parameter listingMade: called, by any thread, when `serve` must be called because a listing
+  ///   has been made.
+  init(_ lists: ListReader, listingMade: @escaping @Sendable () -> Void) {
+    (self.lists, self.listingMade) = (lists, listingMade)
+  }
+
+  deinit {
+    for request in waiting { free(request.buffer.mem) }
+  }
+
+  /// When `serve` must be called even if nothing has come.
+  var deadline: Instant? {
+    let look = waitsForOwner ? lastLook.advanced(milliseconds: Self.pause) : nil
+    return (waiting.map(\.deadline) + [look].compactMap { $0 }).min()
+  }
+
+  /// Whether a list has been read for which a request is held. Cost: two loads.
+  var hasNews: Bool { !waiting.isEmpty && lists.readCount != lastCount }
+
+  /// Whether a request is held that a predecessor may have carried out. Nothing that is due may be
+  /// done before it.
+  var holdsResent: Bool { waiting.contains { RequestHeader($0.buffer)?.isResent == true } }
+
+  private var waitsForOwner: Bool { waiting.contains { $0.obstacle == .owner } }
+
+  // MARK: - Holding
+
+  /// Takes over a request that must wait, together with its buffer.
+  /// - Returns: whether it did; `buffer` is empty then.
+  func keeps(_ buffer: inout fuse_buf, _ driver: Driver, _ now: Instant) -> Bool {
+    guard let request = RequestHeader(buffer), let obstacle = obstacle(request, driver) else {
+      return false
+    }
+    waiting.append(Waiting(buffer, obstacle, now))
+    buffer = fuse_buf()
+    return true
+  }
+
+  /// Returns what the request must wait for, and has it read or made; nil: nothing.
+  /// - Parameters:
+  ///   - listing: the version of the listing that the request has waited for.
+  ///   - isLate: whether it has waited for lists long enough.
+  ///   - answers: whether the owner answers; nil: it is asked.
+  private func obstacle(
+    _ request: RequestHeader, since listing: UInt64? = nil, isLate: Bool = false,
+    _ driver: Driver, answers: Bool? = nil
+  ) -> Obstacle? {
+    if !isLate {
+      guard areAtHand(request, driver.forest) else { return .lists }
+      if let version = missingListing(request, since: listing, driver.forest) {
+        return .listing(version)
+      }
+    }
+    guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
+      return nil
+    }
+    let isAnswering =
+      answers
+      ?? (!waitsForOwner && driver.store.services.isAnswering(within: Self.ownerPatience))
+    return isAnswering ? nil : .owner
+  }
+
+  /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
+  /// the others read. A truncation does not wait for what the change after it needs, but has it
+  /// prepared: the text that comes next must not come after the truncation's 50 ms.
+  private func areAtHand(_ request: RequestHeader, _ forest: Forest) -> Bool {
+    var areAtHand = true
+    for (node, name) in request.subjects {
+      for domain in forest[node].domainsNeeded(at: node, name) {
+        let changed = request.operation.isChange ? [Location(.user, domain)] : []
+        if lists.isAtHand(domain, changing: changed) { continue }
+        lists.read(domain, changing: changed)
+        if request.operation != .setAttributes || !lists.isAtHand(domain) { areAtHand = false }
+      }
+    }
+    return areAtHand
+  }
+
+  /// Returns the version of the large listing that the request needs and the tree does not have,
+  /// and has it made; nil: none.
+  private func missingListing(
+    _ request: RequestHeader, since listing: UInt64?, _ forest: Forest
+  ) -> UInt64? {
+    guard let cookie = request.listingOffset,
+      let plan = forest.listingNeeded(request.node, after: cookie, since: listing),
+      listings.make(plan, of: request.node, since: listing ?? plan.version, told: listingMade)
+    else { return nil }
+    return listing ?? plan.version
+  }
+
+  /// Returns whether a look-up of the name in the directory, or without a name a listing of it,
+  /// needs to wait for no list.
+  /// - Parameter known: domains whose lists are at hand; set to those of this look-up.
+  func isAtHand(
+    _ parent: NodeID, _ name: [UInt8]?, _ forest: Forest, _ known: inout [DomainName]
+  ) -> Bool {
+    let needed = forest[parent].domainsNeeded(at: parent, name)
+    if needed == known { return true }
+    guard needed.allSatisfy(lists.isAtHand) else { return false }
+    known = needed
+    return true
+  }
+
+  // MARK: - Serving
+
+  /// Carries out the held requests that need not wait any longer, in the order of their arrival.
+  func serve(_ driver: Driver, _ now: Instant) {
+    listings.deliver(to: driver.forest)
+    guard !waiting.isEmpty else { return lists.forget() }
+    lastCount = lists.readCount
+    let answers = ownerAnswers(driver, now)
+    let all = waiting
+    waiting = []
+    for var request in all { serve(&request, driver, now, answers: answers) }
+    lists.forget()
+    if !listings.isBusy { listings.forget() }
+  }
+
+  /// Returns whether the owner answers, if a request waits for that; nil: nobody asked it now.
+  private func ownerAnswers(_ driver: Driver, _ now: Instant) -> Bool? {
+    guard waitsForOwner, lastLook.advanced(milliseconds: Self.pause) <= now else { return nil }
+    defer { lastLook = .now }
+    return driver.store.services.isAnswering(within: 1)
+  }
+
+  private func serve(
+    _ request: inout Waiting, _ driver: Driver, _ now: Instant, answers: Bool?
+  ) {
+    guard let header = RequestHeader(request.buffer) else { return }
+    let isLate = request.deadline <= now
+    var listing: UInt64?
+    switch request.obstacle {
+    case .lists: break
+    case .listing(let version):
+      if isLate { return end(&request, .inputOutput, driver) }
+      listing = version
+    case .owner where answers != true:
+      return isLate ? end(&request, .timedOut, driver) : waiting.append(request)
+    case .owner: break
+    }
+    let next = obstacle(header, since: listing, isLate: isLate, driver, answers: answers)
+    if let next {
+      if next != request.obstacle { request = Waiting(request.buffer, next, now) }
+      return waiting.append(request)
+    }
+    driver.process(&request.buffer, listing: listing)
+    free(request.buffer.mem)
+  }
+
+  private func end(_ request: inout Waiting, _ refusal: Errno, _ driver: Driver) {
+    driver.process(&request.buffer, refusing: refusal)
+    free(request.buffer.mem)
+  }
+
+  /// Answers every held request with an error, when the mount ends: ETIMEDOUT where it waits for the
+  /// owner, else EIO.
+  func refuse(_ driver: Driver) {
+    let all = waiting
+    waiting = []
+    for var request in all {
+      end(&request, request.obstacle == .owner ? .timedOut : .inputOutput, driver)
+    }
+  }
+}

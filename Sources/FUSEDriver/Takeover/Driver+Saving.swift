@@ -1,0 +1,102 @@
+import PreferenceModel
+import PreferenceTree
+import PropertyList
+import SystemCalls
+
+// What a successor must know is saved, and each request is carried out once, also if two drivers
+// get it.
+
+extension Driver {
+  /// Begins a request: notes it for a successor, and finds out what a predecessor has done of it.
+  func begin(_ context: inout RequestContext, _ header: RequestHeader) {
+    guard let saved else { return }
+    saved[.request] = header.number
+    if header.operation.isChange { store.changes?.begin(request: header.number, after: 0) }
+    if header.isResent { prepareRepetition(&context, header) }
+  }
+
+  /// Ends a request that has been answered, or whose reply is held.
+  func end(_ context: RequestContext, _ header: RequestHeader) {
+    guard let saved else { return }
+    if header.isResent { forest.endRepetition() }
+    if header.operation.isChange { store.changes?.endRequest() }
+    saved[.request] = 0
+  }
+
+  /// Finds out what a predecessor has done of a request, and has the trees follow.
+  private func prepareRepetition(_ context: inout RequestContext, _ header: RequestHeader) {
+    guard let resent else { return }
+    if resent.refused == header.number {
+      log(
+        "a request (operation \(header.operation.rawValue)) has ended two drivers and is refused; "
+          + "please report this")
+      context.refusal = .inputOutput
+      return
+    }
+    context.answer = resent.answers[header.number]
+    guard context.answer == nil, header.operation.isChange, context.refusal == nil else { return }
+    do {
+      let past = resent.pasts[header.number]
+      let change = past?.change ?? 1
+      guard try store.changes?.outcome(ofChange: change, request: header.number) != nil else {
+        return
+      }
+      if let count = header.writtenCount {
+        forest.noteWritten(header.node)
+        context.answer = .written(count)
+      } else if let past {
+        try forest.beginRepetition(past.values)
+        store.changes?.begin(request: header.number, after: max(past.change, 1) - 1)
+        context.isRepetition = true
+      }
+    } catch {
+      log("what became of a request under the driver before is not known: \(error)")
+    }
+  }
+
+  /// Begins to save in the state what a successor must know.
+  func begin(saving saved: SavedState) {
+    self.saved = saved
+    forest.beginSaving { [unowned self] values in
+      guard let current, current.operation.isChange else { return }
+      let change = (store.changes?.changesMade ?? 0) + 1
+      saved.addChanges(of: forest)
+      saved.remember(values, change: change, of: current.number)
+    }
+  }
+
+  /// Saves what has changed since the last call, with the answer and the announcements that follow
+  /// from it. It must be called before the answer is sent.
+  /// - Returns: the number of the last announcement.
+  @discardableResult
+  func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {
+    guard let saved else { return 0 }
+    saved.addChanges(of: forest)
+    if let answer, let current, current.isSaved, current.answer == nil,
+      let kept = SavedAnswer(answer)
+    {
+      saved.add(kept, to: current.number, hasHeld: !heldReplies.areSent)
+    }
+    saved.noteRegistered(store.registered)
+    let announcements = effects.compactMap { effect -> Announcement? in
+      if case .announce(let announcement) = effect { announcement } else { nil }
+    }
+    let last = announcements.isEmpty ? 0 : saved.add(announcements)
+    saved.commit()
+    shorten(saved)
+    return last
+  }
+
+  /// Whether a long log is being replaced: `save` must be called again, also without a request.
+  var isShortening: Bool { saved?.isReplacing == true }
+
+  /// Replaces a long log by a whole state: a part at each call, which takes some 200 us.
+  private func shorten(_ saved: SavedState) {
+    if saved.isReplacing {
+      saved.replace(part: forest.savePart())
+    } else if saved.isLong {
+      forest.beginParts()
+      saved.beginReplacing()
+    }
+  }
+}
