@@ -34,23 +34,38 @@ public final class SharedLog: @unchecked Sendable {
   private static let messageOffset = 1024
   /// Bytes that a message may have.
   public static let longestMessage = 12288
-  private static let half = 1 << 34
-  private static let size = page + 2 * half
+  /// Bytes of a half, the first that the limits of the process allow (RLIMIT_AS, RLIMIT_FSIZE).
+  private static let halves = [1 << 29, 1 << 26, 1 << 23]
+  private let half: Int
   private static let secondHalf: UInt64 = 1 << 63
 
-  /// Creates an empty log whose numbers are 0.
+  /// Creates an empty log whose numbers are 0. It has room for 512 MiB, or for 8 MiB at least where
+  /// the limits of the process allow no more. Throws what memfd_create(2) and mmap(2) do.
   public init(name: String) throws(SystemError) {
-    let file = try SharedMapping.makeFile(name, size: Self.size)
-    mapping = try SharedMapping(file, size: Self.size, isSparse: true)
+    half = Self.halves.first { (try? Self.file(name, half: $0)) != nil } ?? Self.halves[0]
+    let file = try Self.file(name, half: half)
+    mapping = try SharedMapping(file, size: Self.size(half), isSparse: true)
     try SharedMapping.seal(file, .size)
     descriptor = file
     cell(0).pointee.store(Self.mark, ordering: .releasing)
   }
 
+  private static func size(_ half: Int) -> Int { page + 2 * half }
+
+  /// Creates a file of that size, which can be mapped.
+  private static func file(_ name: String, half: Int) throws(SystemError) -> Descriptor {
+    let file = try SharedMapping.makeFile(name, size: size(half))
+    _ = try SharedMapping(file, size: size(half), isSparse: true)
+    return file
+  }
+
   /// Goes on with the log of another process. Throws EINVAL if the descriptor is not a log's.
   public init(adopting file: consuming Descriptor) throws(SystemError) {
-    try SharedMapping.check(file, size: Self.size, .size)
-    mapping = try SharedMapping(file, size: Self.size, isSparse: true)
+    let size = Int(clamping: try file.status().st_size)
+    half = (size - Self.page) / 2
+    guard Self.halves.contains(half) else { throw SystemError("mmap", "", .invalidArgument) }
+    try SharedMapping.check(file, size: size, .size)
+    mapping = try SharedMapping(file, size: size, isSparse: true)
     descriptor = file
     if cell(0).pointee.load(ordering: .acquiring) != Self.mark {
       throw SystemError("mmap", "", .invalidArgument)
@@ -113,7 +128,7 @@ public final class SharedLog: @unchecked Sendable {
   /// - Returns: false if the log has no room for them.
   public func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     let (before, count) = (state, self.count)
-    guard bytes.count <= Self.half - count else { return false }
+    guard bytes.count <= half - count else { return false }
     write(bytes, at: offset(of: before) + count)
     state = before + UInt64(bytes.count)
     return replacement == nil || appendToReplacement(bytes)
@@ -123,14 +138,14 @@ public final class SharedLog: @unchecked Sendable {
   /// `finishReplacement`, the old contents count.
   public func beginReplacement() {
     // A process before this one may not have finished its own.
-    _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), Self.half)
+    _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), half)
     replacement = 0
   }
 
   /// Appends the bytes to the new contents.
   /// - Returns: false if there is no room for them.
   public func appendToReplacement(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let count = replacement, bytes.count <= Self.half - count else { return false }
+    guard let count = replacement, bytes.count <= half - count else { return false }
     write(bytes, at: offset(of: otherHalf) + count)
     replacement = count + bytes.count
     return true
@@ -160,11 +175,11 @@ public final class SharedLog: @unchecked Sendable {
 
   /// The bytes of the log.
   public var contents: [UInt8] {
-    Array(UnsafeRawBufferPointer(start: memory + offset(of: state), count: min(count, Self.half)))
+    Array(UnsafeRawBufferPointer(start: memory + offset(of: state), count: min(count, half)))
   }
 
   private func offset(of state: UInt64) -> Int {
-    Self.page + (state & Self.secondHalf == 0 ? 0 : Self.half)
+    Self.page + (state & Self.secondHalf == 0 ? 0 : half)
   }
 
   private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {

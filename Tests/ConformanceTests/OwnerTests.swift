@@ -121,6 +121,21 @@ import Testing
     }
   }
 
+  @Test("a driver has a successor under hard limits of address space and file size, too")
+  func limits() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let outcome = sandbox.shell(
+        """
+        ulimit -H -v 3000000; ulimit -H -f 1000000; $PREFSFS $M && echo 5 > $M/d/Integer
+        echo scratch > $M/d/x.tmp; exec 5< $M/d/x.tmp
+        kill -9 $(ps -o pid= --ppid $(pgrep -P 1 -f "prefsfs $M"))
+        cat $M/d/Integer /dev/fd/5; exec 5<&-; fusermount3 -u $M
+        """)
+      #expect(outcome.output == "5\nscratch\n", "\(outcome)")
+    }
+  }
+
   @Test("why there is no owner is said in its own words, before anything is mounted")
   func words() throws {
     try withSandbox { sandbox in
