@@ -162,7 +162,6 @@ final class Writer: Sendable {
       self?.isPlaceNew.store(true, ordering: .releasing)
       self?.bell.ring()
     }
-    store.onLargeList { [weak self] in self?.bell.ring() }
     for place in Place.forced { store.loadProfiles(of: place) }
     watcher.begin(store.managedPlaces, report: log)
     // Lists that were read before their directories were watched may have changed in between.
@@ -179,7 +178,6 @@ final class Writer: Sendable {
         store.releaseDeadline,
         store.forgetOld(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
-        store.isReadOnly ? nil : store.packIfDue(now),
       ]
       let next = due.compactMap { $0 }.min()
       nextLook.store(next?.nanoseconds ?? .max, ordering: .sequentiallyConsistent)

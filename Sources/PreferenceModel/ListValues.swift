@@ -14,17 +14,14 @@ package enum ListValues: Sendable {
     self = .packed(packed)
   }
 
-  /// Whether `pack` may change anything. Cost: O(1).
-  package var isWorthPacking: Bool {
-    if case .decoded(let values) = self { values.count >= PackedDictionary.least } else { false }
+  /// Packs the values, if they are many. Cost: O(1) if not; else that of writing a binary list, and
+  /// of reading it.
+  package init(packingIfLarge values: ValueDictionary) {
+    self = PackedDictionary(values).map { .packed($0) } ?? .decoded(values)
   }
 
-  /// Packs the values, if they are many. Cost: that of writing a binary list, and of reading it.
-  package mutating func pack() {
-    if case .decoded(let values) = self, let packed = PackedDictionary(values) {
-      self = .packed(packed)
-    }
-  }
+  /// Whether the values are packed.
+  package var isPacked: Bool { if case .packed = self { true } else { false } }
 
   /// Reads a binary list of a message, and packs it if it is a large one; nil: it is not a
   /// dictionary.

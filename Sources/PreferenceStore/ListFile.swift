@@ -100,7 +100,8 @@ struct ListFile {
     // `{}` is an empty list in JSON and in old-style; programs on Linux mean the latter.
     let format = document.format == .json && values.isEmpty ? .openStep : document.format
     return Contents(
-      values: .decoded(values), format: format, identity: FileIdentity(status))
+      values: ListValues(packingIfLarge: values), format: format,
+      identity: FileIdentity(status))
   }
 
   /// The path behind symbolic links, also behind a link whose target does not exist yet.

@@ -191,9 +191,10 @@ extension Store {
     _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
     let (bytes, format) = encode(written, location)
-    if format == .binary, !Self.isBusy(domain), let packed = try? ListValues(packing: bytes) {
-      written.base.values = packed
-    }
+    written.base.values =
+      format == .binary
+      ? (try? ListValues(packing: bytes)) ?? written.base.values
+      : ListValues(packingIfLarge: written.base.values.dictionary)
     let base = written.base
     let mode: mode_t = layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
@@ -208,13 +209,6 @@ extension Store {
       try requireUnchanged(file, domain)
     }
     written.lacksMetadata = lacksMetadata
-  }
-
-  /// Whether the list was rewritten within `pauseAfterRewriting`. A list that is rewritten again
-  /// and again stays decoded, because each rewrite of a packed one decodes it.
-  private static func isBusy(_ domain: Domain) -> Bool {
-    guard let last = domain.identity?.modified else { return false }
-    return Timestamp.now.nanoseconds(after: last) / 1_000_000 < pauseAfterRewriting
   }
 
   /// Writes the metadata file of a list in that state.
@@ -269,7 +263,6 @@ extension Store.State {
     domain.firstUnsaved = start.through + 1
     domains[location] = domain
     hasReleased = true
-    notePacking(location, domain)
     return release(location, through: start.through, written.identity, log)
   }
 

@@ -28,6 +28,8 @@ extension Store {
         // Most places of a domain have no list: one stat(2) each.
         let domain = isAbsent && appearances == before ? Domain() : try contents(location)
         if isReadOnly { try reread(location) }
+        // What the decoded values of a large list took is in pieces.
+        if domain.snapshot.base.values.isPacked, domain.format != .binary { Memory.giveBack() }
         isAdopted = state.withLock { state in
           guard state.appearances == appearances else { return false }
           state.adopt(domain, at: location)
@@ -42,7 +44,6 @@ extension Store {
       log("\(error)")
       throw error
     }
-    if state.withLock({ $0.packing[location] != nil }) { largeListRead.withLock { $0 }?() }
   }
 
   /// Reads the journal's edits of the location again. In a read-only store another process owns the
@@ -142,6 +143,5 @@ extension Store.State {
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
-    notePacking(location, domain)
   }
 }

@@ -140,7 +140,6 @@ extension Store.State {
     domain.snapshot.exists =
       hasChanges ? old.exists || !domain.snapshot.isEmpty : outside.list != nil
     domains[location] = domain
-    notePacking(location, domain)
     var failure: SystemError?
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
     enqueue(change(outside, old, ours, location))

@@ -14,13 +14,13 @@ import SystemCalls
 /// with the process, however that ends.
 ///
 /// Threads: any thread may call; `checkpoint`, `makeReleaseDurable`, `refresh`, `refreshProfiles`,
-/// `packIfDue` and `revive` belong to the writer's thread.
+/// and `revive` belong to the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its
 /// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
-/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived`, `placeAdded` and
-/// `largeListRead` are each held for a moment, with no other lock of the store. `checkpoint` takes
+/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and
+/// `placeAdded` are each held for a moment, with no other lock of the store. `checkpoint` takes
 /// the lock of the list's directory (`ListLock`) first, without waiting for it, and `state` inside
 /// of it. `readingProfiles` is held while profiles are read for the first time, which may wait for a
 /// disk.
@@ -111,8 +111,6 @@ public final class Store: Sendable {
     var lastTime = Timestamp(nanoseconds: 0)
     /// When `forgetOld` has something to do; nil: not before the next change.
     var forgetAt: Instant?
-    /// The large lists that are decoded, and when they are packed.
-    var packing: [Location: Instant] = [:]
     /// Changes that observers have not been notified of, in order.
     var publications: [Publication] = []
     /// The number of the last change, which is read without the lock too.
@@ -146,8 +144,6 @@ public final class Store: Sendable {
   /// Called when the profiles of a managed place are to be read, or were read for another user for
   /// the first time.
   let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
-  /// Called when a list was read that is to be packed.
-  let largeListRead = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   /// The number of the last change, the state's own.
   let changeNumber: ChangeNumber

@@ -197,7 +197,7 @@ enum EngineBench {
     try? Store(layout(directory), readOnly: true) { _ in }
   }
 
-  /// Measures the memory that a domain takes once a key of it was read and its list is packed, by
+  /// Measures the memory that a domain takes once a key of it was read, by
   /// the size of its list. Rewrites the lists in each of the formats.
   private static func memory(_ directory: String, _ report: Report) throws {
     for format in [Format.binary, .xml] {
@@ -219,7 +219,6 @@ enum EngineBench {
     let (kilobytes, _) = MemoryBench.measure { () -> Store? in
       let store = reader(directory)
       _ = try? store?.find(key(3), at: location(count))
-      _ = store?.packIfDue(Instant(nanoseconds: .max))
       return store
     }
     return kilobytes * 1024 / Double(status?.st_size ?? 1)

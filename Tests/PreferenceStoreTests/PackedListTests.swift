@@ -11,56 +11,32 @@ import Testing
   private static let count = PackedDictionary.least + 100
   private static let list = "{**{f'Key number {i}': i for i in range(\(count))}, 'List': [1, 2]}"
 
-  /// - Parameter age: how many seconds ago the list was written.
   private func withStore(
-    age: Double = 0, format: String = "BINARY", _ body: (Sandbox, TestStore) throws -> Void
+    format: String = "BINARY", _ body: (Sandbox, TestStore) throws -> Void
   ) throws {
     try withSandbox { sandbox in
-      let list = sandbox.config + "/d.plist"
-      sandbox.makeList(list, Self.list, format: format)
-      try FileManager.default.setAttributes(
-        [.modificationDate: Date().addingTimeInterval(-age)], ofItemAtPath: list)
+      sandbox.makeList(sandbox.config + "/d.plist", Self.list, format: format)
       try body(sandbox, try TestStore(sandbox))
     }
   }
 
   private func isPacked(_ test: TestStore) throws -> Bool {
-    if case .packed = try test.store.snapshot(of: TestStore.user).base.values {
-      true
-    } else {
-      false
-    }
-  }
-
-  /// Packs the list when it is due: a second after it was read, but a minute after it was written.
-  /// - Parameter age: how many seconds ago the list was written.
-  private func pack(_ test: TestStore, age: Double) throws {
-    let now = Instant.now
-    if try !isPacked(test) {
-      let due = try #require(test.store.packIfDue(now)).nanoseconds(after: now) / 1_000_000
-      #expect((age > 60 ? 0...1000 : 50_000...60_000).contains(due))
-    }
-    #expect(test.store.packIfDue(now.advanced(milliseconds: 61_000)) == nil)
-    #expect(try isPacked(test))
+    try test.store.snapshot(of: TestStore.user).base.values.isPacked
   }
 
   @Test(
-    "a list that is changed and rewritten loses nothing, and is packed when it is left alone",
-    arguments: [0.0, 120], ["BINARY", "XML"])
-  func rewritten(_ age: Double, _ format: String) throws {
-    try withStore(age: age, format: format) { (sandbox: Sandbox, test: TestStore) throws -> Void in
+    "a list that is changed and rewritten loses nothing, and stays packed",
+    arguments: ["BINARY", "XML"])
+  func rewritten(_ format: String) throws {
+    try withStore(format: format) { (sandbox: Sandbox, test: TestStore) throws -> Void in
       #expect(try test.get("Key number 7") == 7 && test.get("List") == [1, 2])
-      #expect(try test.get("Key number") == nil && isPacked(test) == (format == "BINARY"))
-      try pack(test, age: age)
+      #expect(try test.get("Key number") == nil && isPacked(test))
       try test.set("Key number 7", "changed")
       try test.set("New", 1)
       _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("Key number 8"))])
       #expect(try isPacked(test) && test.get("Key number 7") == "changed")
       try test.store.checkpoint(TestStore.user)
-      let isKept = age > 60 && format == "BINARY"
-      #expect(try isPacked(test) == isKept && test.get("Key number 7") == "changed")
-      if !isKept { try pack(test, age: 0) }
-      #expect(try test.get("Key number 7") == "changed" && test.get("Key number 9") == 9)
+      #expect(try isPacked(test) && test.get("Key number 7") == "changed")
       #expect(try test.get("Key number 8") == nil && test.get("New") == 1)
       #expect(try test.store.snapshot(of: TestStore.user).keys.count == Self.count + 1)
       let judged =
