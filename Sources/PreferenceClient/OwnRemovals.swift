@@ -15,7 +15,7 @@ final class OwnRemovals: Sendable {
   /// Keeps the change of a notice, if it is one that the client waits for and removed something.
   func note(_ notice: Notice, client: UInt64) {
     guard let origin = notice.origin, origin.client == client, !origin.isOrdered,
-      notice.changeset.items.contains(where: { $0.removed != nil })
+      notice.changeset.items.contains(where: \.isRemoval)
     else { return }
     changes.withLock { changes in
       changes.append(notice.changeset)
@@ -33,16 +33,22 @@ final class OwnRemovals: Sendable {
       return changes.remove(at: index)
     }
     guard let kept else { return changeset }
-    var removed: [Location: [Key?: Changeset.Removed]] = [:]
-    for item in kept.items { removed[item.location, default: [:]][item.edit.key] = item.removed }
+    var removed: [Location: [Key?: Changeset.Before]] = [:]
+    for item in kept.items { removed[item.location, default: [:]][item.edit.key] = item.before }
     var complete = changeset
-    for (index, item) in changeset.items.enumerated() {
-      switch item.edit {
-      case .remove, .removeDomain:
-        complete.items[index].removed = removed[item.location]?[item.edit.key]
-      case .set, .describe, .splice, .createDomain: break
-      }
+    for (index, item) in changeset.items.enumerated() where item.isRemoval {
+      guard let before = removed[item.location]?[item.edit.key] else { continue }
+      complete.items[index].before = before
     }
     return complete
+  }
+}
+
+extension Changeset.Item {
+  fileprivate var isRemoval: Bool {
+    switch edit {
+    case .remove, .removeDomain: true
+    case .set, .describe, .splice, .createDomain: false
+    }
   }
 }

@@ -68,16 +68,17 @@ final class Replica: Sendable {
   }
 
   /// Publishes a change: applies it to the locations that are loaded, and drops those that it
-  /// invalidates. Adds what was removed to the change, where it is known.
+  /// invalidates. Adds what was there before to the change, where it is known.
   func apply(_ changeset: inout Changeset) {
     state.withLock { state in
       for (index, item) in changeset.items.enumerated() {
         guard let domain = state.locations[item.location] else { continue }
         switch item.edit {
-        case .remove(let key):
-          changeset.items[index].removed = domain.entry(key).map { .value($0) }
-        case .removeDomain: changeset.items[index].removed = .domain(domain)
-        case .set, .describe, .splice, .createDomain: break
+        case .remove(let key), .set(let key, _, _), .describe(let key, _):
+          if let old = domain.entry(key) { changeset.items[index].before = .value(old) }
+        case .removeDomain: changeset.items[index].before = .domain(domain)
+        // Who holds a long text has the splice copy it.
+        case .splice, .createDomain: break
         }
       }
       for location in changeset.locations {

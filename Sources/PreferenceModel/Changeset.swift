@@ -49,33 +49,35 @@ public struct Changeset: Equatable, Sendable {
     public let location: Location
     /// The change of the location.
     public let edit: Edit
-    /// Whether the location had the edit's key before. It is set in changes that have taken effect,
-    /// and false in others; the journal does not record it.
-    public var hadKey: Bool
-    /// What the edit removed; nil if it is not known, or nothing was removed. It is set in changes
-    /// that have taken effect, because an open file goes on showing the value. Neither the journal
-    /// nor messages have it, and `==` does not compare it.
-    public var removed: Removed?
+    /// What the location had before. It is set in changes that have taken effect, and `.nothing` in
+    /// others. The journal does not record it, messages say only whether there was something, and
+    /// `==` compares no more than that.
+    public var before: Before
 
     /// Creates an edit of a location.
-    public init(
-      _ location: Location, _ edit: Edit, hadKey: Bool = false, removed: Removed? = nil
-    ) {
+    public init(_ location: Location, _ edit: Edit, before: Before = .nothing) {
       self.location = location
       self.edit = edit
-      self.hadKey = hadKey
-      self.removed = removed
+      self.before = before
     }
 
     /// Creates an edit that has taken effect.
     /// - Parameters:
     ///   - old: what the location had for the edit's key before; nil: nothing.
-    ///   - domain: the location before; it need be given only for its removal.
+    ///   - domain: the location before. It is asked for only if the edit removes it.
     public init(
       _ location: Location, _ edit: Edit, replacing old: StoredValue?,
-      of domain: DomainSnapshot? = nil
+      of domain: @autoclosure () -> DomainSnapshot? = nil
     ) {
-      self.init(location, edit, hadKey: old != nil, removed: Removed(edit, old, domain))
+      self.init(location, edit, before: Before(edit, old, domain()))
+    }
+
+    /// Whether the location had the edit's key before.
+    public var hadKey: Bool {
+      switch before {
+      case .something, .value: true
+      case .nothing, .domain: false
+      }
     }
 
     public static func == (left: Item, right: Item) -> Bool {
@@ -83,24 +85,32 @@ public struct Changeset: Equatable, Sendable {
     }
   }
 
-  /// What an edit has removed.
-  public indirect enum Removed: Sendable {
+  /// What a location had before an edit.
+  public indirect enum Before: Sendable {
+    /// It did not have the key; or the change has not taken effect.
+    case nothing
+    /// It had the key, with a value that is not known here.
+    case something
     /// The value of the key.
     case value(StoredValue)
-    /// The domain with its keys. Cost: a copy of a snapshot is a few references.
+    /// The domain that was removed, with its keys. Cost: a copy of a snapshot is a few references.
     case domain(DomainSnapshot)
 
-    /// Returns what the edit removes; nil if it removes nothing.
     /// - Parameters: see `Item.init(_:_:replacing:of:)`.
-    init?(_ edit: Edit, _ old: StoredValue?, _ domain: @autoclosure () -> DomainSnapshot?) {
+    init(_ edit: Edit, _ old: StoredValue?, _ domain: @autoclosure () -> DomainSnapshot?) {
       switch edit {
-      case .remove:
-        guard let old else { return nil }
-        self = .value(old)
-      case .removeDomain:
-        guard let domain = domain() else { return nil }
-        self = .domain(domain)
-      case .set, .describe, .splice, .createDomain: return nil
+      case .removeDomain: self = domain().map { .domain($0) } ?? .nothing
+      // Who holds a long text that was spliced has its next splice copy it.
+      case .splice where old != nil && old?.wholeValue == nil: self = .something
+      default: self = old.map { .value($0) } ?? .nothing
+      }
+    }
+
+    /// The same, without the value.
+    public var withoutValue: Before {
+      switch self {
+      case .something, .value: .something
+      case .nothing, .domain: .nothing
       }
     }
   }

@@ -252,7 +252,7 @@ extension ByteReader {
     var changeset = try changeset()
     changeset.version = version
     for index in changeset.items.indices {
-      changeset.items[index].hadKey = try number(UInt8.self) == 1
+      changeset.items[index].before = try number(UInt8.self) == 1 ? .something : .nothing
     }
     changeset.invalidated = Set(try locations())
     return changeset

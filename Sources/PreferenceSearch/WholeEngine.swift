@@ -104,7 +104,8 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     for (key, kind) in kinds {
       // Nobody reads the value of a notice, and making it would cost as much as the whole.
       let edit = kind == .removed ? Edit.remove(key) : .set(key, .string(""), .unknown)
-      here.items.append(Changeset.Item(location, edit, hadKey: kind != .created))
+      here.items.append(
+        Changeset.Item(location, edit, before: kind == .created ? .nothing : .something))
     }
     return Notice(changeset: here, events: here.items.compactMap(\.event), author: nil)
   }

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 
 /// A change that has taken effect and that observers are still to be notified of.
 public struct Publication: Sendable {
@@ -58,16 +59,16 @@ extension Publication {
         continue
       }
       changeset.invalidated.insert(item.location)
+      let before = { (item: Changeset.Item, key: Key) in
+        forced[key] == nil ? item.before : Changeset.Before.something
+      }
       switch item.edit {
       case .createDomain, .removeDomain: break
       case .remove(let key):
         let edit = forced[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
-        items.append(
-          .init(
-            item.location, edit, hadKey: item.hadKey || forced[key] != nil,
-            removed: forced[key] == nil ? item.removed : nil))
+        items.append(.init(item.location, edit, before: before(item, key)))
       case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
-        items.append(.init(item.location, item.edit, hadKey: item.hadKey || forced[key] != nil))
+        items.append(.init(item.location, item.edit, before: before(item, key)))
       }
     }
     changeset.items = items

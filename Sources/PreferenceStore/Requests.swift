@@ -51,7 +51,7 @@ struct Requests: Sendable {
     _ = forgetOld(now, most: Self.mostForgotten)
     let until = now.advanced(milliseconds: milliseconds)
     open[origin] = Request(
-      changeset: changeset.withoutRemovedValues, sequence: sequence, keptUntil: until)
+      changeset: changeset.withoutValuesBefore, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
   }
@@ -146,11 +146,12 @@ struct Requests: Sendable {
 }
 
 extension Changeset {
-  /// The changeset without removed values, which only observers need.
-  fileprivate var withoutRemovedValues: Changeset {
-    guard items.contains(where: { $0.removed != nil }) else { return self }
+  /// The changeset without the values from before, which only observers need.
+  fileprivate var withoutValuesBefore: Changeset {
     var lighter = self
-    for index in lighter.items.indices { lighter.items[index].removed = nil }
+    for index in lighter.items.indices {
+      lighter.items[index].before = lighter.items[index].before.withoutValue
+    }
     return lighter
   }
 

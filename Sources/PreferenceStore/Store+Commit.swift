@@ -169,20 +169,21 @@ extension Store.State {
         continue
       }
       if let edit = item.edit.effective(on: old, exists: exists) {
-        let removed = edit == .removeDomain ? domains[item.location]?.snapshot : nil
-        steps.append(Changeset.Item(item.location, edit, replacing: old, of: removed))
+        steps.append(.init(item.location, edit, replacing: old, of: snapshot(item.location)))
         try sizes.add(edit, replacing: old, at: item.location, domains)
         if items.count > 1 { touched.insert(item) }
       } else if case .splice(let key, let splice) = item.edit, old?.accepts(splice) != true {
         // Another program's list was adopted after `ChangeRules` had looked at the value.
         throw .changedMeanwhile(key, item.location.domain)
       } else if touched.overlaps(item) {
-        steps.append(Changeset.Item(item.location, item.edit, replacing: old))
+        steps.append(.init(item.location, item.edit, replacing: old, of: snapshot(item.location)))
         try sizes.add(item.edit, replacing: old, at: item.location, domains)
       }
     }
     return (steps, sizes)
   }
+
+  private func snapshot(_ location: Location) -> DomainSnapshot? { domains[location]?.snapshot }
 
   /// What the items of a transaction have changed so far.
   private struct Touched {

@@ -150,8 +150,7 @@ extension Tree {
     rootChanged(at: changeset.time)
     entriesChanged(new, at: changeset.time)
     for item in changeset.items {
-      if case .set(let key, _, _) = item.edit, let id = table[KeyPath(domain: new, key: key)]?.id
-      {
+      if case .set(let key, _, _) = item.edit, let id = table[KeyPath(domain: new, key: key)]?.id {
         effects.append(.invalidateAttributes(id))
       }
     }

@@ -202,18 +202,21 @@ struct RemovedValues {
   /// Collects them. Cost: a look at each item.
   init(of changeset: Changeset) {
     for item in changeset.items {
-      guard let removed = item.removed else { continue }
       let domain = item.location.domain
-      let rank = SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
-      switch removed {
-      case .domain(let snapshot): domains.append((rank, domain, snapshot))
-      case .value(let stored):
-        guard let key = item.edit.key else { continue }
-        let path = KeyPath(domain: domain, key: key)
+      switch (item.edit, item.before) {
+      case (.removeDomain, .domain(let snapshot)):
+        domains.append((Self.rank(item), domain, snapshot))
+      case (.remove(let key), .value(let stored)):
+        let (path, rank) = (KeyPath(domain: domain, key: key), Self.rank(item))
         if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, stored) }
+      default: break
       }
     }
     domains.sort { $0.rank < $1.rank }
+  }
+
+  private static func rank(_ item: Changeset.Item) -> Int {
+    SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
   }
 
   subscript(path: KeyPath) -> StoredValue? {

@@ -62,6 +62,40 @@ struct TestStore {
 }
 
 @Suite("Store") struct StoreTests {
+  @Test("a change says what was there before each of its items, also one that another program made")
+  func before() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
+      let test = try TestStore(sandbox)
+      let (user, long) = (TestStore.user, String(repeating: "x", count: 100_000))
+      let count = long.utf8.count
+      let splice = try #require(
+        Splice(base: count, offset: count, bytes: [121], count: count + 1, isBare: false))
+      let changes: [(Edit, before: Value?)] = [
+        (.set("A", 3, .canonical), 1), (.set("New", .string(long), .canonical), nil),
+        (.describe("A", Description(mode: 0o640)), 3), (.remove("B"), 2),
+        (.splice("New", splice), .string(long)),
+      ]
+      for (edit, before) in changes {
+        let item = try #require(try test.store.commit([.init(user, edit)]).change.items.first)
+        #expect(item.before.value == before && item.hadKey == (before != nil), "\(edit)")
+      }
+      let removal = try test.store.commit([.init(user, .removeDomain)]).change.items.first
+      guard case .domain(let domain)? = removal?.before else {
+        Issue.record("\(removal as Any)")
+        return
+      }
+      #expect(Set(domain.keys) == ["A", "New"] && domain.entry("A")?.value == 3)
+      _ = test.publications
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(C=1)")
+      test.store.refresh(user)
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(C=2)")
+      test.store.refresh(user)
+      let last = try #require(test.publications.last?.changeset.items.first)
+      #expect(last.edit.key == "C" && last.before.value == 1)
+    }
+  }
+
   @Test("each place reads its own list")
   func places() throws {
     try withSandbox { sandbox in
@@ -417,4 +451,9 @@ extension Bool {
     defer { self = value }
     return self
   }
+}
+
+extension Changeset.Before {
+  /// The value; nil where there was none, or it is not known.
+  fileprivate var value: Value? { if case .value(let stored) = self { stored.value } else { nil } }
 }
