@@ -29,7 +29,9 @@ extension Driver {
   /// it polls for requests. Cost: some loads and a lock; a recvmsg(2) where something is waited for.
   /// - Returns: whether something had come.
   func receiveNews() -> Bool {
-    guard store.services.hasNotices || !heldReplies.areChangesSent else { return false }
+    guard store.services.hasNotices || !heldReplies.areChangesSent || gate.isHolding else {
+      return false
+    }
     return store.services.receiveNotices()
   }
 

@@ -74,6 +74,9 @@ final class RequestGate {
     return (waiting.map(\.deadline) + [look].compactMap { $0 }).min()
   }
 
+  /// Whether a request is held.
+  var isHolding: Bool { !waiting.isEmpty }
+
   /// Whether a list has been read for which a request is held. Cost: two loads.
   var hasNews: Bool { !waiting.isEmpty && lists.readCount != lastCount }
 

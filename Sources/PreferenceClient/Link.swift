@@ -198,7 +198,7 @@ final class Link: Sendable {
   /// ping, and waits that long for any message.
   func isAnswering(within milliseconds: Int64) -> Bool {
     let now = Instant.now
-    if now.nanoseconds - heard.load(ordering: .relaxed) < Self.freshness { return !hasEnded }
+    if wasHeard { return !hasEnded }
     let before = heard.load(ordering: .relaxed)
     let mustPing = state.withLock { state in
       defer { state.isPinging = true }
@@ -209,6 +209,11 @@ final class Link: Sendable {
       heard.load(ordering: .relaxed) != before
     }
     return heard.load(ordering: .relaxed) != before && !hasEnded
+  }
+
+  /// Whether something came from the owner in the last 5 ms.
+  var wasHeard: Bool {
+    Instant.now.nanoseconds - heard.load(ordering: .relaxed) < Self.freshness
   }
 
   /// Nanoseconds after a message for which the owner counts as answering.

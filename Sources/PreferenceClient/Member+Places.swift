@@ -59,6 +59,37 @@ extension Member {
     try succession.read { places throws(EngineError) in try places.load(location) }
   }
 
+  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+    do throws(EngineError) {
+      return try succession.read { places throws(EngineError) in
+        let findings = places.loadLists(load)
+        // Another owner may answer.
+        for case let error? in findings.values.map(\.error) where error.reason == .ownerGone {
+          throw error
+        }
+        return findings
+      }
+    } catch {
+      return load.failed(error)
+    }
+  }
+
+  /// Asks the present owner. A thread asks where that one does not say, and may wait for the next.
+  public func loadLists(
+    _ load: ListLoad, on threads: BlockingThreads,
+    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+  ) -> Bool {
+    let waiting = { @Sendable [self] () -> Void in body(loadLists(load)) }
+    let isAsked = succession.places?.loadLists(load) { findings in
+      if let findings {
+        body(findings)
+      } else if !threads.run(waiting) {
+        body(load.failed(Link.late))
+      }
+    }
+    return isAsked == true || threads.run(waiting)
+  }
+
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
     succession.readable?.isLoaded(domain, in: places) ?? false
   }

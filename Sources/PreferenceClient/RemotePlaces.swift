@@ -27,6 +27,8 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   public let isReadOnly: Bool
   /// Whether the owner is asked for each key.
   private let isBrief: Bool
+  /// The version of the messages that the owner speaks.
+  private let spoken: UInt32
   /// Whether this process has mounts: their changes are answered in two steps.
   private let hasMounts = Atomic<Bool>(false)
   /// Until when a change of a location is known to wait for no disk.
@@ -86,7 +88,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       path, client: client, first: early?.frame ?? [], identity, until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
-    self.isBrief = isBrief
+    (self.isBrief, spoken) = (isBrief, greeting.spoken)
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
@@ -184,11 +186,13 @@ extension RemotePlaces {
   }
 
   /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped.
-  private func call(_ request: Request) throws(EngineError) -> Message {
+  private func call(
+    _ request: Request, until deadline: Instant? = nil
+  ) throws(EngineError) -> Message {
     guard link.isAnswering(within: Self.readPatience) else {
       throw link.hasEnded ? Link.gone : Link.late
     }
-    return try link.call(request, until: Self.deadline)
+    return try link.call(request, until: deadline ?? Self.deadline)
   }
 
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
@@ -200,6 +204,7 @@ extension RemotePlaces {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     guard isBrief, !locations.contains(where: replica.holds) else {
+      if locations.count > 1 { _ = loadLists(ListLoad(locations, evenIfAbsent: true)) }
       return try findInTurn(key, in: locations)
     }
     guard case .found(let stored, let index) = try call(.find(key, locations)),
@@ -217,6 +222,72 @@ extension RemotePlaces {
   }
 
   public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
+
+  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+    guard let needed = needed(load) else { return [:] }
+    // The version that has the message.
+    guard spoken >= 10 else { return loadListsInTurn(load) }
+    validate()
+    for location in needed.locations { replica.beginLoading(location) }
+    do throws(EngineError) {
+      // The owner answers when it has read them, or 5 s later.
+      let end = Self.deadline.advanced(milliseconds: 1000)
+      return try keep(try call(.loadLists(needed), until: end), needed)
+    } catch {
+      for location in needed.locations { replica.endLoading(location, nil) }
+      return needed.failed(error)
+    }
+  }
+
+  /// Does what `loadLists` does, without waiting. The body is called with nil where the owner does
+  /// not say.
+  /// - Returns: whether the body will be called. It is not where the owner was not heard of for a
+  ///   moment, and may be stopped, or receives nothing.
+  func loadLists(
+    _ load: ListLoad, then body: @escaping @Sendable ([Location: ListReader.Finding]?) -> Void
+  ) -> Bool {
+    guard spoken >= 10, link.wasHeard, let needed = needed(load) else { return false }
+    for location in needed.locations { replica.beginLoading(location) }
+    let sent = link.post(.loadLists(needed), until: .now) { [self] message in
+      let findings = message.flatMap { try? keep($0, needed) }
+      if findings == nil { for location in needed.locations { replica.endLoading(location, nil) } }
+      body(findings)
+    }
+    if sent == .sent { return true }
+    for location in needed.locations { replica.endLoading(location, nil) }
+    return false
+  }
+
+  /// The lists that are not in memory; nil: all are, and no change is prepared.
+  private func needed(_ load: ListLoad) -> ListLoad? {
+    var needed = load
+    needed.locations = load.locations.filter { !replica.holds($0) }
+    return needed.locations.isEmpty && needed.changing.isEmpty ? nil : needed
+  }
+
+  /// Keeps the lists of an answer.
+  private func keep(
+    _ answer: Message, _ load: ListLoad
+  ) throws(EngineError) -> [Location: ListReader.Finding] {
+    guard case .lists(let lists) = answer, lists.count == load.locations.count else {
+      throw Self.unexpected
+    }
+    notePrepared(load.changing)
+    var findings: [Location: ListReader.Finding] = [:]
+    for (location, list) in zip(load.locations, lists) {
+      switch list {
+      case .contents(let contents, let version):
+        replica.endLoading(location, (contents, version))
+        // If it was not kept, because the list has changed meanwhile, it is asked for again.
+        findings[location] = ListReader.Finding(modified: .now)
+      case .missing: replica.endLoading(location, nil)
+      case .failed(let error, let modified):
+        replica.endLoading(location, nil)
+        findings[location] = ListReader.Finding(modified: modified, error: error)
+      }
+    }
+    return findings
+  }
 
   public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
 
@@ -254,8 +325,7 @@ extension RemotePlaces {
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     validate()
-    let known = replica.read(location) { $0.exists ? $0.lastModified : nil }
-    if let known { return known }
+    if let known = replica.read(location, { $0.exists ? $0.lastModified : nil }) { return known }
     guard case .time(let time) = try call(.modified(location)) else { throw Self.unexpected }
     return time
   }
@@ -270,6 +340,13 @@ extension RemotePlaces {
     return value
   }
 
+}
+
+extension ListLoad {
+  /// What is known of the lists where none could be asked for.
+  func failed(_ error: EngineError) -> [Location: ListReader.Finding] {
+    Dictionary(locations.map { ($0, .init(error: error)) }) { first, _ in first }
+  }
 }
 
 // MARK: - Changes

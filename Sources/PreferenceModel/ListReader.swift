@@ -17,13 +17,18 @@ public final class ListReader: Sendable {
     public var modified: Timestamp?
     /// Why the list could not be read; nil where there is no list.
     public var error: EngineError?
+
+    /// Creates what is known of a list.
+    public init(modified: Timestamp? = nil, error: EngineError? = nil) {
+      (self.modified, self.error) = (modified, error)
+    }
   }
 
   /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
     case reading(since: Instant)
     /// `isPrepared`: changes of the domain's lists have been prepared too.
-    case done([Place: Finding], isPrepared: Bool)
+    case done([Location: Finding], isPrepared: Bool)
     /// The lists are not read, because too many others are being read.
     case refused
   }
@@ -134,47 +139,21 @@ public final class ListReader: Sendable {
         hasLooks.store(true, ordering: .releasing)
         return true
       }
-      guard isNew, !threads.run({ [self] in look(name, changing: changed) }) else { continue }
-      end(name, .refused)
+      if isNew { look(at: name, changing: changed) }
     }
   }
 
-  /// Reads the lists of a domain, if any place has it, and prepares changes of some. Called by a
-  /// thread that may wait.
-  private func look(_ domain: DomainName, changing locations: [Location]) {
-    var findings: [Place: Finding] = [:]
+  /// Has the lists of a domain read, if any place has it, and changes of some prepared.
+  private func look(at domain: DomainName, changing changed: [Location]) {
+    let places = state.withLock { $0.places }
     // A domain that is changed exists, or will; its absent lists are loaded too.
-    for location in locations { places.prepare(location) }
-    // Each place is read before the next is looked at, so that a list that hangs makes only those
-    // behind it wait.
-    var isThere = lasting.contains(domain) || !locations.isEmpty || places.knows(domain)
-    var absent: [Place] = []
-    for place in state.withLock({ $0.places }) {
-      // A list in memory has its time there too. So a list of a known domain is read first, and its
-      // file is not asked for the time.
-      let wasKnown = isThere
-      if wasKnown { read(place, domain, &findings) }
-      do throws(EngineError) {
-        let time = try places.modified(Location(place, domain))
-        isThere = isThere || time != nil
-        if let time { findings[place, default: Finding()].modified = time }
-      } catch {
-        isThere = true
-        findings[place, default: Finding()].error = error
-      }
-      if isThere, !wasKnown { read(place, domain, &findings) }
-      if !isThere { absent.append(place) }
+    let load = ListLoad(
+      places.map { Location($0, domain) }, changing: changed,
+      evenIfAbsent: lasting.contains(domain) || !changed.isEmpty)
+    let isBegun = self.places.loadLists(load, on: threads) { [self] findings in
+      end(domain, .done(findings, isPrepared: !changed.isEmpty))
     }
-    for place in absent where isThere { read(place, domain, &findings) }
-    end(domain, .done(findings, isPrepared: !locations.isEmpty))
-  }
-
-  private func read(_ place: Place, _ domain: DomainName, _ findings: inout [Place: Finding]) {
-    do throws(EngineError) {
-      try places.load(Location(place, domain))
-    } catch {
-      findings[place, default: Finding()].error = error
-    }
+    if !isBegun { end(domain, .refused) }
   }
 
   private func end(_ domain: DomainName, _ look: Look) {
@@ -215,7 +194,7 @@ public final class ListReader: Sendable {
           : nil
       case .refused:
         Finding(error: Self.hung(location, "was not read, because too many others do not answer"))
-      case .done(let findings, _): findings[location.place] ?? Finding()
+      case .done(let findings, _): findings[location] ?? Finding()
       case nil: nil
       }
     }

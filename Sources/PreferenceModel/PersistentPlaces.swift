@@ -105,6 +105,38 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Whether a place is known to have the domain, or to have had it until a moment ago. No disk is
   /// asked, so false says nothing.
   func knows(_ domain: DomainName) -> Bool
+
+  /// Reads lists into memory. Waits for disks. Cost: in a client, one question to the owner.
+  /// - Returns: what is known of the locations that are not in memory. One that is not named has no
+  ///   list.
+  func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding]
+
+  /// Does what `loadLists` does, without waiting; any thread then calls the body with what that
+  /// returns.
+  /// - Parameter threads: where it is done, if the places must wait.
+  /// - Returns: whether the body will be called; false where too much waits for these threads.
+  func loadLists(
+    _ load: ListLoad, on threads: BlockingThreads,
+    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+  ) -> Bool
+}
+
+/// The lists that a look-up needs.
+public struct ListLoad: Equatable, Sendable {
+  /// The locations that are asked for the key.
+  public var locations: [Location]
+  /// The locations that a change which follows may change: it is checked whether it can, so that
+  /// the change waits for no disk.
+  public var changing: [Location]
+  /// Whether absent lists are kept in memory as such although none of the locations has a list. If
+  /// not, nothing is kept then.
+  public var evenIfAbsent: Bool
+
+  /// Asks for lists.
+  public init(_ locations: [Location], changing: [Location] = [], evenIfAbsent: Bool) {
+    (self.locations, self.changing) = (locations, changing)
+    self.evenIfAbsent = evenIfAbsent
+  }
 }
 
 /// Numbers the changes of a process so that its successor can repeat one whose outcome it does not
@@ -132,6 +164,56 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 extension PersistentPlaces {
   /// Returns false: nothing is known without the disk.
   public func knows(_ domain: DomainName) -> Bool { false }
+
+  /// Reads one list after the other: `loadListsInTurn`.
+  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+    loadListsInTurn(load)
+  }
+
+  /// Has one of the threads read the lists.
+  public func loadLists(
+    _ load: ListLoad, on threads: BlockingThreads,
+    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+  ) -> Bool {
+    threads.run { body(self.loadLists(load)) }
+  }
+
+  /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
+  /// it wait.
+  public func loadListsInTurn(_ load: ListLoad) -> [Location: ListReader.Finding] {
+    for location in load.changing { prepare(location) }
+    var findings: [Location: ListReader.Finding] = [:]
+    var isThere = load.evenIfAbsent || load.locations.contains { knows($0.domain) }
+    var absent: [Location] = []
+    for location in load.locations {
+      // A list in memory has its time there too. So a list of a known domain is read first, and its
+      // file is not asked for the time.
+      let wasKnown = isThere
+      if wasKnown { read(location, into: &findings) }
+      do throws(EngineError) {
+        let time = try modified(location)
+        isThere = isThere || time != nil
+        if let time { findings[location, default: .init()].modified = time }
+      } catch {
+        isThere = true
+        findings[location, default: .init()].error = error
+      }
+      if isThere, !wasKnown { read(location, into: &findings) }
+      if !isThere { absent.append(location) }
+    }
+    for location in absent where isThere { read(location, into: &findings) }
+    return findings
+  }
+
+  private func read(
+    _ location: Location, into findings: inout [Location: ListReader.Finding]
+  ) {
+    do throws(EngineError) {
+      try load(location)
+    } catch {
+      findings[location, default: .init()].error = error
+    }
+  }
 
   public func isPrepared(_ location: Location) -> Bool { true }
   public func prepare(_ location: Location) {}

@@ -13,6 +13,8 @@ public enum Message: Equatable, Sendable {
   /// Several locations as they were after the change of that version, in the order in which they
   /// were asked for.
   case snapshots([DomainSnapshot.Contents], version: UInt64)
+  /// What became of the locations that were asked for, in that order.
+  case lists([LoadedList])
   /// A key's value, and which of the locations that were named has it; nil: none has it.
   case found(StoredValue?, index: UInt32)
   /// The domains of a place.
@@ -33,6 +35,16 @@ public enum Message: Equatable, Sendable {
   case failed(EngineError)
   /// A change. Every change that takes effect is sent, in the order of versions.
   case notice(Notice)
+
+  /// What became of one of the locations of `Request.loadLists`.
+  public enum LoadedList: Equatable, Sendable {
+    /// The location as it was after the change of that version.
+    case contents(DomainSnapshot.Contents, version: UInt64)
+    /// No location that was asked for has a list.
+    case missing
+    /// The list cannot be read; when it last changed, if that is known.
+    case failed(EngineError, modified: Timestamp?)
+  }
 
   /// How many bytes the largest message has that a client accepts.
   public static let largest = 1 << 31 - 1
@@ -62,16 +74,17 @@ extension Message {
         $0.append(UInt32(all.count))
         for contents in all { $0.append(contents) }
       }
+    case .lists(let lists):
+      Frame.bytes(13, number) {
+        $0.append(UInt32(lists.count))
+        for list in lists { $0.append(list) }
+      }
     case .domains(let domains):
       Frame.bytes(3, number) {
         $0.append(UInt32(domains.count))
         for domain in domains { $0.append(domain.string) }
       }
-    case .time(let time):
-      Frame.bytes(4, number) {
-        $0.append(time == nil ? 0 : 1 as UInt8)
-        $0.append(time?.nanoseconds ?? 0)
-      }
+    case .time(let time): Frame.bytes(4, number) { $0.append(time) }
     case .applied(let changeset, let isSettled):
       Frame.bytes(5, number) {
         $0.append(numbered: changeset)
@@ -104,7 +117,7 @@ extension Message {
   }
 
   /// The kinds that `init` knows.
-  private static let kinds: ClosedRange<UInt8> = 1...12
+  private static let kinds: ClosedRange<UInt8> = 1...13
 
   /// Whether a frame is one that this version does not know and that answers no request.
   public static func mayIgnore(_ frame: Frame) -> Bool {
@@ -165,6 +178,26 @@ extension ByteWriter {
     metadata.text = stored.text
     append(metadata)
     append(counted: Document.binary(stored.value))
+  }
+
+  fileprivate mutating func append(_ list: Message.LoadedList) {
+    switch list {
+    case .contents(let contents, let version):
+      append(0 as UInt8)
+      append(contents)
+      append(version)
+    case .missing: append(1 as UInt8)
+    case .failed(let error, let modified):
+      append(2 as UInt8)
+      append(modified)
+      append(error)
+    }
+  }
+
+  /// Appends a time, which may be nil.
+  fileprivate mutating func append(_ time: Timestamp?) {
+    append(time == nil ? 0 : 1 as UInt8)
+    append(time?.nanoseconds ?? 0)
   }
 
   mutating func append(_ locations: some Collection<Location>) {
@@ -240,9 +273,25 @@ extension ByteReader {
       var all: [DomainSnapshot.Contents] = []
       for _ in 0..<count { all.append(try contents()) }
       return .snapshots(all, version: version)
+    case 13:
+      let count = try number(UInt32.self)
+      var lists: [Message.LoadedList] = []
+      for _ in 0..<count { lists.append(try loadedList()) }
+      return .lists(lists)
     case 9:
       let index = try number(UInt32.self)
       return .found(try number(UInt8.self) == 0 ? nil : try stored(), index: index)
+    default: throw Unknown()
+    }
+  }
+
+  private mutating func loadedList() throws -> Message.LoadedList {
+    switch try number(UInt8.self) {
+    case 0: return .contents(try contents(), version: try number())
+    case 1: return .missing
+    case 2:
+      let (isThere, time) = (try number(UInt8.self) == 1, try timestamp())
+      return .failed(try error(), modified: isThere ? time : nil)
     default: throw Unknown()
     }
   }

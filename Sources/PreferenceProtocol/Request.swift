@@ -12,6 +12,8 @@ public enum Request: Equatable, Sendable {
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
   case loadAll([Location])
+  /// Asks for the lists that a look-up needs. Answer: `lists`. (Since version 10.)
+  case loadLists(ListLoad)
   /// Asks for one key in the first of several locations that has it, for short-lived clients, which
   /// need not load all of a location. Answer: `found`.
   case find(Key, [Location])
@@ -59,11 +61,10 @@ public enum Request: Equatable, Sendable {
   }
 
   /// The version of the protocol. It grows with a change that an earlier version cannot ignore.
-  public static let version: UInt32 = 9
+  public static let version: UInt32 = 10
 
-  /// The oldest version that this one understands: of the one before, as far as that can ignore
-  /// what it does not know. (The first version that can is 9.) An owner refuses older clients, and a
-  /// client older owners.
+  /// The oldest version that this one understands: the one before. An owner refuses older clients,
+  /// and a client older owners.
   public static let oldest: UInt32 = 9
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
@@ -110,6 +111,12 @@ extension Request {
       Frame.bytes(12, number) {
         $0.append(location == nil ? 0 : 1 as UInt8)
         if let location { $0.append(location) }
+      }
+    case .loadLists(let load):
+      Frame.bytes(19, number) {
+        $0.append(load.locations)
+        $0.append(load.changing)
+        $0.append(load.evenIfAbsent ? 1 : 0 as UInt8)
       }
     case .find(let key, let locations):
       Frame.bytes(11, number) {
@@ -247,6 +254,10 @@ extension ByteReader {
     case 14: return .report(try report())
     case 17: return .unmount(try author())
     case 18: return .prepare(try locations())
+    case 19:
+      let (asked, changing) = (try locations(), try locations())
+      return .loadLists(
+        ListLoad(asked, changing: changing, evenIfAbsent: try number(UInt8.self) == 1))
     default: throw Unknown()
     }
   }

@@ -162,6 +162,16 @@ final class Connection: Sendable {
     }
   }
 
+  /// Answers the held requests for lists that have been read. Any thread that may wait for a disk
+  /// may call it.
+  func serveReads() {
+    for held in state.withLock({ $0.held.removeOpen(server.lists, onlyLoads: true) }) {
+      if case .loadLists(let load) = held.request {
+        answer(held.number, with: load, mayWait: true)
+      }
+    }
+  }
+
   /// Carries out the held requests that need not wait any longer.
   func serveHeld() {
     guard holdsRequests else { return }
@@ -267,7 +277,9 @@ final class Connection: Sendable {
       apply(intents, author, origin, end, answering, number)
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
-    case .load, .loadAll, .find, .domains, .modified, .report, .prepare: read(request, number)
+    case .loadLists(let load): answer(number, with: load, mayWait: false)
+    case .load, .loadAll, .find, .domains, .modified, .report, .prepare:
+      read(number) { [self] places in answer(number, Self.answer(request, places)) }
     case .synchronize(let mounts): synchronize(mounts: mounts, number)
     case .ping: answer(number, .done)
     case .save(let location):
@@ -289,10 +301,41 @@ final class Connection: Sendable {
     }
   }
 
+  /// Answers with lists, which have been read, or could not be read in time.
+  /// - Parameter mayWait: whether this thread may wait for a disk. If not, another one answers,
+  ///   unless all lists are in memory.
+  private func answer(_ number: UInt64, with load: ListLoad, mayWait: Bool) {
+    let (lists, places) = (server.lists, server.places)
+    let all = load.locations.map { ($0, finding: lists.finding($0)) }
+    let isAbsent = all.allSatisfy { _, finding in
+      finding.map { $0.modified == nil && $0.error == nil } ?? false
+    }
+    if isAbsent, !load.evenIfAbsent { return answer(number, .lists(all.map { _ in .missing })) }
+    let body = { @Sendable [self] () -> Void in
+      answer(number, .lists(all.map { Self.list($0, $1, places) }))
+    }
+    if mayWait || load.locations.allSatisfy(places.isLoaded) {
+      body()
+    } else {
+      read(number) { _ in body() }
+    }
+  }
+
+  private static func list(
+    _ location: Location, _ finding: ListReader.Finding?, _ places: LocalPlaces
+  ) -> Message.LoadedList {
+    do throws(EngineError) {
+      if let error = finding?.error { throw error }
+      let (domain, version) = try places.snapshot(of: location)
+      return .contents(domain.contents, version: version)
+    } catch {
+      return .failed(error, modified: finding?.modified)
+    }
+  }
+
   /// Answers by a thread that may wait for a disk.
-  private func read(_ request: Request, _ number: UInt64) {
-    let isTaken = errands.read { [self] places in answer(number, Self.answer(request, places)) }
-    guard !isTaken else { return }
+  private func read(_ number: UInt64, _ body: @escaping @Sendable (LocalPlaces) -> Void) {
+    guard !errands.read(body) else { return }
     answer(
       number,
       .failed(
@@ -417,7 +460,8 @@ final class Connection: Sendable {
       case .prepare(let locations):
         for location in locations { places.prepare(location) }
         return .done
-      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping:
+      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping,
+        .loadLists:
         return .done
       }
     } catch {

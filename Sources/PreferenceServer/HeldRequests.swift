@@ -40,11 +40,13 @@ struct HeldRequests {
   }
 
   /// Removes the requests that need not wait any longer, and returns them in their order.
-  mutating func removeOpen(_ lists: ListReader) -> [Held] {
+  /// - Parameter onlyLoads: whether only requests for lists are looked at.
+  mutating func removeOpen(_ lists: ListReader, onlyLoads: Bool = false) -> [Held] {
     var (open, rest): ([Held], [Held]) = ([], [])
     var isBehind = false
     for held in waiting {
-      if held.request.isOpen(lists), !(isBehind && held.request.isOrdered) {
+      let isLooked = !onlyLoads || held.request.isLoad
+      if isLooked, held.request.isOpen(lists), !(isBehind && held.request.isOrdered) {
         open.append(held)
       } else {
         rest.append(held)
@@ -61,11 +63,14 @@ extension Request {
   fileprivate var isOrdered: Bool {
     switch self {
     case .apply, .synchronize, .save: true
-    case .load, .loadAll, .find, .domains, .modified, .report, .ping, .hello, .mount, .settle,
-      .await, .unmount, .prepare:
+    case .load, .loadAll, .loadLists, .find, .domains, .modified, .report, .ping, .hello, .mount,
+      .settle, .await, .unmount, .prepare:
       false
     }
   }
+
+  /// Whether the request asks for lists.
+  fileprivate var isLoad: Bool { if case .loadLists = self { true } else { false } }
 
   /// The places that the request names.
   private var places: [Place] {
@@ -73,6 +78,7 @@ extension Request {
     case .load(let location), .modified(let location): [location.place]
     case .save(let location): location.map { [$0.place] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
+    case .loadLists(let load): (load.locations + load.changing).map(\.place)
     case .apply(_, _, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
       .prepare:
@@ -86,6 +92,7 @@ extension Request {
     case .load(let location), .modified(let location): [location.domain]
     case .save(let location): location.map { [$0.domain] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
+    case .loadLists(let load): (load.locations + load.changing).map(\.domain)
     case .apply(_, _, _, _, let intents): intents.flatMap(\.domains)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
       .prepare:
@@ -110,6 +117,7 @@ extension Request {
   /// The locations that the request may change: those that it names, and the places that the rules
   /// choose from.
   private var changedLocations: [Location] {
+    if case .loadLists(let load) = self { return load.changing }
     guard case .apply(_, _, _, _, let intents) = self else { return [] }
     return intents.flatMap { intent -> [Location] in
       if let named = intent.locations { return named }
@@ -127,6 +135,8 @@ extension Request {
         if let error = lists.finding(location)?.error { throw error }
       }
     case .apply(_, _, _, _, let intents): try lists.refuse(intents)
+    // The answer says of each list what became of it.
+    case .loadLists: break
     case .save(nil), .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle,
       .await, .prepare:
       break

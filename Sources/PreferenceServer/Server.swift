@@ -69,7 +69,7 @@ public final class Server: Sendable {
     bell = try Wakeup()
     errands = try Errands(places: places)
     state = Mutex(State())
-    lists.whenRead { [bell] in bell.ring() }
+    lists.whenRead { [weak self] in self?.serveReads() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in
       number.bindToThread()
@@ -183,6 +183,14 @@ public final class Server: Sendable {
   /// Milliseconds for which no connection is accepted when no descriptors are left; also those
   /// between two looks whether a list that requests wait for is late.
   private static let shortPause: Int64 = 200
+
+  /// Answers the held requests for lists that this thread has just read: the client gets them
+  /// without another thread. Other held requests are the server's.
+  private func serveReads() {
+    let connections = state.withLock { $0.connections }
+    for connection in connections { connection.serveReads() }
+    if connections.contains(where: \.holdsRequests) { bell.ring() }
+  }
 
   /// Carries out the held requests whose lists have been read, or are late.
   private func serveHeld(_ connections: [Connection]) {

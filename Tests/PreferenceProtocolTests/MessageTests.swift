@@ -25,6 +25,11 @@ import Testing
     .settle(.attributes, through: 5, Author(number: 9)),
     .await(.entries, through: .max, Author(number: 0)), .ping, .prepare([location]),
     .unmount(Author(number: 9)),
+    // Those that version 10 has recorded too.
+    .loadLists(
+      ListLoad([location, Location(.user, .global)], changing: [location], evenIfAbsent: true)),
+    .loadLists(ListLoad([], evenIfAbsent: false)), .loadAll([location]), .find("K", [location]),
+    .save(nil), .save(location), .report(.status), .report(.profiles), .report(.check([1, 255])),
   ]
 
   static var contents: DomainSnapshot.Contents {
@@ -79,6 +84,14 @@ import Testing
     .failed(EngineError(.forced, domain: "d", key: "K", "because")),
     .failed(EngineError(.system(.noSpace), "full")), .failed(EngineError(.ownerGone, "")),
     .notice(notice), .notice(Notice(changeset: Changeset(), author: nil)),
+    // Those that version 10 has recorded too.
+    .lists([
+      .contents(contents, version: 5), .missing,
+      .failed(EngineError(.unreadable, domain: "d", "why"), modified: Timestamp(nanoseconds: 1)),
+      .failed(EngineError(.ownerGone, ""), modified: nil),
+    ]), .lists([]), .snapshots([contents], version: 6), .report(["a": 1]),
+    .found(StoredValue("t", Metadata(text: [9], modified: Timestamp(nanoseconds: 2))), index: 3),
+    .found(nil, index: 0),
   ]
 
   private func frame(_ bytes: [UInt8]) throws -> Frame {
@@ -135,9 +148,9 @@ import Testing
     return longer
   }
 
-  @Test("the conversations that this version has recorded are understood")
-  func recorded() throws {
-    let file = try String(contentsOf: Self.recording, encoding: .utf8)
+  @Test("the conversations that earlier versions have recorded are understood", arguments: [9, 10])
+  func recorded(_ version: UInt32) throws {
+    let file = try String(contentsOf: Self.recording(version), encoding: .utf8)
     var (requests, messages): ([Request], [Message]) = ([], [])
     for line in file.split(separator: "\n") where !line.hasPrefix("#") {
       let words = line.split(separator: " ")
@@ -152,14 +165,20 @@ import Testing
         messages.append(try Message(frame))
       }
     }
-    #expect(requests == Self.requests)
-    #expect(messages == Self.messages)
+    // Each version records those of the one before, and its own behind them.
+    #expect(requests[...] == Self.requests.prefix(requests.count))
+    #expect(messages[...] == Self.messages.prefix(messages.count))
+    let isPresent = version == Request.version
+    #expect((requests.count == Self.requests.count) == isPresent)
+    #expect((messages.count == Self.messages.count) == isPresent)
   }
 
-  /// A line for each of `requests` and `messages`, as version 9 sends them. It is never changed: a
-  /// later version that must understand it gets a file of its own beside it.
-  private static let recording = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .appendingPathComponent("Fixtures/version-9.txt")
+  /// A line for each of `requests` and `messages`, as that version sends them. It is never changed:
+  /// a later version gets a file of its own beside it.
+  private static func recording(_ version: UInt32) -> URL {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("Fixtures/version-\(version).txt")
+  }
 
   @Test("messages that are cut or too long are refused, and changed bytes crash nothing")
   func garbage() throws {
