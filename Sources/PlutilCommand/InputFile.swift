@@ -18,8 +18,9 @@ enum InputFile {
       return bytes
     }
     do throws(SystemError) {
-      let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
-      guard try descriptor.status().st_mode & S_IFMT == S_IFREG else {
+      // A pipe is read to its end: `<(unzip -p ...)`, /dev/stdin.
+      let descriptor = try Descriptor(opening: path, O_RDONLY)
+      if try descriptor.status().st_mode & S_IFMT == S_IFDIR {
         throw SystemError("open", path, .isDirectory)
       }
       return try descriptor.readToEnd(limit: largest)

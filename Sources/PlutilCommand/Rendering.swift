@@ -13,8 +13,8 @@ struct Rendering {
 
   func bytes(_ value: Value, _ format: OutputFormat) throws(Refusal) -> [UInt8] {
     switch format {
-    case .xml, .unchanged: return try list(value.inWholeSeconds, .xml)
-    case .binary: return try list(value, .binary)
+    case .xml, .unchanged: return Document.anyXML(value.inWholeSeconds)
+    case .binary: return Document.binary(value)
     case .json: return Array(try JSONText.text(of: value, isReadable: isReadable).utf8)
     case .swift: return Array(Literal.swift(value, file: file).utf8)
     case .objc: return Array(try Literal.objectiveC(value, file: file, output: output).utf8)
@@ -26,14 +26,6 @@ struct Rendering {
 
   /// Returns the header file that declares the Objective-C literal of the value.
   func header(_ value: Value) -> [UInt8] { Array(Literal.header(value, file: file).utf8) }
-
-  private func list(_ value: Value, _ format: Format) throws(Refusal) -> [UInt8] {
-    do throws(FormatError) {
-      return try Document.write(value, as: format)
-    } catch {
-      throw Refusal("Invalid object in plist for property list format")
-    }
-  }
 
   /// Returns the text of a scalar, the number of elements of an array, or the keys of a dictionary.
   private func raw(_ value: Value) throws(Refusal) -> [UInt8] {

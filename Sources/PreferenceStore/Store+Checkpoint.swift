@@ -190,7 +190,7 @@ extension Store {
   private func replace(
     _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
-    let (bytes, format) = encode(written, location)
+    let (bytes, format) = patch(file, domain, written) ?? encode(written, location)
     written.base.values =
       format == .binary
       ? (try? ListValues(packing: bytes)) ?? written.base.values
@@ -218,6 +218,23 @@ extension Store {
     try MetadataFile(path: layout.metadataPath(location)).write(
       MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
   }
+
+  /// Changes an XML list where its values have changed, so that the rest stays as its author has it;
+  /// nil for another list, and where that cannot be done.
+  private func patch(
+    _ file: ListFile, _ domain: Domain, _ written: Written
+  ) -> ([UInt8], Format)? {
+    guard written.format == .xml, domain.identity.map({ $0.size <= Self.largestPatch }) == true,
+      let list = (try? Files.contents(file.path, limit: Self.largestPatch)) ?? nil
+    else { return nil }
+    return XMLPatch.apply(
+      to: list, from: domain.snapshot.base.values.dictionary, to: written.base.values.dictionary
+    ).map { ($0, .xml) }
+  }
+
+  /// Bytes of the largest list that is changed in place: what is done to it takes as long as reading
+  /// it three times.
+  private static let largestPatch = 4 << 20
 
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
   /// only in more bytes than can be read again, becomes a binary one, and the log says so.

@@ -4,8 +4,10 @@ public enum Document {
   ///
   /// The first bytes tell the format: `bplist0` begins a binary list and `<` begins XML. Where a
   /// hexadecimal digit, `*` or `>` follows the `<`, old-style data is tried first. Anything else is
-  /// read as JSON and, if it is not JSON, as an old-style list. UTF-16 with a byte order mark, and
-  /// UTF-16 without one that begins with `<`, is converted to UTF-8 first.
+  /// read as JSON and, if it is not JSON, as an old-style list. UTF-16 and UTF-32 with a byte order
+  /// mark, UTF-16 without one, and XML that says it is ISO-8859-1 are converted to UTF-8 first.
+  /// As in Foundation, what follows an XML list is ignored, and a text of nothing but blanks and
+  /// comments is an empty dictionary.
   /// Cost: O(size). Never traps, whatever the bytes.
   public static func read(
     _ bytes: [UInt8], limits: Limits = .standard
@@ -16,7 +18,7 @@ public enum Document {
     if bytes.starts(with: "bplist0".utf8) {
       return (try BinaryReader.read(bytes, limits: limits), .binary)
     }
-    if let recoded = UTF16Text.recode(bytes) {
+    if let recoded = RecodedText.recode(bytes) {
       return try readText(recoded[...], isRecoded: true, limits: limits)
     }
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -58,6 +60,13 @@ public enum Document {
     try JSONWriter.write(value, lossy: true)
   }
 
+  /// Returns the value as XML. If no such XML can be read by every reader of property lists, it is
+  /// what the file of a key shows, with control characters as references (`&#27;`): Foundation reads
+  /// those, and plistlib does not.
+  public static func anyXML(_ value: Value) -> [UInt8] {
+    (try? write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
+  }
+
   /// Returns the value as a binary list. Never fails, because binary lists hold every value.
   public static func binary(_ value: Value) -> [UInt8] { BinaryWriter.write(value) }
 
@@ -73,7 +82,10 @@ public enum Document {
         return (value, .openStep)
       }
       return (
-        try parse(text, XMLParser(limits: limits, size: text.count, checksEncoding: !isRecoded)),
+        try parse(
+          text,
+          XMLParser(
+            limits: limits, size: text.count, checksEncoding: !isRecoded, ignoresRest: true)),
         .xml
       )
     }
@@ -84,7 +96,8 @@ public enum Document {
       json = error
     }
     do {
-      return (try parse(text, OpenStepParser(limits: limits, size: text.count)), .openStep)
+      let parser = OpenStepParser(limits: limits, size: text.count, readsBlank: !text.isEmpty)
+      return (try parse(text, parser), .openStep)
     } catch {
       throw (json.offset ?? 0) > (error.offset ?? 0) ? json : error
     }
@@ -107,18 +120,26 @@ public enum Document {
   }
 }
 
-/// Converts documents from UTF-16 to UTF-8.
-enum UTF16Text {
-  /// Returns the text in UTF-8; nil if the bytes do not begin like UTF-16 or are not valid UTF-16.
+/// Converts documents from other encodings to UTF-8.
+enum RecodedText {
+  /// Returns the text in UTF-8; nil if the bytes do not begin like one of the other encodings, or
+  /// are not valid in it.
   static func recode(_ bytes: [UInt8]) -> [UInt8]? {
+    if bytes.starts(with: [0xFF, 0xFE, 0, 0]) { return utf32(bytes, isBigEndian: false) }
+    if bytes.starts(with: [0, 0, 0xFE, 0xFF]) { return utf32(bytes, isBigEndian: true) }
+    return utf16(bytes) ?? latin1(bytes)
+  }
+
+  private static func utf16(_ bytes: [UInt8]) -> [UInt8]? {
     guard bytes.count >= 2, bytes.count % 2 == 0 else { return nil }
     let isBigEndian: Bool
     let start: Int
     switch (bytes[0], bytes[1]) {
     case (0xFE, 0xFF): (isBigEndian, start) = (true, 2)
     case (0xFF, 0xFE): (isBigEndian, start) = (false, 2)
-    case (0, UInt8(ascii: "<")): (isBigEndian, start) = (true, 0)
-    case (UInt8(ascii: "<"), 0): (isBigEndian, start) = (false, 0)
+    // No list begins with a NUL, and no other character of ASCII is followed by one.
+    case (0, 1..<0x80): (isBigEndian, start) = (true, 0)
+    case (1..<0x80, 0): (isBigEndian, start) = (false, 0)
     default: return nil
     }
     let units = stride(from: start, to: bytes.count, by: 2).map { index -> UInt16 in
@@ -126,5 +147,26 @@ enum UTF16Text {
       return isBigEndian ? first << 8 | second : second << 8 | first
     }
     return String(validating: units, as: UTF16.self).map { Array($0.utf8) }
+  }
+
+  private static func utf32(_ bytes: [UInt8], isBigEndian: Bool) -> [UInt8]? {
+    guard bytes.count % 4 == 0 else { return nil }
+    let units = stride(from: 4, to: bytes.count, by: 4).map { index -> UInt32 in
+      let four = bytes[index..<index + 4]
+      return (isBigEndian ? Array(four) : four.reversed()).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+    return String(validating: units, as: UTF32.self).map { Array($0.utf8) }
+  }
+
+  /// Converts XML that declares ISO-8859-1, each byte of which is the character of that number.
+  private static func latin1(_ bytes: [UInt8]) -> [UInt8]? {
+    guard bytes.starts(with: "<?xml".utf8), let end = bytes.prefix(256).firstIndex(of: 0x3E) else {
+      return nil
+    }
+    let declaration = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
+    guard
+      ["iso-8859-1", "iso8859-1", "latin1", "iso-latin-1"].contains(where: declaration.contains)
+    else { return nil }
+    return bytes.flatMap { $0 < 0x80 ? [$0] : [0xC0 | $0 >> 6, 0x80 | $0 & 0x3F] }
   }
 }

@@ -68,11 +68,23 @@ import Testing
   func damaged() throws {
     try withStore { (sandbox: Sandbox, test: TestStore) throws -> Void in
       var bytes = try #require(FileManager.default.contents(atPath: test.list))
-      // 0x80 is no character of an ASCII string.
+      // The first byte of a key's string: 0xC1 is no type of an object.
       let key = try #require(bytes.range(of: Data("Key number 9".utf8)))
-      bytes[key.lowerBound] = 0x80
+      bytes[key.lowerBound - 1] = 0xC1
       try bytes.write(to: URL(fileURLWithPath: test.list))
       #expect(throws: EngineError.self) { try test.get("Key number 7") }
+    }
+  }
+
+  @Test("a key with a byte that is not ASCII is the Latin-1 character")
+  func oddKey() throws {
+    try withStore { (sandbox: Sandbox, test: TestStore) throws -> Void in
+      var bytes = try #require(FileManager.default.contents(atPath: test.list))
+      let key = try #require(bytes.range(of: Data("Key number 99".utf8)))
+      bytes[key.lowerBound] = 0xE9
+      try bytes.write(to: URL(fileURLWithPath: test.list))
+      #expect(try isPacked(test) && test.get("éey number 99") == 99)
+      #expect(try test.get("Key number 99") == nil && test.get("Key number 98") == 98)
     }
   }
 }

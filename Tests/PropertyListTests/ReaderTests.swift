@@ -53,7 +53,7 @@ import Testing
     ("<plist><string>&x;</string></plist>", "entity"),
     ("<plist><string/><string/></plist>", "after the value"),
     ("<plist><data>A</data></plist>", "data"),
-    ("<?xml version=\"1.0\" encoding=\"latin1\"?><plist><string/></plist>", "encoding"),
+    ("<?xml version=\"1.0\" encoding=\"koi8-r\"?><plist><string/></plist>", "encoding"),
     ("{ a = b }", "';'"), ("( a b )", "','"), ("{ a = <0>; }", "odd"),
     ("{ a = b; } c", "after the end"), ("{ a = \"\\Ud83c\\n\\Udf88\"; }", "surrogate"),
     ("<!DOCTYPE plist [ <!-- don't ]><plist><string/></plist>", "ends too early"),
@@ -96,6 +96,62 @@ import Testing
   }
 }
 
+@Suite("Odd lists that Foundation reads") struct OddListTests {
+  private static let xml = "<plist><dict><key>a</key><integer>1</integer></dict></plist>"
+  private static func text(_ text: String, _ encoding: String.Encoding = .utf8) -> [UInt8] {
+    Array(text.data(using: encoding) ?? Data())
+  }
+
+  /// A binary list of one object.
+  private static func binary(_ object: [UInt8]) -> [UInt8] {
+    let number = { (number: UInt8) -> [UInt8] in [0, 0, 0, 0, 0, 0, 0, number] }
+    return Array("bplist00".utf8) + object + [8, 0, 0, 0, 0, 0, 0, 1, 1] + number(1) + number(0)
+      + number(UInt8(8 + object.count))
+  }
+
+  /// What is read of each; Foundation's parser judges those that `isJudged`.
+  static let lists: [(name: String, bytes: [UInt8], value: Value, isJudged: Bool)] = [
+    ("a NUL behind the list", text(xml) + [0], ["a": 1], true),
+    ("blanks behind the list", text(xml + " \n\t"), ["a": 1], true),
+    ("a second document", text(xml + xml), ["a": 1], true),
+    ("a second element", text("<string>a</string><string>b</string>"), "a", false),
+    ("blanks alone", text(" \n"), [:], true),
+    ("comments alone", text("/* a */ // b"), [:], true),
+    ("a key alone at the beginning", text("\"X\";\n\"Y\" = \"z\";"), ["X": "X", "Y": "z"], true),
+    ("a comment that ends in CR", text("// c\r\"a\" = \"b\";"), ["a": "b"], true),
+    ("UTF-32", [0xFF, 0xFE, 0, 0] + text(xml, .utf32LittleEndian), ["a": 1], false),
+    ("UTF-32, big-endian", [0, 0, 0xFE, 0xFF] + text(xml, .utf32BigEndian), ["a": 1], false),
+    ("UTF-16 of an old-style list", text("{ a = b; }", .utf16BigEndian), ["a": "b"], false),
+    (
+      "ISO-8859-1",
+      text("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><plist><string>")
+        + [0xE9] + text("</string></plist>"), "é", true
+    ),
+    ("\\u without digits", text("{ p = \"C:\\users\\u12\"; }"), ["p": "C:usersu12"], false),
+    ("\\U without digits", text("{ p = \"C:\\Users\"; }"), ["p": "C:Users"], false),
+    ("a byte that is not ASCII", binary([0x52, 0x61, 0xE9]), "aé", true),
+    ("half of a surrogate pair", binary([0x62, 0, 0x61, 0xD8, 0x3C]), "a\u{FFFD}", false),
+  ]
+
+  @Test("such a list reads as this value", arguments: lists.indices)
+  func value(_ index: Int) throws {
+    let (name, bytes, value, isJudged) = Self.lists[index]
+    #expect(try Document.read(bytes).value == value, "\(name)")
+    guard isJudged else { return }
+    let object = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+    let judged = try PropertyListSerialization.data(
+      fromPropertyList: object, format: .binary, options: 0)
+    #expect(try Document.read(Array(judged)).value == value, "\(name)")
+  }
+
+  @Test("a value's text must end with it, and is not blank")
+  func written() {
+    for text in [Self.xml + " x", Self.xml + Self.xml, " \n", "/* a */"] {
+      #expect(Recogniser.value(of: Array(text.utf8), kind: .dictionary) == nil, "\(text)")
+    }
+  }
+}
+
 @Suite("Hostile binary lists") struct HostileBinaryTests {
   /// Makes a binary list of these objects, with one-byte offsets and references; the first object
   /// is the root.
@@ -129,7 +185,7 @@ import Testing
       [0x5F, 0x13, 0x7F, 255, 255, 255, 255, 255, 255, 255], [0xAF, 0x12, 255, 255, 255, 255],
       [0xA1, 9],
       [0x5F, 0x10], [0x33, 0], [0x14, 1], [0x15], [0x4F, 0x09], [0xD1, 0, 0], [0x61, 0xD8],
-      [0x51, 0xFF], [0xC1, 0], [0x00],
+      [0xC1, 0], [0x00],
     ] {
       #expect(throws: FormatError.self, "\(object)") { try Document.read(list([object])) }
     }

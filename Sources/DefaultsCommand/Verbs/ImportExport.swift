@@ -47,11 +47,11 @@ enum Export {
     guard !arguments.isEmpty else { throw Refusal("\nNeed a path to write to\n") }
     let path = try arguments.removeNext()
     try arguments.end()
-    let missing = Refusal("\nThe domain \(target.name) does not exist\n")
-    let values = try target.reading(orSaying: missing) { () throws(EngineError) in
+    let unreadable = Refusal("\nThe domain \(target.name) does not exist\n")
+    // A domain that does not exist is an empty list, as programs that call this expect.
+    let values = try target.reading(orSaying: unreadable) { () throws(EngineError) in
       try DomainView(target).contents()
     }
-    if values.isEmpty { throw missing }
     let list = Value.dictionary(values)
     if path == "-" { return Output.write(xml(list.inWholeSeconds)) }
     do throws(SystemError) {
@@ -63,11 +63,8 @@ enum Export {
 }
 
 extension Export {
-  /// Returns the value as XML. If no such XML can be read by every reader of property lists, it is
-  /// the text that the file of a key shows, which this project's readers accept.
-  static func xml(_ value: Value) -> [UInt8] {
-    (try? Document.write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
-  }
+  /// Returns the value as XML: see `Document.anyXML`.
+  static func xml(_ value: Value) -> [UInt8] { Document.anyXML(value) }
 }
 
 /// Reads a property list that the user names and that is not a preference.

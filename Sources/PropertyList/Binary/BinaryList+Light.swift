@@ -30,7 +30,7 @@ extension BinaryList {
       return count <= longest ? 1 + count / 64 : nil
     case 5:
       guard try extent(at: offset, unit: 1).count <= longest else { return nil }
-      return 1 + (try ascii(at: offset).count) / 64
+      return try ascii(at: offset).map { 1 + $0.count / 64 }
     case 6:
       guard try extent(at: offset, unit: 2).count <= longest else { return nil }
       return 1 + (try decode(at: offset).weight)
@@ -84,8 +84,9 @@ extension BinaryList {
       var maker = KeyMaker()
       return .dictionary(
         try ValueDictionary(count: keys) { index throws(FormatError) in
-          let key = maker.key(try ascii(at: item(start, index)))
-          return (key, try light(at: item(start, keys + index)))
+          let offset = try item(start, index)
+          guard let name = try ascii(at: offset) else { throw failure(offset, "an odd key") }
+          return (maker.key(name), try light(at: item(start, keys + index)))
         })
     default: return try decode(at: offset).value
     }

@@ -123,16 +123,13 @@ struct BinaryList {
     return (start, Int(count))
   }
 
-  /// Returns the bytes of the ASCII string at the offset.
+  /// Returns the bytes of the ASCII string at the offset; nil where it has other bytes too.
   @inline(__always)
-  func ascii(at offset: Int) throws(FormatError) -> UnsafeBufferPointer<UInt8> {
+  func ascii(at offset: Int) throws(FormatError) -> UnsafeBufferPointer<UInt8>? {
     let (start, count) = try extent(at: offset, unit: 1)
     let text = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
       .assumingMemoryBound(to: UInt8.self)
-    guard UTF8Validator.isASCII(text) else {
-      throw failure(start, "an ASCII string with other bytes")
-    }
-    return text
+    return UTF8Validator.isASCII(text) ? text : nil
   }
 }
 
@@ -167,10 +164,10 @@ extension BinaryList {
       return (.data(data), count / 64)
     case 0x5, 0x7:
       let (start, count) = try extent(at: offset, unit: 1)
-      return (.string(try string(start, count, isASCII: marker >> 4 == 5)), count / 64)
+      return (.string(string(start, count, isASCII: marker >> 4 == 5)), count / 64)
     case 0x6:
       let (start, count) = try extent(at: offset, unit: 2)
-      return (.string(try utf16(start, count)), count / 32)
+      return (.string(utf16(start, count)), count / 32)
     case 0x8 where marker & 15 < 8:
       let size = Int(marker & 15) + 1
       try require(offset, 1 + size)
@@ -210,23 +207,19 @@ extension BinaryList {
       : .single(Float(bitPattern: UInt32(truncatingIfNeeded: bits)))
   }
 
-  func string(_ start: Int, _ count: Int, isASCII: Bool) throws(FormatError) -> String {
+  /// Returns a string of one byte a character. As in Foundation, a byte that is not ASCII is the
+  /// Latin-1 character, and what is not UTF-8 is U+FFFD.
+  func string(_ start: Int, _ count: Int, isASCII: Bool) -> String {
     let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
     let utf8 = slice.assumingMemoryBound(to: UInt8.self)
     if UTF8Validator.isASCII(utf8) { return String(valid: utf8, isASCII: true) }
-    if isASCII { throw failure(start, "an ASCII string with other bytes") }
-    var validator = UTF8Validator()
-    guard validator.feed(utf8), validator.isComplete else {
-      throw failure(start, "a string that is not UTF-8")
-    }
-    return String(valid: utf8, isASCII: false)
+    if isASCII { return String(String.UnicodeScalarView(utf8.map { Unicode.Scalar($0) })) }
+    return String(decoding: utf8, as: UTF8.self)
   }
 
-  private func utf16(_ start: Int, _ count: Int) throws(FormatError) -> String {
-    let units = (0..<count).map { UInt16(number(at: start + 2 * $0, size: 2)) }
-    guard let text = String(validating: units, as: UTF16.self) else {
-      throw failure(start, "a string that is not UTF-16")
-    }
-    return text
+  /// Returns a string of UTF-16. As in Foundation, half of a surrogate pair is U+FFFD.
+  private func utf16(_ start: Int, _ count: Int) -> String {
+    String(
+      decoding: (0..<count).map { UInt16(number(at: start + 2 * $0, size: 2)) }, as: UTF16.self)
   }
 }

@@ -96,8 +96,9 @@ struct BinaryReader {
   mutating func close(_ count: Int) { promised -= count }
 
   /// Returns the ASCII string with the number, which is at the offset, as a key.
-  mutating func plainKey(_ reference: Int, at offset: Int) throws(FormatError) -> Key {
-    let text = try list.ascii(at: offset)
+  mutating func plainKey(
+    _ reference: Int, at offset: Int, _ text: UnsafeBufferPointer<UInt8>
+  ) throws(FormatError) -> Key {
     try count(1 + text.count / 64, at: offset)
     let isMet = states[reference] != .unread
     if isMet, let key = sharedKeys[reference] { return key }
@@ -117,7 +118,7 @@ struct BinaryReader {
     if marker & 0xF0 == 0x50, marker != 0x5F {
       let count = Int(marker & 15)
       try list.require(offset, 1 + count)
-      return .string(try list.string(offset + 1, count, isASCII: true))
+      return .string(list.string(offset + 1, count, isASCII: true))
     }
     return try large(reference, at: offset, depth: depth)
   }
@@ -196,13 +197,13 @@ extension BinaryReader {
   private mutating func key(at position: Int, depth: Int) throws(FormatError) -> Key {
     let reference = try list.reference(at: position)
     let offset = try list.offset(of: reference)
-    guard list.bytes[offset] & 0xF0 == 0x50 else {
+    guard list.bytes[offset] & 0xF0 == 0x50, let text = try list.ascii(at: offset) else {
       guard case .string(let text) = try object(reference, depth: depth) else {
         throw list.failure(position, "a key that is not a string")
       }
       return Key(text)
     }
-    return try plainKey(reference, at: offset)
+    return try plainKey(reference, at: offset, text)
   }
 
   private mutating func array(

@@ -127,10 +127,8 @@ extension BinaryList {
     _ bytes: UnsafeBufferPointer<UInt8>, at position: Int, of references: Int
   ) -> Bool {
     guard let offset = try? offset(ofKey: position, of: references) else { return false }
-    if self.bytes[offset] & 0xF0 == 0x50 {
-      guard let (start, count) = try? extent(at: offset, unit: 1) else { return false }
-      let text = UnsafeRawBufferPointer(rebasing: self.bytes[start..<start + count])
-      return text.assumingMemoryBound(to: UInt8.self).isEqual(to: bytes)
+    if self.bytes[offset] & 0xF0 == 0x50, let text = (try? ascii(at: offset)) ?? nil {
+      return text.isEqual(to: bytes)
     }
     guard case .string(let text)? = try? decode(at: offset).value else { return false }
     return text.withBytes { $0.isEqual(to: bytes) }
@@ -144,7 +142,9 @@ extension BinaryList {
 
   fileprivate func key(at position: Int, of references: Int, _ maker: inout KeyMaker) -> Key? {
     guard let offset = try? offset(ofKey: position, of: references) else { return nil }
-    if bytes[offset] & 0xF0 == 0x50 { return (try? ascii(at: offset)).map { maker.key($0) } }
+    if bytes[offset] & 0xF0 == 0x50, let text = (try? ascii(at: offset)) ?? nil {
+      return maker.key(text)
+    }
     guard case .string(let text)? = try? decode(at: offset).value else { return nil }
     return Key(text)
   }
@@ -192,13 +192,12 @@ extension BinaryReader {
   /// Reads a key and returns its hash.
   private mutating func keyHash(_ reference: Int) throws(FormatError) -> UInt32 {
     let offset = try list.offset(of: reference)
-    guard list.bytes[offset] & 0xF0 == 0x50 else {
+    guard list.bytes[offset] & 0xF0 == 0x50, let text = try list.ascii(at: offset) else {
       guard case .string(let text) = try object(reference, depth: 1) else {
         throw list.failure(offset, "a key that is not a string")
       }
       return text.withBytes { KeyHash.of($0) }
     }
-    let text = try list.ascii(at: offset)
     try self.count(1 + text.count / 64, at: offset)
     return KeyHash.of(text)
   }

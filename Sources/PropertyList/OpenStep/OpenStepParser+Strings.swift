@@ -69,7 +69,8 @@ extension OpenStepParser {
     case UInt8(ascii: "r"): token.append(13)
     case UInt8(ascii: "t"): token.append(9)
     case UInt8(ascii: "v"): token.append(11)
-    case UInt8(ascii: "U"), UInt8(ascii: "u"): (state, number, digits) = (.unicode, 0, 0)
+    case UInt8(ascii: "U"), UInt8(ascii: "u"):
+      (state, number, digits, escape) = (.unicode, 0, 0, [byte])
     case UInt8(ascii: "0")...UInt8(ascii: "7"):
       (state, number, digits) = (.octal, UInt32(byte & 7), 1)
     default: token.append(byte)
@@ -91,9 +92,18 @@ extension OpenStepParser {
     if digits < 4, let digit = byte.hexValue {
       number = number << 4 | UInt32(digit)
       digits += 1
+      escape.append(byte)
       return
     }
-    try endUnicode()
+    // GNUstep's \u has four digits, \U of OpenStep one to four. Anything else stands for itself, as
+    // after any other backslash (C:\users).
+    if digits == 4 || digits > 0 && escape.first == UInt8(ascii: "U") {
+      try endUnicode()
+    } else if highSurrogate == nil {
+      token.append(contentsOf: escape)
+    } else {
+      throw failure("half of a surrogate pair")
+    }
     state = .quoted
     try consumeInQuoted(byte)
   }

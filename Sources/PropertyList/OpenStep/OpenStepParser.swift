@@ -33,9 +33,18 @@ struct OpenStepParser: TextParser {
   /// braces.
   var firstString: String?
 
+  /// Whether nothing but blanks and comments is an empty dictionary.
+  private let readsBlank: Bool
+  /// The bytes of a `\U` or `\u` escape so far, without the backslash.
+  var escape: [UInt8] = []
+
   /// Creates a parser that has received no text.
-  /// - Parameter size: the size of the document in bytes, or 0 if it is not known.
-  init(limits: Limits = .standard, size: Int = 0) {
+  /// - Parameters:
+  ///   - size: the size of the document in bytes, or 0 if it is not known.
+  ///   - readsBlank: whether nothing but blanks and comments is an empty dictionary, as in
+  ///     Foundation. It is no value that somebody writes.
+  init(limits: Limits = .standard, size: Int = 0, readsBlank: Bool = false) {
+    self.readsBlank = readsBlank
     builder = ValueBuilder(limits: limits, size: size)
     (state, afterComment) = (.value, .value)
   }
@@ -73,6 +82,7 @@ struct OpenStepParser: TextParser {
   func result() throws(FormatError) -> Value {
     var copy = self
     if copy.state == .lineComment { copy.state = copy.afterComment }
+    if readsBlank, copy.state == .value, copy.builder.depth == 0 { return .dictionary([:]) }
     if copy.state == .plain { try copy.endString() }
     if copy.state == .key, copy.isBare, copy.builder.depth == 1 {
       try copy.end()
@@ -96,7 +106,7 @@ struct OpenStepParser: TextParser {
     case .unicode: try consumeUnicode(byte)
     case .data: try consumeInData(byte)
     case .slash: try consumeAfterSlash(byte)
-    case .lineComment: if byte == UInt8(ascii: "\n") { state = afterComment }
+    case .lineComment: if byte == UInt8(ascii: "\n") || byte == 13 { state = afterComment }
     case .blockComment: if byte == UInt8(ascii: "*") { state = .blockCommentStar }
     case .blockCommentStar:
       if byte == UInt8(ascii: "/") {
@@ -116,14 +126,15 @@ struct OpenStepParser: TextParser {
     case (.key, UInt8(ascii: "}")) where !isBare || builder.depth > 1: try end()
     case (.key, _): try beginString(byte, isKey: true)
     case (.equals, UInt8(ascii: "=")): state = .value
-    case (.equals, UInt8(ascii: ";")):
-      try building { builder throws(BuilderError) in try builder.repeatKeyAsValue() }
-      state = .key
+    case (.equals, UInt8(ascii: ";")): try repeatKey()
     case (.pairEnd, UInt8(ascii: ";")): state = .key
     case (.element, UInt8(ascii: ")")): try end()
     case (.separator, UInt8(ascii: ")")) where builder.open == .array: try end()
     case (.separator, UInt8(ascii: ",")) where builder.open == .array: state = .element
     case (.separator, UInt8(ascii: "=")) where firstString != nil: try beginBare()
+    case (.separator, UInt8(ascii: ";")) where firstString != nil:
+      try beginBare()
+      try repeatKey()
     case (.value, UInt8(ascii: "{")), (.element, UInt8(ascii: "{")): try begin(.dictionary)
     case (.value, UInt8(ascii: "(")), (.element, UInt8(ascii: "(")): try begin(.array)
     case (.value, UInt8(ascii: "<")), (.element, UInt8(ascii: "<")): beginToken(.data)
@@ -133,6 +144,12 @@ struct OpenStepParser: TextParser {
     case (.separator, _) where builder.open == .array: throw failure("expected ',' or ')'")
     default: throw failure("text after the end of the value")
     }
+  }
+
+  /// Ends a pair that has only a key: its value is the key.
+  private mutating func repeatKey() throws(FormatError) {
+    try building { builder throws(BuilderError) in try builder.repeatKeyAsValue() }
+    state = .key
   }
 
   mutating func begin(_ container: ValueBuilder.Container) throws(FormatError) {

@@ -6,7 +6,7 @@
 /// zone, and comments may be anywhere. The text must be UTF-8; `Document.read` converts UTF-16.
 struct XMLParser: TextParser {
   enum State {
-    case content, text, entity, markup, comment, instruction, doctype, doctypeComment, cdata, end
+    case content, text, entity, markup, comment, instruction, doctype, doctypeComment, cdata, rest
   }
 
   /// An element that holds text; `true` and `false` hold none.
@@ -41,6 +41,7 @@ struct XMLParser: TextParser {
   private var doctypeEnd: UInt32 = 0
   var plist = PlistElement.absent
   private let checksEncoding: Bool
+  private let ignoresRest: Bool
 
   enum PlistElement { case absent, open, closed }
 
@@ -49,14 +50,24 @@ struct XMLParser: TextParser {
   ///   - size: the size of the document in bytes, or 0 if it is not known.
   ///   - checksEncoding: whether the encoding that the document declares must be UTF-8 or ASCII;
   ///     false if the text was converted to UTF-8.
-  init(limits: Limits = .standard, size: Int = 0, checksEncoding: Bool = true) {
+  ///   - ignoresRest: whether anything may follow the list, as in Foundation. A text that somebody
+  ///     writes as a value must end with it.
+  init(
+    limits: Limits = .standard, size: Int = 0, checksEncoding: Bool = true,
+    ignoresRest: Bool = false
+  ) {
     builder = ValueBuilder(limits: limits, size: size, findsUIDs: true)
-    self.checksEncoding = checksEncoding
+    (self.checksEncoding, self.ignoresRest) = (checksEncoding, ignoresRest)
   }
+
+  /// Whether the list is complete.
+  private var isComplete: Bool { builder.root != nil && plist != .open }
 
   mutating func step(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int {
+    if state == .content, ignoresRest, isComplete { state = .rest }
+    if state == .rest { return piece.count }
     if state == .content, let end = try consumePlainElement(piece, at: index) { return end }
     let end = endOfRun(piece, from: index)
     if end > index {
@@ -95,7 +106,9 @@ struct XMLParser: TextParser {
   }
 
   func result() throws(FormatError) -> Value {
-    guard state == .content, scalar == nil, plist != .open, let root = builder.root else {
+    guard state == .content || state == .rest, scalar == nil, plist != .open,
+      let root = builder.root
+    else {
       throw failure("the text ends too early")
     }
     return root
@@ -124,7 +137,7 @@ struct XMLParser: TextParser {
     case .instruction: if endsMarkup(byte, "?>") { try endInstruction() }
     case .doctype: consumeInDoctype(byte)
     case .doctypeComment: consumeInDoctypeComment(byte)
-    case .end: throw failure("text after the end")
+    case .rest: break
     }
   }
 

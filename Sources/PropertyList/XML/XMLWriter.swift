@@ -32,6 +32,14 @@ struct XMLWriter {
     return writer.sink.finish()
   }
 
+  /// Returns the element of a value as it stands in a document at that depth, without the line's
+  /// indentation and end.
+  static func write(_ value: Value, depth: Int) throws(FormatError) -> [UInt8] {
+    var writer = XMLWriter(.portable, room: value.extent(of: 24))
+    try writer.add(value, depth: depth)
+    return Array(writer.sink.finish().dropFirst(depth).dropLast())
+  }
+
   private init(_ dialect: Dialect, room: Int) {
     self.dialect = dialect
     sink = ByteSink(room: room)
@@ -66,8 +74,9 @@ struct XMLWriter {
       try add(time)
       sink.append("</date>\n")
     case .data(let data):
-      sink.append("<data>")
-      Base64.encode(data, to: &sink)
+      sink.append("<data>\n")
+      addLines(of: data, depth: depth)
+      indent(depth)
       sink.append("</data>\n")
     case .uid(let number): try add(ValueDictionary.uid(number), depth: depth)
     case .array(let items): try add(items, depth: depth)
@@ -76,6 +85,18 @@ struct XMLWriter {
         throw FormatError(.xml, "a dictionary of CF$UID alone would be read as a UID")
       }
       try add(items, depth: depth)
+    }
+  }
+
+  /// Appends base64 in lines of 76 columns, as CoreFoundation has them: a tab counts for 8 columns,
+  /// and 8 tabs at most are counted and written.
+  private mutating func addLines(of data: [UInt8], depth: Int) {
+    let indentation = min(depth, 8)
+    let bytes = (76 - 8 * indentation) / 4 * 3
+    for start in stride(from: 0, to: data.count, by: bytes) {
+      indent(indentation)
+      Base64.encode(Array(data[start..<min(start + bytes, data.count)]), to: &sink)
+      sink.append("\n")
     }
   }
 
@@ -147,6 +168,10 @@ struct XMLWriter {
   private func realText(_ number: Double) throws(FormatError) -> String {
     guard dialect == .shown || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
       throw FormatError(.xml, "XML cannot hold a NaN with a sign or payload")
+    }
+    // As CoreFoundation has it.
+    if number == number.rounded(), number.magnitude < 1e15, number != 0 {
+      return String(Int64(number))
     }
     return RealText.text(number)
   }
