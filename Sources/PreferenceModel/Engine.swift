@@ -73,7 +73,8 @@ public protocol Engine: ChangeService {
   /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
   var generation: Generation? { get }
 
-  /// Whether keys of the other domain are found in the domain too, unless it has them itself.
+  /// Whether keys of the other domain may be found in the domain too, unless it has them itself. Of
+  /// a domain whose suites are not known, those of any other domain may.
   func inherits(_ domain: DomainName, from other: DomainName) -> Bool
 
   /// Whether a removal of a key of the domain removes a value that was found at the location.

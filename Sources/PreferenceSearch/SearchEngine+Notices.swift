@@ -5,8 +5,8 @@ import PropertyList
 
 extension SearchEngine {
   public func inherits(_ domain: DomainName, from other: DomainName) -> Bool {
-    domain != other
-      && (other == .global || knownSuites(of: domain)?.contains(other) == true)
+    // Suites that are not known may be any.
+    domain != other && (other == .global || knownSuites(of: domain)?.contains(other) != false)
   }
 
   public func reaches(_ location: Location, of domain: DomainName) -> Bool {
@@ -66,6 +66,12 @@ extension SearchEngine {
 }
 
 extension Changeset {
+  /// Whether any domain may have other kept suites after the change.
+  var concernsAllSuites: Bool {
+    invalidated.contains { $0.domain == KeptSuites.domain }
+      || items.contains { $0.location.domain == KeptSuites.domain && $0.edit == .removeDomain }
+  }
+
   /// Whether domains may have different languages after the change.
   var concernsLanguages: Bool {
     !invalidated.isEmpty

@@ -103,15 +103,15 @@ extension SearchEngine {
       changes.add(1, ordering: .releasing)
     }
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
-    let concernsLanguages = changeset.concernsLanguages
+    let (concernsLanguages, concernsSuites) = (
+      changeset.concernsLanguages, changeset.concernsAllSuites
+    )
     if concernsLanguages { languages.forget() }
-    let isWhole =
-      concernsLanguages
-      || changeset.invalidated.contains { $0.domain == KeptSuites.domain }
+    let isWhole = concernsLanguages || concernsSuites
     let suites = suites.withLock { suites in
-      if isWhole || !changed.isEmpty { suites.changes += 1 }
+      if concernsSuites || !changed.isEmpty { suites.changes += 1 }
       for domain in changed { suites.kept[domain] = nil }
-      if isWhole { suites.kept = [:] }
+      if concernsSuites { suites.kept = [:] }
       return suites
     }
     readers.withLock { readers in

@@ -197,8 +197,7 @@ extension Dispatcher {
     }
     var isLate = false
     for (number, observation) in all {
-      let suites = engine.knownSuites(of: observation.reader.domain) ?? []
-      let concerned = events.filter { $0.concerns(observation.key, observation.reader, suites) }
+      let concerned = events.filter { $0.concerns(observation.key, observation.reader, engine) }
       guard !concerned.isEmpty else { continue }
       do throws(EngineError) {
         let new = try observation.reader.value(observation.key)
@@ -249,10 +248,10 @@ extension Dispatcher.Event {
 
   /// Whether the event may change the effective value of the key for this reader.
   fileprivate func concerns(
-    _ key: Key, _ reader: DomainReader, _ suites: [DomainName]
+    _ key: Key, _ reader: DomainReader, _ engine: SearchEngine
   ) -> Bool {
     guard self.key == nil || self.key == key else { return false }
-    return domain == reader.domain || domain == .global || suites.contains(domain)
+    return domain == reader.domain || engine.inherits(reader.domain, from: domain)
   }
 
   /// Whether the new value may be the result of this event. After a removal it may be any value,
