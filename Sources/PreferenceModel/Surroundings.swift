@@ -33,10 +33,7 @@ public struct Surroundings: Sendable {
   /// The path at which a service manager may listen for `prefsd` (`prefsd.socket`); nil where the
   /// user has no runtime directory.
   public var activationPath: String? {
-    guard let runtime = Environment.variable("XDG_RUNTIME_DIR").map(Self.absolute),
-      !Self.isSomebodyElses(runtime)
-    else { return nil }
-    return runtime + "/prefsfs/prefsd"
+    Self.runtimeDirectory.map { $0 + "/prefsfs/prefsd" }
   }
 
   /// Determines the surroundings of this process.
@@ -44,7 +41,7 @@ public struct Surroundings: Sendable {
   public init(store directory: String? = nil) {
     let home = Environment.variable("HOME") ?? Account.own?.home ?? "/"
     userDirectory = Self.absolute(
-      directory ?? Environment.variable("XDG_CONFIG_HOME") ?? home + "/.config")
+      directory ?? Environment.directory("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.absolute(
       Environment.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
     let state = Self.stateHome(home)
@@ -53,17 +50,23 @@ public struct Surroundings: Sendable {
     let usual = "\(state)/prefsfs/\(name)"
     stateDirectory = StateNote.directory(usual)
     let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(usual)".utf8)
-    let runtime = Environment.variable("XDG_RUNTIME_DIR").map(Self.absolute)
-    let own = runtime.flatMap { Self.isSomebodyElses($0) ? nil : "\($0)/prefsfs/\(socket)" }
+    let own = Self.runtimeDirectory.map { "\($0)/prefsfs/\(socket)" }
     let last = "\(stateDirectory)/run/\(socket)"
     socketPaths = own.map { [$0, last] } ?? [last]
+  }
+
+  /// `$XDG_RUNTIME_DIR`, if it is the user's own: `su` keeps the variable of the user who called it.
+  private static var runtimeDirectory: String? {
+    guard let path = Environment.directory("XDG_RUNTIME_DIR").map(absolute) else { return nil }
+    let owner = ((try? Files.status(path)) ?? nil)?.st_uid
+    return (owner.map { $0 != geteuid() } ?? isSomebodyElses(path)) ? nil : path
   }
 
   /// The directory for state: the first choice that is not another user's. `su` without `-` leaves
   /// root with the variables of the user who called it, whose directories must not be written to.
   private static func stateHome(_ home: String) -> String {
     let usual = absolute(home + "/.local/state")
-    let first = Environment.variable("XDG_STATE_HOME").map(absolute) ?? usual
+    let first = Environment.directory("XDG_STATE_HOME").map(absolute) ?? usual
     if !isSomebodyElses(first) { return first }
     if !isSomebodyElses(usual) { return usual }
     let last = Account.own.map { absolute($0.home + "/.local/state") }

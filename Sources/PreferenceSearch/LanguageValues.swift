@@ -31,10 +31,11 @@ enum LanguageValues {
   /// The directories of data, the one that counts first (XDG Base Directory Specification).
   private static var dataDirectories: [String] {
     let home =
-      Environment.variable("XDG_DATA_HOME")
+      Environment.directory("XDG_DATA_HOME")
       ?? Environment.variable("HOME").map { $0 + "/.local/share" }
     let others = Environment.variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
-    return [home].compactMap { $0 } + others.split(separator: ":").map(String.init)
+    return [home].compactMap { $0 }
+      + others.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
   }
 
   // MARK: - Locales

@@ -131,7 +131,8 @@ struct ListFile {
     }
   }
 
-  /// Replaces the list. The new one gets mode, owner and extended attributes of the old one.
+  /// Replaces the list. The new one gets mode, owner and extended attributes of the old one. A list
+  /// that root makes gets the owner of its directory.
   /// - Parameters:
   ///   - mode: the mode of a list that does not exist yet.
   ///   - prepared: called with the new identity just before the new list takes its place.
@@ -164,7 +165,10 @@ struct ListFile {
   private static func copyAccess(
     of target: String, to new: borrowing Descriptor, mode: mode_t
   ) throws(SystemError) {
-    guard let old = try Files.status(target) else { return try new.changeMode(mode) }
+    guard let old = try Files.status(target) else {
+      try new.giveToOwner(of: Files.parent(of: target))
+      return try new.changeMode(mode)
+    }
     let own = try new.status()
     if old.st_uid != own.st_uid || old.st_gid != own.st_gid {
       try new.changeOwner(old.st_uid, old.st_gid)

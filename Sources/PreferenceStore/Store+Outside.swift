@@ -131,6 +131,8 @@ extension Store.State {
     let ours = isMachineWide ? [] : Self.undone(outside, domain)
     let isEmptied = outside.list?.identity.size == 0 && !domain.snapshot.base.isEmpty
     domain.emptied = isEmptied ? .now : nil
+    // A list that comes back is not a stale copy: somebody puts it back.
+    if outside.list == nil { domain.recent = RecentChanges() }
     domain.snapshot.replaceBase(outside.base)
     domain.identity = outside.list?.identity
     domain.size = Int(outside.list?.identity.size ?? 0)

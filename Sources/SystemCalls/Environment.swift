@@ -11,4 +11,10 @@ public enum Environment {
     let text = String(cString: value)
     return text.isEmpty ? nil : text
   }
+
+  /// Returns the value of a variable that has the path of a directory; nil too where the path is
+  /// relative, which the XDG Base Directory Specification has programs ignore.
+  public static func directory(_ name: String) -> String? {
+    variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
+  }
 }

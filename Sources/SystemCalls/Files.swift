@@ -77,18 +77,28 @@ public enum Files {
     return count < 0 ? nil : String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Makes the directory and its missing parents, as `mkdir -p` does. New directories get `mode`.
+  /// Makes the directory and its missing parents, as `mkdir -p` does. New directories get `mode`,
+  /// and the owner of what they lie in: see `Descriptor.giveToOwner`.
   public static func makeDirectories(_ path: String, mode: mode_t) throws(SystemError) {
-    if systemCall("mkdir", path, { mkdir(path, mode) }) == 0 { return }
+    if try makeDirectory(path, mode) { return }
     switch Errno.current {
     case .fileExists where isDirectory(path): return
     case .noSuchFile:
       try makeDirectories(parent(of: path), mode: mode)
-      if systemCall("mkdir", path, { mkdir(path, mode) }) != 0, !isDirectory(path) {
-        throw SystemError("mkdir", path)
-      }
+      if try !makeDirectory(path, mode), !isDirectory(path) { throw SystemError("mkdir", path) }
     case let reason: throw SystemError("mkdir", path, reason)
     }
+  }
+
+  /// - Returns: whether mkdir(2) made it; if not, errno says why.
+  private static func makeDirectory(_ path: String, _ mode: mode_t) throws(SystemError) -> Bool {
+    guard systemCall("mkdir", path, { mkdir(path, mode) }) == 0 else { return false }
+    // Nobody else can have put another directory of root's there meanwhile.
+    if geteuid() == 0 {
+      try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        .giveToOwner(of: parent(of: path))
+    }
+    return true
   }
 
   /// Whether there is a directory at the path. Links are followed.
@@ -111,8 +121,8 @@ public enum Files {
   }
 
   /// Replaces the contents of a file in one step: readers see the old contents or the new. Where
-  /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and a
-  /// symbolic link to it stays a link. A pipe or a device is written to directly.
+  /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and its
+  /// owner where root replaces it; a symbolic link to it stays a link. A pipe or a device is written to directly.
   public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
     let old = try status(name)
     if let old, old.st_mode & S_IFMT != S_IFREG {
@@ -125,7 +135,10 @@ public enum Files {
     do throws(SystemError) {
       // Nobody reads more than the old file showed, even for a moment.
       let mode: mode_t = old == nil ? 0o666 : 0o600
-      try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode).write(bytes)
+      let new = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      if old == nil { try new.giveToOwner(of: parent(of: path)) }
+      if let old, geteuid() == 0 { try new.changeOwner(old.st_uid, old.st_gid) }
+      try new.write(bytes)
       if let old { _ = chmod(temporary, old.st_mode & 0o7777) }
       try rename(temporary, to: path)
     } catch {

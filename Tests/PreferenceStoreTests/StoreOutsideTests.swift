@@ -13,6 +13,25 @@ import Testing
     test.sandbox.makeList(test.list, python)
   }
 
+  @Test("a list that was removed and is put back is read as it is", arguments: [true, false])
+  func putBack(_ isSeen: Bool) throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(a=1, b=2)")
+      let test = try TestStore(sandbox)
+      #expect(try test.get("a") == 1)
+      sandbox.shell("cp $C/d.plist $C/../back")
+      _ = try test.store.commit([.init(TestStore.user, .remove("a"))])
+      try test.store.checkpoint(TestStore.user)
+      sandbox.shell("rm $C/d.plist")
+      // The writer may see that it is gone, or only the list that is there again.
+      if isSeen { test.store.refresh(TestStore.user) }
+      sandbox.shell("cp $C/../back $C/d.plist")
+      test.store.refresh(TestStore.user)
+      #expect(try test.get("a") == 1 && test.get("b") == 2)
+      #expect(test.store.unsaved().isEmpty)
+    }
+  }
+
   @Test("chmod of a key does not win over another program's value")
   func described() throws {
     try withSandbox { sandbox in
