@@ -23,9 +23,21 @@ struct Departures {
   struct Former: Equatable {
     /// Its type.
     var kind: Kind
-    /// Its permission bits; nil if they were never set, or if the key was moved away: then the
-    /// scratch file keeps them.
+    /// Its permission bits; nil if they were never set.
     var mode: UInt32?
+    /// The place of its value, if that was the domain's own.
+    var place: Place?
+
+    /// What the key with that value is.
+    init(_ path: KeyPath, _ value: Resolution) {
+      (kind, mode) = (value.kind, value.mode)
+      place = value.location.domain == path.domain ? value.location.place : nil
+    }
+
+    /// Creates what was saved of a key.
+    init(kind: Kind, mode: UInt32? = nil, place: Place? = nil) {
+      (self.kind, self.mode, self.place) = (kind, mode, place)
+    }
   }
 
   /// What the tree must do when a departure ends.

@@ -57,6 +57,8 @@ enum NameCodec {
     switch (first, last) {
     case (UInt8(ascii: "."), _), (UInt8(ascii: "#"), _), (_, UInt8(ascii: "~")): return true
     case (UInt8(ascii: "t"), _) where name.hasPrefix("tmp."): return true
+    // What ed(1) leaves when its terminal goes.
+    case (UInt8(ascii: "e"), UInt8(ascii: "p")) where name == "ed.hup": return true
     case (_, UInt8(ascii: "p")): return name.hasSuffix(".swp")
     case (_, UInt8(ascii: "x")): return name.hasSuffix(".swpx")
     case (UInt8(ascii: "4"), _), (UInt8(ascii: "5"), _), (UInt8(ascii: "D"), _):

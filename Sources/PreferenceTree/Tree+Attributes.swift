@@ -39,7 +39,7 @@ extension Tree {
     var attributes = Attributes(
       inode: node.inode, type: .file, mode: mode(resolution), size: size,
       modified: resolution.modified)
-    attributes.isReadOnly = resolution.isReadOnly
+    attributes.isReadOnly = resolution.isReadOnly || engine.isReadOnly
     // Text that the engine does not have yet is a change too.
     if file.editor != nil, let written = file.uncommittedSince {
       attributes.modified = max(resolution.modified, written)
@@ -56,7 +56,7 @@ extension Tree {
   /// refused.
   private func mode(_ resolution: Resolution) -> UInt32 {
     let mode = resolution.mode ?? 0o600
-    return resolution.isReadOnly ? mode & 0o444 : mode
+    return resolution.isReadOnly || engine.isReadOnly ? mode & 0o444 : mode
   }
 
   /// Carries out chmod(2), chown(2), truncate(2) and utimensat(2): see `AttributeChange`. The

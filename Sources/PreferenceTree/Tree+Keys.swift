@@ -44,8 +44,13 @@ extension Tree {
     if isScratchName(name, in: directory, making) {
       let path = ScratchPath(parent: directory.filesParent, name: name)
       let node = try addScratch(path, .file([]), mode: nil, now: now)
-      watchScratch(node, name, now: now)
-      return (try entry(node), .none)
+      guard isDoubtfulScratch(name, in: directory, making) else {
+        watchScratch(node, name, now: now)
+        return (try entry(node), .none)
+      }
+      lastHandle += 1
+      node.scratch?.creator = HandleID(rawValue: lastHandle)
+      return (try entry(node), HandleID(rawValue: lastHandle))
     }
     let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
     return try createKey(try newPath(name, in: directory), mode: mode)
@@ -72,10 +77,12 @@ extension Tree {
     if let mode = mode ?? former?.mode {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
     }
-    let user = Location(.user, path.domain)
-    if !options.isGenerated, engine.reaches(user, of: path.domain) {
-      intents.insert(.expectUnchanged(path.key, user, since: nil), at: 0)
+    let place = former?.place == .host ? Place.host : .user
+    if !options.isGenerated, engine.reaches(Location(place, path.domain), of: path.domain) {
+      let target = Location(place, path.domain)
+      intents.insert(.expectUnchanged(path.key, target, since: nil), at: 0)
     }
+    intents = inFormerPlace(path, intents)
     lastHandle += 1
     let handle = HandleID(rawValue: lastHandle)
     try transact(intents, touching: [path]) { _ in
@@ -91,6 +98,9 @@ extension Tree {
   /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
   /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
+    if let scratch = table[id]?.scratch, handle != .none, scratch.creator == handle {
+      return noteClosed(scratch, id, now: now)
+    }
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
     // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;
     // the tail behind new text counts if the text is a value with it. A refusal has been logged.
@@ -104,7 +114,7 @@ extension Tree {
   /// Carries out unlink(2) of a key.
   func unlink(_ path: KeyPath, _ resolution: Resolution, now: Moment) throws(TreeError) {
     let displaced = try displaced(path)
-    let former = Departures.Former(kind: resolution.kind, mode: resolution.mode)
+    let former = Departures.Former(path, resolution)
     try transact([.remove(path.key, path.domain)], touching: [path]) { _ in
       detach(displaced, at: now.time)
       depart(path, former, now: now)

@@ -30,8 +30,7 @@ extension Tree {
     dropCachedText(file)
     (node.modified, node.changed) = (source.modified, now.time)
     table.makeScratch(node, file, new, text: text, mode: source.mode)
-    departures.noteMove(
-      old, Departures.Former(kind: source.kind), to: node.id, at: now.instant)
+    departures.noteMove(old, Departures.Former(old, source), to: node.id, at: now.instant)
     wake(at: departures.deadline ?? now.instant)
     entriesChanged(old.domain, at: now.time)
     entriesChanged(new.parent, at: now.time)
@@ -88,7 +87,9 @@ extension Tree {
       }
     let modified = scratch.hasOwnTime ? node.modified : isUnchanged ? source.modified : nil
     let kept = Description(mode: scratch.mode ?? source.mode, modified: modified)
-    return [set, .describe(new.key, new.domain, kept), .remove(old.key, old.domain)]
+    let made = [set, .describe(new.key, new.domain, kept)]
+    return inFormerPlace(new, made, from: Departures.Former(old, source))
+      + [.remove(old.key, old.domain)]
   }
 
   /// Makes a key again that was moved away: open(2) with O_CREAT. The key is as if it had been
@@ -156,9 +157,13 @@ extension Tree {
       : [
         try setting(path, to: text, existing: existing, from: source, wanted: scratch.wantedKind)
       ]
+    let formerMode = existing == nil ? departures.former(path)?.mode : nil
     let description = Description(
-      mode: scratch.mode, modified: scratch.hasOwnTime ? node.modified : nil)
+      mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? node.modified : nil)
     if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
+    if existing == nil {
+      intents = inFormerPlace(path, intents, from: source.flatMap { departures.former($0) })
+    }
     if let source, source != path { intents.append(.remove(source.key, source.domain)) }
     let displaced = try displaced(path)
     try transact(intents, touching: [path]) { _ in

@@ -51,13 +51,14 @@ extension Tree {
     let value = try self.value(source, text, as: kind, over: target?.value, new)
     let displaced = try displaced(new)
     let node = table[old]
-    let intents: [Intent] = [
+    let former = Departures.Former(old, source)
+    let made: [Intent] = [
       .set(new.key, new.domain, value, written(text, value)),
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
-      .remove(old.key, old.domain),
     ]
-    try transact(intents, touching: [old, new]) { _ in
+    let intents = target == nil ? inFormerPlace(new, made, from: former) : made
+    try transact(intents + [.remove(old.key, old.domain)], touching: [old, new]) { _ in
       detach(displaced, at: target?.modified ?? now.time)
       departures.forget(new)
       if let node, let file = node.keyFile {
@@ -67,9 +68,20 @@ extension Tree {
         node.changed = now.time
         table.rename(node, file, to: new)
       }
-      depart(old, Departures.Former(kind: source.kind), now: now)
+      depart(old, former, now: now)
     }
     if let node { invalidateFile(node.id) }
+  }
+
+  /// Returns the intents that make a key, for the place of the key that had its name a moment ago:
+  /// tools replace a file by removing it, or renaming it, and making it anew. The engine would make
+  /// it in the user's list where the host's was.
+  /// - Parameter source: the key that it is made of; it tells the place where no key had the name.
+  func inFormerPlace(
+    _ path: KeyPath, _ intents: [Intent], from source: Departures.Former? = nil
+  ) -> [Intent] {
+    let place = departures.former(path)?.place ?? source?.place
+    return place == .host ? intents.map { .at(.host, $0) } : intents
   }
 
   /// Ends the phase of text that is being written to the key, and returns the key's value; nil if

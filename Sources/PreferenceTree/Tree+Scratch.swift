@@ -25,6 +25,44 @@ extension Tree {
     }
   }
 
+  /// Whether a scratch file that is about to be made may be meant to stay: see
+  /// `ScratchName.isDoubtful`.
+  func isDoubtfulScratch(
+    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
+  ) -> Bool {
+    guard case .domain(let domain) = directory.filesParent else { return false }
+    return ScratchName.isDoubtful(name, making) { stem in
+      guard case .key(let key) = NameCodec.decode(stem) else { return false }
+      return (try? engine.resolve(key, in: domain)) != nil
+    }
+  }
+
+  /// Notes that the creator of a doubtful scratch file has closed it. It becomes a key in 5 s, unless
+  /// a tool has renamed or removed it by then.
+  func noteClosed(_ file: ScratchFile, _ id: NodeID, now: Moment) {
+    let end = now.instant.advanced(milliseconds: 5000)
+    unclaimed[id] = (file.path, end)
+    wake(at: end)
+  }
+
+  /// Makes keys of the doubtful scratch files that were closed, and that nobody has claimed in time.
+  /// A refusal is logged, and the file stays what it is.
+  /// - Parameter end: nil: whatever the time, because the mount ends.
+  func keepUnclaimed(until end: Instant?, now: Moment) {
+    for (id, waiting) in unclaimed where end.map({ waiting.end <= $0 }) ?? true {
+      unclaimed[id] = nil
+      guard let node = table[id], let file = node.scratch, file.path == waiting.path,
+        case .domain(let domain) = file.path.parent, departures.source(of: id) == nil,
+        case .key(let key) = NameCodec.decode(file.path.name)
+      else { continue }
+      do throws(TreeError) {
+        try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      } catch {
+        log("\(node.subject): a temporary file that stays cannot become a preference")
+      }
+    }
+  }
+
   /// Makes a scratch file or link.
   func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
@@ -64,7 +102,7 @@ extension Tree {
     if node.type == .directory { throw .isDirectory }
     if let source = departures.source(of: node.id), let former = departures.former(source) {
       try transact([.remove(source.key, source.domain)], touching: [source]) { _ in
-        depart(source, Departures.Former(kind: former.kind), now: now)
+        depart(source, former, now: now)
       }
     }
     removeScratch(node, now: now)
@@ -135,7 +173,8 @@ extension Tree {
       mode: scratch.mode, modified: scratch.hasOwnTime ? source.modified : nil)
     let set = try setting(path, to: text, existing: existing, wanted: scratch.wantedKind)
     let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
-    try transact([set] + describe, touching: [path]) { _ in
+    let made = existing == nil ? inFormerPlace(path, [set] + describe) : [set] + describe
+    try transact(made, touching: [path]) { _ in
       departures.forget(path)
       if table[path] == nil { table.renewInode(of: path) }
     }

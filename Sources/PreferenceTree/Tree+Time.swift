@@ -13,9 +13,12 @@ extension Tree {
     for (id, end) in edited { tick(id, end, now) }
     while let ending = departures.endNextDue(at: now.instant) { carryOut(ending, now: now) }
     reportScratch(now: now)
+    keepUnclaimed(until: now.instant, now: now)
     announceDelayed(now)
     let editors = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }
-    let others = doubtfulScratch.values + [departures.deadline, delayedUntil].compactMap { $0 }
+    let others =
+      doubtfulScratch.values + unclaimed.values.map(\.end)
+      + [departures.deadline, delayedUntil].compactMap { $0 }
     nextDeadline = (editors + others).min()
   }
 
@@ -67,6 +70,7 @@ extension Tree {
   /// of keys that were moved away. Held text and scratch files are lost, and logged.
   public func finish(now: Moment) {
     while let ending = departures.endNextMove() { carryOut(ending, now: now) }
+    keepUnclaimed(until: nil, now: now)
     logLostScratch()
     for id in edited.keys {
       guard let file = table[id]?.keyFile, file.editor?.deadline != nil else { continue }

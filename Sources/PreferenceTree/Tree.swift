@@ -38,6 +38,8 @@ public final class Tree {
   var edited: [NodeID: Instant] = [:]
   /// Scratch files that a person may take for keys, and when a log line says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]
+  /// Doubtful scratch files that were closed, their paths, and when they become keys.
+  var unclaimed: [NodeID: (path: ScratchPath, end: Instant)] = [:]
   /// Events of generated texts that are still to be announced, and when they are.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]
   var delayedUntil: Instant?
@@ -114,9 +116,14 @@ public final class Tree {
     return node
   }
 
-  /// Returns the directory of a number; throws ENOTDIR for other nodes.
+  /// Returns the directory of a number; throws ENOTDIR for other nodes, and ENOENT for the directory
+  /// of a domain that is gone, in which a process may still be.
   func directory(_ id: NodeID) throws(TreeError) -> any Directory {
-    guard let directory = try node(id).directory else { throw .notDirectory }
+    let node = try node(id)
+    guard let directory = node.directory else { throw .notDirectory }
+    if let domain = (directory as? DomainDirectory)?.domain, table[domain] !== node {
+      throw .missing
+    }
     return directory
   }
 

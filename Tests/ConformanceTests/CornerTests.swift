@@ -11,6 +11,53 @@ import Testing
     return sandbox.shell("export M; python3 \(sandbox.root)/script.py 2>&1").output
   }
 
+  @Test("in the directory of a domain that is gone nothing is found and nothing is made")
+  func removedDirectory() throws {
+    try withMount(prepare: { $0.shell("defaults write x3 A 1") }) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/x3; cat A; defaults delete x3; for i in $(seq 50); do test -e $M/x3 || break; sleep .02
+        done; echo 1 > A; mkdir q; ln -s a .#b; cat A; ls $M; defaults domains
+        mkdir $M/x3; echo 2 > A; echo 3 > $M/x3/A; cat $M/x3/A
+        """)
+      #expect(outcome.output == "1\nNSGlobalDomain\n\n3\n", "\(outcome)")
+      #expect(outcome.errors.components(separatedBy: "No such file").count == 6, "\(outcome)")
+    }
+  }
+
+  @Test("a file that a program makes for reading too, and that stays, becomes a key")
+  func exclusively() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let output = python(
+        sandbox,
+        """
+        def make(name, text):
+            with open(d + name, 'x+') as file: file.write(text)
+        make('New', '5'); make('Moved', '6'); make('Gone', '7')
+        os.rename(d + 'Moved', d + 'Integer'); os.remove(d + 'Gone')
+        time.sleep(6); make('Late', '8')
+        """)
+      #expect(output == "")
+      // Not the last one yet, and none that a tool has used.
+      #expect(
+        sandbox.shell(
+          "for k in New Moved Gone Late Integer; do defaults read d $k 2>&- || echo -; done"
+        )
+        .output == "5\n-\n-\n-\n6\n")
+      #expect(sandbox.shell("fusermount3 -u $M; defaults read d Late").output == "8\n")
+    }
+  }
+
+  @Test("no file of a read-only mount shows permission to write")
+  func readOnly() throws {
+    try withMount(["-o", "ro"], prepare: Fixture.make) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      let modes = sandbox.shell("find $M -type f | xargs stat -c %A | sort -u").output
+      #expect(modes == "-r--------\n")
+    }
+  }
+
   @Test("a write inside of a character of a long text changes that character")
   func insideCharacter() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

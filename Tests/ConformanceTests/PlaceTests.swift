@@ -26,6 +26,71 @@ import Testing
     "a change of the global domain shows in other domains",
   ]
 
+  /// How tools replace a file by another one: each sets the key `TabWidth` to 9.
+  private static let replacements = [
+    "install -m 600 $C/../nine $M/d/TabWidth",
+    "cp --remove-destination $C/../nine $M/d/TabWidth",
+    "mkdir $C/../t; cp $C/../nine $C/../t/TabWidth; tar c -C $C/../t TabWidth | tar x -C $M/d",
+    "cp $C/../nine /dev/shm/nine-$$; mv /dev/shm/nine-$$ $M/d/TabWidth",
+    "rm $M/d/TabWidth; echo 9 > $M/d/TabWidth",
+    "mv $M/d/TabWidth $M/d/TabWidth.bak; echo 9 > $M/d/TabWidth",
+    "mv $M/d/TabWidth $M/d/Other; echo 9 > $M/d/TabWidth",
+    "rm $M/d/TabWidth; cp $C/../nine $M/d/.t; mv $M/d/.t $M/d/TabWidth",
+    "rm $M/d/TabWidth; cp $C/../nine $M/d/.t; ln $M/d/.t $M/d/TabWidth",
+  ]
+
+  @Test(
+    "a tool that removes a file and makes it anew sets the key in its place",
+    arguments: replacements)
+  func replaced(_ command: String) throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell(
+        "defaults write d TabWidth -int 4; defaults -currentHost write d TabWidth -int 8; "
+          + "echo 9 > $C/../nine; chmod 640 $C/../nine")
+    }) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        stat -c %s $M/d/TabWidth; \(command); cat $M/d/TabWidth $M/.prefs/places/user/d/TabWidth
+        defaults -currentHost read d TabWidth; sleep 1.2; defaults -currentHost read d TabWidth
+        """)
+      #expect(outcome.output == "2\n9\n4\n9\n9\n", "\(outcome)")
+    }
+  }
+
+  @Test("a key that is renamed keeps its place and, made again, its mode")
+  func renamed() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        defaults -currentHost write d H -int 8; mv $M/d/H $M/d/J; defaults -currentHost read d J
+        echo 1 > $M/d/K; chmod 640 $M/d/K; mv $M/d/K $M/d/K.backup; echo 2 > $M/d/K
+        stat -c %a $M/d/K $M/d/K.backup
+        """)
+      #expect(outcome.output == "8\n640\n640\n", "\(outcome)")
+    }
+  }
+
+  @Test("what a domain inherits from a kept suite shows its changes, whatever else is removed")
+  func keptSuite() throws {
+    try withMount(prepare: { sandbox in
+      Fixture.make(sandbox)
+      sandbox.shell(
+        """
+        defaults suites bb add aa; defaults write aa k1 old; defaults write bb own 1
+        for d in z1 z2 z3; do defaults write $d a 1; done
+        """)
+    }) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cat $M/bb/k1; defaults delete z1; cat $M/bb/k1; defaults delete z2; test -e $M/bb/k2
+        defaults write aa k1 newer; cat $M/bb/k1; defaults delete z3; defaults write aa k2 x
+        cat $M/bb/k2
+        """)
+      #expect(outcome.output == "old\nold\nnewer\nx\n", "\(outcome)")
+    }
+  }
+
   @Test("an administrator forces, suggests and takes back with echo and rm")
   func administrator() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -17,7 +17,7 @@ import Testing
       ".K.swp", "4913", "tmp.x", "#K#", "K~", "K.swx~", "K.bak", "K.orig", "K.rej", "K.augnew",
       "K.augnew.a1B2c3", "K.gawk.x9Yz1a", "K.o3a4b5c", "K.r3a4b5c", "Kx1y2z3", "Ka1b2c3d4",
       "K.a1b2c3d4.tmp", "K20261121-4711-1abcde", "K.4711", "K4711.tmp", "K.~1~", "DEADJOE",
-      "Key1x9y8z7",
+      "Key1x9y8z7", "K.save", "K.save.1", "K.save.12", "ed.hup",
     ])
   func tools(_ name: String) { #expect(isScratch(name, Self.plain)) }
 
@@ -26,7 +26,8 @@ import Testing
     arguments: [
       "Key1Password", "Window.old", "sedatives", "tmpfiles", "K1", "KeyboardLayout", "K-2",
       "KSize10",
-      "Show.newer", "ShowAll", "Kaaaaaa", "Other.bak", "Cubism", "Key1.Shade",
+      "Show.newer", "ShowAll", "Kaaaaaa", "Other.bak", "Cubism", "Key1.Shade", "Other.save",
+      "K.save.x", "shed.hup",
     ])
   func keys(_ name: String) { #expect(!isScratch(name, Self.plain)) }
 

@@ -37,6 +37,13 @@ enum ScratchName {
     return stems(of: name).contains(where: isKey)
   }
 
+  /// Whether a new file is a scratch one only because of the way in which it is made: nothing in its
+  /// name says so. Programs make files that stay in this way too (`open(path, "x+")`, Samba).
+  static func isDoubtful(_ name: String, _ making: Making, isKey: (String) -> Bool) -> Bool {
+    making == .file(exclusively: true, readsToo: true)
+      && !isScratch(name, .file(exclusively: true, readsToo: false), isKey: isKey)
+  }
+
   /// Whether a directory that is made at the root is a tool's temporary one (`mktemp -d`, rsync,
   /// rdiff-backup) and not a domain.
   static func isRootDirectory(_ name: String) -> Bool {
@@ -48,7 +55,7 @@ enum ScratchName {
 
   private static let suffixes = [
     ".bak", ".orig", ".rej", ".tmp", ".temp", ".lock", ".new", ".old", ".augnew", ".augsave",
-    ".part",
+    ".part", ".save",
   ]
 
   /// Whether the name has the form `Cu??????`, under which ln(1) makes a link before it renames it.
@@ -74,7 +81,12 @@ enum ScratchName {
         return true
       }
     }
-    return isNumbered(text) || isPuppets(text)
+    return isNumbered(text) || isPuppets(text) || isEmergency(text)
+  }
+
+  /// Whether the tail is like `.save.1`: what nano(1) leaves when its terminal goes, after the first.
+  private static func isEmergency(_ text: String) -> Bool {
+    text.hasPrefix(".save.") && isNumbered(String(text.dropFirst(5)))
   }
 
   /// What tools put between a key's name and random characters, and how many of those follow.

@@ -61,6 +61,7 @@ struct ScratchRecord: Equatable {
   var mode: UInt32?
   var hasOwnTime: Bool
   var wantedKind: Kind?
+  var creator: HandleID
 }
 
 // MARK: - Bytes
@@ -172,6 +173,7 @@ extension ByteWriter {
     append(optional: scratch.mode) { $0.append($1) }
     append(scratch.hasOwnTime)
     append(optional: scratch.wantedKind) { $0.append($1.rawValue) }
+    append(scratch.creator.rawValue)
   }
 }
 
@@ -272,6 +274,7 @@ extension ByteReader {
   private mutating func scratchRecord() throws -> ScratchRecord {
     ScratchRecord(
       path: try scratchPath(), isLink: try flag(), mode: try optional { try $0.number() },
-      hasOwnTime: try flag(), wantedKind: try optional { try $0.kind() })
+      hasOwnTime: try flag(), wantedKind: try optional { try $0.kind() },
+      creator: HandleID(rawValue: try number()))
   }
 }

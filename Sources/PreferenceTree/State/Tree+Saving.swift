@@ -160,7 +160,7 @@ extension Tree {
       content = .scratch(
         ScratchRecord(
           path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
-          wantedKind: file.wantedKind))
+          wantedKind: file.wantedKind, creator: file.creator))
     case .detached: content = .detached
     }
     let inode = node.inode == inodeOfName(node) ? nil : node.inode

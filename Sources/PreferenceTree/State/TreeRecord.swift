@@ -91,6 +91,7 @@ extension ByteWriter {
     append(departure.until.nanoseconds)
     append(departure.former.kind.rawValue)
     append(optional: departure.former.mode) { $0.append($1) }
+    append(optional: departure.former.place) { $0.append($1.rawValue) }
     append(optional: departure.holder) { $0.append($1) }
   }
 
@@ -152,7 +153,9 @@ extension ByteReader {
   private mutating func departure() throws -> Departures.Departure {
     Departures.Departure(
       until: try instant(),
-      former: Departures.Former(kind: try kind(), mode: try optional { try $0.number() }),
+      former: Departures.Former(
+        kind: try kind(), mode: try optional { try $0.number() },
+        place: try optional { Place(rawValue: try $0.string()) }.flatMap { $0 }),
       holder: try optional { try $0.node() })
   }
 
