@@ -44,6 +44,15 @@ static inline STACK_OF(X509) *prefsfs_signer_certificates(CMS_ContentInfo *messa
   return CMS_get0_signers(message);
 }
 
+// The number (NID_...) of the digest that a signature was made with.
+static inline int prefsfs_digest_of(CMS_SignerInfo *signer) {
+  X509_ALGOR *digest = NULL;
+  CMS_SignerInfo_get0_algs(signer, NULL, NULL, &digest, NULL);
+  const ASN1_OBJECT *object = NULL;
+  if (digest != NULL) X509_ALGOR_get0(&object, NULL, NULL, digest);
+  return object == NULL ? NID_undef : OBJ_obj2nid(object);
+}
+
 // The value of the signed attribute signingTime; NULL if there is none.
 static inline ASN1_TIME *prefsfs_signing_time(CMS_SignerInfo *signer) {
   int index = CMS_signed_get_attr_by_NID(signer, NID_pkcs9_signingTime, -1);

@@ -101,6 +101,9 @@ static inline char *prefsfs_secure_getenv(const char *name) {
   return getauxval(AT_SECURE) ? NULL : getenv(name);
 }
 
+// Whether this is a set-uid program, or one with other rights than its caller (getauxval(3)).
+static inline int prefsfs_is_secure(void) { return getauxval(AT_SECURE) != 0; }
+
 // pidfd_open(2): a descriptor that can be read when the process has ended.
 static inline int prefsfs_pidfd_open(pid_t process) {
   return (int)syscall(SYS_pidfd_open, process, 0);
@@ -152,7 +155,7 @@ static inline ssize_t prefsfs_send_descriptor(int socket_, const void *bytes, si
 }
 
 // recvmsg(2) with descriptors (SCM_RIGHTS). If `*descriptor` is negative, it is set to the first
-// descriptor that was received; the others are closed.
+// descriptor that was received; the others are closed. If `descriptor` is NULL, none is received.
 static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, int *descriptor) {
   union {
     char bytes[CMSG_SPACE(4 * sizeof(int))];
@@ -162,10 +165,10 @@ static inline ssize_t prefsfs_receive(int socket_, void *bytes, size_t count, in
   struct msghdr message = {0};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
+  message.msg_control = descriptor ? control.bytes : NULL;
+  message.msg_controllen = descriptor ? sizeof control.bytes : 0;
   ssize_t got = recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0) return got;
+  if (got < 0 || !descriptor) return got;
   for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;

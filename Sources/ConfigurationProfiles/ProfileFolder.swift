@@ -83,10 +83,15 @@ public struct ProfileFolder: ProfileReading {
 
   /// The certificates of the signers that count, as bytes; nil: there are no certificates, and
   /// every profile counts. A file that cannot be read is left out, so that what it should have
-  /// allowed does not count. If the directory cannot be listed, no profile counts.
+  /// allowed does not count. If the directory cannot be listed, or is a file or a link that leads
+  /// nowhere, no profile counts.
   private var signers: [[UInt8]]? {
     let directory = layout.signersDirectory
-    guard Files.isDirectory(directory) else { return nil }
+    do throws(SystemError) {
+      guard try Files.linkStatus(directory) != nil else { return nil }
+    } catch {
+      return []
+    }
     let files = signerFiles
     // A directory that cannot be listed may have certificates.
     if files.isEmpty, ((try? Files.names(in: directory)) ?? nil) != nil { return nil }

@@ -9,8 +9,9 @@ enum SignedMessage {
   /// a signed message, or if the signature is not valid.
   ///
   /// The signature and the digest of the content are always checked, the signer's certificate only
-  /// where `signers` has any. A certificate may be for any purpose, because profiles are signed
-  /// with certificates for other purposes too. Its validity is judged at the time of the signature
+  /// where `signers` has any. Then signatures with MD5 or SHA-1 do not count, nor do certificates
+  /// that are for the servers of TLS alone: what a web server has must not force settings. A
+  /// certificate may be for any other purpose. Its validity is judged at the time of the signature
   /// that the message states, and not at all if it states none: profiles outlive their
   /// certificates.
   ///
@@ -39,11 +40,32 @@ enum SignedMessage {
     guard CMS_verify(message, nil, store, nil, output, flags) == 1 else {
       throw failure("its signature does not hold")
     }
+    if signers != nil { try requireStrong(message) }
     var start: UnsafeMutablePointer<CChar>?
     let count = prefsfs_bio_bytes(output, &start)
     let content = UnsafeRawBufferPointer(start: start, count: max(0, count))
     return (Array(content), signer(of: message))
   }
+
+  /// Throws where a signature, or the certificate of a signer, is not strong enough to count.
+  private static func requireStrong(_ message: OpaquePointer) throws(ProfileRefusal) {
+    let infos = prefsfs_signers(message)
+    for index in 0..<prefsfs_signer_count(infos)
+    where weak.contains(prefsfs_digest_of(prefsfs_signer(infos, index))) {
+      throw ProfileRefusal("its signature is made with MD5 or SHA-1, which do not count")
+    }
+    guard let certificates = prefsfs_signer_certificates(message) else { return }
+    defer { prefsfs_free_certificates(certificates) }
+    for index in 0..<prefsfs_certificate_count(certificates) {
+      let certificate = prefsfs_certificate(certificates, index)
+      // UINT32_MAX: it says nothing of its use.
+      if X509_get_extended_key_usage(certificate) == UInt32(XKU_SSL_SERVER) {
+        throw ProfileRefusal("the certificate of its signer is for the servers of TLS alone")
+      }
+    }
+  }
+
+  private static let weak = [NID_md4, NID_md5, NID_sha1]
 
   /// A copy of the bytes that libcrypto can read.
   private static func memory(_ bytes: [UInt8]) -> OpaquePointer? {

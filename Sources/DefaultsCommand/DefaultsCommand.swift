@@ -68,7 +68,7 @@ struct Refusal: Error {
       Output.write(Manual.page.help)
     } else {
       Output.log(message)
-      if let detail { Output.write("defaults: \(detail)\n", to: .errors) }
+      if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
     }
     return status
   }

@@ -24,7 +24,9 @@ struct StoreView {
     }
     let surroundings = Surroundings(store: directory)
     guard isBrief else {
-      places = try Member(clientOf: surroundings) { Output.write("defaults: \($0)\n", to: .errors) }
+      places = try Member(clientOf: surroundings) {
+        Output.write(line: "defaults: \($0)", to: .errors)
+      }
       return
     }
     let client = BriefClient(surroundings)

@@ -19,6 +19,12 @@ enum Output {
     write(Array(text.utf8), to: stream)
   }
 
+  /// Writes a line that is made of names and texts from outside, which cannot end it or move the
+  /// cursor: see `String.printable`.
+  static func write(line: String, to stream: Stream = .output) {
+    write(line.printable() + "\n", to: stream)
+  }
+
   static func write(_ bytes: [UInt8], to stream: Stream = .output) {
     var rest = bytes[...]
     while !rest.isEmpty {

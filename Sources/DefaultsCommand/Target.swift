@@ -53,7 +53,7 @@ struct Target {
   /// - Parameter name: the name in messages; nil: the name of the domain.
   init(domain: DomainName, place: Place?, name: String? = nil) {
     (self.domain, self.place) = (domain, place)
-    self.name = name ?? (domain == .global ? Self.globalName : domain.string)
+    self.name = (name ?? (domain == .global ? Self.globalName : domain.string)).printable()
   }
 
   /// Creates the target of a list that is named by its path, with or without `.plist`.

@@ -85,8 +85,7 @@ extension Link {
   /// Receives the messages that have come, without waiting.
   private func receive() -> Socket.Progress {
     stream.withLock { stream in
-      var file: SharedDescriptor?
-      let progress = socket.value.receive(into: &stream.bytes, &file)
+      let progress = socket.value.receive(into: &stream.bytes)
       // Also where nothing came: the stream begins with what came after the greeting.
       do throws(ProtocolError) {
         if case .moved = progress {

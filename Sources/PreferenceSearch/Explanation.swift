@@ -1,5 +1,6 @@
 import PreferenceModel
 import PropertyList
+import SystemCalls
 
 /// Shows everything in the search list that sets a key, the one that counts first: lists, profiles,
 /// and the volatile places.
@@ -35,7 +36,9 @@ public struct Explanation {
         let source = location.source(seenFrom: domain)
         let forced = location.place.isForced ? " (forced)" : ""
         let mark = text.isEmpty ? "*" : " "
-        text += "\(mark) \(source)\(forced): \(line)\n    \(setter.file)\n"
+        // Names of suites, profiles and files are from outside.
+        text += "\(mark) \(source)\(forced): \(line)".printable() + "\n"
+        text += "    \(setter.file)".printable() + "\n"
       }
     }
     return text.isEmpty ? nil : text

@@ -226,8 +226,7 @@ final class Connection: Sendable {
   private func receive() -> Bool {
     state.withLock { state in
       // No request comes with a descriptor.
-      var file: SharedDescriptor?
-      return socket.value.receive(into: &state.reader.bytes, &file) == .ended
+      return socket.value.receive(into: &state.reader.bytes) == .ended
     }
   }
 

@@ -38,6 +38,7 @@ final class Node {
     var modified = Timestamp(nanoseconds: 0)
     var changed: Timestamp?
     var unsaved: Range<Int>?
+    var detachedMode: UInt32?
   }
 
   let id: NodeID
@@ -86,6 +87,15 @@ final class Node {
     get { rare?.changed }
     set {
       rare(isUsual: newValue == nil)?.changed = newValue
+      changes.note(id)
+    }
+  }
+
+  /// The permission bits of a detached file; nil: they were never set.
+  var detachedMode: UInt32? {
+    get { rare?.detachedMode }
+    set {
+      rare(isUsual: newValue == nil)?.detachedMode = newValue
       changes.note(id)
     }
   }

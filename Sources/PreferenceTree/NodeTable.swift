@@ -136,7 +136,8 @@ final class NodeTable {
 
 extension NodeTable {
   /// Takes the node's name away; the node keeps a private copy of the text.
-  func detach(_ node: Node, text: [UInt8]) {
+  func detach(_ node: Node, text: [UInt8], mode: UInt32? = nil) {
+    node.detachedMode = mode
     unname(node)
     node.content = .detached(text)
     detachedBytes += text.count

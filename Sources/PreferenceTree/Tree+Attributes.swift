@@ -23,7 +23,7 @@ extension Tree {
     case .key(let file): return try attributes(node, file)
     case .directory(let directory): (mode, size) = (directory.mode, 0)
     case .scratch(let file): (mode, size) = (file.mode ?? 0o600, file.count)
-    case .detached(let text): (mode, size) = (0o600, text.count)
+    case .detached(let text): (mode, size) = (node.detachedMode ?? 0o600, text.count)
     }
     var attributes = Attributes(
       inode: node.inode, type: node.type, mode: mode, size: size, modified: node.modified)
@@ -94,7 +94,7 @@ extension Tree {
       if let mode = change.mode { file.mode = mode }
       if change.modified != nil { file.hasOwnTime = true }
     case .directory(let directory): if let mode = change.mode { directory.mode = mode }
-    case .detached: break
+    case .detached: if let mode = change.mode { node.detachedMode = mode }
     }
     if let modified = change.modified { node.modified = modified }
   }

@@ -130,22 +130,30 @@ extension Tree {
 
   /// Returns the file of a key that is about to lose its name, with the text that it shows; nil if
   /// the kernel does not know the file.
-  func displaced(_ path: KeyPath) throws(TreeError) -> (node: Node, text: [UInt8])? {
+  func displaced(_ path: KeyPath) throws(TreeError) -> Displaced? {
     guard let node = table[path] else { return nil }
     do {
-      return (node, try shownText(node))
+      return Displaced(node: node, text: try shownText(node), mode: try resolve(path)?.mode)
     } catch  where error == .missing {
       // The key is gone, and the notice of that has not been handled.
-      return (node, [])
+      return Displaced(node: node, text: [], mode: nil)
     }
   }
 
+  /// A file that is about to lose its name, with the text and the permission bits that it shows.
+  struct Displaced {
+    let node: Node
+    let text: [UInt8]
+    let mode: UInt32?
+  }
+
   /// Detaches a displaced file: a process that has it open keeps reading the text that it showed.
-  func detach(_ displaced: (node: Node, text: [UInt8])?, at time: Timestamp) {
-    guard let (node, text) = displaced else { return }
+  func detach(_ displaced: Displaced?, at time: Timestamp) {
+    guard let displaced else { return }
+    let node = displaced.node
     node.modified = time
     if let file = node.keyFile { dropCachedText(file) }
-    table.detach(node, text: text)
+    table.detach(node, text: displaced.text, mode: displaced.mode)
   }
 
   /// Makes an entry for a name that is gone. The driver's announcer unlinks it once, so that

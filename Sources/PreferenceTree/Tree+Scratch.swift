@@ -92,7 +92,7 @@ extension Tree {
   /// a private copy of its text.
   func removeScratch(_ node: Node, now: Moment) {
     guard let path = node.scratchPath else { return }
-    table.detach(node, text: node.scratch?.text ?? [])
+    table.detach(node, text: node.scratch?.text ?? [], mode: node.scratch?.mode)
     entriesChanged(path.parent, at: now.time)
     forget(node.id, 0)
   }

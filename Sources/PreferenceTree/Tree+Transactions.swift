@@ -128,7 +128,7 @@ extension Tree {
         if staysNamed, !answered.note(path), let parent { invalidateEntry(parent.id, path.key) }
         return
       }
-      loseName(path, node, text)
+      loseName(path, node, text, mode: (file.lastShown ?? removed)?.metadata.mode)
     }
     answered.forget(path)
     if let parent { invalidateEntry(parent.id, path.key) }
@@ -137,8 +137,8 @@ extension Tree {
   /// Takes the name of a key that is gone from its file. A process that has the file open keeps a
   /// copy of what the file showed, because only the kernel's pages may still have it. A new key of
   /// the name gets a new node.
-  private func loseName(_ path: KeyPath, _ node: Node, _ text: [UInt8]) {
-    table.detach(node, text: text)
+  private func loseName(_ path: KeyPath, _ node: Node, _ text: [UInt8], mode: UInt32?) {
+    table.detach(node, text: text, mode: mode)
     effects.append(.invalidateAttributes(node.id))
     table.renewInode(of: path)
   }

@@ -19,10 +19,9 @@ public struct Account: Equatable, Sendable {
   static func of(_ user: uid_t) -> Account? {
     let file = (try? Files.contents("/etc/passwd", limit: 1 << 24)) ?? []
     if let account = find(user, in: file) { return account }
-    guard let found = try? Child.output("getent", ["passwd", "\(user)"], milliseconds: 5000) else {
-      return nil
-    }
-    return find(user, in: found)
+    let found = try? Child.output(
+      "/usr/bin/getent", ["passwd", "\(user)"], milliseconds: 5000)
+    return found.flatMap { find(user, in: $0) }
   }
 
   /// Finds a user in lines of passwd(5).

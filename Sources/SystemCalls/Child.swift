@@ -3,6 +3,10 @@ import Glibc
 
 /// Starts other programs, and this program again. It uses posix_spawn(3), because fork(2) is not
 /// safe in a process with threads.
+///
+/// In a set-uid program, a program that is given by its name is looked for in the system's
+/// directories, not in PATH, and gets an environment that the user who started this one did not
+/// make.
 public enum Child {
   /// Runs a program, given by its path or by a name in PATH, to its end.
   /// - Returns: its exit status; 127 where a signal ended it.
@@ -211,6 +215,16 @@ public enum Child {
     return status & 0x7F == 0 ? status >> 8 & 0xFF : killed
   }
 
+  private static let systemPath = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+
+  /// The path of a program in the system's directories. One that is a path is returned as it is; so
+  /// is one that is in none of them, as a path that leads nowhere.
+  static func inSystemPath(_ program: String) -> String {
+    if program.contains("/") { return program }
+    let paths = systemPath.map { "\($0)/\(program)" }
+    return paths.first { access($0, X_OK) == 0 } ?? paths[1]
+  }
+
   private static func spawn(
     _ program: String, _ arguments: [String], extra: [String],
     actions: UnsafePointer<posix_spawn_file_actions_t>?, newSession: Bool
@@ -227,20 +241,23 @@ public enum Child {
     // POSIX_SPAWN_SETSIGDEF, SETSIGMASK, SETSID
     posix_spawnattr_setflags(&attributes, 0x04 | 0x08 | (newSession ? 0x80 : 0))
     var words = arguments.map { strdup($0) } + [nil]
-    var variables: [UnsafeMutablePointer<CChar>?] = extra.map { strdup($0) }
+    let isSecure = prefsfs_is_secure() != 0
+    let path = isSecure ? ["PATH=\(systemPath.joined(separator: ":"))"] : []
+    var variables: [UnsafeMutablePointer<CChar>?] = (extra + path).map { strdup($0) }
     defer { for pointer in words + variables { free(pointer) } }
     var environment = variables
     var next = environ
     // A child of a process in the background does not report to that one's caller.
     let replaced = extra.map { $0.prefix { $0 != "=" } + "=" } + ["\(Background.variable)="]
-    while let variable = next.pointee {
+    while !isSecure, let variable = next.pointee {
       let isReplaced = replaced.contains { strncmp(variable, String($0), $0.utf8.count) == 0 }
       if !isReplaced { environment.append(variable) }
       next += 1
     }
     environment.append(nil)
     var child = pid_t()
-    let status = posix_spawnp(&child, program, actions, &attributes, &words, &environment)
+    let file = isSecure ? inSystemPath(program) : program
+    let status = posix_spawnp(&child, file, actions, &attributes, &words, &environment)
     variables = Array(variables)
     if status != 0 { throw SystemError("posix_spawn", program, Errno(rawValue: status)) }
     return child

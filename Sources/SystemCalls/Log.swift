@@ -59,7 +59,7 @@ public final class Log: Sendable {
 
   /// Logs one line. Any thread may call it.
   public func callAsFunction(_ line: String) {
-    let line = Self.printable(line)
+    let line = line.printable(atMost: Self.longest)
     let usesErrors = state.change { state in
       guard state.usesSystemLog else { return true }
       if state.waiting.count < Self.mostWaiting {
@@ -109,20 +109,5 @@ public final class Log: Sendable {
       }
       state.change { $0.isWriting = false }
     }
-  }
-
-  /// The line with control characters escaped, so that it neither ends early nor moves a terminal's
-  /// cursor. What is longer than `longest` is cut off.
-  static func printable(_ line: String) -> String {
-    var text = ""
-    for character in line.unicodeScalars {
-      switch character.value {
-      case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029, 0x202A...0x202E, 0x2066...0x2069:
-        text += "\\u{\(String(character.value, radix: 16, uppercase: true))}"
-      default: text.unicodeScalars.append(character)
-      }
-      if text.utf8.count >= longest { return text + "..." }
-    }
-    return text
   }
 }

@@ -160,18 +160,31 @@ public struct Socket: ~Copyable, Sendable {
     into bytes: inout [UInt8], _ file: inout SharedDescriptor?
   ) -> Progress {
     var came: CInt = -1
+    let progress = receive(into: &bytes, descriptor: &came)
+    if came >= 0 { file = SharedDescriptor(Descriptor(owning: came)) }
+    return progress
+  }
+
+  /// Appends the bytes that have come. Descriptors that came with them are left to the kernel: this
+  /// process gets none, and so need not close(2) one, which waits where its file system hangs.
+  public func receive(into bytes: inout [UInt8]) -> Progress {
+    receive(into: &bytes, descriptor: nil)
+  }
+
+  private func receive(
+    into bytes: inout [UInt8], descriptor: UnsafeMutablePointer<CInt>?
+  ) -> Progress {
     var count = 0
     // The memory of a long message is given back.
     if bytes.isEmpty, bytes.capacity > 2 * Self.piece { bytes = [] }
     bytes.append(addingCapacity: Self.piece) { output in
       output.withUnsafeMutableBufferPointer { buffer, filled in
         count = systemCall("recvmsg", "") {
-          prefsfs_receive(number, buffer.baseAddress, buffer.count, &came)
+          prefsfs_receive(number, buffer.baseAddress, buffer.count, descriptor)
         }
         filled += max(count, 0)
       }
     }
-    if came >= 0 { file = SharedDescriptor(Descriptor(owning: came)) }
     return count == 0 ? .ended : Self.progress(count)
   }
 

@@ -234,6 +234,50 @@ import Testing
     #expect(outcome.output.contains("One"), "\(outcome)")
   }
 
+  @Test("where signers are named, weak signatures and certificates of TLS servers do not count")
+  func weakSignatures() throws {
+    try withSandbox { sandbox in
+      try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "blue"]])
+      let outcome = sandbox.shell(
+        """
+        cd \(sandbox.system); mkdir profile-signers; key=rsa:2048
+        for n in Both Server; do
+          use=serverAuth; test $n = Both && use=serverAuth,clientAuth
+          openssl req -x509 -newkey $key -nodes -keyout $n.key -out profile-signers/$n.crt \
+            -subj /CN=$n -days 1 -addext extendedKeyUsage=$use
+        done
+        for d in md5 sha1 sha256; do for n in Both Server; do
+          openssl cms -sign -md $d -in managed/plain.mobileconfig -signer profile-signers/$n.crt \
+            -inkey $n.key -outform DER -nodetach -binary -out $n.$d
+        done; done; ls *.sha256
+        """)
+      #expect(outcome.output == "Both.sha256\nServer.sha256\n", "\(outcome)")
+      let refusal = { (file: String) throws -> String in
+        let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: "\(sandbox.system)/\(file)")))
+        guard case .string(let why)? = folder(sandbox).check(bytes)["refused"] else { return "" }
+        return why
+      }
+      #expect(try refusal("Both.sha256") == "")
+      #expect(try refusal("Both.sha1").contains("SHA-1"))
+      #expect(try refusal("Both.md5").contains("MD5"))
+      #expect(try refusal("Server.sha256").contains("servers of TLS"))
+      sandbox.shell("rm -r \(sandbox.system)/profile-signers")
+      #expect(try refusal("Both.sha1") == "" && refusal("Server.sha256") == "")
+    }
+  }
+
+  @Test(
+    "where profile-signers is no directory, no profile counts",
+    arguments: ["ln -s /nowhere", "touch", "ln -s self"])
+  func noSigners(_ make: String) throws {
+    try withSandbox { sandbox in
+      try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "blue"]])
+      #expect(folder(sandbox).settings(of: .managed, at: .now).forced["d"] != nil)
+      sandbox.shell("cd \(sandbox.system); \(make) profile-signers")
+      #expect(folder(sandbox).settings(of: .managed, at: .now).forced["d"] == nil)
+    }
+  }
+
   @Test("a signed profile counts; with one byte changed it is refused, whichever byte it is")
   func signed() throws {
     try withSandbox { sandbox in

@@ -222,6 +222,22 @@ import Testing
     }
   }
 
+  @Test("a removed file that is open keeps its mode, and takes a new one, also after a takeover")
+  func removedMode() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/d; echo a > .T.a1B2c3; chmod 640 .T.a1B2c3; exec 4< .T.a1B2c3; rm .T.a1B2c3
+        echo a > K; shown=$(stat -c %a K); exec 5< K; rm K
+        stat -Lc %a /dev/fd/4; test "$(stat -Lc %a /dev/fd/5)" = $shown && echo same
+        chmod 604 /dev/fd/5; stat -Lc %a /dev/fd/5
+        kill -9 $(ps -o pid= --ppid \(mount.guardian))
+        stat --cached=never -Lc %a /dev/fd/4 /dev/fd/5
+        """)
+      #expect(outcome.output == "640\nsame\n604\n640\n604\n", "\(outcome)")
+    }
+  }
+
   @Test("removed files that are open take 64 MiB in all, and leave the room when they are closed")
   func removedOpen() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

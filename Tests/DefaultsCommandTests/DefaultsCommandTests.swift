@@ -262,6 +262,31 @@ import Testing
     }
   }
 
+  @Test("a name from outside neither makes a line of its own nor moves the terminal's cursor")
+  func forged() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(
+        sandbox.system + "/managed/p.mobileconfig",
+        "dict(PayloadType='Configuration', PayloadIdentifier='a\\nb; signed by x\\x1b[8m', "
+          + "PayloadDisplayName='n\\ns', PayloadUUID='1', PayloadVersion=1, PayloadContent=["
+          + "dict(PayloadType='d', PayloadIdentifier='i', PayloadUUID='2', PayloadVersion=1, K=1)])"
+      )
+      let outcome = sandbox.shell(
+        """
+        e=$'x\\nforged\\e[8m'; defaults write "$e" K 1; defaults domains; defaults suites d add "$e"
+        defaults suites d; defaults explain d K; defaults profiles; defaults read "$e" None
+        defaults apply --dry-run <(echo '{"d": {"a\\nb\\u001b[8m": 1}}'); defaults delete "$e" No
+        """)
+      let lines = (outcome.output + outcome.errors).components(separatedBy: "\n")
+      #expect(
+        !lines.contains { $0.hasPrefix("forged") || $0.hasPrefix("b; signed") || $0.hasPrefix("b") }
+      )
+      #expect(!(outcome.output + outcome.errors).contains("\u{1B}"), "\(outcome)")
+      #expect(outcome.output.contains("x\\u{A}forged\\u{1B}[8m"), "\(outcome)")
+      #expect(outcome.output.contains("a\\u{A}b; signed by x\\u{1B}[8m"), "\(outcome)")
+    }
+  }
+
   @Test("export keeps a file's mode and link, writes to a pipe, and plistlib reads its XML")
   func exportTargets() throws {
     try withSandbox { sandbox in

@@ -1,3 +1,4 @@
+import Foundation
 import SystemCalls
 import Testing
 
@@ -32,5 +33,20 @@ import Testing
     #expect(bytes.count == 1_000_000 && bytes.allSatisfy { $0 == 7 })
     bytes.removeFirst(bytes.count)
     #expect(far.value.receive(into: &bytes, &file) == .later && bytes.capacity < 200_000)
+  }
+
+  @Test("a receiver that wants no descriptor gets none")
+  func descriptor() throws {
+    let (near, far) = try Socket.pair()
+    let directory = try Descriptor(opening: "/proc/self/fd", O_RDONLY | O_DIRECTORY)
+    let open = { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+    let before = try open()
+    var (bytes, file): ([UInt8], SharedDescriptor?) = ([], nil)
+    #expect(near.value.send([1], with: directory) == .moved(1))
+    #expect(far.value.receive(into: &bytes) == .moved(1))
+    #expect(try bytes == [1] && open() == before)
+    #expect(near.value.send([2], with: directory) == .moved(1))
+    #expect(far.value.receive(into: &bytes, &file) == .moved(1))
+    #expect(try file != nil && open() == before + 1)
   }
 }

@@ -20,7 +20,7 @@ enum Apply {
       } else {
         try store.apply(differences.map(\.intent))
       }
-      for difference in differences { Output.write(difference.line) }
+      for difference in differences { Output.write(line: difference.line) }
       return differences.isEmpty ? 0 : changed
     } catch {
       throw Refusal("Could not apply \(path); nothing was changed", error)
@@ -68,6 +68,6 @@ enum Apply {
   ) -> String {
     let before = old.map { ValueDescription.line(of: $0, options.isAppleText) } ?? "(none)"
     let after = ValueDescription.line(of: new, options.isAppleText)
-    return "\(target.domain) \(key): \(before) -> \(after)\n"
+    return "\(target.domain) \(key): \(before) -> \(after)"
   }
 }

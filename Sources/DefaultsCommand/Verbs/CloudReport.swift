@@ -87,7 +87,7 @@ struct CloudReport {
     if losers > 0 {
       lines.append("values that lost to others: \(losers); defaults cloud log shows them")
     }
-    return lines.joined(separator: "\n") + "\n"
+    return lines.map { $0.printable() + "\n" }.joined()
   }
 
   private func number(_ key: Key) -> String {
@@ -116,7 +116,7 @@ enum CloudLog {
       }
       return losers.sorted { $0.number < $1.number }
     }
-    for loser in losers { Output.write(line(loser)) }
+    for loser in losers { Output.write(line: line(loser)) }
     return 0
   }
 
@@ -124,7 +124,7 @@ enum CloudLog {
     let time = AbsoluteTime(milliseconds: loser.stamp.milliseconds).inWholeSeconds.text
     let what = loser.value.map { ValueDescription.line(of: $0, false) } ?? "(removed)"
     return "\(loser.number) \(time) \(loser.stamp.host) \(loser.key) = \(what)"
-      + " (lost to \(loser.winner.host))\n"
+      + " (lost to \(loser.winner.host))"
   }
 
   /// Sets a key to the value that lost.

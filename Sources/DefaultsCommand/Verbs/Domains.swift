@@ -7,7 +7,7 @@ enum Domains {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     try arguments.end()
     let names = try all(arguments.options).map(\.target.name).dropFirst()
-    Output.write(names.joined(separator: ", ") + "\n")
+    Output.write(line: names.joined(separator: ", "))
   }
 
   static func printHostIdentifier(_ arguments: inout Arguments) throws(Refusal) {

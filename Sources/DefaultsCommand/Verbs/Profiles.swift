@@ -12,7 +12,7 @@ enum Profiles {
     switch verb {
     case nil:
       guard case .array(let reports) = try report(.profiles) else { return 0 }
-      for case .dictionary(let report) in reports { Output.write(line(report)) }
+      for case .dictionary(let report) in reports { Output.write(line: line(report)) }
       return 0
     case "check": return try check(&arguments)
     case "show": return try show(&arguments)
@@ -51,7 +51,7 @@ enum Profiles {
 
   private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let report = try report(on: &arguments).report
-    Output.write(line(report))
+    Output.write(line: line(report))
     return report["refused"] == nil ? 0 : 1
   }
 
@@ -92,7 +92,7 @@ enum Profiles {
       parts.append("left alone: " + types.map(text).joined(separator: ", "))
     }
     if name != nil { parts.append(text(report["file"])) }
-    return parts.joined(separator: "; ") + "\n"
+    return parts.joined(separator: "; ")
   }
 
   /// The domains of a report, each with its keys.

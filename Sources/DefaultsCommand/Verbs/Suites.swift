@@ -20,7 +20,7 @@ enum Suites {
     } catch {
       throw Refusal("Could not read the suites of \(target.name)", error)
     }
-    guard let change else { return names.forEach { Output.write("\($0)\n") } }
+    guard let change else { return names.forEach { Output.write(line: "\($0)") } }
     // Nothing to remove is no error.
     guard change.isAddition || names.contains(change.name) else { return }
     let view = DomainView(Target(domain: KeptSuites.domain, place: nil), store)

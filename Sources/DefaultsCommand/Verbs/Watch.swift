@@ -69,7 +69,7 @@ struct Watcher {
     do throws(EngineError) {
       try body(&self)
     } catch  where error.reason != .system(.timedOut) && error.reason != .ownerGone {
-      Output.write("defaults: \(error)\n", to: .errors)
+      Output.write(line: "defaults: \(error)", to: .errors)
     }
   }
 
@@ -112,6 +112,6 @@ struct Watcher {
       value.map { ValueDescription.line(of: $0, isAppleText) } ?? "(none)"
     }
     let source = place.source(seenFrom: domain)
-    Output.write("\(source) \(domain) \(key): \(values[0]) -> \(values[1])\n")
+    Output.write(line: "\(source) \(domain) \(key): \(values[0]) -> \(values[1])")
   }
 }

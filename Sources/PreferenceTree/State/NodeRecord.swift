@@ -13,7 +13,7 @@ struct NodeRecord: Equatable {
     case scratchDirectory(ScratchPath, mode: UInt32)
     case key(KeyRecord)
     case scratch(ScratchRecord)
-    case detached
+    case detached(mode: UInt32?)
   }
 
   var id: NodeID
@@ -118,7 +118,9 @@ extension ByteWriter {
     case .scratch(let scratch):
       append(4 as UInt8)
       append(scratch)
-    case .detached: append(5 as UInt8)
+    case .detached(let mode):
+      append(5 as UInt8)
+      append(optional: mode) { $0.append($1) }
     }
   }
 
@@ -221,7 +223,7 @@ extension ByteReader {
     case 2: content = .scratchDirectory(try scratchPath(), mode: try number())
     case 3: content = .key(try keyRecord())
     case 4: content = .scratch(try scratchRecord())
-    case 5: content = .detached
+    case 5: content = .detached(mode: try optional { try $0.number() })
     default: throw Unknown()
     }
     return NodeRecord(

@@ -166,6 +166,7 @@ extension NodeTable {
       id: record.id, inode: record.inode ?? inode(record), content, modified: record.modified,
       changes: changes)
     (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
+    if case .detached(let mode) = record.content { node.detachedMode = mode }
     add(restored: node, isNamed: record.content.isNamed)
   }
 

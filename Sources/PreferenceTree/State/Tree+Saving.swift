@@ -161,7 +161,7 @@ extension Tree {
         ScratchRecord(
           path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
           wantedKind: file.wantedKind, creator: file.creator))
-    case .detached: content = .detached
+    case .detached: content = .detached(mode: node.detachedMode)
     }
     let inode = node.inode == inodeOfName(node) ? nil : node.inode
     return NodeRecord(
