@@ -12,10 +12,19 @@ import SystemCalls
 /// there is none. When the owner is gone, a request finds the next one and asks that; a change is
 /// carried out once. Observers are never called.
 ///
+/// Where no owner can be had, every later request fails at once with the same error, `.ownerGone`:
+/// callers pass over a list that cannot be read, but not over this.
+///
 /// Threads: any. One lock, under which nothing blocks.
 public final class BriefClient: PersistentPlaces, DurabilityService, ReportService {
+  private struct State {
+    var places: RemotePlaces?
+    /// Why no owner could be had.
+    var failure: EngineError?
+  }
+
   private let search: OwnerSearch
-  private let remote = Mutex<RemotePlaces?>(nil)
+  private let state = Mutex(State())
   private let lastSerial = Atomic<UInt64>(0)
   /// Every mount has settled for the changes up to this version.
   private let settled = Atomic<UInt64>(0)
@@ -37,20 +46,25 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   private func connected(
     until deadline: Instant, _ first: Request?
   ) throws(EngineError) -> RemotePlaces {
-    if let known = remote.withLock({ $0 }), !known.hasEnded { return known }
-    let found = try search.find(until: deadline) { () throws(EngineError) in
-      guard let found = try search.connect(first: first, ended: {}) else {
-        throw search.unanswered
+    let (known, failure) = state.withLock { ($0.places, $0.failure) }
+    if let failure { throw failure }
+    if let known, !known.hasEnded { return known }
+    do throws(EngineError) {
+      let found = try search.find(until: deadline) { () throws(EngineError) in
+        guard let found = try search.connect(first: first, ended: {}) else {
+          throw search.unanswered
+        }
+        return found
       }
+      search.noteFound()
+      state.withLock { $0.places = found }
+      known?.close()
       return found
+    } catch {
+      let failure = EngineError(.ownerGone, error.sentence)
+      state.withLock { $0.failure = failure }
+      throw failure
     }
-    search.noteFound()
-    let old = remote.withLock { remote in
-      defer { remote = found }
-      return remote
-    }
-    old?.close()
-    return found
   }
 
   /// Asks the owner, and if it is gone the next one, until the deadline (nil: for 5 s).
@@ -66,7 +80,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
         return try body(places)
       } catch  where error.reason == .ownerGone && Instant.now < deadline {
         places.close()
-        remote.withLock { if $0 === places { $0 = nil } }
+        state.withLock { if $0.places === places { $0.places = nil } }
       }
     }
   }
@@ -92,7 +106,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   public func isLoaded(_ location: Location) -> Bool {
-    remote.withLock { $0 }?.isLoaded(location) ?? false
+    state.withLock { $0.places }?.isLoaded(location) ?? false
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
