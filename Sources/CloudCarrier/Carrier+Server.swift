@@ -138,8 +138,9 @@ extension Carrier {
     }
     for case .tellClockAhead(let milliseconds) in actions {
       log(
-        "the clock of this machine was \(milliseconds / 1000) s ahead of the server's; "
-          + "changes count from the server's time on")
+        LogLine(
+          "the clock of this machine was \(milliseconds / 1000) s ahead of the server's; "
+            + "changes count from the server's time on"))
     }
     if status.isConnected, status.unreadable != machine.unreadable.count { show(status) }
   }
@@ -162,20 +163,23 @@ extension Carrier {
       edits, change, newAccount: account == machine.state.account ? nil : account)
     next = saved
     for loser in change.losers where loser.value != nil {
-      log("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
+      log(
+        .notice("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
+      )
     }
   }
 
   /// Notes for people whether there is a connection.
   func show(_ new: CloudStatus) {
     if let error = new.error { log("\(new.endpoint ?? "not connected"): \(error)") }
-    if new.isConnected, !status.isConnected { log("connected to \(new.endpoint ?? "")") }
+    if new.isConnected, !status.isConnected { log(.notice("connected to \(new.endpoint ?? "")")) }
     status = new
     status.unreadable = new.isConnected ? machine.unreadable.count : 0
     if status.unreadable > 0 {
       log(
-        "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
-          + "later version of prefsfs, or sealed with another EncryptionKeyFile")
+        LogLine(
+          "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
+            + "later version of prefsfs, or sealed with another EncryptionKeyFile"))
     }
     do throws(EngineError) {
       try place.note(

@@ -22,7 +22,7 @@ public final class Carrier {
   let place: CloudPlace
   let author = Author.unique()
   let userName: String
-  let log: @Sendable (String) -> Void
+  let log: @Sendable (LogLine) -> Void
   let makeTransport: (CarrierSettings) throws(SystemError) -> any CloudTransport
   let arrivals: Arrivals
 
@@ -47,7 +47,7 @@ public final class Carrier {
   init(
     _ places: any PersistentPlaces, _ layout: StoreLayout, host: String, userName: String,
     makeTransport: @escaping (CarrierSettings) throws(SystemError) -> any CloudTransport,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     (self.places, self.userName) = (places, userName)
     (self.log, self.makeTransport) = (log, makeTransport)

@@ -20,7 +20,7 @@ struct CloudPlace {
   /// Everything that is saved. A list that cannot be read is set aside: its keys are then compared
   /// with what the server has, as at the first connection.
   func savedState(
-    _ layout: StoreLayout, log: (String) -> Void
+    _ layout: StoreLayout, log: (LogLine) -> Void
   ) throws(EngineError) -> SavedState {
     var saved = SavedState()
     for domain in try places.domains(in: .cloudRecords) {
@@ -120,7 +120,7 @@ struct CloudPlace {
   /// Moves keys of the user's other places to the cloud. Keys that the cloud has already stay where
   /// they are, behind the cloud's value; so does a value that is too large for the cloud.
   func adopt(
-    _ domain: DomainName, log: (String) -> Void, where belongs: (CloudKey) -> Bool
+    _ domain: DomainName, log: (LogLine) -> Void, where belongs: (CloudKey) -> Bool
   ) throws(EngineError) {
     for place in [Place.host, .user] {
       for key in try places.keys(at: Location(place, domain))

@@ -34,7 +34,7 @@ public final class Driver {
   let store: MountedStore
   let author = Author.unique()
   let ownership: FileOwnership
-  let log: @Sendable (String) -> Void
+  let log: @Sendable (LogLine) -> Void
   let mailbox: Mailbox
   let announcer = Announcer()
   /// The channel to the guard; nil: there is none, and the mount ends with this process.
@@ -74,7 +74,7 @@ public final class Driver {
   ///   - line: the channel to the mount's guard.
   public init(
     _ store: MountedStore, _ root: Forest.Root, options: TreeOptions, ownership: FileOwnership,
-    arguments: [String], line: GuardLine? = nil, log: @escaping @Sendable (String) -> Void
+    arguments: [String], line: GuardLine? = nil, log: @escaping @Sendable (LogLine) -> Void
   ) throws(DriverError) {
     self.line = line
     self.store = store

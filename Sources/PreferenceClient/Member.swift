@@ -71,7 +71,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// speaks another version of the messages, or why `prefsd` could not be started.
   /// - Parameter log: receives lines for people.
   public init(
-    _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (String) -> Void
+    _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     ForkedProcess.watch()
     isReadOnly = manner.isReadOnly

@@ -78,7 +78,7 @@ extension Member {
   ///   - log: receives lines for people.
   public convenience init(
     clientOf surroundings: Surroundings, isLasting: Bool = false,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     var manner = Manner()
     manner.isLasting = isLasting

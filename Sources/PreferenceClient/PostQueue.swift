@@ -36,7 +36,7 @@ final class PostQueue: Sendable {
 
   private let succession: Succession
   private let client: UInt64
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let state = Monitor(State())
   /// Whether there are changes that are not over; readers load it without a lock.
   private let hasPosted = Atomic<Bool>(false)
@@ -44,7 +44,7 @@ final class PostQueue: Sendable {
   /// The most changes that may wait for an owner.
   private static let mostWaiting = 10_000
 
-  init(_ succession: Succession, client: UInt64, log: @escaping @Sendable (String) -> Void) {
+  init(_ succession: Succession, client: UInt64, log: @escaping @Sendable (LogLine) -> Void) {
     (self.succession, self.client, self.log) = (succession, client, log)
   }
 

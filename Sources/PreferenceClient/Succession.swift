@@ -41,7 +41,7 @@ final class Succession: Sendable {
   let hasMounts = Atomic(false)
   private let search: OwnerSearch
   private let isLasting: Bool
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let adopt = Monitor<Adopt?>(nil)
   private let seeker = Seeker()
 
@@ -49,7 +49,7 @@ final class Succession: Sendable {
   /// no owner.
   private static let errorPause: Int64 = 500
 
-  init(_ search: OwnerSearch, isLasting: Bool, log: @escaping @Sendable (String) -> Void) {
+  init(_ search: OwnerSearch, isLasting: Bool, log: @escaping @Sendable (LogLine) -> Void) {
     (self.search, self.isLasting, self.log) = (search, isLasting, log)
   }
 

@@ -47,7 +47,7 @@ struct ListWatcher {
   private static let pollInterval: Int64 = 2000
 
   /// - Parameter report: is called with a sentence where changes will be seen late.
-  init(_ layout: StoreLayout, report: (String) -> Void) {
+  init(_ layout: StoreLayout, report: (LogLine) -> Void) {
     self.layout = layout
     do {
       watch = try DirectoryWatch()
@@ -98,7 +98,7 @@ struct ListWatcher {
   /// directory that cannot be watched is polled.
   /// - Parameter others: the managed places whose lists are watched too, beside those of the search
   ///   list, which may be among them; nil: those of the last call.
-  mutating func begin(_ others: [Place]? = nil, report: (String) -> Void) {
+  mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
     linkedProfiles = []
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
@@ -200,7 +200,7 @@ struct ListWatcher {
   /// The locations whose lists may have changed since the last call. It waits for no event.
   /// - Parameter known: the locations that are loaded.
   mutating func changes(
-    known: () -> [Location], report: (String) -> Void
+    known: () -> [Location], report: (LogLine) -> Void
   ) -> Set<Location> {
     var changed: Set<Location> = []
     var before: Set<String>?

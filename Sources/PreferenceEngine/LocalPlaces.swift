@@ -46,7 +46,7 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
   public init(
     store: Store, writeback: Double = 1, mountNote: String? = nil,
     isFirstAfterLogin: Bool = false,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     self.store = store
     notified = Atomic(store.version)

@@ -17,7 +17,7 @@ import SystemCalls
 /// list. One lock, held for a look.
 final class OnceSetter: Sendable {
   private let isFirstAfterLogin: Bool
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let thread = BlockingThreads(name: "prefs-once", most: 1)
   /// The settings that `set` was last called with.
   private let done = Mutex(Done())
@@ -38,7 +38,7 @@ final class OnceSetter: Sendable {
   private static let note = (location: Location(.user, .settings), key: Key("AppliedProfiles"))
 
   /// - Parameter isFirstAfterLogin: whether values without a time stamp are set.
-  init(isFirstAfterLogin: Bool, log: @escaping @Sendable (String) -> Void) {
+  init(isFirstAfterLogin: Bool, log: @escaping @Sendable (LogLine) -> Void) {
     (self.isFirstAfterLogin, self.log) = (isFirstAfterLogin, log)
   }
 

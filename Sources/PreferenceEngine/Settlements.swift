@@ -67,13 +67,13 @@ final class Settlements: Sendable {
 
   private let state = Mutex(State())
   private let note: Mutex<MountNote>
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
 
   /// Milliseconds that a body waits for a mount.
   static let patience: Int64 = 1000
 
   /// - Parameter note: the file that the mounts are noted in, for the next owner; nil: none.
-  init(note path: String? = nil, log: @escaping @Sendable (String) -> Void) {
+  init(note path: String? = nil, log: @escaping @Sendable (LogLine) -> Void) {
     self.log = log
     var note = MountNote(path)
     let known = note.read()

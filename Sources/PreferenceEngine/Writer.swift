@@ -21,7 +21,7 @@ final class Writer: Sendable {
   private let store: Store
   private let interval: Double
   private let settlements: Settlements
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let bell: Wakeup
   private let isStopping = Mutex(false)
   /// The lists that `save` asked for (nil: all), and the bodies to call.
@@ -95,7 +95,7 @@ final class Writer: Sendable {
     private(set) var due: Instant?
 
     /// Makes the directory anew if the attempt is due. Logs each new reason of a failure.
-    mutating func attempt(_ store: Store, _ log: (String) -> Void) {
+    mutating func attempt(_ store: Store, _ log: (LogLine) -> Void) {
       let last = failure
       (failure, due) = (nil, nil)
       do throws(SystemError) {
@@ -109,7 +109,7 @@ final class Writer: Sendable {
 
   init(
     store: Store, interval: Double, settlements: Settlements,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(SystemError) {
     self.store = store
     self.interval = interval

@@ -23,7 +23,7 @@ final class CloudKeeper: Sendable {
 
   private let places: LocalPlaces
   private let store: String
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let onProcess: @Sendable (pid_t?) -> Void
   private let bell: Wakeup
   private let state = Monitor(State())
@@ -34,7 +34,7 @@ final class CloudKeeper: Sendable {
   ///   - onProcess: is called, by the thread, with the number of the program's process when it has
   ///     been started, and with nil when it has ended.
   init(
-    _ places: LocalPlaces, store: String, log: @escaping @Sendable (String) -> Void,
+    _ places: LocalPlaces, store: String, log: @escaping @Sendable (LogLine) -> Void,
     onProcess: @escaping @Sendable (pid_t?) -> Void
   ) throws(SystemError) {
     (self.places, self.store, self.log, self.onProcess) = (places, store, log, onProcess)

@@ -22,7 +22,7 @@ final class Door: Sendable {
   private let paths: [String]
   private let opensAll: Bool
   private let note: String?
-  private let log: @Sendable (String) -> Void
+  private let log: @Sendable (LogLine) -> Void
   private let watch: DirectoryWatch?
   private let sockets: DescriptorSet
   private let openings: Mutex<[Opening]>
@@ -36,7 +36,7 @@ final class Door: Sendable {
   /// - Parameter opensAll: whether it listens at each of the paths, or at the first that it can.
   init(
     _ paths: [String], opensAll: Bool = true, note: String?,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(SystemError) {
     (self.paths, self.note, self.log) = (paths, note, log)
     self.opensAll = opensAll

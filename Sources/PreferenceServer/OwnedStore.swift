@@ -22,7 +22,7 @@ public final class OwnedStore: Sendable {
   /// - Parameter writeback: seconds from the first unsaved change of a list to its rewrite.
   public init(
     _ surroundings: Surroundings, readOnly: Bool = false, writeback: Double = 1,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     let layout = StoreLayout(surroundings)
     if readOnly, Store.isOwned(layout) {
@@ -55,7 +55,7 @@ public final class OwnedStore: Sendable {
 
   private static func keepCloud(
     _ places: LocalPlaces, _ server: Server, _ surroundings: Surroundings,
-    _ log: @escaping @Sendable (String) -> Void
+    _ log: @escaping @Sendable (LogLine) -> Void
   ) throws(SystemError) -> CloudKeeper {
     try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
       [weak server] process in server?.setCompanion(process)

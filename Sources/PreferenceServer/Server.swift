@@ -29,7 +29,7 @@ import SystemCalls
 public final class Server: Sendable {
   let places: LocalPlaces
   let number: SharedNumber
-  let log: @Sendable (String) -> Void
+  let log: @Sendable (LogLine) -> Void
   /// Has other threads read the lists that requests need.
   let lists: ListReader
   private let door: Door
@@ -58,7 +58,7 @@ public final class Server: Sendable {
   ///   - note: the file that the socket's path is written to; nil: it is written nowhere.
   public init(
     places: LocalPlaces, paths: [String], note: String? = nil,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(SystemError) {
     self.places = places
     self.log = log

@@ -12,7 +12,7 @@ extension Journal {
   ///     without the store's lock passes false, and changes nothing.
   ///   - report: called with a sentence for each damage.
   static func read(
-    _ directory: String, keepsDamaged: Bool, report: (String) -> Void
+    _ directory: String, keepsDamaged: Bool, report: (LogLine) -> Void
   ) throws(SystemError) -> Replay {
     var replay = Replay()
     for number in try numbers(in: directory) {
@@ -80,7 +80,7 @@ extension Journal {
   }
 
   private static func parse(
-    _ bytes: [UInt8], path: String, report: (String) -> Void
+    _ bytes: [UInt8], path: String, report: (LogLine) -> Void
   ) throws(SystemError) -> Contents {
     var contents = Contents()
     guard bytes.starts(with: magic), bytes.count >= headerSize else {
@@ -99,7 +99,7 @@ extension Journal {
 
   private static func read(
     _ bytes: [UInt8], from start: Int, _ path: String, _ contents: inout Contents,
-    _ report: (String) -> Void
+    _ report: (LogLine) -> Void
   ) throws(SystemError) {
     var offset = start
     while offset < bytes.count {
@@ -114,8 +114,9 @@ extension Journal {
         return report("\(path): the record at offset \(offset) is torn or damaged and left out")
       }
       report(
-        "\(path): from offset \(offset) to \(next) there is damage, which is left out; "
-          + "what follows is read")
+        LogLine(
+          "\(path): from offset \(offset) to \(next) there is damage, which is left out; "
+            + "what follows is read"))
       contents.isDamaged = true
       offset = next
     }

@@ -244,9 +244,10 @@ extension Store {
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)
       if bytes.count <= ListFile.largest { return (bytes, format) }
-      log("\(location.domain): the list is now a binary one, because it is larger than 1 GiB")
+      let why = "it is larger than 1 GiB"
+      log(.notice("\(location.domain): the list is now a binary one, because \(why)"))
     } catch {
-      log("\(location.domain): the list is now a binary one, because \(error)")
+      log(.notice("\(location.domain): the list is now a binary one, because \(error)"))
     }
     return (Document.binary(value), .binary)
   }
@@ -265,7 +266,7 @@ extension Store.State {
   /// and keys that changed in the last seconds), whatever the size of the list.
   /// - Returns: the journal files that the caller must remove.
   fileprivate mutating func finish(
-    _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (String) -> Void
+    _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (LogLine) -> Void
   ) -> [String] {
     guard var domain = domains.remove(location) else { return [] }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)
@@ -284,7 +285,7 @@ extension Store.State {
   }
 
   private mutating func release(
-    _ location: Location, through: UInt64, _ identity: FileIdentity?, _ log: (String) -> Void
+    _ location: Location, through: UInt64, _ identity: FileIdentity?, _ log: (LogLine) -> Void
   ) -> [String] {
     do throws(SystemError) {
       // Where the journal cannot be emptied, it must say that the list has these records: if they

@@ -80,11 +80,12 @@ extension Store {
     }
     if let failure {
       log(
-        "\(location.domain): a stale copy of the list has undone changes, "
-          + "because the journal could not record them again: \(failure)")
+        LogLine(
+          "\(location.domain): a stale copy of the list has undone changes, "
+            + "because the journal could not record them again: \(failure)"))
     }
     guard known.failure?.reason == .unreadable else { return }
-    log("\(location.domain): the list can be read again")
+    log(.notice("\(location.domain): the list can be read again"))
     _ = state.withLock { $0.enqueue(invalidation(location)) }
   }
 

@@ -148,7 +148,7 @@ public final class Store: Sendable {
   /// The number of the last change, the state's own.
   let changeNumber: ChangeNumber
   let groupCommit = Monitor(GroupCommit())
-  let log: @Sendable (String) -> Void
+  let log: @Sendable (LogLine) -> Void
   /// The lock by which this process owns the store. It is replaced when the state directory is made
   /// anew. nil where the store is only read, or another process took the lock in the new directory.
   let lock: Mutex<SharedDescriptor?>
@@ -166,7 +166,7 @@ public final class Store: Sendable {
   /// - Parameter profiles: reads the configuration profiles of managed places; nil: there are none.
   public init(
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     self.layout = layout
     self.profiles = profiles

@@ -24,7 +24,7 @@ public final class Forest {
   let service: any ControlService
   private let options: TreeOptions
   private let author: Author
-  private let log: (String) -> Void
+  private let log: (LogLine) -> Void
   /// The trees by their numbers.
   var branches: [any Branch] = []
   /// The items of the control directory whose trees were made, in the order of their numbers.
@@ -58,7 +58,7 @@ public final class Forest {
   ///   - log: receives log lines.
   public init(
     _ root: Root, engine: any Engine, service: any ControlService, options: TreeOptions,
-    author: Author, log: @escaping (String) -> Void
+    author: Author, log: @escaping (LogLine) -> Void
   ) {
     (self.service, self.options, self.author, self.log) = (service, options, author, log)
     switch root {
@@ -169,8 +169,9 @@ public final class Forest {
     for (parent, name) in [(oldParent, oldName), (newParent, newName)]
     where parent == .root && main != nil && name.elementsEqual(Self.controlName.utf8) {
       let sentence = "\(Self.controlName): the control directory cannot be renamed or replaced"
-      log(sentence)
-      throw .refused(sentence)
+      let error = TreeError.refused(sentence)
+      log(.refusal(sentence, error.errno))
+      throw error
     }
     try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
   }

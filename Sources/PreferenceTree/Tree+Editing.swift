@@ -79,7 +79,7 @@ extension Tree {
     case .splice(let splice):
       try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file)
     case .revert(let reason):
-      if let reason { log("\(path): \(reason)") }
+      if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
       revert(file)
     case .refuse(let reason): throw refused(.notAValue("\(path): \(reason)"))
     case .tooLarge: throw tooLarge("\(path)")

@@ -245,9 +245,10 @@ extension Tree {
       guard let node = table[id], node.scratch != nil, departures.source(of: id) == nil else {
         continue
       }
-      log(
+      let text =
         "\(node.subject): by its name this is a temporary file, not a preference; it is lost with "
-          + "the mount, unless it is renamed or user.prefs.type is set on it")
+        + "the mount, unless it is renamed or user.prefs.type is set on it"
+      log(.notice(text))
     }
   }
 
@@ -255,7 +256,7 @@ extension Tree {
   func logLostScratch() {
     for node in table.scratchNodes {
       guard let file = node.scratch, case .domain = file.path.parent, !file.isLink else { continue }
-      log("\(node.subject): a temporary file is lost with the mount")
+      log(.notice("\(node.subject): a temporary file is lost with the mount"))
     }
   }
 }

@@ -21,7 +21,7 @@ import SystemCalls
 public final class Tree {
   let engine: any Engine
   let options: TreeOptions
-  let log: (String) -> Void
+  let log: (LogLine) -> Void
   let author: Author
   /// Where the tree stands in its mount.
   let position: TreePosition
@@ -65,7 +65,7 @@ public final class Tree {
   public init(
     engine: any Engine, options: TreeOptions = TreeOptions(),
     position: TreePosition = TreePosition(), author: Author, now: Moment,
-    log: @escaping (String) -> Void
+    log: @escaping (LogLine) -> Void
   ) {
     self.position = position
     self.engine = engine
@@ -143,7 +143,7 @@ public final class Tree {
 
   /// Logs a refusal, if it has a sentence, and returns it for the caller to throw.
   func refused(_ error: TreeError) -> TreeError {
-    if let sentence = error.sentence { log(sentence) }
+    if let sentence = error.sentence { log(.refusal(sentence, error.errno)) }
     return error
   }
 }

@@ -56,6 +56,19 @@ import Testing
     }
   }
 
+  @Test("a line in the journal has its severity, and not the program's name once more")
+  func journal() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2> $C/../log; JOURNAL_STREAM=$(stat -c %d:%i $C/../log) $PREFSD --nonsense
+        JOURNAL_STREAM=1:1 $PREFSD --nonsense; cat $C/../log
+        """)
+      let text = "wrong arguments; see prefsd --help\n"
+      #expect(outcome.output == "<3>\(text)prefsd: \(text)", "\(outcome)")
+    }
+  }
+
   @Test("a client and a mount read what the other has set, through one prefsd")
   func besideMount() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -222,6 +222,16 @@ import Testing
     }
   }
 
+  @Test("refusals that a program repeats do not fill the log")
+  func repeatedRefusals() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("for i in $(seq 200); do echo text > $M/d/Integer; done 2> /dev/null; true")
+      let lines = mount.allLogs.split(separator: "\n").filter { $0.contains("d Integer: ") }
+      #expect(lines.count == 20, "\(lines.count)")
+      #expect(lines.last?.hasSuffix("are not logged for a minute)") == true, "\(mount.allLogs)")
+    }
+  }
+
   @Test("a removed file that is open keeps its mode, and takes a new one, also after a takeover")
   func removedMode() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -23,7 +23,7 @@ struct TestStore {
   init(_ sandbox: Sandbox, readOnly: Bool = false) throws {
     self.sandbox = sandbox
     let lines = self.lines
-    store = try Store(Self.layout(sandbox), readOnly: readOnly) { lines.add($0) }
+    store = try Store(Self.layout(sandbox), readOnly: readOnly) { lines.add($0.text) }
   }
 
   /// Takes what observers would have been told since the last call.

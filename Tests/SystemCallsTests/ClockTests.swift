@@ -40,13 +40,3 @@ import Testing
     #expect(Instant(nanoseconds: 5).advanced(seconds: .infinity).nanoseconds == .max)
   }
 }
-
-@Suite("Log") struct LogTests {
-  @Test("a line of the log stays one line, whatever it holds")
-  func printable() {
-    #expect("d Key\nprefsfs: forged".printable() == "d Key\\u{A}prefsfs: forged")
-    #expect("a\u{1B}[2Jb\u{202E}c\r".printable() == "a\\u{1B}[2Jb\\u{202E}c\\u{D}")
-    #expect("schön, 日本 100%".printable() == "schön, 日本 100%")
-    #expect(String(repeating: "x", count: 100_000).printable(atMost: 4000).utf8.count < 4096)
-  }
-}

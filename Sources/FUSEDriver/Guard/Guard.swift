@@ -27,7 +27,7 @@ public final class Guard {
   static let (guardWord, driverWord, successorWord) = ("--guard", "--driver", "--successor")
 
   private let words: [String]
-  private let log: (String) -> Void
+  private let log: (LogLine) -> Void
   private let becameReady: () -> Void
   /// The program as it is installed, for upgrades.
   private let installed: String
@@ -69,7 +69,7 @@ public final class Guard {
   ///   - words: the mount's command line, which drivers get.
   ///   - becameReady: called once, when the mount is served for the first time.
   public init(
-    _ words: [String], log: @escaping (String) -> Void, becameReady: @escaping () -> Void
+    _ words: [String], log: @escaping (LogLine) -> Void, becameReady: @escaping () -> Void
   ) throws(SystemError) {
     (self.words, self.log, self.becameReady) = (words, log, becameReady)
     signals = try Self.blockSignals()
@@ -329,8 +329,9 @@ public final class Guard {
     let (signal, hasCore) = (status & 0x7F, status & 0x80 != 0)
     if signal != 0 {
       log(
-        "the driver (process \(process)) was ended by signal \(signal)"
-          + "\(hasCore ? ", with a core dump" : ""); the mount goes on")
+        LogLine(
+          "the driver (process \(process)) was ended by signal \(signal)"
+            + "\(hasCore ? ", with a core dump" : ""); the mount goes on"))
     }
     return signal
   }

@@ -11,7 +11,7 @@ import SystemCalls
 public final class GuardLine {
   private var channel: GuardChannel?
   private let words: [String]
-  private let log: (String) -> Void
+  private let log: (LogLine) -> Void
   /// The guards that this process has started and that may have ended.
   private var guards: [pid_t] = []
   private var device: CInt = -1
@@ -24,7 +24,7 @@ public final class GuardLine {
 
   /// Takes the channel that the guard has started this process with.
   /// - Parameter words: the mount's command line.
-  public init(_ words: [String], log: @escaping (String) -> Void) {
+  public init(_ words: [String], log: @escaping (LogLine) -> Void) {
     (self.words, self.log) = (words, log)
     prefsfs_name_thread("prefsfs")
     _ = fcntl(Handover.channel, F_SETFD, FD_CLOEXEC)

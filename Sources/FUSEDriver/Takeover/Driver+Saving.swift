@@ -28,8 +28,9 @@ extension Driver {
     guard let resent else { return }
     if resent.refused == header.number {
       log(
-        "a request (operation \(header.operation.rawValue)) has ended two drivers and is refused; "
-          + "please report this")
+        LogLine(
+          "a request (operation \(header.operation.rawValue)) has ended two drivers and is refused; "
+            + "please report this"))
       context.refusal = .inputOutput
       return
     }

@@ -133,8 +133,9 @@ extension Driver {
     var lost = 0
     OutstandingRequests.removeAll(from: saved.log) { if answerUnread($0) { lost += 1 } }
     log(
-      "this kernel does not send requests again (Linux 6.9 does): \(lost) that were under way got "
-        + "an error")
+      LogLine(
+        "this kernel does not send requests again (Linux 6.9 does): \(lost) that were under way got "
+          + "an error"))
   }
 
   /// Answers a request that only its number is known of: with the answer that was saved, if it has

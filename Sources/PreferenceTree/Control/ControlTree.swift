@@ -37,7 +37,7 @@ final class ControlTree {
   private let open: (ControlItem, String) throws(TreeError) -> any Branch
   /// Returns the text of `status.json`.
   private let status: () throws(TreeError) -> [UInt8]
-  private let log: (String) -> Void
+  private let log: (LogLine) -> Void
   private var nodes: [NodeID: Node] = [:]
   private var ids: [ControlItem: NodeID] = [:]
   /// The nodes that were made, looked up or forgotten since the tree was saved.
@@ -52,7 +52,7 @@ final class ControlTree {
   init(
     _ names: ControlNames, _ position: TreePosition, now: Moment,
     open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
-    status: @escaping () throws(TreeError) -> [UInt8], log: @escaping (String) -> Void
+    status: @escaping () throws(TreeError) -> [UInt8], log: @escaping (LogLine) -> Void
   ) {
     (self.names, self.open, self.status, self.log) = (names, open, status, log)
     (path, started, rootNode) = (position.path, now.time, position.rootNode)
@@ -137,7 +137,7 @@ final class ControlTree {
   /// Returns, and logs, EACCES for a change of what the directory shows.
   func refusal(_ subject: String) -> TreeError {
     let sentence = "\(subject): what the control directory shows here cannot be changed"
-    log(sentence)
+    log(.refusal(sentence, .permissionDenied))
     return .system(.permissionDenied, sentence)
   }
 }

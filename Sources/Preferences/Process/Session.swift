@@ -59,11 +59,11 @@ final class Session: Sendable {
   /// Logs why something was refused.
   static func note(_ error: EngineError) {
     // Removing a key that is not there is no failure: the result is what was asked for.
-    if error.reason != .noSuchKey { log("\(error)") }
+    if error.reason != .noSuchKey { log(.refusal("\(error)", .notPermitted)) }
   }
 
-  /// Logs a sentence for people.
-  static func note(_ sentence: String) { log(sentence) }
+  /// Logs that an argument is refused, and why.
+  static func note(_ sentence: String) { log(.refusal(sentence, .invalidArgument)) }
 
   /// Sets keys, or removes those with nil, as one transaction, and has observers in this process
   /// look at them. Does not wait for the answer; a refusal is logged.
