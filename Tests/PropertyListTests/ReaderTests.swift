@@ -96,17 +96,25 @@ import Testing
   }
 }
 
+/// Makes a binary list of these objects, with one-byte offsets and references; the first object
+/// is the root.
+private func list(_ objects: [[UInt8]]) -> [UInt8] {
+  var bytes = Array("bplist00".utf8)
+  var offsets: [UInt8] = []
+  for object in objects {
+    offsets.append(UInt8(bytes.count))
+    bytes += object
+  }
+  let table = UInt8(bytes.count)
+  bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+  for number in [UInt8(objects.count), 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, number] }
+  return bytes
+}
+
 @Suite("Odd lists that Foundation reads") struct OddListTests {
   private static let xml = "<plist><dict><key>a</key><integer>1</integer></dict></plist>"
   private static func text(_ text: String, _ encoding: String.Encoding = .utf8) -> [UInt8] {
     Array(text.data(using: encoding) ?? Data())
-  }
-
-  /// A binary list of one object.
-  private static func binary(_ object: [UInt8]) -> [UInt8] {
-    let number = { (number: UInt8) -> [UInt8] in [0, 0, 0, 0, 0, 0, 0, number] }
-    return Array("bplist00".utf8) + object + [8, 0, 0, 0, 0, 0, 0, 1, 1] + number(1) + number(0)
-      + number(UInt8(8 + object.count))
   }
 
   /// What is read of each; Foundation's parser judges those that `isJudged`.
@@ -129,8 +137,23 @@ import Testing
     ),
     ("\\u without digits", text("{ p = \"C:\\users\\u12\"; }"), ["p": "C:usersu12"], false),
     ("\\U without digits", text("{ p = \"C:\\Users\"; }"), ["p": "C:Users"], false),
-    ("a byte that is not ASCII", binary([0x52, 0x61, 0xE9]), "aé", true),
-    ("half of a surrogate pair", binary([0x62, 0, 0x61, 0xD8, 0x3C]), "a\u{FFFD}", false),
+    ("a byte that is not ASCII", list([[0x52, 0x61, 0xE9]]), "aé", true),
+    ("half of a surrogate pair", list([[0x62, 0, 0x61, 0xD8, 0x3C]]), "a\u{FFFD}", false),
+    (
+      "two equal keys of a binary list",
+      list([[0xD2, 1, 1, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2]]), ["a": 1], true
+    ),
+    (
+      "equal keys of a binary list that are two objects",
+      list([[0xD2, 1, 4, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2], [0x51, 0x61]]), ["a": 1],
+      true
+    ),
+    ("two equal keys of an old-style list", text("{ a = b; a = c; }"), ["a": "c"], true),
+    (
+      "two equal keys of XML",
+      text("<plist><dict><key>a</key><true/><key>a</key><false/></dict></plist>"), ["a": false],
+      true
+    ),
   ]
 
   @Test("such a list reads as this value", arguments: lists.indices)
@@ -153,21 +176,6 @@ import Testing
 }
 
 @Suite("Hostile binary lists") struct HostileBinaryTests {
-  /// Makes a binary list of these objects, with one-byte offsets and references; the first object
-  /// is the root.
-  private func list(_ objects: [[UInt8]]) -> [UInt8] {
-    var bytes = Array("bplist00".utf8)
-    var offsets: [UInt8] = []
-    for object in objects {
-      offsets.append(UInt8(bytes.count))
-      bytes += object
-    }
-    let table = UInt8(bytes.count)
-    bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
-    for number in [UInt8(objects.count), 0, table] { bytes += [0, 0, 0, 0, 0, 0, 0, number] }
-    return bytes
-  }
-
   @Test("an array that contains itself is refused") func cycle() {
     #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 0]])) }
     #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 1], [0xA1, 0]])) }

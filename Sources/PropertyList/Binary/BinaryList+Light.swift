@@ -83,7 +83,7 @@ extension BinaryList {
       let (start, keys, _) = try container(at: offset)
       var maker = KeyMaker()
       return .dictionary(
-        try ValueDictionary(count: keys) { index throws(FormatError) in
+        try ValueDictionary(firstOf: keys) { index throws(FormatError) in
           let offset = try item(start, index)
           guard let name = try ascii(at: offset) else { throw failure(offset, "an odd key") }
           return (maker.key(name), try light(at: item(start, keys + index)))

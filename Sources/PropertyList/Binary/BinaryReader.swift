@@ -221,7 +221,7 @@ extension BinaryReader {
     _ start: Int, _ count: Int, depth: Int
   ) throws(FormatError) -> ValueDictionary {
     let size = list.layout.referenceSize
-    return try ValueDictionary(count: count) { index throws(FormatError) in
+    return try ValueDictionary(firstOf: count) { index throws(FormatError) in
       let position = start + index * size
       let key = try key(at: position, depth: depth)
       return (key, try item(at: position + count * size, depth: depth))

@@ -42,10 +42,10 @@ public struct ValueDictionary: Sendable {
   }
 
   /// Creates a dictionary of `count` pairs, each of which the closure returns for its position. If
-  /// a key occurs twice, the last value counts.
+  /// a key occurs twice, the first value counts, as in a binary list that Foundation reads.
   @inline(__always)
   init<Failure>(
-    count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
+    firstOf count: Int, _ pair: (_ position: Int) throws(Failure) -> Element
   ) throws(Failure) {
     let items = try [Item](capacity: count) { items throws(Failure) in
       for position in 0..<count {
@@ -53,7 +53,7 @@ public struct ValueDictionary: Sendable {
         items.append(Item(key: key, value: value))
       }
     }
-    self.init(items)
+    self = Self(unique: items) ?? Self(lastOf: items.reversed())
   }
 
   /// Creates a dictionary of the items. If a key occurs twice, the last value counts.
