@@ -18,8 +18,9 @@ final class CurlHandle {
   /// The server's clock, in milliseconds since 1970.
   private(set) var date: Int64?
 
-  /// Bytes that an answer may have, or a line of a watch.
-  private static let largest = 256 << 20
+  /// Bytes that an answer may have, and a line of a watch: what is longer ends the request. After a
+  /// line that is too long everything is listed anew, so nothing is missed.
+  private static let (largestAnswer, largestLine) = (256 << 20, 16 << 20)
 
   /// Prepares a request; nil where libcurl has no memory.
   init?(
@@ -102,7 +103,8 @@ final class CurlHandle {
   /// Adds bytes of the answer. Returns how many were taken; libcurl fails the request if that is
   /// fewer than it had.
   private func add(_ part: UnsafeRawBufferPointer) -> Int {
-    guard body.count + part.count <= Self.largest else { return 0 }
+    let largest = isWatch ? Self.largestLine : Self.largestAnswer
+    guard body.count + part.count <= largest else { return 0 }
     body += part
     guard isWatch, part.contains(UInt8(ascii: "\n")) else { return part.count }
     var lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

@@ -8,7 +8,8 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment.
+/// moment. Answers of which nothing comes count as failures too, if there are several of them: a
+/// server that shows no account record however often one is made, or that compacts each watch.
 ///
 /// Threads: one caller at a time; it has no lock.
 public struct CloudSession: Sendable {
@@ -68,6 +69,8 @@ public struct CloudSession: Sendable {
   public private(set) var isConnected = false
   private var failures = 0
   private var refusals = 0
+  /// How many answers in a row led to a list, and to nothing else.
+  private var detours = 0
   /// When the connection began.
   private var began = Instant(nanoseconds: 0)
   private var status = CloudStatus()
@@ -135,7 +138,7 @@ public struct CloudSession: Sendable {
     guard let due = deadline, due <= now else { return [] }
     (deadline, began) = (nil, now)
     (calls, isCalling, isRenewed, token) = ([], false, false, nil)
-    (isConnected, refusals) = (false, 0)
+    (isConnected, refusals, detours) = (false, 0, 0)
     guard coding.user == nil else {
       calls = [.authenticate]
       return next()
@@ -195,6 +198,7 @@ public struct CloudSession: Sendable {
       isConnected = true
       return [.event(.connected, server: server)]
     case .unfounded:
+      if let failure = countDetour() { return fail(failure, now, random) }
       // The list comes again afterwards.
       isCalling = false
       let number = UInt64(min(max(random, 0), 1) * 0x1p53)
@@ -218,7 +222,7 @@ public struct CloudSession: Sendable {
   /// - Returns: why the connection must end: the server refuses whatever it is sent.
   private mutating func count(_ event: Synchroniser.Event, _ now: Instant) -> String? {
     switch event {
-    case .pushed: (failures, refusals) = (0, 0)
+    case .pushed: (failures, refusals, detours) = (0, 0, 0)
     case .refused:
       refusals += 1
       if refusals >= Self.mostRefusals { return "the server refuses every change" }
@@ -229,6 +233,18 @@ public struct CloudSession: Sendable {
 
   /// How many refusals in a row end the connection: far more than other hosts cause.
   private static let mostRefusals = 30
+
+  /// Counts an answer that only leads to another list.
+  /// - Returns: why the connection must end: nothing comes of the server's answers.
+  private mutating func countDetour() -> String? {
+    detours += 1
+    return detours > Self.mostDetours
+      ? "the server answers, but its records cannot be had: it hides them, or compacts each watch"
+      : nil
+  }
+
+  /// How many of them a connection may have: one that lasts sees a few compactions.
+  private static let mostDetours = 3
 
   private static func events(
     _ event: Synchroniser.Event, _ unreadable: Set<CloudKey>, _ server: Int64?
@@ -257,8 +273,12 @@ public struct CloudSession: Sendable {
     var commands: [Command] = []
     for answer in coding.watched(line) {
       switch answer {
-      case .event(.compacted, _): commands += [.endWatch, .event(.compacted, server: nil)]
-      case .event(let event, let unreadable): commands += Self.events(event, unreadable, nil)
+      case .event(.compacted, _):
+        if let failure = countDetour() { return commands + fail(failure, now, random) }
+        commands += [.endWatch, .event(.compacted, server: nil)]
+      case .event(let event, let unreadable):
+        detours = 0
+        commands += Self.events(event, unreadable, nil)
       case .failed(_, let text): return commands + fail(text, now, random)
       case .alive, .token, .unfounded: break
       }

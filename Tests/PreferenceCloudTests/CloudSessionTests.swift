@@ -188,4 +188,41 @@ import Testing
         == [.endWatch, .event(.compacted, server: nil)])
     #expect(session.handle(.watchEnded("x"), now: Self.start, random: 0).contains(.disconnect))
   }
+
+  @Test("a server of whose answers nothing comes is asked a few times a minute")
+  func detours() {
+    let hidden = Self.answer(200, #"{"header":{"revision":"7"},"kvs":[]}"#)
+    let founded = Self.answer(200, #"{"header":{"revision":"8"},"succeeded":true}"#)
+    let compacted = #"{"result":{"header":{},"canceled":true,"compact_revision":"9"}}"#
+    for answers in [[hidden, founded], [.watched(Array(compacted.utf8))]] {
+      var (session, now, requests) = (Self.session(), Self.start, 0)
+      let end = Self.after(600_000)
+      while now < end {
+        _ = session.handle(.timeout, now: now, random: 0)
+        _ = session.perform([.list])
+        while session.deadline == nil, now < end {
+          for answer in answers {
+            requests += 1
+            now = now.advanced(milliseconds: 1)
+            _ = session.handle(answer, now: now, random: 0)
+          }
+        }
+        now = max(now, session.deadline ?? end)
+      }
+      #expect(requests < 200, "\(requests)")
+    }
+  }
+
+  @Test("compactions in a connection that works are not failures")
+  func compactions() {
+    var session = Self.listedSession()
+    let compacted = #"{"result":{"header":{},"canceled":true,"compact_revision":"9"}}"#
+    let removal = #"{"type":"DELETE","kv":{"key":"L3AvZC9L","mod_revision":"9"}}"#
+    let changed = #"{"result":{"header":{"revision":"9"},"events":[\#(removal)]}}"#
+    for _ in 0..<20 {
+      let commands = session.handle(.watched(Array(compacted.utf8)), now: Self.start, random: 0)
+      #expect(commands == [.endWatch, .event(.compacted, server: nil)])
+      _ = session.handle(.watched(Array(changed.utf8)), now: Self.start, random: 0)
+    }
+  }
 }
