@@ -46,6 +46,8 @@ struct Refusal: Error {
   var message: String
   /// This project's explanation, which is shown after the message.
   var detail: String?
+  /// Lines that are shown after the explanation.
+  var more: [String] = []
   /// The exit status.
   var status: Int32 = 1
 
@@ -69,6 +71,7 @@ struct Refusal: Error {
     } else {
       Output.log(message)
       if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
+      for line in more { Output.write(line: line, to: .errors) }
     }
     return status
   }

@@ -211,6 +211,11 @@ extension SearchEngine {
     try places.find(key, at: location)
   }
 
+  /// The domains that one place of the store has.
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    try places.domains(in: place)
+  }
+
   /// The keys of a domain in one place of the store.
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     try places.keys(at: location)

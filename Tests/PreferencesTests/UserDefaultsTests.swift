@@ -84,13 +84,22 @@ import class Preferences.UserDefaults
     #expect(defaults.volatileDomain(forName: "mine").isEmpty)
   }
 
+  @Test("the user's own preferences can be named by the user, those of others cannot")
+  func user() {
+    #expect(UserDefaults(user: NSUserName())?.description == UserDefaults().description)
+    #expect(UserDefaults(user: "nobody-else") == nil)
+  }
+
   @Test("persistent domains are replaced whole, and cannot have names of volatile ones")
   func persistentDomains() {
     defaults.setPersistentDomain(["A": 1, "B": ["x"]], forName: "d")
     defaults.setPersistentDomain(["A": 2], forName: "d")
     #expect(defaults.persistentDomain(forName: "d") as? [String: Int] == ["A": 2])
+    defaults.setPersistentDomain(["A": 1], forName: "another")
+    #expect(defaults.persistentDomainNames() == ["another", "d"])
     defaults.removePersistentDomain(forName: "d")
     #expect(defaults.persistentDomain(forName: "d") == nil)
+    #expect(defaults.persistentDomainNames() == ["another"])
     defaults.setPersistentDomain(["A": 1], forName: UserDefaults.argumentDomain)
     #expect(defaults.object(forKey: "A") == nil)
   }

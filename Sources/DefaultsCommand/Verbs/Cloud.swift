@@ -155,10 +155,13 @@ enum Cloud {
       return true
     }
     if isDone { return 0 }
-    throw Refusal(
+    let lines = try CloudReport(store).lines
+    var refusal = Refusal(
       message:
         "Not everything was sent and heard in \(seconds) s; changes are kept, and sent later",
-      detail: String(try CloudReport(store).text.dropLast()))
+      detail: lines.first)
+    refusal.more = Array(lines.dropFirst())
+    throw refusal
   }
 }
 

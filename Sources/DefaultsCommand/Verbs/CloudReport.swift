@@ -45,7 +45,7 @@ struct CloudReport {
   static func show(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     try arguments.end()
     let report = try CloudReport(store)
-    Output.write(report.text)
+    for line in report.lines { Output.write(line: line) }
     return report.isConnected ? 0 : 1
   }
 
@@ -66,8 +66,8 @@ struct CloudReport {
     return "\(state)\(place) since \(since.inWholeSeconds.text)\(reason)"
   }
 
-  /// The report, a line for each thing.
-  var text: String {
+  /// The report, a line for each thing. Parts of it are a server's.
+  var lines: [String] {
     var lines = [connection]
     if case .string(let account)? = state["account"], !account.isEmpty {
       let parts = account.split(separator: " ", omittingEmptySubsequences: false)
@@ -87,7 +87,7 @@ struct CloudReport {
     if losers > 0 {
       lines.append("values that lost to others: \(losers); defaults cloud log shows them")
     }
-    return lines.map { $0.printable() + "\n" }.joined()
+    return lines
   }
 
   private func number(_ key: Key) -> String {

@@ -73,6 +73,15 @@ open class UserDefaults: @unchecked Sendable {
     reader = session.engine.reader(of: domain)
   }
 
+  /// Creates an object for the program's domain, as ``init()`` does.
+  ///
+  /// - Parameter user: the name of the user who runs this process. The result is nil for others:
+  ///   each user's preferences have an owner, which serves nobody else. Apple has deprecated it.
+  public convenience init?(user username: String) {
+    guard username == NSUserName() else { return nil }
+    self.init()
+  }
+
   /// Returns preferences that are kept in memory, empty at first, and otherwise behave like any
   /// others: for tests. Two such objects share nothing. No process is started and no file is
   /// touched.
@@ -309,6 +318,14 @@ open class UserDefaults: @unchecked Sendable {
   }
 
   // MARK: - Persistent domains
+
+  /// The names of the domains in the user's lists, in order. Cost: O(domains). Apple has deprecated
+  /// it.
+  open func persistentDomainNames() -> [String] {
+    reading([]) { () throws(EngineError) in
+      try session.engine.domains(in: .user).map(\.string).sorted()
+    }
+  }
 
   /// Returns the keys of a domain in the user's list; nil if it has none. Cost: O(keys).
   open func persistentDomain(forName domainName: String) -> [String: Any]? {
