@@ -17,6 +17,15 @@ import Testing
     }
   }
 
+  @Test("an object of the user who runs the program has its preferences; of another there is none")
+  func user() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("defaults write prefs-sample K mine")
+      let outcome = sandbox.shell("$SAMPLE user $(id -un) K; $SAMPLE user nobody-else K")
+      #expect(outcome.output == "mine\nnil\n", "\(outcome)")
+    }
+  }
+
   @Test("what was synchronized survives kill -9 of every process")
   func synchronized() throws {
     try withSandbox { sandbox in

@@ -84,12 +84,6 @@ import class Preferences.UserDefaults
     #expect(defaults.volatileDomain(forName: "mine").isEmpty)
   }
 
-  @Test("the user's own preferences can be named by the user, those of others cannot")
-  func user() {
-    #expect(UserDefaults(user: NSUserName())?.description == UserDefaults().description)
-    #expect(UserDefaults(user: "nobody-else") == nil)
-  }
-
   @Test("persistent domains are replaced whole, and cannot have names of volatile ones")
   func persistentDomains() {
     defaults.setPersistentDomain(["A": 1, "B": ["x"]], forName: "d")

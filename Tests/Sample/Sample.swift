@@ -13,6 +13,7 @@ enum Sample {
            sample watch KEY COUNT              prints a line for each of COUNT changes
            sample languages                    prints what the languages of the search list have
            sample cloud KEY                    says which notifications of the cloud come
+           sample user NAME KEY                prints what the user's own object has
            sample late KEY                     reads it 40 times, 50 ms apart
            sample fork                         sets Before, and After once a copy has set Copy
 
@@ -43,6 +44,8 @@ enum Sample {
       say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
     case ("cloud", 2): cloud(words[1])
     case ("fork", 1): setBesideCopy()
+    case ("user", 3):
+      say(UserDefaults(user: words[1]).map { $0.string(forKey: words[2]) ?? "(none)" } ?? "nil")
     case ("late", 2):
       for _ in 0..<40 {
         say(defaults.string(forKey: words[1]) ?? "(none)")
@@ -91,7 +94,7 @@ enum Sample {
   /// Says which notifications of the cloud come while it sets a key, once for each line of input.
   private static func cloud(_ key: String) {
     let names = [
-      UserDefaults.completedInitialSyncNotification: "completed",
+      UserDefaults.completedInitialCloudSyncNotification: "completed",
       UserDefaults.didChangeCloudAccountsNotification: "accounts",
       UserDefaults.noCloudAccountNotification: "none",
       UserDefaults.sizeLimitExceededNotification: "size",

@@ -11,7 +11,7 @@ extension UserDefaults {
   ///
   /// The notifications of the cloud are posted on a thread of this library, with ``standard`` as
   /// the object. Source: NSUserDefaults.h.
-  public static let completedInitialSyncNotification = Notification.Name(
+  public static let completedInitialCloudSyncNotification = Notification.Name(
     "NSUbiquitousUserDefaultsCompletedInitialSyncNotification")
   /// Posted when this machine was connected to another account of the cloud. Its values replace
   /// those of the last one.
@@ -103,7 +103,7 @@ final class CloudNotices: Sendable {
     switch event {
     case .account(let isFirst):
       if !isFirst { post(UserDefaults.didChangeCloudAccountsNotification) }
-      post(UserDefaults.completedInitialSyncNotification)
+      post(UserDefaults.completedInitialCloudSyncNotification)
     case .ownChange:
       let isConfigured = (try? CloudSettings(of: places))?.isConfigured ?? true
       if !isConfigured { post(UserDefaults.noCloudAccountNotification) }
