@@ -50,6 +50,7 @@ extension Tree {
       }
       lastHandle += 1
       node.scratch?.creator = HandleID(rawValue: lastHandle)
+      noteUse(node, now: now)
       return (try entry(node), HandleID(rawValue: lastHandle))
     }
     let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
@@ -98,8 +99,8 @@ extension Tree {
   /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
   /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
-    if let scratch = table[id]?.scratch, handle != .none, scratch.creator == handle {
-      return noteClosed(scratch, id, now: now)
+    if let node = table[id], let scratch = node.scratch, scratch.creator == handle {
+      return noteUse(node, now: now)
     }
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
     // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;

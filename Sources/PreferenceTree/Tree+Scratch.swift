@@ -37,11 +37,13 @@ extension Tree {
     }
   }
 
-  /// Notes that the creator of a doubtful scratch file has closed it. It becomes a key in 5 s, unless
-  /// a tool has renamed or removed it by then.
-  func noteClosed(_ file: ScratchFile, _ id: NodeID, now: Moment) {
+  /// Notes that a doubtful scratch file was made, changed or closed. It becomes a key 5 s after that,
+  /// unless a tool has renamed or removed it by then. The close(2) alone would not do: the kernel
+  /// sends no RELEASE once a file was opened, because OPEN is answered with ENOSYS.
+  func noteUse(_ node: Node, now: Moment) {
+    guard let file = node.scratch, file.creator != .none else { return }
     let end = now.instant.advanced(milliseconds: 5000)
-    unclaimed[id] = (file.path, end)
+    unclaimed[node.id] = (file.path, end)
     wake(at: end)
   }
 
@@ -133,6 +135,7 @@ extension Tree {
     try checkRoom(for: max(0, end - count), node.subject)
     table.edit(node, file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
     (file.hasOwnTime, node.modified) = (false, now.time)
+    noteUse(node, now: now)
     if write.appending, write.offset != count { effects.append(.invalidateContents(node.id)) }
   }
 
@@ -144,6 +147,7 @@ extension Tree {
     try checkRoom(for: max(0, size - file.count), node.subject)
     table.edit(node, file, min(size, file.count)..<size) { $0.resize(to: size) }
     (file.hasOwnTime, node.modified) = (false, now.time)
+    noteUse(node, now: now)
   }
 
   // MARK: - Links and directories

@@ -32,6 +32,8 @@ import Testing
       let output = python(
         sandbox,
         """
+        # From the first open(2) on, the kernel sends no RELEASE.
+        open(d + 'Integer').read()
         def make(name, text):
             with open(d + name, 'x+') as file: file.write(text)
         make('New', '5'); make('Moved', '6'); make('Gone', '7')
