@@ -48,10 +48,9 @@ extension Tree {
         watchScratch(node, name, now: now)
         return (try entry(node), .none)
       }
-      lastHandle += 1
-      node.scratch?.creator = HandleID(rawValue: lastHandle)
-      noteUse(node, now: now)
-      return (try entry(node), HandleID(rawValue: lastHandle))
+      node.scratch?.mayStay = true
+      noteUse(node, at: now.instant)
+      return (try entry(node), .none)
     }
     let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
     return try createKey(try newPath(name, in: directory), mode: mode)
@@ -99,9 +98,6 @@ extension Tree {
   /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
   /// fixed.
   public func release(_ id: NodeID, _ handle: HandleID, now: Moment) {
-    if let node = table[id], let scratch = node.scratch, scratch.creator == handle {
-      return noteUse(node, now: now)
-    }
     guard let file = table[id]?.keyFile, file.creation?.handle == handle else { return }
     // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;
     // the tail behind new text counts if the text is a value with it. A refusal has been logged.

@@ -37,17 +37,17 @@ extension Tree {
     }
   }
 
-  /// Notes that a doubtful scratch file was made, changed or closed. It becomes a key 5 s after that,
-  /// unless a tool has renamed or removed it by then. The close(2) alone would not do: the kernel
-  /// sends no RELEASE once a file was opened, because OPEN is answered with ENOSYS.
-  func noteUse(_ node: Node, now: Moment) {
-    guard let file = node.scratch, file.creator != .none else { return }
-    let end = now.instant.advanced(milliseconds: 5000)
+  /// Notes that a scratch file was made or changed. One that may stay becomes a key 5 s later, unless
+  /// it was changed again, or a tool has renamed or removed it by then. Nothing depends on its
+  /// close(2): the kernel sends no RELEASE once it has an OPEN answered with ENOSYS.
+  func noteUse(_ node: Node, at now: Instant) {
+    guard let file = node.scratch, file.mayStay else { return }
+    let end = now.advanced(milliseconds: 5000)
     unclaimed[node.id] = (file.path, end)
     wake(at: end)
   }
 
-  /// Makes keys of the doubtful scratch files that were closed, and that nobody has claimed in time.
+  /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in time.
   /// A refusal is logged, and the file stays what it is.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
@@ -135,7 +135,7 @@ extension Tree {
     try checkRoom(for: max(0, end - count), node.subject)
     table.edit(node, file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
     (file.hasOwnTime, node.modified) = (false, now.time)
-    noteUse(node, now: now)
+    noteUse(node, at: now.instant)
     if write.appending, write.offset != count { effects.append(.invalidateContents(node.id)) }
   }
 
@@ -147,7 +147,7 @@ extension Tree {
     try checkRoom(for: max(0, size - file.count), node.subject)
     table.edit(node, file, min(size, file.count)..<size) { $0.resize(to: size) }
     (file.hasOwnTime, node.modified) = (false, now.time)
-    noteUse(node, now: now)
+    noteUse(node, at: now.instant)
   }
 
   // MARK: - Links and directories

@@ -38,7 +38,7 @@ public final class Tree {
   var edited: [NodeID: Instant] = [:]
   /// Scratch files that a person may take for keys, and when a log line says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]
-  /// Doubtful scratch files that were closed, their paths, and when they become keys.
+  /// Scratch files that may stay, their paths, and when they become keys.
   var unclaimed: [NodeID: (path: ScratchPath, end: Instant)] = [:]
   /// Events of generated texts that are still to be announced, and when they are.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]

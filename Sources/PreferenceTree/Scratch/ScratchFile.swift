@@ -31,9 +31,9 @@ final class ScratchFile {
   /// The type that a tool has set on the file. The key that the file becomes gets this type, if its
   /// text is a value of it.
   var wantedKind: Kind? { didSet { changes.note(id) } }
-  /// The handle of its creator, for a file whose name does not say that it is a temporary one
-  /// (`ScratchName.isDoubtful`): some seconds after the creator has closed it, it becomes a key.
-  var creator = HandleID.none { didSet { changes.note(id) } }
+  /// Whether the file becomes a key when it was left alone for some seconds, because its name does
+  /// not say that it is a temporary one (`ScratchName.isDoubtful`).
+  var mayStay = false { didSet { changes.note(id) } }
   private let changes: ChangedNodes
 
   /// - Parameter id: the file's node.

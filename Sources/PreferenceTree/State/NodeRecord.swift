@@ -61,7 +61,7 @@ struct ScratchRecord: Equatable {
   var mode: UInt32?
   var hasOwnTime: Bool
   var wantedKind: Kind?
-  var creator: HandleID
+  var mayStay: Bool
 }
 
 // MARK: - Bytes
@@ -175,7 +175,7 @@ extension ByteWriter {
     append(optional: scratch.mode) { $0.append($1) }
     append(scratch.hasOwnTime)
     append(optional: scratch.wantedKind) { $0.append($1.rawValue) }
-    append(scratch.creator.rawValue)
+    append(scratch.mayStay)
   }
 }
 
@@ -277,6 +277,6 @@ extension ByteReader {
     ScratchRecord(
       path: try scratchPath(), isLink: try flag(), mode: try optional { try $0.number() },
       hasOwnTime: try flag(), wantedKind: try optional { try $0.kind() },
-      creator: HandleID(rawValue: try number()))
+      mayStay: try flag())
   }
 }

@@ -75,14 +75,8 @@ extension Tree {
     for case (let id, .key(let key)) in saved.nodes.mapValues(\.content) {
       if let draft = key.draft { restore(draft, of: id, saved.texts[id] ?? [], now) }
     }
-    // Whether their creators have closed them is not known.
-    for node in table.scratchNodes {
-      guard let file = node.scratch, file.creator != .none else { continue }
-      unclaimed[node.id] = (file.path, now.advanced(milliseconds: 5000))
-    }
-    if let end = (unclaimed.values.map(\.end) + [departures.deadline].compactMap { $0 }).min() {
-      wake(at: end)
-    }
+    for node in table.scratchNodes { noteUse(node, at: now) }
+    if let deadline = departures.deadline { wake(at: deadline) }
   }
 
   private func restore(
@@ -193,7 +187,7 @@ extension NodeTable {
         scratch.path, scratch.isLink ? .link(target: text) : .file(text), mode: scratch.mode,
         id: record.id, changes: changes)
       (file.hasOwnTime, file.wantedKind) = (scratch.hasOwnTime, scratch.wantedKind)
-      file.creator = scratch.creator
+      file.mayStay = scratch.mayStay
       return .scratch(file)
     case .detached: return .detached(text)
     }

@@ -160,7 +160,7 @@ extension Tree {
       content = .scratch(
         ScratchRecord(
           path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
-          wantedKind: file.wantedKind, creator: file.creator))
+          wantedKind: file.wantedKind, mayStay: file.mayStay))
     case .detached: content = .detached(mode: node.detachedMode)
     }
     let inode = node.inode == inodeOfName(node) ? nil : node.inode
