@@ -128,7 +128,7 @@ public struct ProfileFolder: ProfileReading {
         let opened = try SignedMessage.open(bytes, signers: signers)
         (content, file.signer) = (opened.content, opened.signer)
       } else if signers != nil {
-        throw ProfileRefusal("it is not signed, and profile-signers has certificates")
+        throw ProfileRefusal("it is not signed, as profile-signers requires")
       }
       file.profile = try Profile(try Document.read(content).value)
     } catch {

@@ -8,8 +8,8 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment. Answers of which nothing comes count as failures too, if there are several of them: a
-/// server that shows no account record however often one is made, or that compacts each watch.
+/// moment. Several answers in a row that only lead to another list are a failure too: the server
+/// never shows the account record, or has compacted the history at each watch.
 ///
 /// Threads: one caller at a time; it has no lock.
 public struct CloudSession: Sendable {
@@ -235,11 +235,11 @@ public struct CloudSession: Sendable {
   private static let mostRefusals = 30
 
   /// Counts an answer that only leads to another list.
-  /// - Returns: why the connection must end: nothing comes of the server's answers.
+  /// - Returns: why the connection must end; nil: it goes on.
   private mutating func countDetour() -> String? {
     detours += 1
     return detours > Self.mostDetours
-      ? "the server answers, but its records cannot be had: it hides them, or compacts each watch"
+      ? "the server answers, but shows no account record, or compacts its history at each watch"
       : nil
   }
 

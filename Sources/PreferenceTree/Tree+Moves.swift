@@ -128,6 +128,8 @@ extension Tree {
     }
     if let old = node.scratchPath { entriesChanged(old.parent, at: now.time) }
     table.rename(node, to: ScratchPath(parent: directory.filesParent, name: name))
+    // A tool uses the file.
+    node.scratch?.mayStay = false
     entriesChanged(directory.filesParent, at: now.time)
   }
 

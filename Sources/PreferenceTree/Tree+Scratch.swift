@@ -2,8 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Makes, writes, links and removes scratch files. They are in memory only and never remain as
-// preferences.
+// Makes, writes, links and removes scratch files, which are in memory only, and makes keys of those
+// that may stay.
 
 extension Tree {
   /// Whether a file that is about to be made under a new name in the directory is a scratch file.
@@ -19,9 +19,7 @@ extension Tree {
       return false
     }
     return ScratchName.isScratch(name, making) { stem in
-      guard case .key(let key) = NameCodec.decode(stem) else { return false }
-      return departures.contains(KeyPath(domain: domain, key: key))
-        || (try? engine.resolve(key, in: domain)) != nil
+      isOrWasKey(stem, in: domain)
     }
   }
 
@@ -32,9 +30,14 @@ extension Tree {
   ) -> Bool {
     guard case .domain(let domain) = directory.filesParent else { return false }
     return ScratchName.isDoubtful(name, making) { stem in
-      guard case .key(let key) = NameCodec.decode(stem) else { return false }
-      return (try? engine.resolve(key, in: domain)) != nil
+      isOrWasKey(stem, in: domain)
     }
+  }
+
+  private func isOrWasKey(_ name: String, in domain: DomainName) -> Bool {
+    guard case .key(let key) = NameCodec.decode(name) else { return false }
+    return departures.contains(KeyPath(domain: domain, key: key))
+      || (try? engine.resolve(key, in: domain)) != nil
   }
 
   /// Notes that a scratch file was made or changed. One that may stay becomes a key 5 s later, unless
@@ -60,7 +63,7 @@ extension Tree {
       do throws(TreeError) {
         try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
       } catch {
-        log("\(node.subject): a temporary file that stays cannot become a preference")
+        log("\(node.subject): this file cannot become a preference; it is lost with the mount")
       }
     }
   }
@@ -173,8 +176,9 @@ extension Tree {
     }
     let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
     let existing = departures.isMovedAway(path) ? try resolve(path) : nil
+    let formerMode = existing == nil ? departures.former(path)?.mode : nil
     let kept = Description(
-      mode: scratch.mode, modified: scratch.hasOwnTime ? source.modified : nil)
+      mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? source.modified : nil)
     let set = try setting(path, to: text, existing: existing, wanted: scratch.wantedKind)
     let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
     let made = existing == nil ? inFormerPlace(path, [set] + describe) : [set] + describe

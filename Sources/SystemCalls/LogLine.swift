@@ -35,7 +35,7 @@ public struct LogLine: ExpressibleByStringInterpolation, Equatable, Sendable {
 
 /// Chooses the refusals that a log writes: of each errno, a number of them in each minute.
 ///
-/// Threads: not safe; the log has it under its lock. Memory: one entry for each errno.
+/// Threads: one at a time; the log calls it under its lock. Memory: one entry for each errno.
 struct RefusalLimit {
   private struct Minute {
     let begin: Instant

@@ -207,8 +207,8 @@ extension BinaryList {
       : .single(Float(bitPattern: UInt32(truncatingIfNeeded: bits)))
   }
 
-  /// Returns a string of one byte a character. As in Foundation, a byte that is not ASCII is the
-  /// Latin-1 character, and what is not UTF-8 is U+FFFD.
+  /// Returns an ASCII string, or a UTF-8 string if not `isASCII`. As in Foundation, a byte of an
+  /// ASCII string that is not ASCII is the Latin-1 character; what is not UTF-8 is U+FFFD.
   func string(_ start: Int, _ count: Int, isASCII: Bool) -> String {
     let slice = UnsafeRawBufferPointer(rebasing: bytes[start..<start + count])
     let utf8 = slice.assumingMemoryBound(to: UInt8.self)
