@@ -31,7 +31,7 @@ extension Driver {
     droppedPages.noteRequest(header)
     var context = RequestContext(header, announcer.purpose(of: header.thread))
     (context.refusal, context.listing) = (refusal, listing)
-    if announcer.wasInterrupted(header.thread), header.operation.isChange {
+    if header.operation.isChange, announcer.wasInterrupted(header.thread) {
       context.refusal = .fileExists
     }
     begin(&context, header)
@@ -77,6 +77,7 @@ extension Driver {
   /// Answers statfs(2), by a thread that may wait for the file system of the lists. The reply is held
   /// meanwhile; one that does not answer has no space.
   func answerSpace(_ reply: consuming Reply) {
+    if let refusal = current?.refusal { return reply.send(.error(refusal), ownership: ownership) }
     let number = heldReplies.hold(reply, .space(MountedStore.shown(nil)), isOfChange: false)
     let isBegun = spaceThread.run { [store, heldReplies] in
       heldReplies.send(number, .space(store.space))

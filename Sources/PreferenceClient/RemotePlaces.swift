@@ -204,7 +204,9 @@ extension RemotePlaces {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     guard isBrief, !locations.contains(where: replica.holds) else {
-      if locations.count > 1 { _ = loadLists(ListLoad(locations, evenIfAbsent: true)) }
+      if !isBrief, !locations.allSatisfy(replica.holds) {
+        _ = loadLists(ListLoad(locations, evenIfAbsent: true))
+      }
       return try findInTurn(key, in: locations)
     }
     guard case .found(let stored, let index) = try call(.find(key, locations)),

@@ -144,8 +144,8 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Rewrites a list (nil: every list) at once, if it lacks a change. The writer's thread calls the
-  /// body, with the error or nil.
+  /// Rewrites a list (nil: every list) at once, if it lacks a change. Calls the body with the error or
+  /// nil: on the writer's thread, and on this one where the store is only read.
   func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     // A store that is only read lacks nothing.
     if store.isReadOnly { return body(nil) }

@@ -60,9 +60,6 @@ public struct DomainSnapshot: Sendable {
   /// less than in the snapshot. Else nil.
   package var wholeList: List? { hasNoChanges && profiles.isEmpty ? list : nil }
 
-  /// Whether the lists of both are one object.
-  package func hasSameList(as other: DomainSnapshot) -> Bool { list === other.list }
-
   package var base: Base {
     get { list.base }
     set { list = List(newValue) }

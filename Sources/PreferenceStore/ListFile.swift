@@ -166,7 +166,7 @@ struct ListFile {
     of target: String, to new: borrowing Descriptor, mode: mode_t
   ) throws(SystemError) {
     guard let old = try Files.status(target) else {
-      try new.giveToOwner(of: Files.parent(of: target))
+      try new.giveToOwner(of: Files.status(Files.parent(of: target)))
       return try new.changeMode(mode)
     }
     let own = try new.status()

@@ -130,6 +130,7 @@ extension Tree {
     table.rename(node, to: ScratchPath(parent: directory.filesParent, name: name))
     // A tool uses the file.
     node.scratch?.mayStay = false
+    unclaimed[node.id] = nil
     entriesChanged(directory.filesParent, at: now.time)
   }
 

@@ -44,24 +44,27 @@ extension Tree {
   /// it was changed again, or a tool has renamed or removed it by then. Nothing depends on its
   /// close(2): the kernel sends no RELEASE once it has an OPEN answered with ENOSYS.
   func noteUse(_ node: Node, at now: Instant) {
-    guard let file = node.scratch, file.mayStay else { return }
+    guard node.scratch?.mayStay == true else { return }
     let end = now.advanced(milliseconds: 5000)
-    unclaimed[node.id] = (file.path, end)
+    unclaimed[node.id] = end
     wake(at: end)
   }
 
   /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in time.
-  /// A refusal is logged, and the file stays what it is.
+  /// A refusal is logged, and the file stays what it is. Where the store does not answer, it is tried
+  /// again 5 s later.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
-    for (id, waiting) in unclaimed where end.map({ waiting.end <= $0 }) ?? true {
+    for (id, due) in unclaimed where end.map({ due <= $0 }) ?? true {
       unclaimed[id] = nil
-      guard let node = table[id], let file = node.scratch, file.path == waiting.path,
+      guard let node = table[id], let file = node.scratch,
         case .domain(let domain) = file.path.parent, departures.source(of: id) == nil,
         case .key(let key) = NameCodec.decode(file.path.name)
       else { continue }
       do throws(TreeError) {
         try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      } catch  where end != nil && error.mayPass {
+        noteUse(node, at: now.instant)
       } catch {
         log("\(node.subject): this file cannot become a preference; it is lost with the mount")
       }

@@ -17,7 +17,7 @@ extension Tree {
     announceDelayed(now)
     let editors = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }
     let others =
-      doubtfulScratch.values + unclaimed.values.map(\.end)
+      Array(doubtfulScratch.values) + unclaimed.values
       + [departures.deadline, delayedUntil].compactMap { $0 }
     nextDeadline = (editors + others).min()
   }

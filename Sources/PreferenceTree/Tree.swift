@@ -38,8 +38,8 @@ public final class Tree {
   var edited: [NodeID: Instant] = [:]
   /// Scratch files that a person may take for keys, and when a log line says that they are not.
   var doubtfulScratch: [NodeID: Instant] = [:]
-  /// Scratch files that may stay, their paths, and when they become keys.
-  var unclaimed: [NodeID: (path: ScratchPath, end: Instant)] = [:]
+  /// Scratch files that may stay, and when they become keys.
+  var unclaimed: [NodeID: Instant] = [:]
   /// Events of generated texts that are still to be announced, and when they are.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]
   var delayedUntil: Instant?

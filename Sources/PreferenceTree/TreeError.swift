@@ -77,6 +77,14 @@ public enum TreeError: Error, Equatable, Sendable {
     }
   }
 
+  /// Whether the same request may succeed later: a list or the owner cannot be reached.
+  var mayPass: Bool {
+    switch self {
+    case .unreadable, .system, .changedMeanwhile: true
+    default: false
+    }
+  }
+
   /// What to log: the domain, the key and the reason, never a value; nil for everyday answers such
   /// as ENOENT.
   public var sentence: String? {

@@ -167,6 +167,11 @@ enum RecodedText {
     guard
       ["iso-8859-1", "iso8859-1", "latin1", "iso-latin-1"].contains(where: declaration.contains)
     else { return nil }
-    return bytes.flatMap { $0 < 0x80 ? [$0] : [0xC0 | $0 >> 6, 0x80 | $0 & 0x3F] }
+    var utf8: [UInt8] = []
+    utf8.reserveCapacity(bytes.count)
+    for byte in bytes {
+      if byte < 0x80 { utf8.append(byte) } else { utf8 += [0xC0 | byte >> 6, 0x80 | byte & 0x3F] }
+    }
+    return utf8
   }
 }

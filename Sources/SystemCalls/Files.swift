@@ -92,12 +92,20 @@ public enum Files {
 
   /// - Returns: whether mkdir(2) made it; if not, errno says why.
   private static func makeDirectory(_ path: String, _ mode: mode_t) throws(SystemError) -> Bool {
-    guard systemCall("mkdir", path, { mkdir(path, mode) }) == 0 else { return false }
-    // Nobody else can have put another directory of root's there meanwhile.
-    if geteuid() == 0 {
-      try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-        .giveToOwner(of: parent(of: path))
+    guard geteuid() == 0 else { return systemCall("mkdir", path) { mkdir(path, mode) } == 0 }
+    // The parent is opened once: a user who has put a link into the path meanwhile does not get a
+    // directory of root's. In a parent of the user's, root's directory can only be the new one.
+    guard let parent = try? Descriptor(opening: parent(of: path), prefsfs_o_path | O_DIRECTORY)
+    else {
+      return false
     }
+    let name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    guard systemCall("mkdir", path, { mkdirat(parent.number, name, mode) }) == 0 else {
+      return false
+    }
+    let new = openat(parent.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    if new < 0 { throw SystemError("open", path) }
+    try Descriptor(owning: new).giveToOwner(of: parent.status())
     return true
   }
 
@@ -136,7 +144,7 @@ public enum Files {
       // Nobody reads more than the old file showed, even for a moment.
       let mode: mode_t = old == nil ? 0o666 : 0o600
       let new = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
-      if old == nil { try new.giveToOwner(of: parent(of: path)) }
+      if old == nil { try new.giveToOwner(of: status(parent(of: path))) }
       if let old, geteuid() == 0 { try new.changeOwner(old.st_uid, old.st_gid) }
       try new.write(bytes)
       if let old { _ = chmod(temporary, old.st_mode & 0o7777) }

@@ -36,17 +36,19 @@ import Testing
         open(d + 'Integer').read()
         def make(name, text):
             with open(d + name, 'x+') as file: file.write(text)
-        make('New', '5'); make('Moved', '6'); make('Gone', '7')
+        make('New', '5'); make('Moved', '6'); make('Gone', '7'); make('Kept', '9')
         os.rename(d + 'Moved', d + 'Integer'); os.remove(d + 'Gone')
+        # A tool's backup stays one, also when it is written again.
+        os.rename(d + 'Kept', d + 'Integer~'); open(d + 'Integer~', 'a').write('1')
         time.sleep(6); make('Late', '8')
         """)
       #expect(output == "")
       // Not the last one yet, and none that a tool has used.
       #expect(
         sandbox.shell(
-          "for k in New Moved Gone Late Integer; do defaults read d $k 2>&- || echo -; done"
+          "for k in New Moved Gone Late Kept Integer~ Integer; do defaults read d $k 2>&- || echo -; done"
         )
-        .output == "5\n-\n-\n-\n6\n")
+        .output == "5\n-\n-\n-\n-\n-\n6\n")
       #expect(sandbox.shell("fusermount3 -u $M; defaults read d Late").output == "8\n")
     }
   }
