@@ -208,6 +208,32 @@ import Testing
     }
   }
 
+  @Test("relative directories in XDG variables are ignored")
+  func relative() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        mkdir $C/../here; cd $C/../here; export XDG_CONFIG_HOME=cfg XDG_STATE_HOME=./st
+        defaults write d K 1; defaults synchronize; ls -A; test -e $HOME/.config/d.plist && echo there
+        kill $(cat $HOME/.local/state/prefsfs/*/lock)
+        """)
+      #expect(outcome.output == "there\n" && outcome.status == 0, "\(outcome)")
+    }
+  }
+
+  @Test("what root makes in a user's directory belongs to the user")
+  func ofUser() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        mkdir $C/../user; cd $C/../user; [ $(id -u) != 0 ] || chown 1001:1001 .
+        export XDG_CONFIG_HOME=$PWD/deep/config; defaults write d K 1; defaults synchronize
+        ls deep/config; find . ! -user $(stat -c %u .)
+        """)
+      #expect(outcome.output == "d.plist\n" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   @Test("random kills of owners, clients and drivers under load lose nothing acknowledged")
   func faults() throws {
     try withSandbox { sandbox in

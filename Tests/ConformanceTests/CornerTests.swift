@@ -226,6 +226,16 @@ import Testing
     }
   }
 
+  @Test("a key that is made again at once keeps its mode", arguments: ["mv -f", "ln"])
+  func modeOfDeparted(_ tool: String) throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        "cd $M/d; echo 1 > K; chmod 640 K; rm K; echo 2 > .T.a1B2c3; \(tool) .T.a1B2c3 K; "
+          + "stat -c %a K; rm K; echo 3 > K; stat -c %a K; cat K")
+      #expect(outcome.output == "640\n640\n3\n", "\(outcome)")
+    }
+  }
+
   @Test("refusals that a program repeats do not fill the log")
   func repeatedRefusals() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
