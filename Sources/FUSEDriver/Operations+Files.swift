@@ -15,7 +15,7 @@ extension Operations {
         let node = NodeID(rawValue: node)
         let tree = driver.forest[node]
         if context.announcement != nil {
-          return .attributes(try tree.attributes(node))
+          return .changed(try tree.attributes(node))
         }
         let change = change(which, status, ownership: driver.ownership)
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)

@@ -30,6 +30,25 @@ import Testing
     }
   }
 
+  @Test("that holds too while both mounts change other keys and tell watchers of changes")
+  func coherentWhileBusy() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/busy
+        /usr/bin/python3 \(Program.suite("mounts.py")) $M/busy $M2/busy 12 > $HOME/busy 2>&1 &
+        i=0; end=$((SECONDS + 11))
+        while [ $SECONDS -lt $end ]; do
+          i=$((i + 1)); echo $i > $M/d/Integer
+          [ $(cat $M2/d/Integer) = $i ] || echo stale $i
+          sleep 0.01
+        done
+        wait $! || cat $HOME/busy
+        """)
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   @Test("what the next owner has acknowledged, a client reads that has not found it yet")
   func acknowledgedByNextOwner() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
