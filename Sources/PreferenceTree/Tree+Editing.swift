@@ -43,8 +43,11 @@ extension Tree {
 
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
+  /// - Parameter written: when the text was last written, if that was before: the value gets that
+  ///   time, which stat(2) has shown since.
   func perform(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment,
+    written: Timestamp? = nil
   ) throws(TreeError) {
     let memory = file.editorMemory
     file.editor = editor
@@ -56,7 +59,7 @@ extension Tree {
     wake(at: editor.deadline ?? end)
     file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
-      try carryOut(action, editor, file)
+      try carryOut(action, editor, file, written)
     } catch {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
@@ -66,7 +69,7 @@ extension Tree {
   }
 
   private func carryOut(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, _ time: Timestamp?
   ) throws(TreeError) {
     let path = file.path
     switch action {
@@ -74,10 +77,10 @@ extension Tree {
     case .cut: invalidateFile(file.id)
     case .commit(let value, let text):
       let set = Intent.set(path.key, path.domain, value, written(text, value))
-      try commit(set, of: editor, isComputed: editor.isComputed, file)
+      try commit(set, of: editor, isComputed: editor.isComputed, file, time)
       if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
-      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file)
+      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file, time)
     case .revert(let reason):
       if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
       revert(file)
@@ -95,18 +98,27 @@ extension Tree {
   /// Has the engine make a change of the file's key, and notes what the engine has now.
   /// - Parameter isComputed: whether the change was computed from the text that the file showed.
   ///   The engine then refuses it if the value has changed since.
+  /// - Parameter written: see `perform`. A value that somebody else has changed later gets the time
+  ///   of the change.
   private func commit(
-    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile
+    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile,
+    _ written: Timestamp?
   ) throws(TreeError) {
-    let isExpected = isComputed || file.isInherited
+    let path = file.path
+    var intents = isComputed || file.isInherited ? expectations(file) + [intent] : [intent]
+    var time: Timestamp?
+    if let written, try resolve(path).map({ $0.modified < written }) ?? true {
+      intents.append(.describe(path.key, path.domain, Description(modified: written)))
+      time = written
+    }
     let changeset = try transact(
-      isExpected ? expectations(file) + [intent] : [intent], touching: [file.path],
-      changesNames: !file.editsOwnValue, remembers: false)
+      intents, touching: [path], changesNames: !file.editsOwnValue, remembers: false)
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
-    file.origin = KeyFile.EditedVersion(location: item.location, modified: changeset.time)
+    file.origin = KeyFile.EditedVersion(
+      location: item.location, modified: time ?? changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
-    noteSet(intent, file.path, at: item.location, changeset)
+    if time == nil { noteSet(intent, path, at: item.location, changeset) }
     if let shown = try resolve(file.path) { note(shown: shown, by: file) }
   }
 

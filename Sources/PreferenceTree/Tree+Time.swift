@@ -42,7 +42,7 @@ extension Tree {
   func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
     guard let editor = file.editor else { return }
     let action = editor.expire(now: now.instant)
-    try perform(action, editor, file, now: now)
+    try perform(action, editor, file, now: now, written: file.uncommittedSince)
     effects.append(.invalidateAttributes(file.id))
   }
 

@@ -166,5 +166,10 @@ enum NameCases {
     try files.put("d/String", "new\n")
     #expect(try files.status("d/String").inode == inode)
     #expect(try files.status("d/Integer").inode != inode)
+    // Programs without large-file support cannot have larger ones.
+    try files.rename("d/Integer", "d/Moved", flags: 0)
+    for name in ["d", "d/String", "d/Moved"] {
+      #expect(try files.status(name).inode < 1 << 32, "\(name)")
+    }
   }
 }

@@ -50,6 +50,7 @@ enum TextCases {
       aWriteLongAfterTheTruncationStarts),
     Case("a write after a refused one starts from empty text", aWriteAfterARefusedOneStarts),
     Case("fsync makes a truncation take effect at once", fsyncDecidesATruncationAtOnce),
+    Case("a truncation moves the time once, also of an empty string", aTruncationMovesTheTimeOnce),
     Case("the tail of a longer old text is cut if it spoils the value", oldTailCutWhereTheWholeIs),
     Case("the tail of a longer old text stays if the whole is a value", oldTailKeptWhereTheWholeIs),
     Case("text over a longer one and ftruncate, as rsync --inplace does", newTextOverALongerOneAnd),
@@ -116,6 +117,19 @@ enum TextCases {
     try files.write(file, "7", at: 0)
     files.close(file)
     #expect(try files.get("d/Integer") == "7")
+  }
+
+  private static func aTruncationMovesTheTimeOnce(_ files: any TestFiles) throws {
+    for _ in 0..<2 {
+      let before = try files.status("d/String").modified
+      let file = try files.open("d/String", O_WRONLY | O_TRUNC)
+      files.close(file)
+      let truncated = try files.status("d/String").modified
+      #expect(truncated > before)
+      files.pass(milliseconds: 60)
+      #expect(try files.status("d/String").modified == truncated)
+      #expect(try files.get("d/String") == "")
+    }
   }
 
   private static func fsyncDecidesATruncationAtOnce(_ files: any TestFiles) throws {

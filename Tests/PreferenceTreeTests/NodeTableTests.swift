@@ -32,6 +32,17 @@ import Testing
     #expect(table.count == 2 && table.paths().isEmpty)
   }
 
+  @Test("names have numbers below 2^32 while they last, and no two names have the same")
+  func numbers() {
+    let numbers = InodeNumbers(TreePosition())
+    let paths = (0..<300_000).map { KeyPath(domain: "d", key: Key("K\($0)")) }
+    let all = paths.map { numbers[$0] }
+    #expect(Set(all).count == paths.count)
+    #expect(all[..<250_000].filter { $0 >= 1 << 32 }.count < 100)
+    #expect(all[290_000...].allSatisfy { $0 >= 1 << 32 })
+    #expect(numbers[paths[7]] == InodeNumbers(TreePosition())[paths[7]])
+  }
+
   /// How somebody else takes the key `L` of the domain `d` away, in one change or more.
   private static let removals: [(name: String, owner: DomainName, intents: [[Intent]])] = [
     ("removed", "d", [[.remove("L", "d")]]),
