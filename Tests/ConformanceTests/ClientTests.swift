@@ -181,6 +181,20 @@ import Testing
     }
   }
 
+  @Test("an account that is not in passwd(5) is looked up by the system's getent, not by PATH")
+  func getent() throws {
+    try withSandbox { sandbox in
+      let calls = sandbox.shell(
+        """
+        cd $C/..; chmod 755 .; mkdir bin; printf '#!/bin/sh\ntouch ran\n' > bin/getent
+        chmod 755 bin/getent; setpriv --reuid 54321 --regid 54321 --clear-groups \\
+          env PATH=$PWD/bin:$PATH strace -f -qq -e trace=execve $PROBE get d Integer 2>&1
+        """)
+      #expect(calls.output.contains("execve(\"/usr/bin/getent\""), "\(calls.output)")
+      #expect(!calls.output.contains("\(sandbox.root)/bin/getent"), "\(calls.output)")
+    }
+  }
+
   @Test("a client that observes is told what others change")
   func watch() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -446,6 +446,10 @@ import Testing
       #expect(sandbox.shell("\(nobody) \"cat $M/d/Integer\"").output == "42\n")
       #expect(sandbox.shell("\(nobody) \"echo 5 > $M/d/Integer\"").status != 0)
     }
+    try withMount(["-o", "ro,allow_other,umask=022"], prepare: Fixture.make) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      #expect(sandbox.shell("stat -c %a $M/d/Integer $M/d/Forced").output == "444\n444\n")
+    }
   }
 
   @Test("bad sources and options are refused, and options without effect are logged")
