@@ -190,7 +190,7 @@ extension Store {
   private func replace(
     _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
-    let (bytes, format) = patch(file, domain, written) ?? encode(written, location)
+    let (bytes, format) = patch(file, domain, written) ?? encode(written, file, location)
     written.base.values =
       format == .binary
       ? (try? ListValues(packing: bytes)) ?? written.base.values
@@ -237,12 +237,19 @@ extension Store {
   private static let largestPatch = 4 << 20
 
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
-  /// only in more bytes than can be read again, becomes a binary one, and the log says so.
-  private func encode(_ written: Written, _ location: Location) -> ([UInt8], Format) {
+  /// only in more bytes than can be read again, becomes a binary one, and the log says so. Strings of
+  /// a binary list that are not Unicode keep their bytes.
+  private func encode(
+    _ written: Written, _ file: ListFile, _ location: Location
+  ) -> ([UInt8], Format) {
     let value = Value.dictionary(written.base.values.dictionary)
     let format = written.format == .openStep ? .xml : written.format
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)
+      if format == .binary, written.identity != nil {
+        let old = { (try? Files.contents(file.path, limit: ListFile.largest)) ?? nil }
+        return (Document.binary(value, bytes, keepingOddStringsOf: old) ?? bytes, format)
+      }
       if bytes.count <= ListFile.largest { return (bytes, format) }
       let why = "it is larger than 1 GiB"
       log(.notice("\(location.domain): the list is now a binary one, because \(why)"))

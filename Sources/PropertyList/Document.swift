@@ -70,6 +70,21 @@ public enum Document {
   /// Returns the value as a binary list. Never fails, because binary lists hold every value.
   public static func binary(_ value: Value) -> [UInt8] { BinaryWriter.write(value) }
 
+  /// Returns the value as a binary list in which strings have the bytes that they have in another
+  /// list, where those are not Unicode and read as U+FFFD; nil if none of them is in it. Cost:
+  /// O(size of both); O(size of `written`) if the value has no U+FFFD.
+  /// - Parameters:
+  ///   - written: the value as a binary list.
+  ///   - old: returns the bytes of the other list.
+  public static func binary(
+    _ value: Value, _ written: [UInt8], keepingOddStringsOf old: () -> [UInt8]?
+  ) -> [UInt8]? {
+    guard written.hasReplacementCharacter, let odd = old().map({ BinaryList.oddStrings(in: $0) }),
+      !odd.isEmpty
+    else { return nil }
+    return BinaryWriter.write(value, keeping: odd)
+  }
+
   private static func readText(
     _ text: ArraySlice<UInt8>, isRecoded: Bool, limits: Limits
   ) throws(FormatError) -> (value: Value, format: Format) {
@@ -173,5 +188,19 @@ enum RecodedText {
       if byte < 0x80 { utf8.append(byte) } else { utf8 += [0xC0 | byte >> 6, 0x80 | byte & 0x3F] }
     }
     return utf8
+  }
+}
+
+extension [UInt8] {
+  /// Whether U+FFFD in UTF-16 may be among the bytes.
+  fileprivate var hasReplacementCharacter: Bool {
+    withUnsafeBufferPointer { bytes in
+      var position = 0
+      while true {
+        position = bytes.endOfRun(from: position, without: 0xFF, 0xFF, controls: true) + 1
+        if position >= bytes.count { return false }
+        if bytes[position] == 0xFD { return true }
+      }
+    }
   }
 }

@@ -32,6 +32,34 @@ import Testing
     }
   }
 
+  @Test("strings of a binary list that are not Unicode keep their bytes until their key is set")
+  func oddStrings() throws {
+    try withSandbox { sandbox in
+      // U+4E3C and U+4E3D become halves of surrogate pairs.
+      let script = """
+        import plistlib, sys
+        value = {'Odd': 'a\\u4e3c', 'Deep': [{'k\\u4e3d': 1}], 'K': 1}
+        data = plistlib.dumps(value, fmt=plistlib.FMT_BINARY)
+        open(sys.argv[1], 'wb').write(data.replace(b'\\x4e', b'\\xd8'))
+        """
+      sandbox.shell("/usr/bin/python3 -c \"\(script)\" \(sandbox.config)/d.plist")
+      let test = try TestStore(sandbox)
+      #expect(try test.get("Odd") == "a\u{FFFD}")
+      let halves = { () -> [Bool] in
+        let list = Data(try Data(contentsOf: URL(fileURLWithPath: test.list)))
+        return [[0xD8, 0x3C], [0xD8, 0x3D]].map { list.firstRange(of: Data($0)) != nil }
+      }
+      #expect(try halves() == [true, true])
+      for (key, kept) in [("K", true), ("New", true), ("Odd", false)] {
+        _ = try test.store.commit([.init(TestStore.user, .set(Key(key), "x", .canonical))])
+        try test.store.checkpoint(TestStore.user)
+        #expect(try halves() == [kept, true], "\(key)")
+      }
+      let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
+      #expect(try fresh.find("Deep", at: TestStore.user)?.value == [["k\u{FFFD}": 1]])
+    }
+  }
+
   @Test("chmod of a key does not win over another program's value")
   func described() throws {
     try withSandbox { sandbox in

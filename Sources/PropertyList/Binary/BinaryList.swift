@@ -223,3 +223,35 @@ extension BinaryList {
       decoding: (0..<count).map { UInt16(number(at: start + 2 * $0, size: 2)) }, as: UTF16.self)
   }
 }
+
+extension BinaryList {
+  /// Returns the objects of strings that read as a text with U+FFFD, by that text: those that are
+  /// not Unicode, such as UTF-16 with half of a surrogate pair. Two that read alike are left out.
+  /// Bytes that are no binary list have none. Cost: O(size).
+  static func oddStrings(in bytes: [UInt8]) -> [Key: [UInt8]] {
+    bytes.withUnsafeBytes { buffer in
+      guard let list = try? BinaryList(buffer) else { return [:] }
+      var odd: [Key: [UInt8]] = [:]
+      var ambiguous: Set<Key> = []
+      for number in 0..<list.layout.objectCount {
+        guard let (text, object) = list.oddString(number) else { continue }
+        if let known = odd.updateValue(object, forKey: text), known != object {
+          ambiguous.insert(text)
+        }
+      }
+      return odd.filter { !ambiguous.contains($0.key) }
+    }
+  }
+
+  private func oddString(_ number: Int) -> (text: Key, object: [UInt8])? {
+    guard let offset = try? offset(of: number), [6, 7].contains(bytes[offset] >> 4) else {
+      return nil
+    }
+    let unit = bytes[offset] >> 4 == 6 ? 2 : 1
+    guard let (start, count) = try? extent(at: offset, unit: unit),
+      case .string(let text)? = try? decode(at: offset).value,
+      text.unicodeScalars.contains("\u{FFFD}")
+    else { return nil }
+    return (Key(text), Array(bytes[offset..<start + count * unit]))
+  }
+}

@@ -19,16 +19,19 @@ struct BinaryWriter {
   private var index = KeyIndex.none
   /// The object numbers of the strings that are not ASCII.
   private var wide: [Key: Int] = [:]
+  /// The objects of strings that are written as they were: see `BinaryList.oddStrings`.
+  private let kept: [Key: [UInt8]]
   /// The object numbers of the booleans, once they are written.
   private var booleans: (no: Int?, yes: Int?)
   /// The size of a reference to an object, in bytes.
   private let referenceSize: Int
 
   /// Returns the value as a list. Every value can be written.
-  static func write(_ value: Value) -> [UInt8] {
+  /// - Parameter kept: the objects of strings, by their text, that are written as they are.
+  static func write(_ value: Value, keeping kept: [Key: [UInt8]] = [:]) -> [UInt8] {
     var tally = Tally()
     tally.add(value)
-    var writer = BinaryWriter(tally, room: 64 + value.extent(of: 12))
+    var writer = BinaryWriter(tally, room: 64 + value.extent(of: 12), keeping: kept)
     let top = writer.add(value)
     writer.finish(top: top)
     return writer.sink.finish()
@@ -53,7 +56,8 @@ struct BinaryWriter {
     }
   }
 
-  private init(_ tally: Tally, room: Int) {
+  private init(_ tally: Tally, room: Int, keeping kept: [Key: [UInt8]]) {
+    self.kept = kept
     referenceSize = UInt64(tally.objects).byteCount
     sink = ByteSink(room: room)
     offsets.reserveCapacity(tally.objects)
@@ -172,6 +176,10 @@ struct BinaryWriter {
     if let known = wide[key] { return known }
     let object = begin()
     wide[key] = object
+    if let bytes = kept[key] {
+      bytes.withUnsafeBufferPointer { sink.append($0) }
+      return object
+    }
     addHead(0x60, count: string.utf16.count)
     for unit in string.utf16 { sink.append(bigEndian: UInt64(unit), size: 2) }
     return object
