@@ -41,9 +41,14 @@ let package = Package(
     // 1: domains, places, search list, changesets, the engine protocol
     .target(
       name: "PreferenceModel", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
-    // 2: property list files, journal, durability
+    // 2: what was changed, when and by whom
     .target(
-      name: "PreferenceStore", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      name: "PreferenceHistory", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 3: property list files, journal, durability
+    .target(
+      name: "PreferenceStore",
+      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
     // 2: reads the administrator's profiles
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -70,14 +75,14 @@ let package = Package(
     .target(
       name: "PreferenceProtocol", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
-    // 3: the owner's engine: intents, observers, writer
+    // 4: the owner's engine: intents, observers, writer
     .target(
       name: "PreferenceEngine",
       dependencies: [
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
-    // 4: the owner's side of the socket | the client's
+    // 5: the owner's side of the socket | the client's
     .target(
       name: "PreferenceServer",
       dependencies: [
@@ -108,8 +113,8 @@ let package = Package(
     .target(
       name: "DefaultsCommand",
       dependencies: [
-        "PreferenceClient", "PreferenceCloud", "PreferenceSearch", "PreferenceModel",
-        "PropertyList", "SystemCalls", "CLinux", "ManualPage",
+        "PreferenceClient", "PreferenceCloud", "PreferenceHistory", "PreferenceSearch",
+        "PreferenceModel", "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud
     .target(
@@ -190,9 +195,15 @@ let package = Package(
       name: "PreferenceModelTests", dependencies: ["PreferenceModel", "PropertyList"],
       swiftSettings: strict),
     .testTarget(
+      name: "PreferenceHistoryTests",
+      dependencies: [
+        "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "PreferenceStoreTests",
       dependencies: [
-        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+        "PreferenceStore", "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls",
+        "Support",
       ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(

@@ -29,7 +29,7 @@ public final class Carrier {
   var machine: Synchroniser
   var session: CloudSession?
   var transport: (any CloudTransport)?
-  var patterns = CloudKeyPatterns()
+  var patterns = KeyPatterns()
   var lastError: String?
   /// The status that was noted last.
   var status = CloudStatus()

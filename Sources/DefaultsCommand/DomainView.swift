@@ -16,7 +16,10 @@ struct StoreView {
   /// - Parameters:
   ///   - directory: the directory of the store; nil: the user's own store.
   ///   - isBrief: false for a command that waits for changes (a `Member`, not a `BriefClient`).
-  init(_ directory: String? = nil, isBrief: Bool = true) throws(EngineError) {
+  ///   - via: the road of the command's changes, for the history.
+  init(
+    _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command
+  ) throws(EngineError) {
     if let directory, !Files.isDirectory(directory),
       !directory.hasPrefix(Surroundings().systemDirectory + "/")
     {
@@ -29,7 +32,7 @@ struct StoreView {
       }
       return
     }
-    let client = BriefClient(surroundings)
+    let client = BriefClient(surroundings, via: via)
     // It stays until the process ends: to release what it has takes 40 us of each command.
     _ = Unmanaged.passRetained(client)
     places = client

@@ -12,6 +12,7 @@ enum Manual {
       ManualPage.Section("Verbs", apple),
       ManualPage.Section("Verbs beyond those of macOS", ours),
       ManualPage.Section("Domains", domains), ManualPage.Section("Values", values),
+      ManualPage.Section("Filters of history and undo", filters),
       ManualPage.Section("Exit status", statuses),
     ],
     files: files, related: ["prefsfs(1)"])
@@ -35,6 +36,8 @@ enum Manual {
     Form("explain DOMAIN KEY", "shows every place that has the key; * marks what is read"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
+    Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
+    Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
     Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
@@ -68,6 +71,18 @@ enum Manual {
     Form("-date TEXT", "2026-11-21 07:20:00 +0000, ISO 8601, a day, today"),
     Form("-array, -array-add V...", "an array; adds elements to the present one"),
     Form("-dict, -dict-add K V...", "a dictionary; adds pairs to the present one"),
+  ]
+
+  private static let filters = [
+    Form(
+      "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
+    Form("--by NAME", "changes of that program (its path or its name), or unit"),
+    Form("--via ROAD", "mount, command, library, list, profile, once, cloud, undo"),
+    Form("--all", "also what programs keep for themselves, such as frames of windows"),
+    Form("--json", "history: a line of JSON for each change"),
+    Form("--dry-run", "undo: only says what would be done"),
+    Form("--over", "undo: takes later changes of the same keys back, too"),
+    Form("--skip", "undo: leaves keys alone that were changed later"),
   ]
 
   private static let statuses = [

@@ -3,7 +3,7 @@ enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
-  case explain, watch, apply, synchronize, suites, profiles, cloud
+  case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -46,6 +46,8 @@ enum Verb: String, CaseIterable {
     case .apply: return try Apply.run(&arguments)
     case .profiles: return try Profiles.run(&arguments)
     case .cloud: return try Cloud.run(&arguments)
+    case .history: try History.run(&arguments)
+    case .undo: return try Undo.run(&arguments)
     }
     return 0
   }

@@ -34,6 +34,7 @@ extension Driver {
     if header.operation.isChange, announcer.wasInterrupted(header.thread) {
       context.refusal = .fileExists
     }
+    if header.operation.isChange { store.changes?.setSource(writers.source(of: header)) }
     begin(&context, header)
     current = context
     fuse_session_process_buf(session.raw, &buffer)

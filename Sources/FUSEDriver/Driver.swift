@@ -50,6 +50,7 @@ public final class Driver {
   var current: RequestContext?
   let heldReplies: HeldReplies
   var droppedPages = DroppedPages()
+  var writers = Writers()
   /// Announcements that wait for a moment; nil: there are none.
   var delayed: Delayed?
   /// The last change after which pages were to be dropped, and the last for which that was done.

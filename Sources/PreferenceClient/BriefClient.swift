@@ -24,6 +24,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   private let search: OwnerSearch
+  private let via: ChangeSource.Via?
   private let state = Mutex(State())
   private let lastSerial = Atomic<UInt64>(0)
   /// Every mount has settled for the changes up to this version.
@@ -34,7 +35,10 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
 
   /// Connects to nothing yet: the first request waits 5 s at most for an owner, and throws what
   /// `Member.init` throws.
-  public init(_ surroundings: Surroundings) {
+  /// - Parameter via: the road of this process's changes, for the history; nil: the owner tells it by
+  ///   the program's name.
+  public init(_ surroundings: Surroundings, via: ChangeSource.Via? = nil) {
+    self.via = via
     search = OwnerSearch(surroundings, isBrief: true, startsThreads: false) {
       () throws(EngineError) in
       try OwnerProgram.start(surroundings)
@@ -130,7 +134,8 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     let origin = Origin(client: search.client, serial: serial)
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     let request = Request.apply(
-      serial: origin.serial, author, deadline: deadline, .whenSettled, intents)
+      serial: origin.serial, author, deadline: deadline, .whenSettled, intents,
+      via.map { ChangeSource($0) })
     let changeset = try ask(until: deadline, first: request) { places throws(EngineError) in
       try places.apply(request, until: deadline)
     }

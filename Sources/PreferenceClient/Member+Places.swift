@@ -141,8 +141,9 @@ extension Member {
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    try succession.ask(until: deadline) { places throws(EngineError) in
-      try places.apply(intents, by: author, origin: origin, until: deadline)
+    let source = source
+    return try succession.ask(until: deadline) { places throws(EngineError) in
+      try places.apply(intents, by: author, origin: origin, from: source, until: deadline)
     }
   }
 

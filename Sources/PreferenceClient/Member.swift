@@ -35,6 +35,8 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     var lastSerial = UInt64.random(in: 1..<1 << 60)
     /// The request of the kernel that changes are made for, and how many it has made.
     var request: (number: UInt64, changes: UInt64)?
+    /// Who asks for changes, for the history; nil: this process, which the owner knows.
+    var source: ChangeSource?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
     /// is read without a lock.
     var gauges: [Gauge] = []
@@ -224,6 +226,9 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     }
   }
 
+  /// Who asks for changes, for the history; nil: this process.
+  var source: ChangeSource? { state.withLock { $0.source } }
+
   /// Notes that a change with an origin of `nextOrigin` was carried out.
   func noteCarriedOut() { state.withLock { $0.request?.changes += 1 } }
 }
@@ -234,6 +239,8 @@ extension Member: RepeatableChanges {
   public func begin(request: UInt64, after changes: UInt64) {
     state.withLock { $0.request = (request, changes) }
   }
+
+  public func setSource(_ source: ChangeSource) { state.withLock { $0.source = source } }
 
   public func endRequest() { state.withLock { $0.request = nil } }
 

@@ -361,11 +361,12 @@ extension RemotePlaces {
 
   /// See `Member.apply`. The client of the origin must be the one that connected.
   public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin, from source: ChangeSource? = nil,
+    until deadline: Instant
   ) throws(EngineError) -> Changeset {
     let answering: Request.Answering = hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
     return try apply(
-      .apply(serial: origin.serial, author, deadline: deadline, answering, intents),
+      .apply(serial: origin.serial, author, deadline: deadline, answering, intents, source),
       until: deadline)
   }
 

@@ -8,27 +8,30 @@ import SystemCalls
 
 extension LocalPlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    try commit(intents, by: author, origin: nil)
+    // In the owner's own process only the settings of profiles are made.
+    try commit(intents, by: author, origin: nil, from: ChangeSource(.once))
   }
 
   /// Carries out a request of another process; of one that was carried out before, returns what it
   /// changed. Its record is kept until `noteAnswered`, for the next owner. Throws ETIMEDOUT, with
   /// nothing changed, after the deadline.
   public func serve(
-    _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
+    _ intents: [Intent], by author: Author, origin: Origin,
+    from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    try commit(intents, by: author, origin: origin, until: deadline)
+    try commit(intents, by: author, origin: origin, from: source, until: deadline)
   }
 
   /// Carries the intents out, and returns when observers were notified. A refusal because the value
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value.
   private func commit(
-    _ intents: [Intent], by author: Author, origin: Origin?, until deadline: Instant? = nil
+    _ intents: [Intent], by author: Author, origin: Origin?, from source: ChangeSource,
+    until deadline: Instant? = nil
   ) throws(EngineError) -> Changeset {
     do throws(EngineError) {
-      let (changeset, isFirstUnsaved) = try transact(intents, by: author, origin, deadline)
-      if isFirstUnsaved { writer.wake() }
+      let (changeset, wakesWriter) = try transact(intents, by: author, origin, source, deadline)
+      if wakesWriter { writer.wake() }
       notifyObservers()
       return changeset
     } catch  where error.reason == .changedMeanwhile {
@@ -38,8 +41,9 @@ extension LocalPlaces {
   }
 
   private func transact(
-    _ intents: [Intent], by author: Author, _ origin: Origin?, _ deadline: Instant?
-  ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
+    _ intents: [Intent], by author: Author, _ origin: Origin?, _ source: ChangeSource,
+    _ deadline: Instant?
+  ) throws(EngineError) -> (change: Changeset, wakesWriter: Bool) {
     try applying.withLock { _ throws(EngineError) in
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
       defer { if let origin { store.noteProgress(origin) } }
@@ -58,9 +62,10 @@ extension LocalPlaces {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
-      let (changeset, isFirst) = try store.commit(items, by: author, origin: origin)
+      let (changeset, wakesWriter) = try store.commit(
+        items, by: author, origin: origin, from: source)
       note(usage, items, foreign: foreign)
-      return (changeset, isFirst)
+      return (changeset, wakesWriter)
     }
   }
 

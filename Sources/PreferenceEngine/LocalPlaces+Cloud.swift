@@ -8,7 +8,7 @@ struct CloudRules {
   /// Keys of the cloud that the user removed a moment ago, and when.
   var removed: [DomainName: [Key: Instant]] = [:]
   /// The keys that belong in the cloud.
-  var keys = CloudKeyPatterns()
+  var keys = KeyPatterns()
   /// How much is in the cloud; nil: nothing has been changed there yet.
   var usage: CloudUsage?
 }
@@ -17,8 +17,8 @@ struct CloudRules {
 
 extension LocalPlaces {
   /// Sets which keys belong in the cloud, where there is one. Later changes of them go there.
-  public func setCloudKeys(_ keys: CloudKeyPatterns?) {
-    cloud.withLock { $0.keys = keys ?? CloudKeyPatterns() }
+  public func setCloudKeys(_ keys: KeyPatterns?) {
+    cloud.withLock { $0.keys = keys ?? KeyPatterns() }
   }
 
   /// Milliseconds after the user removed a key of the cloud within which a key of that name that is

@@ -190,6 +190,7 @@ extension LocalPlaces {
       status["clients"] = .integer(WideInteger(UInt64(clients.load(ordering: .relaxed))))
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
+    case .history: return store.historyReport()
     case .profiles: return .array(store.profileReports.map { .dictionary($0) })
     case .check(let bytes): return .dictionary(store.check(profile: bytes) ?? [:])
     }

@@ -177,6 +177,7 @@ final class Writer: Sendable {
         watcher.deadline, revival.due, tidying.due, profilesDeadline(now), settlements.deadline,
         store.releaseDeadline,
         store.forgetOld(now),
+        historyDue(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]
       let next = due.compactMap { $0 }.min()
@@ -242,12 +243,20 @@ final class Writer: Sendable {
         guard schedules.values.contains(where: \.isBlocked) else { break }
         Instant.sleep(milliseconds: 10)
       } while Instant.now < end
+      store.recordHistory()
       store.releaseIfDue()
       store.makeReleaseDurable()
     }
     for (location, body) in urgent.withLock({ $0 }) {
       body(location.flatMap { store.failure(at: $0) })
     }
+  }
+
+  /// Writes the history if it is due.
+  /// - Returns: when it is due next; nil: not before the next change.
+  private func historyDue(_ now: Instant) -> Instant? {
+    if let due = store.historyDeadline, due <= now { store.recordHistory() }
+    return store.historyDeadline
   }
 
   /// When the thread must look whether a configuration profile has ended: at its end, but within a

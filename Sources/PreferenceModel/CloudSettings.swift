@@ -69,55 +69,7 @@ public struct CloudSettings: Equatable, Sendable {
   public var isConfigured: Bool { !endpoints.isEmpty }
 
   /// The keys that belong in the cloud.
-  public var keys: CloudKeyPatterns { CloudKeyPatterns(values[.keys]) }
-}
-
-/// Which keys of which domains belong in the cloud: patterns, in which `*` stands for any text.
-public struct CloudKeyPatterns: Equatable, Sendable {
-  /// The patterns of each domain.
-  public private(set) var patterns: [DomainName: [String]] = [:]
-
-  /// No key.
-  public init() {}
-
-  /// Reads the setting `Keys`. What is not a pattern is left out, and so are the domains of this
-  /// program's own settings.
-  public init(_ value: Value?) {
-    guard case .dictionary(let domains)? = value else { return }
-    for (name, value) in domains {
-      let domain = DomainName(name.string)
-      guard case .array(let items) = value, domain.mayBeInCloud else { continue }
-      patterns[domain] = items.compactMap { if case .string(let text) = $0 { text } else { nil } }
-    }
-  }
-
-  /// Whether a pattern names the key. Cost: a hash look-up; the length of the patterns of the
-  /// domain.
-  public func contain(_ key: Key, of domain: DomainName) -> Bool {
-    guard !patterns.isEmpty, let own = patterns[domain] else { return false }
-    return own.contains { Self.matches(Array(key.string.utf8)[...], Array($0.utf8)[...]) }
-  }
-
-  /// Whether the text matches the pattern: each `*` takes as little as it can, and more where the
-  /// rest does not match.
-  private static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
-    var (text, pattern) = (text, pattern)
-    var retry: (text: ArraySlice<UInt8>, pattern: ArraySlice<UInt8>)?
-    while !text.isEmpty || !pattern.isEmpty {
-      if pattern.first == UInt8(ascii: "*") {
-        pattern = pattern.dropFirst()
-        retry = (text, pattern)
-      } else if let byte = text.first, pattern.first == byte {
-        (text, pattern) = (text.dropFirst(), pattern.dropFirst())
-      } else if let last = retry, !last.text.isEmpty {
-        (text, pattern) = (last.text.dropFirst(), last.pattern)
-        retry = (text, pattern)
-      } else {
-        return false
-      }
-    }
-    return true
-  }
+  public var keys: KeyPatterns { KeyPatterns(values[.keys]) }
 }
 
 extension DomainName {

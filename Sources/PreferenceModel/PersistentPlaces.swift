@@ -150,6 +150,10 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// Begins a request of the kernel: the changes that follow are its next ones after that many.
   func begin(request: UInt64, after changes: UInt64)
 
+  /// Notes who has made the request of the kernel that the changes which follow are made for, for the
+  /// history.
+  func setSource(_ source: ChangeSource)
+
   /// Ends the present request. A successor will not repeat its changes.
   func endRequest()
 

@@ -7,6 +7,9 @@ public enum OwnerReport: Equatable, Sendable {
   /// The configuration profiles that the owner has read: an array of dictionaries, as
   /// `ManagedSettings.reports` has them.
   case profiles
+  /// The history, after every change so far was written to it: a dictionary with `Directory`, where it
+  /// lies, and `Off`, whether nothing is kept.
+  case history
   /// What a configuration profile with these bytes would do: a dictionary, as one of `profiles`.
   case check([UInt8])
 }

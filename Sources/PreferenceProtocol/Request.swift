@@ -24,8 +24,10 @@ public enum Request: Equatable, Sendable {
   case modified(Location)
   /// Asks for a transaction, which the client numbers with `serial` (see `Origin`). The owner
   /// refuses it after the deadline (the client's monotonic clock), so that nothing takes effect that
-  /// the client has given up. Answer: `applied`.
-  case apply(serial: UInt64, Author, deadline: Instant, Answering, [Intent])
+  /// the client has given up. The source is who asks for it, for the history: a mount says it of its
+  /// requests; of other clients only the road counts, and the owner knows the rest. Answer: `applied`.
+  case apply(
+    serial: UInt64, Author, deadline: Instant, Answering, [Intent], ChangeSource? = nil)
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
   /// Answer: `done`.
   case synchronize(mounts: Bool)
@@ -88,7 +90,7 @@ extension Request {
       Frame.bytes(13, number) { $0.append(locations) }
     case .domains(let place): Frame.bytes(3, number) { $0.append(place.rawValue) }
     case .modified(let location): Frame.bytes(4, number) { $0.append(location) }
-    case .apply(let serial, let author, let deadline, let answering, let intents):
+    case .apply(let serial, let author, let deadline, let answering, let intents, let source):
       Frame.bytes(5, number) {
         $0.append(serial)
         $0.append(author.number)
@@ -96,6 +98,7 @@ extension Request {
         $0.append(answering.rawValue)
         $0.append(UInt32(intents.count))
         for intent in intents { $0.append(intent) }
+        if let source { $0.append(source) }
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
     case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
@@ -150,6 +153,7 @@ extension ByteWriter {
     switch report {
     case .status: append(1 as UInt8)
     case .profiles: append(2 as UInt8)
+    case .history: append(4 as UInt8)
     case .check(let bytes):
       append(3 as UInt8)
       append(counted: bytes)
@@ -242,7 +246,9 @@ extension ByteReader {
       let count = try number(UInt32.self)
       var intents: [Intent] = []
       for _ in 0..<count { intents.append(try intent()) }
-      return .apply(serial: serial, author, deadline: deadline, answering, intents)
+      // Added without a new version: an owner that does not know it ignores it.
+      let source = isAtEnd ? nil : try? changeSource()
+      return .apply(serial: serial, author, deadline: deadline, answering, intents, source)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())
     case 8: return .settle(try settlement(), through: try number(), try author())
@@ -267,6 +273,7 @@ extension ByteReader {
     case 1: return .status
     case 2: return .profiles
     case 3: return .check(Array(try counted()))
+    case 4: return .history
     default: throw Unknown()
     }
   }

@@ -23,6 +23,8 @@ final class Connection: Sendable {
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
     var clockOffset: Int64 = 0
+    /// What the history says of changes that the client asks for; nil: it has asked for none.
+    var source: ChangeSource?
     /// The mounts that the client has named on this connection.
     var mounts: [Author] = []
     var held = HeldRequests()
@@ -268,12 +270,12 @@ final class Connection: Sendable {
     }
     switch request {
     case .hello: break
-    case .apply(let serial, let author, let deadline, let answering, let intents):
+    case .apply(let serial, let author, let deadline, let answering, let intents, let source):
       let (client, offset) = state.withLock { ($0.client, $0.clockOffset) }
       guard let client else { return }
       let origin = Origin(client: client, serial: serial)
       let end = deadline.advanced(nanoseconds: offset)
-      apply(intents, author, origin, end, answering, number)
+      apply(intents, author, origin, end, answering, self.source(source), number)
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
     case .loadLists(let load): answer(number, with: load, mayWait: false)
@@ -399,7 +401,7 @@ final class Connection: Sendable {
 
   private func apply(
     _ intents: [Intent], _ author: Author, _ origin: Origin, _ deadline: Instant,
-    _ answering: Request.Answering, _ number: UInt64
+    _ answering: Request.Answering, _ source: ChangeSource, _ number: UInt64
   ) {
     if server.places.isReadOnly, !intents.isEmpty {
       // The client finds, or starts, an owner that writes.
@@ -408,7 +410,7 @@ final class Connection: Sendable {
     }
     do throws(EngineError) {
       let changeset = try server.places.serve(
-        intents, by: author, origin: origin, until: deadline)
+        intents, by: author, origin: origin, from: source, until: deadline)
       // Nobody waits for what a posted change did; its author gets the notice.
       if origin.isOrdered { return answer(number, .done, of: origin) }
       let all = Author(number: 0)
@@ -424,6 +426,27 @@ final class Connection: Sendable {
       answer(number, .failed(error))
     }
   }
+
+  /// Returns what the history says of who asks for a change. Cost: for the first change of a
+  /// connection that is not a mount's, three files of proc(5).
+  private func source(_ said: ChangeSource?) -> ChangeSource {
+    if let said, said.via == .mount { return said }
+    if let known = state.withLock({ $0.source }), said == nil || said?.via == known.via {
+      return known
+    }
+    let facts = ProcessFacts(ofThread: process)
+    let name = facts.program.split(separator: "/").last.map(String.init)
+    var source = said ?? ChangeSource(Self.roads[name ?? ""] ?? .library)
+    (source.user, source.process) = (UInt32(geteuid()), facts.process)
+    (source.program, source.unit) = (facts.program, facts.unit)
+    state.withLock { $0.source = source }
+    return source
+  }
+
+  /// The roads of programs that are clients, by their names; others have the library.
+  private static let roads: [String: ChangeSource.Via] = [
+    "defaults": .command, "prefs-cloud": .cloud,
+  ]
 
   private func answerInTwoSteps(
     _ changeset: Changeset, _ author: Author, _ origin: Origin, _ number: UInt64

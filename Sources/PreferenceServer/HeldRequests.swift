@@ -79,7 +79,7 @@ extension Request {
     case .save(let location): location.map { [$0.place] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
     case .loadLists(let load): (load.locations + load.changing).map(\.place)
-    case .apply(_, _, _, _, let intents): intents.flatMap { $0.locations ?? [] }.map(\.place)
+    case .apply(_, _, _, _, let intents, _): intents.flatMap { $0.locations ?? [] }.map(\.place)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
       .prepare:
       []
@@ -93,7 +93,7 @@ extension Request {
     case .save(let location): location.map { [$0.domain] } ?? []
     case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
     case .loadLists(let load): (load.locations + load.changing).map(\.domain)
-    case .apply(_, _, _, _, let intents): intents.flatMap(\.domains)
+    case .apply(_, _, _, _, let intents, _): intents.flatMap(\.domains)
     case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
       .prepare:
       []
@@ -118,7 +118,7 @@ extension Request {
   /// choose from.
   private var changedLocations: [Location] {
     if case .loadLists(let load) = self { return load.changing }
-    guard case .apply(_, _, _, _, let intents) = self else { return [] }
+    guard case .apply(_, _, _, _, let intents, _) = self else { return [] }
     return intents.flatMap { intent -> [Location] in
       if let named = intent.locations { return named }
       return intent.domains.flatMap { domain in Place.own.map { Location($0, domain) } }
@@ -134,7 +134,7 @@ extension Request {
       for location in locations {
         if let error = lists.finding(location)?.error { throw error }
       }
-    case .apply(_, _, _, _, let intents): try lists.refuse(intents)
+    case .apply(_, _, _, _, let intents, _): try lists.refuse(intents)
     // The answer says of each list what became of it.
     case .loadLists: break
     case .save(nil), .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle,

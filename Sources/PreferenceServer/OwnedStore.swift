@@ -29,7 +29,8 @@ public final class OwnedStore: Sendable {
       throw EngineError(
         .owned, "another process owns the store, and serves those who only read too")
     }
-    store = try Store(layout, profiles: ProfileFolder(layout), readOnly: readOnly, log: log)
+    store = try Store(
+      layout, profiles: ProfileFolder(layout), readOnly: readOnly, keepsHistory: true, log: log)
     places = try LocalPlaces(
       store: store, writeback: writeback,
       mountNote: readOnly ? nil : layout.stateDirectory + "/mounts",

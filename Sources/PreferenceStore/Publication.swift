@@ -9,10 +9,15 @@ public struct Publication: Sendable {
   public let author: Author?
   /// The client's request that it carries out; nil: it is no client's.
   public let origin: Origin?
+  /// What the history says of who made it.
+  let source: ChangeSource
 
-  init(_ changeset: Changeset, author: Author? = nil, origin: Origin? = nil) {
+  init(
+    _ changeset: Changeset, author: Author? = nil, origin: Origin? = nil,
+    source: ChangeSource = ChangeSource(.list)
+  ) {
     self.changeset = changeset
-    (self.author, self.origin) = (author, origin)
+    (self.author, self.origin, self.source) = (author, origin, source)
   }
 
   mutating func add(_ item: Changeset.Item) { changeset.items.append(item) }
@@ -37,6 +42,10 @@ extension Store.State {
   @discardableResult
   mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
+    // The time of another program's change is that of its list, which may be any.
+    let isCommitted = publication.author != nil
+    history.add(
+      publication.changeset, publication.source, isCommitted ? publication.changeset.time : .now)
     let version = changeNumber.advance()
     publications.append(publication)
     publications[publications.count - 1].number(version)

@@ -125,6 +125,8 @@ extension Store {
     // Else a loss of power could leave an older record in the journal, and no later one, beside the
     // new list: the replay would put the older value into it; or half of a domain's renaming.
     try synchronize()
+    // Once the list is rewritten, nothing else has the values before.
+    recordHistory(durably: true)
     let written = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try write(domain, location)
     }

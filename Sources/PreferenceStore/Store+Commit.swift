@@ -16,10 +16,13 @@ extension Store {
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
-  /// - Returns: what changed, and whether a list that had every change lacks one now.
+  ///   - source: what the history says of who made the change.
+  /// - Returns: what changed, and whether the writer has more to do now: a list that had every change
+  ///   lacks one, or the history does.
   public func commit(
-    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil
-  ) throws(EngineError) -> (change: Changeset, isFirstUnsaved: Bool) {
+    _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil,
+    from source: ChangeSource = ChangeSource(.unknown)
+  ) throws(EngineError) -> (change: Changeset, wakesWriter: Bool) {
     if items.count == 1 {
       try requireReplaceable(items[0].location)
     } else {
@@ -36,13 +39,14 @@ extension Store {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
       let isFirst = state.publish(changeset, sizes, sequence: sequence)
-      var publication = Publication(changeset, author: author, origin: origin)
+      var publication = Publication(changeset, author: author, origin: origin, source: source)
+      let hadHistory = state.history.due == nil
       for location in created {
         publication.add(Changeset.Item(location, .createDomain))
       }
       changeset.version = state.enqueue(publication)
       if let origin { state.requests.note(origin, changeset, sequence) }
-      return (changeset, isFirst)
+      return (changeset, isFirst || hadHistory && state.history.due != nil)
     }
   }
 

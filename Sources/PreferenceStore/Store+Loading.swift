@@ -137,11 +137,23 @@ extension Store.State {
     guard domains[location] == nil else { return }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
+      noteReplayed(edit, on: domain.snapshot, location)
       _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time)
     }
     // Its list is rewritten at once: if owners end one after the other, within a second each, the
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
+  }
+
+  /// Adds a change to the history that an earlier owner made and that its history lacks.
+  private mutating func noteReplayed(
+    _ pending: Store.Pending, on snapshot: DomainSnapshot, _ location: Location
+  ) {
+    guard pending.time > history.known else { return }
+    let old = pending.edit.key.flatMap { snapshot.entry($0) }
+    guard pending.edit.effective(on: old, exists: snapshot.exists) != nil else { return }
+    let item = Changeset.Item(location, pending.edit, replacing: old, of: snapshot)
+    history.add(Changeset([item]), ChangeSource(.unknown), pending.time)
   }
 }

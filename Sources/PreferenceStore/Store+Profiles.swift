@@ -70,7 +70,9 @@ extension Store {
       state.withLock { state in
         let domains = state.managed[place]?.settings.forced.keys.map { $0 } ?? []
         let items = domains.map { Changeset.Item(Location(place, $0), .createDomain) }
-        state.enqueue(Publication(Changeset(items, time: .now)), withProfiles: true)
+        state.enqueue(
+          Publication(Changeset(items, time: .now), source: ChangeSource(.profile)),
+          withProfiles: true)
       }
     }
   }
@@ -148,7 +150,7 @@ extension Store {
         change.items += state.edits(from: before, to: after, location)
       }
       state.managed[place] = new
-      state.enqueue(Publication(change), withProfiles: true)
+      state.enqueue(Publication(change, source: ChangeSource(.profile)), withProfiles: true)
     }
   }
 }

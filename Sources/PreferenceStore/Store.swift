@@ -111,6 +111,8 @@ public final class Store: Sendable {
     var lastTime = Timestamp(nanoseconds: 0)
     /// When `forgetOld` has something to do; nil: not before the next change.
     var forgetAt: Instant?
+    /// Changes that the history does not have yet.
+    var history = HistoryQueue()
     /// Changes that observers have not been notified of, in order.
     var publications: [Publication] = []
     /// The number of the last change, which is read without the lock too.
@@ -148,6 +150,8 @@ public final class Store: Sendable {
   /// The number of the last change, the state's own.
   let changeNumber: ChangeNumber
   let groupCommit = Monitor(GroupCommit())
+  /// Writes the history. It is held while the file is written; `state` is taken inside of it.
+  let historian: Mutex<Historian>
   let log: @Sendable (LogLine) -> Void
   /// The lock by which this process owns the store. It is replaced when the state directory is made
   /// anew. nil where the store is only read, or another process took the lock in the new directory.
@@ -163,10 +167,12 @@ public final class Store: Sendable {
   ///
   /// Throws `.owned` when another process holds the lock, `.system` when the state directory cannot
   /// be used. With `readOnly` no lock is taken; changes that only the journal has are shown too.
-  /// - Parameter profiles: reads the configuration profiles of managed places; nil: there are none.
+  /// - Parameters:
+  ///   - profiles: reads the configuration profiles of managed places; nil: there are none.
+  ///   - keepsHistory: whether changes are kept in the history, if the store is not only read.
   public init(
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
-    log: @escaping @Sendable (LogLine) -> Void
+    keepsHistory: Bool = false, log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     self.layout = layout
     self.profiles = profiles
@@ -178,6 +184,9 @@ public final class Store: Sendable {
       var initial = State()
       let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
       Self.replay(replay.entries, into: &initial)
+      let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
+      (initial.history.isOn, initial.history.known) = (historian.isOn, historian.lastTime)
+      self.historian = Mutex(historian)
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: replay)
       }

@@ -36,7 +36,7 @@ private let author = Author(number: 1)
   @Test("a key of the cloud is written and removed there; others never go there")
   func writes() throws {
     try withPlaces { (_, places: LocalPlaces) throws -> Void in
-      places.setCloudKeys(CloudKeyPatterns(.dictionary(["d": ["Font*", "*Color"]])))
+      places.setCloudKeys(KeyPatterns(.dictionary(["d": ["Font*", "*Color"]])))
       let engine = SearchEngine(places: places)
       _ = try engine.apply([set("Made", 1, in: .cloud), set("FontOld", 1, in: .user)], by: author)
       let targets: [(Key, Place)] = [
@@ -60,7 +60,7 @@ private let author = Author(number: 1)
   func settings() throws {
     try withPlaces { (_, places: LocalPlaces) throws -> Void in
       let patterns: ValueDictionary = ["prefsfs": ["*"], "prefsfs.cloud": ["*"], "d": ["a"]]
-      #expect(Array(CloudKeyPatterns(.dictionary(patterns)).patterns.keys) == ["d"])
+      #expect(Array(KeyPatterns(.dictionary(patterns)).patterns.keys) == ["d"])
       for domain: DomainName in ["prefsfs", "prefsfs.cloud"] {
         #expect {
           try places.apply([.at(.cloud, .set("K", domain, 1, .unknown))], by: author)
@@ -100,7 +100,7 @@ private let author = Author(number: 1)
       ("", "", true), ("", "a", false), ("**", "x", true), ("a*", "A", false),
     ])
   func patterns(_ pattern: String, _ key: String, _ matches: Bool) {
-    let patterns = CloudKeyPatterns(.dictionary(["d": [.string(pattern)]]))
+    let patterns = KeyPatterns(.dictionary(["d": [.string(pattern)]]))
     #expect(patterns.contain(Key(key), of: "d") == matches)
     #expect(!patterns.contain(Key(key), of: "other"))
   }

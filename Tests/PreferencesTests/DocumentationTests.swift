@@ -13,6 +13,7 @@ import Testing
   static let sessions = [
     "README.md",
     catalogue + "Preferences.md",
+    catalogue + "History.md",
     catalogue + "PreferencesInScripts.md",
     catalogue + "PreferencesOfMachines.md",
     catalogue + "PreferencesOfManyMachines.md",

@@ -127,7 +127,7 @@ enum Cloud {
       var domains: ValueDictionary = [:]
       if case .dictionary(let kept)? = value { domains = kept }
       // Another command may have changed them since `known` was read.
-      let new = body(value == nil ? known : CloudKeyPatterns(value).patterns[domain] ?? [])
+      let new = body(value == nil ? known : KeyPatterns(value).patterns[domain] ?? [])
       domains[Key(domain.string)] = new.isEmpty ? nil : .array(new.map { .string($0) })
       return domains.isEmpty ? nil : .dictionary(domains)
     }

@@ -1,5 +1,5 @@
 /// CRC-32C (Castagnoli), eight bytes at a time.
-enum Checksum {
+package enum Checksum {
   /// Table k gives what a byte contributes to the sum when k more bytes of the eight follow it.
   private static let tables: [UInt32] = {
     let first = (0..<256).map { (index: Int) -> UInt32 in
@@ -18,12 +18,12 @@ enum Checksum {
   }()
 
   /// The checksum of the bytes.
-  static func crc32c(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+  package static func crc32c(_ bytes: ArraySlice<UInt8>) -> UInt32 {
     bytes.withUnsafeBytes(crc32c)
   }
 
   /// The checksum of the bytes.
-  static func crc32c(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+  package static func crc32c(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
     tables.withUnsafeBufferPointer { ~sum(bytes, $0) }
   }
 

@@ -1,0 +1,55 @@
+import PreferenceModel
+import SystemCalls
+
+/// The directory `history` of a store's state directory, for those who read it.
+///
+/// Threads: any; it may be read while the owner of the store appends to it.
+public struct HistoryDirectory: Sendable {
+  /// Its path.
+  public let path: String
+
+  /// The directory at the path, which need not exist.
+  public init(_ path: String) { self.path = path }
+
+  /// What the history says at one place.
+  public enum Entry: Equatable, Sendable {
+    case change(HistoryRecord)
+    /// Changes before the next entry are missing, because of this.
+    case gap(String)
+  }
+
+  /// The numbers of the files, ascending: each is that of the first change that it was made for.
+  func numbers() throws(SystemError) -> [UInt64] {
+    (try Files.names(in: path) ?? []).compactMap { name in
+      guard let number = UInt64(name), number < 1 << 62 else { return nil }
+      return number
+    }.sorted()
+  }
+
+  /// Returns the path of a file.
+  func file(_ number: UInt64) -> String { "\(path)/\(number)" }
+
+  /// Reads everything, the oldest change first. A file that is damaged counts up to the damage, and a
+  /// gap follows; so it does for a file of a later version. Cost: O(bytes), 64 MiB at most.
+  public func entries() throws(SystemError) -> [Entry] {
+    var all: [Entry] = []
+    for number in try numbers() {
+      let contents: HistoryFile.Contents
+      do throws(SystemError) {
+        contents = try HistoryFile.read(file(number))
+      } catch {
+        all.append(.gap("\(file(number)) cannot be read: \(error)"))
+        continue
+      }
+      for (_, entry) in contents.entries {
+        switch entry {
+        case .change(let record): all.append(.change(record))
+        case .gap(let reason): all.append(.gap(reason))
+        case .source: break
+        }
+      }
+      if contents.isDamaged { all.append(.gap("the end of \(file(number)) is damaged")) }
+    }
+    return all
+  }
+}

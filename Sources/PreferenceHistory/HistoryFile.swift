@@ -1,0 +1,125 @@
+import PreferenceModel
+import SystemCalls
+
+/// The format of a file of the history: `HistoryFormat.md` describes it.
+enum HistoryFile {
+  static let magic = Array("PREFHIST".utf8)
+  static let version: UInt32 = 1
+  static let headerSize = 16
+  /// Bytes of the largest file that is read: a record may follow the last byte that fits.
+  static let largest = 64 << 20
+
+  /// What a record of a file says.
+  enum Entry: Equatable {
+    case change(HistoryRecord)
+    /// The source that records of this file name by the number.
+    case source(UInt32, ChangeSource)
+    /// Changes before this record are missing.
+    case gap(String)
+  }
+
+  static var header: [UInt8] {
+    var writer = ByteWriter()
+    writer.append(raw: magic)
+    writer.append(version)
+    writer.append(0 as UInt32)
+    return writer.bytes
+  }
+
+  /// What could be read of a file.
+  struct Contents {
+    var entries: [(number: UInt64, entry: Entry)] = []
+    /// The sources of the file, by their numbers.
+    var sources: [UInt32: ChangeSource] = [:]
+    /// Bytes of the header and the records that could be read.
+    var size = 0
+    /// Whether bytes follow that are no record.
+    var isDamaged = false
+  }
+
+  /// Reads a file up to the first record that is damaged. Throws `.notSupported` for a file of a later
+  /// version, which must be left alone.
+  static func read(_ path: String) throws(SystemError) -> Contents {
+    var contents = Contents()
+    guard let bytes = try Files.contents(path, limit: largest) else { return contents }
+    guard bytes.starts(with: magic), bytes.count >= headerSize else {
+      contents.isDamaged = !bytes.isEmpty
+      return contents
+    }
+    guard bytes[8] == 1, bytes[9..<12].allSatisfy({ $0 == 0 }) else {
+      throw SystemError("read", path, .notSupported)
+    }
+    contents.size = headerSize
+    while contents.size < bytes.count {
+      guard let (number, entry, end) = record(bytes, at: contents.size, contents.sources) else {
+        contents.isDamaged = true
+        break
+      }
+      if case .source(let id, let source) = entry { contents.sources[id] = source }
+      contents.entries.append((number, entry))
+      contents.size = end
+    }
+    return contents
+  }
+
+  private static func record(
+    _ bytes: [UInt8], at offset: Int, _ sources: [UInt32: ChangeSource]
+  ) -> (number: UInt64, entry: Entry, end: Int)? {
+    var reader = ByteReader(bytes[offset...])
+    guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
+      let content = try? reader.removeNext(8 + Int(length)), Checksum.crc32c(content) == sum
+    else { return nil }
+    var payload = ByteReader(content)
+    guard let number = try? payload.number(UInt64.self), number < 1 << 62,
+      let entry = try? payload.historyEntry(number, sources)
+    else { return nil }
+    return (number, entry, offset + 16 + Int(length))
+  }
+
+  /// Appends a record to a buffer: length, checksum, number and payload, as in the journal.
+  static func append(
+    _ number: UInt64, to buffer: inout [UInt8], _ payload: (inout ByteWriter) -> Void
+  ) {
+    var writer = ByteWriter()
+    writer.append(0 as UInt64)
+    writer.append(number)
+    payload(&writer)
+    writer.overwrite(at: 0, with: UInt32(clamping: writer.count - 16))
+    let sum = writer.withBytes { Checksum.crc32c(UnsafeRawBufferPointer(rebasing: $0[8...])) }
+    writer.overwrite(at: 4, with: sum)
+    buffer += writer.bytes
+  }
+}
+
+extension ByteWriter {
+  /// Appends the payload of a change.
+  mutating func append(_ record: HistoryRecord, source: UInt32) {
+    append(1 as UInt8)
+    append(record.time.nanoseconds)
+    append(source)
+    append(UInt32(clamping: record.items.count))
+    for item in record.items { append(item) }
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func historyEntry(
+    _ number: UInt64, _ sources: [UInt32: ChangeSource]
+  ) throws -> HistoryFile.Entry {
+    switch try self.number(UInt8.self) {
+    case 1:
+      let (time, source, count) = (
+        try timestamp(), try self.number(UInt32.self), try self.number(UInt32.self)
+      )
+      var items: [HistoryRecord.Item] = []
+      for _ in 0..<count { items.append(try historyItem()) }
+      var record = HistoryRecord(
+        items, time: time, source: sources[source] ?? ChangeSource(.unknown))
+      record.number = number
+      return .change(record)
+    case 2: return .source(try self.number(), try changeSource())
+    case 3: return .gap(String(decoding: try counted(), as: UTF8.self))
+    default: throw Unknown()
+    }
+  }
+}

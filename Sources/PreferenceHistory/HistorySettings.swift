@@ -1,0 +1,46 @@
+import PreferenceModel
+import PropertyList
+
+/// The key `History` of the domain `prefsfs`: what the history keeps, and for how long. An
+/// administrator can force it.
+public struct HistorySettings: Equatable, Sendable {
+  /// The key of the preference.
+  public static let key: Key = "History"
+
+  /// `Days`: for how many days changes are kept.
+  public var days = 400
+  /// `Megabytes`: how many MiB all files may have together.
+  public var megabytes = 64
+  /// `Off`: nothing is kept, and what was kept is removed.
+  public var isOff = false
+  /// `Never`: of which keys no values are kept; patterns by domain, as `Keys` of the cloud has them.
+  public var never = KeyPatterns()
+
+  /// The settings that count where nobody has set any.
+  public init() {}
+
+  /// Reads the value of the key. What has another type than it must have counts as not set.
+  public init(_ value: Value?) {
+    guard case .dictionary(let values)? = value else { return }
+    if case .integer(let number)? = values["Days"], let days = number.signed, days > 0 {
+      self.days = Int(clamping: days)
+    }
+    if case .integer(let number)? = values["Megabytes"], let size = number.signed, size > 0 {
+      megabytes = Int(clamping: min(size, 1 << 20))
+    }
+    if case .boolean(true)? = values["Off"] { isOff = true }
+    never = KeyPatterns(values["Never"])
+  }
+
+  /// Parts of the names of keys that hold secrets.
+  private static let secret = [
+    "passw", "passphrase", "secret", "token", "apikey", "api_key", "credential", "psk",
+    "privatekey",
+  ]
+
+  /// Whether the values of the key are kept: it has no secret's name, and no pattern names it.
+  public func keeps(_ key: Key, of domain: DomainName) -> Bool {
+    let name = key.string.lowercased()
+    return !Self.secret.contains { name.contains($0) } && !never.contain(key, of: domain)
+  }
+}

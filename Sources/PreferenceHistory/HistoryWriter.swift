@@ -1,0 +1,148 @@
+import Glibc
+import PreferenceModel
+import SystemCalls
+
+/// Appends to the history of a store.
+///
+/// Half-broken states: a write that fails is taken back with ftruncate(2), and the records can be
+/// written again. What a crash leaves of a record at the end of a file is no record, and the next
+/// owner begins a new file. A file of a later version is left alone: nothing is written beside it.
+///
+/// Threads: one at a time.
+public struct HistoryWriter: Sendable {
+  private let directory: HistoryDirectory
+  /// The file that records are appended to; nil before the first record.
+  private var file: SharedDescriptor?
+  private var size = 0
+  /// When the file's first record was written.
+  private var begun = Timestamp(nanoseconds: 0)
+  /// The numbers of the sources that the file has.
+  private var sources: [ChangeSource: UInt32] = [:]
+  private var isSynchronized = true
+  /// The number of the last change.
+  public private(set) var lastNumber: UInt64 = 0
+  /// The latest time of a change in the newest files; a change of the journal that is later is not in
+  /// the history yet.
+  public private(set) var lastTime = Timestamp(nanoseconds: .min)
+
+  /// Bytes, and nanoseconds, after which a new file is begun.
+  private static let (fileSize, fileTime) = (1 << 20, Int64(86_400) * 1_000_000_000)
+
+  /// Prepares to append to the directory, which need not exist. Reads the newest file that has a
+  /// change. Throws `.notSupported` if the newest file is of a later version.
+  public init(_ directory: HistoryDirectory) throws(SystemError) {
+    self.directory = directory
+    for number in try directory.numbers().reversed() {
+      lastNumber = max(lastNumber, number - min(number, 1))
+      let contents = try HistoryFile.read(directory.file(number))
+      for case (_, .change(let record)) in contents.entries {
+        lastNumber = max(lastNumber, record.number)
+        lastTime = max(lastTime, record.time)
+      }
+      if lastTime.nanoseconds != .min { return }
+    }
+  }
+
+  /// Appends changes, and numbers them, with one write(2). They survive the end of every process when
+  /// this returns. After an error nothing was appended.
+  /// - Parameter gap: why changes before these are missing; nil: none are.
+  /// - Returns: whether a new file was begun.
+  public mutating func append(
+    _ records: [HistoryRecord], after gap: String? = nil
+  ) throws(SystemError) -> Bool {
+    guard let first = records.first else { return false }
+    let isNew = try begin(first.time)
+    guard let file else { return false }
+    var (bytes, number, known) = ([UInt8](), lastNumber, sources)
+    if let gap {
+      HistoryFile.append(number + 1, to: &bytes) {
+        $0.append(3 as UInt8)
+        $0.append(counted: gap.utf8)
+      }
+    }
+    for record in records {
+      number += 1
+      let source = Self.id(of: record.source, &known, number, &bytes)
+      HistoryFile.append(number, to: &bytes) { $0.append(record, source: source) }
+    }
+    do {
+      try file.value.write(bytes)
+    } catch {
+      do { try file.value.truncate(to: size) } catch { self.file = nil }
+      throw error
+    }
+    (lastNumber, sources, isSynchronized) = (number, known, false)
+    for record in records { lastTime = max(lastTime, record.time) }
+    size += bytes.count
+    return isNew
+  }
+
+  /// Returns the number of a source in the file, and appends its record where the file lacks it.
+  private static func id(
+    of source: ChangeSource, _ known: inout [ChangeSource: UInt32], _ number: UInt64,
+    _ bytes: inout [UInt8]
+  ) -> UInt32 {
+    if let id = known[source] { return id }
+    let id = UInt32(clamping: known.count + 1)
+    known[source] = id
+    HistoryFile.append(number, to: &bytes) {
+      $0.append(2 as UInt8)
+      $0.append(id)
+      $0.append(source)
+    }
+    return id
+  }
+
+  /// Begins a new file where there is none, or it is large or old enough.
+  /// - Returns: whether it has begun one.
+  private mutating func begin(_ time: Timestamp) throws(SystemError) -> Bool {
+    let isOver = size > Self.fileSize || time.nanoseconds(after: begun) > Self.fileTime
+    guard file == nil || isOver else { return false }
+    try Files.makeDirectories(directory.path, mode: 0o700)
+    let path = directory.file(lastNumber + 1)
+    let fresh = SharedDescriptor(
+      try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND))
+    try fresh.value.write(HistoryFile.header)
+    try Files.synchronizeDirectory(directory.path)
+    (file, size, begun, sources) = (fresh, HistoryFile.headerSize, time, [:])
+    return true
+  }
+
+  /// Makes what was appended survive a loss of power.
+  public mutating func synchronize() throws(SystemError) {
+    guard !isSynchronized, let file else { return }
+    try file.value.synchronize()
+    isSynchronized = true
+  }
+
+  /// Removes the oldest files while the history has more bytes, or changes that are older. The file
+  /// that is written to stays.
+  /// - Parameters:
+  ///   - bytes: the most bytes of all files.
+  ///   - days: the most days since the last change of a file.
+  public func prune(bytes: Int, days: Int, now: Timestamp) throws(SystemError) {
+    var files: [(path: String, size: Int, changed: Timestamp)] = []
+    for number in try directory.numbers() {
+      let path = directory.file(number)
+      guard let status = try Files.linkStatus(path) else { continue }
+      files.append((path, Int(status.st_size), Timestamp(status.st_mtim)))
+    }
+    var total = files.reduce(0) { $0 + $1.size }
+    let oldest = Int64(clamping: days).multipliedReportingOverflow(by: 86_400_000_000_000)
+    for file in files.dropLast() {
+      let isOld = !oldest.overflow && now.nanoseconds(after: file.changed) > oldest.partialValue
+      guard total > bytes || isOld else { return }
+      try Files.remove(file.path)
+      total -= file.size
+    }
+  }
+
+  /// Removes the whole history. Numbers go on from the last one.
+  public mutating func removeAll() throws(SystemError) {
+    file = nil
+    for number in try directory.numbers() { try Files.remove(directory.file(number)) }
+    if rmdir(directory.path) != 0, errno != ENOENT, errno != ENOTEMPTY {
+      throw SystemError("rmdir", directory.path)
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The changes that took effect and that the history does not have yet, in their order.
+///
+/// They are references to values, so that a change costs no copy of them. Long texts are not held: who
+/// holds one that grows by splices has its next splice copy it.
+///
+/// Threads: under the lock of the store's state.
+struct HistoryQueue {
+  /// What was, or is, at a key.
+  enum Held: Sendable {
+    case none
+    case stored(StoredValue)
+    case large(size: Int)
+    case notKnown
+    /// What the location has when the queue is taken.
+    case present
+  }
+
+  /// A key that a change has set or removed.
+  struct Item: Sendable {
+    let location: Location
+    let key: Key
+    let before: Held
+    var after: Held
+
+    /// About how many bytes it takes.
+    fileprivate var size: Int { 128 + Self.size(before) + Self.size(after) }
+
+    private static func size(_ held: Held) -> Int {
+      if case .stored(let stored) = held { stored.byteCount ?? 256 } else { 0 }
+    }
+  }
+
+  /// A change.
+  struct Change: Sendable {
+    let time: Timestamp
+    let source: ChangeSource
+    var items: [Item]
+  }
+
+  /// Identifies a key of a location.
+  struct Place: Hashable {
+    let location: Location
+    let key: Key
+  }
+
+  /// Whether changes are kept.
+  var isOn = false
+  private(set) var changes: [Change] = []
+  /// Where the last change of each key in the queue is.
+  private var last: [Place: (change: Int, item: Int)] = [:]
+  private var size = 0
+  /// When the queue is to be taken; nil: it is empty.
+  private(set) var due: Instant?
+  /// Why changes before those of the queue are missing; nil: none are.
+  var gap: String?
+  /// Changes of the journal up to this time are in the history.
+  var known = Timestamp(nanoseconds: .max)
+  /// What the keys had that splices changed, when the queue was taken last.
+  private var spliced: [Place: Held] = [:]
+
+  /// The bytes that the queue may have; beyond that changes of a key by one source become one.
+  private static let most = 4 << 20
+  /// Milliseconds for which a change waits for others.
+  private static let patience: Int64 = 1000
+
+  var isEmpty: Bool { changes.isEmpty }
+
+  /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
+  mutating func add(_ change: Changeset, _ source: ChangeSource, _ time: Timestamp) {
+    // The settings may say that changes are kept again.
+    if !isOn, change.concerns(.settings) { isOn = true }
+    guard isOn else { return }
+    var items: [Item] = []
+    for item in change.items { add(item, source, to: &items) }
+    add(items, source, time)
+  }
+
+  private mutating func add(
+    _ item: Changeset.Item, _ source: ChangeSource, to items: inout [Item]
+  ) {
+    let location = item.location
+    guard location.place != .cloudRecords else { return }
+    switch item.edit {
+    case .set(let key, let value, let written):
+      var text: [UInt8]?
+      if case .exact(let bytes) = written { text = bytes }
+      let after = held(
+        StoredValue(value, Metadata(text: text, modified: Timestamp(nanoseconds: 0))))
+      if complete(Place(location: location, key: key), source, after) { return }
+      items.append(Item(location: location, key: key, before: held(item.before), after: after))
+    case .remove(let key):
+      items.append(Item(location: location, key: key, before: held(item.before), after: .none))
+    case .splice(let key, _):
+      // Until the queue is taken, the splices of one source are one change.
+      let place = Place(location: location, key: key)
+      if let known = last[place], changes[known.change].source == source,
+        case .present = changes[known.change].items[known.item].after
+      {
+        return
+      }
+      if complete(place, source, .present) { return }
+      var before = held(item.before)
+      if case .notKnown = before, last[place] == nil, let known = spliced[place] { before = known }
+      items.append(Item(location: location, key: key, before: before, after: .present))
+    case .removeDomain:
+      guard case .domain(let snapshot) = item.before else { return }
+      for key in snapshot.keys {
+        let before = snapshot.entry(key).map { held($0) } ?? .notKnown
+        items.append(Item(location: location, key: key, before: before, after: .none))
+      }
+    case .describe, .createDomain: break
+    }
+  }
+
+  /// Makes the first text of a key that its creator has just made part of that change: `echo` makes a
+  /// file first, which is an empty string, and then writes to it.
+  /// - Returns: whether it is one.
+  private mutating func complete(_ place: Place, _ source: ChangeSource, _ text: Held) -> Bool {
+    guard let (change, item) = last[place], changes[change].source == source else { return false }
+    let known = changes[change].items[item]
+    guard case (.none, .stored(let stored)) = (known.before, known.after), stored.byteCount == 0
+    else { return false }
+    changes[change].items[item].after = text
+    size += changes[change].items[item].size - known.size
+    return true
+  }
+
+  private func held(_ before: Changeset.Before) -> Held {
+    switch before {
+    case .nothing: .none
+    case .value(let stored): held(stored)
+    case .something, .domain: .notKnown
+    }
+  }
+
+  private func held(_ stored: StoredValue) -> Held {
+    guard let count = stored.byteCount, count > RecordedValue.largest else {
+      return .stored(stored)
+    }
+    return .large(size: count)
+  }
+
+  /// Adds items of one change, as it is to be recorded.
+  mutating func add(_ items: [Item], _ source: ChangeSource, _ time: Timestamp) {
+    if items.isEmpty { return }
+    for (index, item) in items.enumerated() {
+      let place = Place(location: item.location, key: item.key)
+      end(last[place], with: item.before)
+      last[place] = (changes.count, index)
+      size += item.size
+    }
+    changes.append(Change(time: time, source: source, items: items))
+    if due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }
+    if size > Self.most { shrink() }
+  }
+
+  /// Ends a row of splices: what they have made is what the next change has found.
+  private mutating func end(_ position: (change: Int, item: Int)?, with value: Held) {
+    guard let (change, item) = position, case .present = changes[change].items[item].after else {
+      return
+    }
+    changes[change].items[item].after = value
+  }
+
+  /// Makes the changes of a key by one source one change; if that does not suffice, drops them all.
+  private mutating func shrink() {
+    let all = changes
+    (changes, last, size) = ([], [:], 0)
+    for change in all {
+      var items: [Item] = []
+      for item in change.items {
+        let place = Place(location: item.location, key: item.key)
+        if let known = last[place], changes[known.change].source == change.source {
+          size -= changes[known.change].items[known.item].size
+          changes[known.change].items[known.item].after = item.after
+          size += changes[known.change].items[known.item].size
+        } else {
+          last[place] = (changes.count, items.count)
+          items.append(item)
+          size += item.size
+        }
+      }
+      if !items.isEmpty {
+        changes.append(Change(time: change.time, source: change.source, items: items))
+      }
+    }
+    guard size > Self.most / 2 else { return }
+    (changes, last, size) = ([], [:], 0)
+    gap = "there were more changes at once than are kept"
+  }
+
+  /// Takes everything out.
+  /// - Parameter present: what a location has for a key.
+  mutating func removeAll(
+    _ present: (Location, Key) -> StoredValue?
+  ) -> (changes: [Change], gap: String?) {
+    spliced = [:]
+    for (place, position) in last {
+      guard case .present = changes[position.change].items[position.item].after else { continue }
+      let value = present(place.location, place.key).map { copy($0) } ?? .none
+      changes[position.change].items[position.item].after = value
+      spliced[place] = value
+    }
+    defer { (changes, last, size, due, gap) = ([], [:], 0, nil, nil) }
+    return (changes, gap)
+  }
+
+  /// What is kept of a value that splices may have made: a copy, unless it is large.
+  private func copy(_ stored: StoredValue) -> Held {
+    if let count = stored.byteCount, count > RecordedValue.largest { return .large(size: count) }
+    return .stored(
+      StoredValue(stored.value, Metadata(text: stored.text, modified: stored.modified)))
+  }
+
+  /// Puts back what could not be written, before what has come since.
+  mutating func putBack(_ taken: [Change], gap: String?, until due: Instant) {
+    let later = changes
+    (changes, last, size) = ([], [:], 0)
+    self.gap = gap ?? self.gap
+    for change in taken + later { add(change.items, change.source, change.time) }
+    self.due = due
+  }
+}

@@ -1,0 +1,146 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Writes the history of a store.
+struct Historian {
+  private var writer: HistoryWriter?
+  /// The settings that counted last.
+  private var settings = HistorySettings()
+  private var hasFailed = false
+  private let log: @Sendable (LogLine) -> Void
+
+  /// Milliseconds after which a history that could not be written is tried again.
+  private static let patience: Int64 = 10_000
+
+  /// Whether there is a history.
+  var isOn: Bool { writer != nil }
+
+  /// Changes up to this time are in the history.
+  var lastTime: Timestamp { writer?.lastTime ?? Timestamp(nanoseconds: .max) }
+
+  /// - Parameter directory: where the history lies; nil: there is none.
+  init(_ directory: HistoryDirectory?, _ log: @escaping @Sendable (LogLine) -> Void) {
+    self.log = log
+    guard let directory else { return }
+    do throws(SystemError) {
+      writer = try HistoryWriter(directory)
+    } catch {
+      log("the history cannot be read, so changes are not kept in it: \(error)")
+    }
+  }
+
+  /// Writes the changes that the queue had.
+  /// - Returns: false where they could not be written, and must be put back.
+  mutating func write(
+    _ changes: [HistoryQueue.Change], after gap: String?, _ settings: HistorySettings
+  ) -> Bool {
+    self.settings = settings
+    let records = changes.compactMap { record($0) }
+    do throws(SystemError) {
+      if settings.isOff {
+        try writer?.removeAll()
+      } else if try writer?.append(records, after: gap) == true {
+        try writer?.prune(
+          bytes: settings.megabytes << 20, days: settings.days, now: Timestamp.now)
+      }
+      hasFailed = false
+      return true
+    } catch {
+      if !hasFailed { log("the history cannot be written; it is tried again: \(error)") }
+      hasFailed = true
+      return false
+    }
+  }
+
+  /// Makes what was written survive a loss of power.
+  mutating func synchronize() {
+    do throws(SystemError) {
+      try writer?.synchronize()
+    } catch {
+      if !hasFailed { log("the history may not survive a loss of power: \(error)") }
+      hasFailed = true
+    }
+  }
+
+  /// When a failed write is tried again.
+  var nextTry: Instant { Instant.now.advanced(milliseconds: Self.patience) }
+
+  /// The record of a change; nil where it has changed nothing.
+  private func record(_ change: HistoryQueue.Change) -> HistoryRecord? {
+    let items = change.items.compactMap { item -> HistoryRecord.Item? in
+      let isKept = settings.keeps(item.key, of: item.location.domain)
+      let (before, after) = (recorded(item.before, isKept), recorded(item.after, isKept))
+      if before == after, before.isKnown { return nil }
+      return HistoryRecord.Item(item.location, item.key, from: before, to: after)
+    }
+    return items.isEmpty ? nil : HistoryRecord(items, time: change.time, source: change.source)
+  }
+
+  private func recorded(_ held: HistoryQueue.Held, _ isKept: Bool) -> RecordedValue {
+    switch held {
+    case .none: .none
+    case .stored(let stored): isKept ? RecordedValue(stored) : .notKept
+    case .large(let size): isKept ? .large(size: size) : .notKept
+    case .notKnown, .present: .notKept
+    }
+  }
+}
+
+extension Store {
+  /// When `recordHistory` is to be called; nil: not before the next change.
+  public var historyDeadline: Instant? { state.withLock { $0.history.due } }
+
+  /// Appends the changes to the history that it lacks. It never refuses a change: what cannot be
+  /// written stays in memory, within bounds, and is tried again. Waits for a disk. Threads: any.
+  /// - Parameter durably: whether they must survive a loss of power.
+  public func recordHistory(durably: Bool = false) {
+    if isReadOnly { return }
+    // Asked before the locks: it may read lists.
+    let settings = historySettings
+    historian.withLock { historian in
+      let (changes, gap) = state.withLock { $0.takeHistory() }
+      if !changes.isEmpty {
+        let isWritten = historian.write(changes, after: gap, settings)
+        state.withLock { state in
+          if settings.isOff { state.history.isOn = false }
+          if !isWritten { state.history.putBack(changes, gap: gap, until: historian.nextTry) }
+        }
+      }
+      if durably { historian.synchronize() }
+    }
+  }
+
+  /// The settings of the history that count: the first of the persistent places that has them.
+  private var historySettings: HistorySettings {
+    guard state.withLock({ !$0.history.isEmpty }) else { return HistorySettings() }
+    let places = SearchList.locations(for: .settings).filter {
+      $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
+    }
+    let found = try? findFirst(HistorySettings.key, in: places)
+    return HistorySettings(found?.stored.value)
+  }
+
+  /// What people and programs can be told of the history: where it lies.
+  public func historyReport() -> Value {
+    recordHistory()
+    let isOn = state.withLock { $0.history.isOn }
+    return ["Directory": .string(layout.history.path), "Off": .boolean(!isOn)]
+  }
+}
+
+extension Store.State {
+  /// Takes the changes out that the history lacks.
+  fileprivate mutating func takeHistory() -> (changes: [HistoryQueue.Change], gap: String?) {
+    var queue = HistoryQueue()
+    swap(&queue, &history)
+    defer { swap(&queue, &history) }
+    return queue.removeAll { domains[$0]?.snapshot.entry($1) }
+  }
+}
+
+extension StoreLayout {
+  /// Where the history of the store lies.
+  var history: HistoryDirectory { HistoryDirectory(stateDirectory + "/history") }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import Support
+import Testing
+
+/// The history and `undo` as a user of the commands and of a mount meets them.
+@Suite("History and undo") struct HistoryTests {
+  /// `defaults history`, without times, paths of programs and units.
+  private static let show = """
+    show() { defaults history "$@" | sed -E \
+      -e 's/ [0-9]{4}-[0-9-]+T[0-9:]+Z / /' -e 's|^    ([a-z]+), .*/|    \\1, |' -e 's/, [^,]*scope$//' \
+      -e 's/, [^,]*service$//' -e 's/, [^,/]*slice$//'; }
+    """
+
+  @Test("each road is named, with its program: a shell, defaults, the library, another program")
+  func roads() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        \(Self.show)
+        defaults write d K -int 1; /bin/sh -c "echo 2 > $M/d/K"; $PROBE set d K 3
+        defaults synchronize d
+        /usr/bin/python3 -c "import plistlib; p = '$C/d.plist'
+        v = plistlib.load(open(p, 'rb')); v['K'] = 4; plistlib.dump(v, open(p, 'wb'))"
+        while [ "$(defaults read d K)" != 4 ]; do sleep 0.05; done
+        show d K
+        """)
+      #expect(
+        outcome.output == """
+          1 user d K: (none) -> 1
+              command, defaults
+          2 user d K: 1 -> 2
+              mount, dash
+          3 user d K: 2 -> 3
+              library, prefs-probe
+          4 user d K: 3 -> 4
+              list (another program)
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("filters: time, number, program, road, domain and key; JSON is a line for each change")
+  func filters() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        \(Self.show)
+        defaults write a K 1; defaults write b K 2; mkdir $M/c; echo 3 > $M/c/K
+        defaults write a 'NSWindow Frame main' x
+        count() { defaults history "$@" | grep -c '^[0-9]'; }
+        count; count --all; count a; count a K; count --since 2; count --until 2; count --via mount
+        count --by defaults; count --since -1h; count --since now; count --until yesterday
+        defaults history c --json | /usr/bin/python3 -c "import json, sys
+        for line in sys.stdin: r = json.loads(line); print(r['number'], r['via'], r['changes'][0]['after'])"
+        defaults history --since nonsense; echo $?
+        """)
+      #expect(outcome.output == "3\n4\n1\n1\n2\n2\n1\n2\n3\n0\n0\n3 mount 3\n1\n", "\(outcome)")
+    }
+  }
+
+  @Test("undo goes back, an undo of the undo forward; texts come back byte for byte")
+  func undo() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d; printf '{"a":   1}' > $M/d/K; printf '{"a":2}' > $M/d/K; cat $M/d/K; echo
+        defaults undo 2; cat $M/d/K; echo; defaults undo 3; cat $M/d/K; echo
+        defaults undo 1 --over; ls $M/d; echo "[$?]"
+        """)
+      #expect(
+        outcome.output == """
+          {"a":2}
+          d K: { a = 2; } -> { a = 1; }
+          {"a":   1}
+          d K: { a = 1; } -> { a = 2; }
+          {"a":2}
+          d K: { a = 2; } -> (none)
+          [0]
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a key that was changed since is a conflict: nothing is done, and the later change is named")
+  func conflicts() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1
+        defaults write d A 1; defaults write d B 1; defaults write d A 2; defaults write d B 2
+        defaults write d A 3
+        defaults undo --since 3 --until 4; echo "[$?]"; defaults read d B
+        defaults undo --since 3 --until 4 --skip; echo "[$?]"; defaults read d B
+        defaults undo 3 --dry-run --over; defaults read d A
+        defaults undo 3 --over; defaults read d A
+        defaults undo 99; echo "[$?]"
+        """)
+      #expect(
+        outcome.output == """
+          defaults: d A: is 3, not 2: changed again by 5; nothing was changed
+          [1]
+          2
+          defaults: d A: is 3, not 2: changed again by 5; it stays as it is
+          d B: 2 -> 1
+          [0]
+          1
+          d A: 3 -> 1
+          3
+          d A: 3 -> 1
+          1
+          defaults: there is no such change; `history` shows them
+          [1]
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a change of somebody else between selected ones is a conflict; of forced keys nothing is undone"
+  )
+  func between() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1
+        defaults write d K 1; echo 2 > $M/d/K; defaults write d K 3
+        defaults undo --by defaults; echo "[$?]"
+        defaults undo --by defaults --over; echo "[$?]"; defaults read d K; echo "[$?]"
+        defaults write d K 4; mkdir -p $PREFSFS_SYSTEM_DIR/managed
+        /usr/bin/python3 -c "import plistlib
+        plistlib.dump({'K': 'forced'}, open('$PREFSFS_SYSTEM_DIR/managed/d.plist', 'wb'))"
+        while [ "$(cat $M/d/K)" != forced ]; do sleep 0.05; done
+        defaults undo --since 5 2>&1 | grep -o 'administrator has set it'; defaults read d K
+        """)
+      #expect(
+        outcome.output.hasPrefix(
+          """
+          defaults: d K: was changed in between by 2; nothing was changed
+          [1]
+          d K: 3 -> (none)
+          [0]
+          """), "\(outcome)")
+      #expect(outcome.output.hasSuffix("administrator has set it\n4\n"), "\(outcome)")
+    }
+  }
+
+  @Test("kill -9 of everything right after echo: both values are in the history")
+  func killed() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("mkdir $M/d; echo 4 > $M/d/K; echo 8 > $M/d/K")
+      mount.crash()
+      let lines = sandbox.shell("defaults read d K; defaults history d K").output
+      #expect(
+        lines.hasPrefix("8\n") && lines.contains("K: ") && lines.contains(" -> 8"), "\(lines)")
+      #expect(lines.contains("-> 4\n") || lines.contains("4 -> 8"), "\(lines)")
+    }
+  }
+
+  @Test("a hundred sets a second, and large values, leave little and the others' records")
+  func flood() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d; defaults write d Other before
+        head -c 10000000 /dev/zero | tr '\\0' x > $C/../large
+        for i in $(seq 300); do echo $i > $M/d/K; [ $((i % 100)) = 0 ] && cp $C/../large $M/d/Large; done
+        defaults write d Other after; defaults history d Other | grep -c '^[0-9]'
+        du -sk $HOME/.local/state/prefsfs/*/history $C/../state/prefsfs/*/history 2> /dev/null | cut -f 1
+        """)
+      let lines = outcome.output.split(separator: "\n")
+      #expect(lines.first == "2", "\(outcome)")
+      #expect(lines.count > 1 && Int(lines[1]).map { $0 < 1024 } == true, "\(outcome)")
+    }
+  }
+}

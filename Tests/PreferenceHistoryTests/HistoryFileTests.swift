@@ -1,0 +1,163 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import SystemCalls
+import Testing
+
+@testable import PreferenceHistory
+
+@Suite("Files of the history") struct HistoryFileTests {
+  private static let user = Location(.user, "d")
+
+  /// A change of a key from one value to the other.
+  private static func record(
+    _ key: Key, _ before: Value?, _ after: Value?, seconds: Int64 = 0, text: [UInt8]? = nil,
+    source: ChangeSource = ChangeSource(.command)
+  ) -> HistoryRecord {
+    let kept = { (value: Value?) -> RecordedValue in
+      value.map {
+        RecordedValue(StoredValue($0, Metadata(text: text, modified: Timestamp(nanoseconds: 0))))
+      } ?? .none
+    }
+    return HistoryRecord(
+      [.init(user, key, from: kept(before), to: kept(after))],
+      time: Timestamp(nanoseconds: seconds * 1_000_000_000), source: source)
+  }
+
+  private func changes(_ directory: HistoryDirectory) throws -> [HistoryRecord] {
+    try directory.entries().compactMap { if case .change(let record) = $0 { record } else { nil } }
+  }
+
+  @Test("a change reads back with its number, its source, its values and their texts")
+  func roundTrip() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var source = ChangeSource(.mount)
+      (source.user, source.process, source.program, source.unit) = (7, 8, "/bin/é", "a.scope")
+      let values: [Value] = [
+        1, .real(1.5), true, "text", .data([0, 1]), ["a", 2], ["k": ["x"]],
+        .date(AbsoluteTime(seconds: 5)), .string(String(repeating: "x", count: 65_537)),
+      ]
+      var records = values.map { Self.record("K", $0, nil, text: [0x31], source: source) }
+      records.append(Self.record("New", nil, 3))
+      var writer = try HistoryWriter(directory)
+      #expect(try writer.append(Array(records[..<4])))
+      #expect(try !writer.append(Array(records[4...]), after: "why"))
+      for index in records.indices { records[index].number = UInt64(index + 1) }
+      #expect(try changes(directory) == records)
+      #expect(try directory.entries()[4] == .gap("why"))
+      #expect(records[8].items[0].before == .large(size: 65_537))
+      #expect(records[3].items[0].before.value == "text")
+      let mode = sandbox.shell("stat -c %a \(directory.path) \(directory.path)/*").output
+      #expect(mode == "700\n600\n")
+    }
+  }
+
+  @Test("a torn record is a gap, and the next owner goes on in a new file")
+  func torn() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var writer = try HistoryWriter(directory)
+      let records = (0..<3).map { Self.record("K", .string("\($0)"), "x", seconds: 9) }
+      _ = try writer.append(Array(records[..<2]))
+      let sound = try Data(contentsOf: URL(fileURLWithPath: directory.path + "/1"))
+      _ = try writer.append(Array(records[2...]))
+      let all = try Data(contentsOf: URL(fileURLWithPath: directory.path + "/1"))
+      for count in [sound.count + 1, all.count - 1] {
+        sandbox.shell("rm \(directory.path)/*")
+        try all.prefix(count).write(to: URL(fileURLWithPath: directory.path + "/1"))
+        var next = try HistoryWriter(directory)
+        #expect(next.lastNumber == 2 && next.lastTime == Timestamp(nanoseconds: 9_000_000_000))
+        #expect(try next.append([Self.record("Next", nil, 1)]))
+        let entries = try directory.entries()
+        #expect(entries.count == 4)
+        guard case .gap = entries[2], case .change(let last) = entries[3] else {
+          Issue.record("\(entries)")
+          continue
+        }
+        #expect(last.number == 3 && last.items[0].key == "Next")
+      }
+    }
+  }
+
+  @Test("a file of a later version is left alone")
+  func later() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var writer = try HistoryWriter(directory)
+      _ = try writer.append([Self.record("K", nil, 1)])
+      sandbox.shell("printf '\\002' | dd of=\(directory.path)/1 bs=1 seek=8 conv=notrunc")
+      #expect(throws: SystemError.self) { try HistoryWriter(directory) }
+      let entries = try directory.entries()
+      guard case .gap? = entries.first, entries.count == 1 else {
+        Issue.record("\(entries)")
+        return
+      }
+    }
+  }
+
+  @Test("the oldest files go first, by size and by age, and numbers go on")
+  func prune() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      let text = Value.string(String(repeating: "x", count: 60_000))
+      for _ in 0..<3 {
+        var writer = try HistoryWriter(directory)
+        for _ in 0..<9 { _ = try writer.append([Self.record("K", text, text)]) }
+      }
+      let writer = try HistoryWriter(directory)
+      #expect(try directory.numbers() == [1, 10, 19])
+      sandbox.shell("touch -d '3 days ago' \(directory.path)/1")
+      try writer.prune(bytes: 1 << 30, days: 4, now: .now)
+      #expect(try directory.numbers() == [1, 10, 19])
+      try writer.prune(bytes: 1 << 30, days: 2, now: .now)
+      #expect(try directory.numbers() == [10, 19])
+      try writer.prune(bytes: 1_500_000, days: .max, now: .now)
+      #expect(try directory.numbers() == [19])
+      #expect(try HistoryWriter(directory).lastNumber == 27)
+    }
+  }
+
+  @Test("bytes of any kind are read without a trap")
+  func random() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var writer = try HistoryWriter(directory)
+      _ = try writer.append((0..<20).map { Self.record("K", .string("\($0)"), "x") })
+      let sound = Array(try Data(contentsOf: URL(fileURLWithPath: directory.path + "/1")))
+      var generator = SystemRandomNumberGenerator()
+      for _ in 0..<300 {
+        var bytes = sound
+        for _ in 0..<3 {
+          bytes[Int.random(in: 16..<bytes.count, using: &generator)] = .random(in: 0...255)
+        }
+        try Data(bytes).write(to: URL(fileURLWithPath: directory.path + "/1"))
+        #expect(try directory.entries().count <= 21)
+        _ = try HistoryWriter(directory)
+      }
+    }
+  }
+
+  @Test(
+    "settings that make no sense count as not set",
+    arguments: [
+      ([:], 400, 64, false), (["Days": 3, "Megabytes": 5, "Off": true], 3, 5, true),
+      (["Days": -1, "Megabytes": "x", "Off": 1], 400, 64, false),
+    ] as [(ValueDictionary, Int, Int, Bool)])
+  func settings(_ values: ValueDictionary, days: Int, megabytes: Int, isOff: Bool) {
+    let settings = HistorySettings(.dictionary(values))
+    #expect((settings.days, settings.megabytes, settings.isOff) == (days, megabytes, isOff))
+  }
+
+  @Test(
+    "no values are kept of keys with a secret's name, and of those that a pattern names",
+    arguments: [
+      ("Password", "d", false), ("myTokenX", "d", false), ("api_key", "d", false),
+      ("TabWidth", "d", true), ("Private7", "d", false), ("Private7", "e", true),
+    ] as [(Key, DomainName, Bool)])
+  func secrets(_ key: Key, _ domain: DomainName, isKept: Bool) {
+    let settings = HistorySettings(["Never": ["d": ["Private*"]]])
+    #expect(settings.keeps(key, of: domain) == isKept)
+  }
+}

@@ -1,0 +1,209 @@
+import Foundation
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import Support
+import Synchronization
+import Testing
+
+@testable import PreferenceStore
+@testable import SystemCalls
+
+@Suite("Store: history") struct StoreHistoryTests {
+  private func open(_ sandbox: Sandbox) throws -> Store {
+    try Store(TestStore.layout(sandbox), keepsHistory: true) { _ in }
+  }
+
+  /// What the history has, as "KEY: BEFORE -> AFTER", after what waits was written.
+  private func lines(_ store: Store) throws -> [String] {
+    store.recordHistory()
+    return try written(store)
+  }
+
+  private func written(_ store: Store) throws -> [String] {
+    try store.layout.history.entries().flatMap { entry -> [String] in
+      guard case .change(let record) = entry else { return ["gap"] }
+      return record.items.map { "\($0.key): \(text($0.before)) -> \(text($0.after))" }
+    }
+  }
+
+  private func text(_ value: RecordedValue) -> String {
+    switch value {
+    case .none: "none"
+    case .list: value.value.map { ValueDescription.line(of: $0, false) } ?? "damaged"
+    case .large(let size): "\(size) bytes"
+    case .notKept: "not kept"
+    }
+  }
+
+  private func commit(
+    _ store: Store, _ edits: [Edit], from source: ChangeSource = ChangeSource(.command)
+  ) throws {
+    let items = edits.map { Changeset.Item(TestStore.user, $0) }
+    _ = try store.commit(items, by: Author(number: 1), from: source)
+  }
+
+  @Test("a list is rewritten only when the history has what was there before")
+  func beforeRewrite() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
+      let store = try open(sandbox)
+      try commit(store, [.set("A", 5, .canonical), .remove("B")])
+      #expect(try written(store) == [])
+      try store.checkpoint(TestStore.user)
+      #expect(try written(store) == ["A: 1 -> 5", "B: 2 -> none"])
+    }
+  }
+
+  @Test("what an owner could not write any more, the next one adds, with values")
+  func killed() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      do {
+        let store = try open(sandbox)
+        try commit(store, [.set("A", 2, .canonical)])
+        store.recordHistory()
+        try commit(store, [.set("A", 3, .canonical)])
+        try commit(store, [.set("N", "x", .canonical)])
+        store.unlock()
+      }
+      let next = try open(sandbox)
+      #expect(try next.find("A", at: TestStore.user)?.value == 3)
+      #expect(try lines(next) == ["A: 1 -> 2", "A: 2 -> 3", "N: none -> x"])
+      guard case .change(let last)? = try next.layout.history.entries().last else {
+        Issue.record("no change")
+        return
+      }
+      #expect(last.source.via == .unknown && last.number == 3)
+      try next.checkpoint(TestStore.user)
+      next.unlock()
+      // Nothing is added twice.
+      let third = try open(sandbox)
+      _ = try third.find("A", at: TestStore.user)
+      #expect(try lines(third).count == 3)
+    }
+  }
+
+  @Test("another program's edit of a list is in the history, with values")
+  func outside() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
+      let store = try open(sandbox)
+      _ = try store.find("A", at: TestStore.user)
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=7, C=3)")
+      store.refresh(TestStore.user)
+      #expect(try lines(store).sorted() == ["A: 1 -> 7", "B: 2 -> none", "C: none -> 3"])
+    }
+  }
+
+  @Test(
+    "appends of one program are one change until they are written, and cost no copy of the text")
+  func appends() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      try commit(store, [.set("Log", "", .exact([]))])
+      let append = { (base: Int, source: ChangeSource) in
+        let splice = try #require(
+          Splice(base: base, offset: base, bytes: [0x61], count: base + 1, isBare: true))
+        try commit(store, [.splice("Log", splice)], from: source)
+      }
+      for base in 0..<3 { try append(base, ChangeSource(.command)) }
+      try append(3, ChangeSource(.mount))
+      // What was between two programs is a text that only the splices could tell.
+      #expect(try lines(store) == ["Log: none -> not kept", "Log: not kept -> aaaa"])
+      for base in 4..<6 { try append(base, ChangeSource(.mount)) }
+      #expect(try lines(store).last == "Log: aaaa -> aaaaaa")
+      try commit(store, [.remove("Log")])
+      #expect(try lines(store).last == "Log: aaaaaa -> none")
+    }
+  }
+
+  @Test(
+    "of large values the size is kept, of secrets nothing, and no bytes of either are in a file")
+  func notKept() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      let large = String(repeating: "z", count: 70_000)
+      try commit(store, [.set("Large", .string(large), .canonical)])
+      try commit(store, [.set("Password", "hunter2", .canonical)])
+      try commit(store, [.set("Password", "hunter3", .canonical)])
+      #expect(
+        try lines(store) == [
+          "Large: none -> 70000 bytes", "Password: none -> not kept",
+          "Password: not kept -> not kept",
+        ])
+      let found = sandbox.shell("grep -rlE 'hunter|zzzz' \(store.layout.history.path)")
+      #expect(found.output == "")
+    }
+  }
+
+  @Test("a domain's removal is in the history key by key; chmod and mkdir are not")
+  func domains() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
+      let store = try open(sandbox)
+      try commit(store, [.describe("A", Description(mode: 0o640))])
+      _ = try store.commit([.init(Location(.user, "new"), .createDomain)])
+      #expect(try lines(store) == [])
+      try commit(store, [.removeDomain])
+      #expect(try lines(store).sorted() == ["A: 1 -> none", "B: 2 -> none"])
+    }
+  }
+
+  @Test("Off removes what there is and keeps nothing; without it changes are kept again")
+  func off() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      try commit(store, [.set("A", 1, .canonical)])
+      #expect(try lines(store) == ["A: none -> 1"])
+      let settings = Location(.user, .settings)
+      let off = Edit.set(HistorySettings.key, ["Off": true], .canonical)
+      _ = try store.commit([.init(settings, off)], by: Author(number: 1))
+      #expect(try lines(store) == [])
+      #expect(sandbox.shell("ls -d \(store.layout.history.path)").status != 0)
+      try commit(store, [.set("A", 2, .canonical)])
+      #expect(try lines(store) == [])
+      _ = try store.commit([.init(settings, .remove(HistorySettings.key))], by: Author(number: 1))
+      try commit(store, [.set("A", 3, .canonical)])
+      #expect(try lines(store).last == "A: 2 -> 3")
+    }
+  }
+
+  @Test("changes wait in bounded memory while the disk has no room, and nothing is refused")
+  func fullDisk() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      let judge: Interposition.Judge = { call in
+        call.path.contains("/history") ? .fail(.noSpace) : .proceed
+      }
+      try Interposition.with(judge) {
+        for number in 1...5 {
+          try commit(store, [.set("A", .integer(WideInteger(Int64(number))), .canonical)])
+          store.recordHistory()
+        }
+      }
+      #expect(try written(store) == [])
+      #expect(
+        try lines(store) == [
+          "A: none -> 1", "A: 1 -> 2", "A: 2 -> 3", "A: 3 -> 4", "A: 4 -> 5",
+        ])
+    }
+  }
+
+  @Test("more changes than memory may have become one for each key and program, or a gap")
+  func bounded() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      let text = String(repeating: "y", count: 60_000)
+      for number in 0..<200 {
+        try commit(store, [.set("A", .string("\(number)\(text)"), .canonical)])
+      }
+      let merged = try lines(store)
+      #expect(merged.count < 100 && merged.first?.hasPrefix("A: none -> ") == true)
+      for number in 0..<200 {
+        try commit(store, [.set(Key("B\(number)"), .string("\(number)\(text)"), .canonical)])
+      }
+      #expect(try lines(store).contains("gap"))
+    }
+  }
+}
