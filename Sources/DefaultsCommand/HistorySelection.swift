@@ -99,7 +99,7 @@ struct HistorySelection {
 
   /// Whether the change is meant, apart from its keys.
   func contains(_ record: HistoryRecord) -> Bool {
-    if let number { return record.number == number }
+    if let number { return (record.first...record.number).contains(number) }
     switch since {
     case .time(let time)? where record.time < time: return false
     case .number(let number)? where record.number < number: return false

@@ -76,8 +76,32 @@ enum HistoryFile {
     return (number, entry, offset + 16 + Int(length))
   }
 
-  /// Appends a record to a buffer: length, checksum, number and payload, as in the journal.
+  /// Appends a change, and the source that it names, where the file lacks that.
+  /// - Parameter known: the numbers of the sources that the file has.
   static func append(
+    _ record: HistoryRecord, _ known: inout [ChangeSource: UInt32], to bytes: inout [UInt8]
+  ) {
+    let source = known[record.source] ?? UInt32(clamping: known.count + 1)
+    if known.updateValue(source, forKey: record.source) == nil {
+      append(record.number, to: &bytes) {
+        $0.append(2 as UInt8)
+        $0.append(source)
+        $0.append(record.source)
+      }
+    }
+    append(record.number, to: &bytes) { $0.append(record, source: source) }
+  }
+
+  /// Appends a gap before the change of that number.
+  static func append(gap reason: String, before number: UInt64, to bytes: inout [UInt8]) {
+    append(number, to: &bytes) {
+      $0.append(3 as UInt8)
+      $0.append(counted: reason.utf8)
+    }
+  }
+
+  /// Appends a record to a buffer: length, checksum, number and payload, as in the journal.
+  private static func append(
     _ number: UInt64, to buffer: inout [UInt8], _ payload: (inout ByteWriter) -> Void
   ) {
     var writer = ByteWriter()
@@ -97,6 +121,8 @@ extension ByteWriter {
     append(1 as UInt8)
     append(record.time.nanoseconds)
     append(source)
+    append(record.first)
+    append(UInt32(clamping: record.count))
     append(UInt32(clamping: record.items.count))
     for item in record.items { append(item) }
   }
@@ -108,14 +134,15 @@ extension ByteReader {
   ) throws -> HistoryFile.Entry {
     switch try self.number(UInt8.self) {
     case 1:
-      let (time, source, count) = (
-        try timestamp(), try self.number(UInt32.self), try self.number(UInt32.self)
-      )
+      let (time, source) = (try timestamp(), try self.number(UInt32.self))
+      let (first, changes) = (try self.number(UInt64.self), try self.number(UInt32.self))
+      let count = try self.number(UInt32.self)
       var items: [HistoryRecord.Item] = []
       for _ in 0..<count { items.append(try historyItem()) }
       var record = HistoryRecord(
-        items, time: time, source: sources[source] ?? ChangeSource(.unknown))
-      record.number = number
+        items, time: time, source: sources[source] ?? ChangeSource(.unknown),
+        count: Int(max(changes, 1)))
+      (record.number, record.first) = (number, min(first, number))
       return .change(record)
     case 2: return .source(try self.number(), try changeSource())
     case 3: return .gap(String(decoding: try counted(), as: UTF8.self))

@@ -24,8 +24,14 @@ public struct HistoryRecord: Equatable, Sendable {
     }
   }
 
-  /// The number of the change, from 1. It grows by one from change to change.
+  /// The number of the change, from 1. It grows by one from change to change. Of a record that stands
+  /// for several changes, that of the last one.
   public var number: UInt64 = 0
+  /// The number of the first change that the record stands for.
+  public var first: UInt64 = 0
+  /// How many changes the record stands for: one program's of one key, which followed each other
+  /// closely. `before` is what the first one has found, `after` what the last one has left.
+  public var count: Int
   /// When the change took effect.
   public let time: Timestamp
   /// Who made it.
@@ -34,8 +40,20 @@ public struct HistoryRecord: Equatable, Sendable {
   public let items: [Item]
 
   /// Creates the record of a change that has no number yet.
-  public init(_ items: [Item], time: Timestamp, source: ChangeSource) {
-    (self.items, self.time, self.source) = (items, time, source)
+  public init(_ items: [Item], time: Timestamp, source: ChangeSource, count: Int = 1) {
+    (self.items, self.time, self.source, self.count) = (items, time, source, count)
+  }
+
+  /// The record that stands for this one and a later one of the same key.
+  func merged(with later: HistoryRecord) -> HistoryRecord {
+    let items = zip(items, later.items).map { old, new in
+      Item(old.location, old.key, from: old.before, to: new.after)
+    }
+    var record = HistoryRecord(
+      items, time: later.time, source: later.source,
+      count: min(count, 1 << 32) + min(later.count, 1 << 32))
+    (record.number, record.first) = (later.number, first)
+    return record
   }
 }
 

@@ -10,7 +10,7 @@ import SystemCalls
 ///
 /// Threads: one at a time.
 public struct HistoryWriter: Sendable {
-  private let directory: HistoryDirectory
+  let directory: HistoryDirectory
   /// The file that records are appended to; nil before the first record.
   private var file: SharedDescriptor?
   private var size = 0
@@ -54,16 +54,12 @@ public struct HistoryWriter: Sendable {
     let isNew = try begin(first.time)
     guard let file else { return false }
     var (bytes, number, known) = ([UInt8](), lastNumber, sources)
-    if let gap {
-      HistoryFile.append(number + 1, to: &bytes) {
-        $0.append(3 as UInt8)
-        $0.append(counted: gap.utf8)
-      }
-    }
-    for record in records {
-      number += 1
-      let source = Self.id(of: record.source, &known, number, &bytes)
-      HistoryFile.append(number, to: &bytes) { $0.append(record, source: source) }
+    if let gap { HistoryFile.append(gap: gap, before: number + 1, to: &bytes) }
+    for var record in records {
+      record.first = number + 1
+      number += UInt64(clamping: max(record.count, 1))
+      record.number = number
+      HistoryFile.append(record, &known, to: &bytes)
     }
     do {
       try file.value.write(bytes)
@@ -77,27 +73,12 @@ public struct HistoryWriter: Sendable {
     return isNew
   }
 
-  /// Returns the number of a source in the file, and appends its record where the file lacks it.
-  private static func id(
-    of source: ChangeSource, _ known: inout [ChangeSource: UInt32], _ number: UInt64,
-    _ bytes: inout [UInt8]
-  ) -> UInt32 {
-    if let id = known[source] { return id }
-    let id = UInt32(clamping: known.count + 1)
-    known[source] = id
-    HistoryFile.append(number, to: &bytes) {
-      $0.append(2 as UInt8)
-      $0.append(id)
-      $0.append(source)
-    }
-    return id
-  }
-
   /// Begins a new file where there is none, or it is large or old enough.
   /// - Returns: whether it has begun one.
   private mutating func begin(_ time: Timestamp) throws(SystemError) -> Bool {
     let isOver = size > Self.fileSize || time.nanoseconds(after: begun) > Self.fileTime
     guard file == nil || isOver else { return false }
+    if isOver, file != nil, let last = try directory.numbers().last { try compact(last) }
     try Files.makeDirectories(directory.path, mode: 0o700)
     let path = directory.file(lastNumber + 1)
     let fresh = SharedDescriptor(

@@ -37,9 +37,11 @@ struct HistoryQueue {
 
   /// A change.
   struct Change: Sendable {
-    let time: Timestamp
+    var time: Timestamp
     let source: ChangeSource
     var items: [Item]
+    /// How many changes it stands for.
+    var count = 1
   }
 
   /// Identifies a key of a location.
@@ -148,13 +150,20 @@ struct HistoryQueue {
   /// Adds items of one change, as it is to be recorded.
   mutating func add(_ items: [Item], _ source: ChangeSource, _ time: Timestamp) {
     if items.isEmpty { return }
-    for (index, item) in items.enumerated() {
+    var change = Change(time: time, source: source, items: [])
+    for item in items {
       let place = Place(location: item.location, key: item.key)
+      if let known = last[place], known.change == changes.count {
+        // A transaction may change a key twice: a domain's keys are removed, and then the domain.
+        change.items[known.item].after = item.after
+        continue
+      }
       end(last[place], with: item.before)
-      last[place] = (changes.count, index)
+      last[place] = (changes.count, change.items.count)
+      change.items.append(item)
       size += item.size
     }
-    changes.append(Change(time: time, source: source, items: items))
+    changes.append(change)
     if due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }
     if size > Self.most { shrink() }
   }
@@ -178,6 +187,8 @@ struct HistoryQueue {
         if let known = last[place], changes[known.change].source == change.source {
           size -= changes[known.change].items[known.item].size
           changes[known.change].items[known.item].after = item.after
+          changes[known.change].count += 1
+          changes[known.change].time = change.time
           size += changes[known.change].items[known.item].size
         } else {
           last[place] = (changes.count, items.count)

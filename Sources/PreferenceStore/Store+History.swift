@@ -37,7 +37,7 @@ struct Historian {
     _ changes: [HistoryQueue.Change], after gap: String?, _ settings: HistorySettings
   ) -> Bool {
     self.settings = settings
-    let records = changes.compactMap { record($0) }
+    let records = HistoryRecord.compacted(changes.compactMap { record($0) })
     do throws(SystemError) {
       if settings.isOff {
         try writer?.removeAll()
@@ -75,7 +75,9 @@ struct Historian {
       if before == after, before.isKnown { return nil }
       return HistoryRecord.Item(item.location, item.key, from: before, to: after)
     }
-    return items.isEmpty ? nil : HistoryRecord(items, time: change.time, source: change.source)
+    return items.isEmpty
+      ? nil
+      : HistoryRecord(items, time: change.time, source: change.source, count: change.count)
   }
 
   private func recorded(_ held: HistoryQueue.Held, _ isKept: Bool) -> RecordedValue {

@@ -44,7 +44,9 @@ import Testing
       var writer = try HistoryWriter(directory)
       #expect(try writer.append(Array(records[..<4])))
       #expect(try !writer.append(Array(records[4...]), after: "why"))
-      for index in records.indices { records[index].number = UInt64(index + 1) }
+      for index in records.indices {
+        (records[index].number, records[index].first) = (UInt64(index + 1), UInt64(index + 1))
+      }
       #expect(try changes(directory) == records)
       #expect(try directory.entries()[4] == .gap("why"))
       #expect(records[8].items[0].before == .large(size: 65_537))
@@ -117,6 +119,53 @@ import Testing
       #expect(try directory.numbers() == [19])
       #expect(try HistoryWriter(directory).lastNumber == 27)
     }
+  }
+
+  @Test(
+    "a file that is closed keeps one record for many changes of a program, and all of the others")
+  func compaction() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var writer = try HistoryWriter(directory)
+      let text = { (number: Int) in
+        Value.string("\(number)" + String(repeating: "x", count: 10_000))
+      }
+      for number in 0..<100 {
+        _ = try writer.append([Self.record("Busy", text(number), text(number + 1), seconds: 6)])
+        if number == 50 {
+          _ = try writer.append([Self.record("Other", nil, 1, seconds: 6)], after: "why")
+        }
+      }
+      #expect(try directory.numbers().count == 2)
+      let records = try changes(directory)
+      #expect(records.first.map { [$0.count, Int($0.first)] } != [1, 1])
+      #expect(records.filter { $0.items[0].key == "Other" }.map(\.number) == [52])
+      #expect(try directory.entries().contains(.gap("why")))
+      let busy = records.filter { $0.items[0].key == "Busy" }
+      #expect(busy.reduce(0) { $0 + $1.count } == 100)
+      #expect(busy.first?.items[0].before.value == text(0))
+      #expect(busy.last?.items[0].after.value == text(100))
+      for (old, new) in zip(busy, busy.dropFirst()) {
+        #expect(old.items[0].after == new.items[0].before && old.number < new.first)
+      }
+      #expect(try HistoryWriter(directory).lastNumber == 101)
+    }
+  }
+
+  @Test("changes of a key are not merged over a change that somebody else has made")
+  func mergedApart() {
+    var records = (0..<40).map {
+      Self.record("K", .string("\($0)"), .string("\($0 + 1)"), seconds: 5)
+    }
+    for index in records.indices {
+      (records[index].number, records[index].first) = (UInt64(index + 1), UInt64(index + 1))
+    }
+    var other = Self.record("K", "20", "20", seconds: 5, source: ChangeSource(.list))
+    (other.number, other.first) = (records[20].number, records[20].number)
+    records[20] = other
+    let merged = HistoryRecord.compacted(records)
+    #expect(merged.map(\.count) == [20, 1, 19] && merged.map(\.number) == [20, 21, 40])
+    #expect(HistoryRecord.compacted(Array(records.prefix(8))).count == 8)
   }
 
   @Test("bytes of any kind are read without a trap")

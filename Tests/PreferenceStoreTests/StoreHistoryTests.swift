@@ -150,6 +150,21 @@ import Testing
     }
   }
 
+  @Test("a transaction that changes a key twice is one change of it")
+  func twice() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
+      let store = try open(sandbox)
+      try commit(
+        store, [.set("A", 5, .canonical), .set("A", 6, .canonical), .set("B", 3, .canonical)])
+      #expect(try lines(store) == ["A: 1 -> 6", "B: 2 -> 3"])
+      // As `defaults delete` removes a domain.
+      try commit(store, [.remove("A"), .remove("B"), .removeDomain])
+      #expect(try lines(store).suffix(2).sorted() == ["A: 6 -> none", "B: 3 -> none"])
+      store.recordHistory()
+    }
+  }
+
   @Test("Off removes what there is and keeps nothing; without it changes are kept again")
   func off() throws {
     try withSandbox { sandbox in

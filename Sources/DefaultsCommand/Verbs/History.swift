@@ -48,7 +48,8 @@ enum History {
   private static func line(_ record: HistoryRecord, _ item: HistoryRecord.Item) -> String {
     let values = "\(item.before.text) -> \(item.after.text)"
     let change = item.before == .notKept && item.after == .notKept ? "changed (not kept)" : values
-    return "\(record.number) \(record.time.text) \(item.text): \(change)"
+    let many = record.count > 1 ? " (\(record.count) changes since \(record.first))" : ""
+    return "\(record.number) \(record.time.text) \(item.text): \(change)\(many)"
   }
 
   private static func json(_ record: HistoryRecord, _ items: [HistoryRecord.Item])
@@ -56,7 +57,10 @@ enum History {
   {
     let source = record.source
     return [
-      "number": .integer(WideInteger(record.number)), "time": .string(record.time.text),
+      "number": .integer(WideInteger(record.number)),
+      "first": .integer(WideInteger(record.first)),
+      "count": .integer(WideInteger(UInt64(clamping: record.count))),
+      "time": .string(record.time.text),
       "via": .string("\(source.via)"), "user": .integer(WideInteger(UInt64(source.user))),
       "process": .integer(WideInteger(Int64(source.process))),
       "program": .string(source.program), "unit": .string(source.unit),

@@ -1,0 +1,102 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+extension HistoryRecord {
+  /// Nanoseconds in which many changes of a key by a program become one.
+  private static let window: Int64 = 600 * 1_000_000_000
+  /// How many changes of a key by a program in that time are kept as they are.
+  static let most = 8
+
+  /// What says that changes follow each other: the key, and the program.
+  private struct Row: Hashable {
+    let location: Location
+    let key: Key
+    let via: ChangeSource.Via
+    let program: String
+    let window: Int64
+  }
+
+  private var row: Row? {
+    guard items.count == 1, let item = items.first else { return nil }
+    return Row(
+      location: item.location, key: item.key, via: source.via, program: source.program,
+      window: time.nanoseconds / Self.window)
+  }
+
+  /// Makes more than eight changes of one key by one program within ten minutes one, at the place of
+  /// the last of them, as long as nobody else has changed the key in between. Changes of several keys
+  /// stay as they are.
+  public static func compacted(_ records: [HistoryRecord]) -> [HistoryRecord] {
+    var rows: [Row: [Int]] = [:]
+    var last: [Place: Row] = [:]
+    var all = records.map(Optional.some)
+    func end(_ row: Row) {
+      guard let members = rows.removeValue(forKey: row), members.count > most,
+        let newest = members.last
+      else { return }
+      let merged = members.compactMap { all[$0] }
+      for index in members { all[index] = nil }
+      all[newest] = merged.dropFirst().reduce(merged[0]) { $0.merged(with: $1) }
+    }
+    for (index, record) in records.enumerated() {
+      let row = record.row
+      for item in record.items {
+        let place = Place(location: item.location, key: item.key)
+        if let known = last[place], known != row { end(known) }
+        last[place] = row
+      }
+      if let row { rows[row, default: []].append(index) }
+    }
+    for row in rows.keys { end(row) }
+    return all.compactMap { $0 }
+  }
+
+  private struct Place: Hashable {
+    let location: Location
+    let key: Key
+  }
+}
+
+extension HistoryWriter {
+  /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file with
+  /// damage stays as it is.
+  func compact(_ number: UInt64) throws(SystemError) {
+    let path = directory.file(number)
+    let contents = try HistoryFile.read(path)
+    let records = contents.entries.compactMap { _, entry in
+      if case .change(let record) = entry { record } else { nil }
+    }
+    let kept = HistoryRecord.compacted(records)
+    guard !contents.isDamaged, kept.count < records.count else { return }
+    var gaps = contents.entries.compactMap { number, entry in
+      if case .gap(let reason) = entry { (number: number, reason: reason) } else { nil }
+    }[...]
+    var bytes = HistoryFile.header
+    var known: [ChangeSource: UInt32] = [:]
+    for record in kept {
+      while let gap = gaps.first, gap.number <= record.number {
+        HistoryFile.append(gap: gap.reason, before: gap.number, to: &bytes)
+        gaps.removeFirst()
+      }
+      HistoryFile.append(record, &known, to: &bytes)
+    }
+    try replace(path, with: bytes)
+  }
+
+  /// Replaces a file in one step: a loss of power leaves the old one or the new one.
+  private func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+    let temporary = path + ".new"
+    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
+    do throws(SystemError) {
+      try file.write(bytes)
+      try file.synchronize()
+      try Files.rename(temporary, to: path)
+    } catch {
+      do { try Files.remove(temporary) } catch {}
+      throw error
+    }
+    try Files.synchronizeDirectory(directory.path)
+  }
+}
