@@ -10,6 +10,14 @@ struct HistorySelection {
   enum Moment {
     case time(Timestamp)
     case number(UInt64)
+
+    /// The moment after which changes are not in the state of this one.
+    var next: Moment {
+      switch self {
+      case .time(let time): .time(time.next)
+      case .number(let number): .number(number.addingReportingOverflow(1).partialValue)
+      }
+    }
   }
 
   /// The only domain, and the only key; nil: all.
@@ -61,7 +69,11 @@ struct HistorySelection {
   }
 
   private static func moment(_ arguments: inout Arguments) throws(Refusal) -> Moment {
-    let text = try word(&arguments)
+    try moment(word: try word(&arguments))
+  }
+
+  /// Returns the moment that a word of the command line means.
+  static func moment(word text: String) throws(Refusal) -> Moment {
     guard let moment = moment(text, now: .now) else {
       throw Refusal(
         message: "\(text) is no time",
@@ -95,6 +107,13 @@ struct HistorySelection {
       }
     }
     return nil
+  }
+
+  /// The same changes, with those of keys that hold a program's state.
+  var withState: HistorySelection {
+    var selection = self
+    selection.isAll = true
+    return selection
   }
 
   /// Whether the change is meant, apart from its keys.
@@ -139,6 +158,9 @@ struct HistoryView {
   /// Every change that is known, the oldest first.
   let records: [HistoryRecord]
   let entries: [HistoryDirectory.Entry]
+
+  /// The number of the last change; 0: there is none.
+  var lastNumber: UInt64 { records.last?.number ?? 0 }
 
   /// Has the owner write what it has, and reads the history.
   init(_ store: StoreView) throws(EngineError) {

@@ -35,9 +35,13 @@ enum Manual {
   private static let ours = [
     Form("explain DOMAIN KEY", "shows every place that has the key; * marks what is read"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
+    Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
     Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
     Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
+    Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different between two moments"),
+    Form("record --since TIME [FILTER...]", "prints commands that make the changes again"),
+    Form("record [--as apply] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
     Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),

@@ -13,6 +13,8 @@ struct Options {
   var isPath = false
   /// `--sync`, or `DEFAULTS_SYNC=1`: when the command returns, the list on the disk has the change.
   var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
+  /// `--at MOMENT`: values as they were then; nil: as they are.
+  var moment: HistorySelection.Moment?
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -89,6 +91,10 @@ struct Arguments {
       case "--plist": options.form = .plist
       case "--path": options.isPath = true
       case "--sync": options.isSynchronous = true
+      case "--at":
+        rest.removeFirst()
+        guard let moment = rest.first else { throw .usage }
+        options.moment = try HistorySelection.moment(word: moment)
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

@@ -3,7 +3,7 @@ enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
-  case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo
+  case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -14,7 +14,7 @@ enum Verb: String, CaseIterable {
   /// The options that may be behind the verb.
   var options: [String] {
     switch self {
-    case .read: ["--json", "--plist", "--path", "--apple-text"]
+    case .read: ["--json", "--plist", "--path", "--apple-text", "--at"]
     case .readType: ["--path"]
     case .write, .delete, .deleteAll: ["--path", "--sync"]
     case .rename, .import: ["--sync"]
@@ -48,6 +48,8 @@ enum Verb: String, CaseIterable {
     case .cloud: return try Cloud.run(&arguments)
     case .history: try History.run(&arguments)
     case .undo: return try Undo.run(&arguments)
+    case .record: return try Record.run(&arguments)
+    case .diff: try Diff.run(&arguments)
     }
     return 0
   }

@@ -145,6 +145,89 @@ import Testing
     }
   }
 
+  @Test("the past is read by number and time, and compared; keys that were not there are not")
+  func past() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1
+        defaults write d A 1; defaults write d B -int 5; sleep 1.1; then=$(date -u +%FT%TZ); sleep 1.1
+        defaults write d A 2; defaults delete d B; defaults write d C new
+        defaults read --at 1 d; defaults read --at $then d; defaults read --at now d
+        defaults read --at 3 d A; defaults read --at 2 d C; echo "[$?]"
+        defaults diff $then now; defaults diff 1 3 d A
+        """)
+      let text = outcome.output.replacing(#/.* defaults\[[0-9:]+\] /#, with: "")
+      #expect(
+        text == """
+          {
+              A = 1;
+          }
+          {
+              A = 1;
+              B = 5;
+          }
+          {
+              A = 2;
+              C = new;
+          }
+          2
+
+          The domain/default pair of (d, C) does not exist
+          [1]
+          user d A: 1 -> 2
+          user d B: 5 -> (none)
+          user d C: (none) -> new
+          user d A: 1 -> 2
+
+          """, "\(outcome)")
+    }
+  }
+
+  /// Python that makes 200 random changes of values of all types, by `defaults`.
+  private static let random = """
+    import random, subprocess, plistlib, datetime, sys
+    rng = random.Random(int(sys.argv[1]))
+    def value(depth=0):
+        kind = rng.randrange(9 if depth < 2 else 7)
+        if kind == 0: return rng.randrange(-2**63, 2**63)
+        if kind == 1: return rng.uniform(-1e9, 1e9)
+        if kind == 2: return rng.random() < .5
+        if kind == 3: return bytes(rng.randrange(256) for _ in range(rng.randrange(40)))
+        if kind == 4: return datetime.datetime(2026, 11, rng.randrange(1, 28), rng.randrange(24))
+        if kind < 7: return ''.join(rng.choice("ab '\\"\\\\é<&$\\n-") for _ in range(rng.randrange(12)))
+        if kind == 7: return [value(depth + 1) for _ in range(rng.randrange(4))]
+        return {"k%d" % i: value(depth + 1) for i in range(rng.randrange(4))}
+    for _ in range(200):
+        domain, key = rng.choice(["one", "two.b"]), rng.choice(["A", "b c", "d'e", "F"])
+        if rng.random() < .2:
+            subprocess.run(["defaults", "delete", domain, key], stderr=subprocess.DEVNULL)
+        else:
+            xml = plistlib.dumps(value()).decode()
+            subprocess.run(["defaults", "write", domain, key, xml], check=True)
+    """
+
+  @Test(
+    "what record prints makes the same values in an empty store", arguments: ["commands", "apply"])
+  func record(_ form: String) throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cat > $C/../random.py <<'END'
+        \(Self.random)
+        END
+        defaults record --as \(form) -- python3 $C/../random.py \(Int.random(in: 0..<1 << 30)) > $C/../made
+        mkdir $C/../other; for d in one two.b; do defaults export $d $C/../$d.old; done
+        export XDG_CONFIG_HOME=$C/../other XDG_STATE_HOME=$C/../other-state
+        case \(form) in commands) sh $C/../made;; *) defaults apply $C/../made > /dev/null;; esac
+        for d in one two.b; do
+          defaults export $d $C/../$d.new; cmp $C/../$d.old $C/../$d.new || cat $C/../made
+        done
+        """)
+      #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   @Test("kill -9 of everything right after echo: both values are in the history")
   func killed() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -7,8 +7,10 @@ enum Read {
     if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
     guard let word = arguments.first else {
+      let moment = arguments.options.moment
       let contents = try target.reading { () throws(EngineError) in
-        try DomainView(target).contents()
+        guard let moment else { return try DomainView(target).contents() }
+        return try PastView(target, at: moment).contents()
       }
       if contents.isEmpty { throw target.doesNotExist }
       return try show(.dictionary(contents), arguments.options)
@@ -32,6 +34,15 @@ enum Read {
     _ word: String, _ target: Target, _ options: Options
   ) throws(Refusal) -> Value {
     let path = ValuePath(word, isPath: options.isPath)
+    if let moment = options.moment {
+      let contents = try target.reading { () throws(EngineError) in
+        try PastView(target, at: moment).contents()
+      }
+      guard let old = contents[path.key], let value = path.find(in: old) else {
+        throw target.lacks(word)
+      }
+      return value
+    }
     let found = try target.reading(orSaying: target.lacks(word)) { () throws(EngineError) in
       try DomainView(target).find(path.key)
     }

@@ -39,12 +39,12 @@ enum Undo {
   ) throws(Refusal) -> Int32 {
     do throws(EngineError) {
       let store = try StoreView(via: .undo)
-      let plan = UndoPlan(try HistoryView(store).records, selection)
-      if plan.effects.isEmpty {
+      let changes = NetChange.all(try HistoryView(store).records, selection)
+      if changes.isEmpty {
         Output.write(line: "defaults: there is no such change; `history` shows them", to: .errors)
         return 1
       }
-      let (steps, refused) = try plan.steps(store.places, over: conflicts == .over)
+      let (steps, refused) = try steps(changes, store.places, over: conflicts == .over)
       let isRefused = !refused.isEmpty && conflicts != .skip
       for why in refused {
         let end = isRefused ? "nothing was changed" : "it stays as it is"
@@ -58,5 +58,65 @@ enum Undo {
     } catch {
       throw Refusal("Could not undo; nothing was changed", error)
     }
+  }
+
+  /// What is done with a key.
+  fileprivate struct Step {
+    let intents: [Intent]
+    let line: String
+  }
+
+  /// Returns what must be done, and why what cannot be: a line for each key that was changed by others
+  /// since, or of which the value before is not kept. Throws where a list cannot be read, and for a
+  /// key that the administrator has set.
+  /// - Parameter over: whether later changes are taken back, too.
+  private static func steps(
+    _ changes: [NetChange], _ places: some StoredPlaces, over: Bool
+  ) throws(EngineError) -> (steps: [Step], refused: [String]) {
+    var steps: [Step] = []
+    var refused: [String] = []
+    for change in changes {
+      let present = try places.find(change.key, at: change.location)?.value
+      if change.before.isKnown, present == change.before.value { continue }
+      if let why = change.conflict(present, over: over) {
+        refused.append("\(change.location.domain) \(change.key): \(why)")
+      } else {
+        steps.append(try change.step(from: present, places))
+      }
+    }
+    return (steps, refused)
+  }
+}
+
+extension NetChange {
+  /// Why the key cannot be taken back; nil: it can.
+  fileprivate func conflict(_ present: Value?, over: Bool) -> String? {
+    guard before.isKnown else { return "the value before is not kept" }
+    if over { return nil }
+    guard after.isKnown else { return "its values are not kept" }
+    guard present == after.value else {
+      let by = other.map { ": changed again by \($0)" } ?? ""
+      return "is \(Self.text(present)), not \(after.text)\(by)"
+    }
+    return between.map { "was changed in between by \($0)" }
+  }
+
+  /// Sets the value before, if the present one is still there then.
+  fileprivate func step(
+    from present: Value?, _ places: some StoredPlaces
+  ) throws(EngineError) -> Undo.Step {
+    let domain = location.domain
+    if location.place.isOwn { _ = try ChangeRules(places).writePlace(of: key, in: domain) }
+    var change = Intent.remove(key, domain)
+    if case .list(_, let text) = before, let value = before.value {
+      change = .set(key, domain, value, text.map { .exact($0) } ?? .canonical)
+    }
+    let line = "\(domain) \(key): \(Self.text(present)) -> \(before.text)"
+    return Undo.Step(
+      intents: [.expect(key, location, present), .at(location.place, change)], line: line)
+  }
+
+  private static func text(_ value: Value?) -> String {
+    value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
   }
 }
