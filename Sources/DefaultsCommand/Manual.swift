@@ -38,6 +38,7 @@ enum Manual {
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
     Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
+    Form("history forget DOMAIN [KEY]", "removes values from the history for good"),
     Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
     Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different between two moments"),
     Form("record --since TIME [FILTER...]", "prints commands that make the changes again"),

@@ -191,6 +191,7 @@ extension LocalPlaces {
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
     case .history: return store.historyReport()
+    case .forget(let domain, let key): return try store.forgetHistory(of: domain, key)
     case .profiles: return .array(store.profileReports.map { .dictionary($0) })
     case .check(let bytes): return .dictionary(store.check(profile: bytes) ?? [:])
     }

@@ -59,23 +59,71 @@ extension HistoryRecord {
   }
 }
 
+extension HistoryFile.Contents {
+  /// The changes of the file.
+  fileprivate var records: [HistoryRecord] {
+    entries.compactMap { _, entry in if case .change(let record) = entry { record } else { nil } }
+  }
+}
+
+extension HistoryRecord {
+  /// The record without the values of the domain's keys, or of one key.
+  fileprivate func forgetting(_ domain: DomainName, _ key: Key?) -> HistoryRecord {
+    let items = items.map { item in
+      guard item.location.domain == domain, key.map({ $0 == item.key }) ?? true else { return item }
+      let without = { (value: RecordedValue) in value == .none ? value : .notKept }
+      return Item(item.location, item.key, from: without(item.before), to: without(item.after))
+    }
+    var record = HistoryRecord(items, time: time, source: source, count: count)
+    (record.number, record.first) = (number, first)
+    return record
+  }
+}
+
 extension HistoryWriter {
   /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file with
   /// damage stays as it is.
   func compact(_ number: UInt64) throws(SystemError) {
     let path = directory.file(number)
     let contents = try HistoryFile.read(path)
-    let records = contents.entries.compactMap { _, entry in
-      if case .change(let record) = entry { record } else { nil }
-    }
+    let records = contents.records
     let kept = HistoryRecord.compacted(records)
     guard !contents.isDamaged, kept.count < records.count else { return }
+    try rewrite(path, contents, with: kept)
+  }
+
+  /// Removes the values of a domain's keys, or of one key, from all files, durably. The present file
+  /// is closed.
+  /// - Returns: how many records had one.
+  public mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
+    close()
+    var count = 0
+    for number in try directory.numbers() {
+      let path = directory.file(number)
+      let contents = try HistoryFile.read(path)
+      var found = 0
+      let records = contents.records.map { record in
+        let forgotten = record.forgetting(domain, key)
+        if forgotten != record { found += 1 }
+        return forgotten
+      }
+      // What is damaged may have a value, too, so the file ends before it.
+      if found > 0 || contents.isDamaged { try rewrite(path, contents, with: records) }
+      count += found
+    }
+    return count
+  }
+
+  /// Writes a file anew, in one step, with other records.
+  private func rewrite(
+    _ path: String, _ contents: HistoryFile.Contents, with records: [HistoryRecord]
+  ) throws(SystemError) {
     var gaps = contents.entries.compactMap { number, entry in
       if case .gap(let reason) = entry { (number: number, reason: reason) } else { nil }
     }[...]
     var bytes = HistoryFile.header
     var known: [ChangeSource: UInt32] = [:]
-    for record in kept {
+    for record in records {
       while let gap = gaps.first, gap.number <= record.number {
         HistoryFile.append(gap: gap.reason, before: gap.number, to: &bytes)
         gaps.removeFirst()

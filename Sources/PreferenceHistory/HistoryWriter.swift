@@ -89,6 +89,9 @@ public struct HistoryWriter: Sendable {
     return true
   }
 
+  /// Closes the file: the next change begins a new one.
+  mutating func close() { file = nil }
+
   /// Makes what was appended survive a loss of power.
   public mutating func synchronize() throws(SystemError) {
     guard !isSynchronized, let file else { return }

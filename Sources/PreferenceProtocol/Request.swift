@@ -154,6 +154,11 @@ extension ByteWriter {
     case .status: append(1 as UInt8)
     case .profiles: append(2 as UInt8)
     case .history: append(4 as UInt8)
+    case .forget(let domain, let key):
+      append(5 as UInt8)
+      append(domain.string)
+      append(key == nil ? 0 : 1 as UInt8)
+      append(key?.string ?? "")
     case .check(let bytes):
       append(3 as UInt8)
       append(counted: bytes)
@@ -274,6 +279,10 @@ extension ByteReader {
     case 2: return .profiles
     case 3: return .check(Array(try counted()))
     case 4: return .history
+    case 5:
+      let (domain, hasKey) = (try domain(), try number(UInt8.self) == 1)
+      let key = try key()
+      return .forget(domain, hasKey ? key : nil)
     default: throw Unknown()
     }
   }

@@ -64,6 +64,11 @@ struct Historian {
     }
   }
 
+  /// Removes the values of keys from the history.
+  mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
+    try writer?.forget(domain, key) ?? 0
+  }
+
   /// When a failed write is tried again.
   var nextTry: Instant { Instant.now.advanced(milliseconds: Self.patience) }
 
@@ -122,6 +127,17 @@ extension Store {
     }
     let found = try? findFirst(HistorySettings.key, in: places)
     return HistorySettings(found?.stored.value)
+  }
+
+  /// Removes the values of a domain's keys, or of one key, from the history, durably. The journal and
+  /// the list keep the present value.
+  /// - Returns: the number of records that had one, as an integer.
+  public func forgetHistory(of domain: DomainName, _ key: Key?) throws(EngineError) -> Value {
+    recordHistory()
+    let count = try EngineError.wrapping(domain) { () throws(SystemError) in
+      try historian.withLock { historian throws(SystemError) in try historian.forget(domain, key) }
+    }
+    return .integer(WideInteger(UInt64(clamping: count)))
   }
 
   /// What people and programs can be told of the history: where it lies.

@@ -145,6 +145,34 @@ import Testing
     }
   }
 
+  @Test("forget removes values from all files, and says how many records had one")
+  func forget() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        defaults write d A hunter1; defaults write d A hunter2; defaults write d B kept
+        defaults write e A other; defaults history d > /dev/null
+        find $XDG_STATE_HOME -path '*/history/*' -exec grep -l hunter {} + | wc -l
+        defaults history forget d A; defaults history forget d A
+        find $XDG_STATE_HOME -path '*/history/*' -exec grep -l hunter {} + | wc -l
+        defaults write d A new; defaults history --all | grep '^[0-9]' | cut -d ' ' -f 1,4-
+        """)
+      #expect(
+        outcome.output == """
+          1
+          2 records had values, which are removed
+          0 records had values, which are removed
+          0
+          1 d A: (none) -> (not kept)
+          2 d A: changed (not kept)
+          3 d B: (none) -> kept
+          4 e A: (none) -> other
+          5 d A: hunter2 -> new
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("the past is read by number and time, and compared; keys that were not there are not")
   func past() throws {
     try withSandbox { sandbox in

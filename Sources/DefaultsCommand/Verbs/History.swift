@@ -8,6 +8,7 @@ enum History {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     var selection = HistorySelection()
     var isJSON = false
+    if arguments.first == "forget", arguments.count > 1 { return try forget(&arguments) }
     if let word = arguments.first, !word.hasPrefix("--") { try selection.readTarget(&arguments) }
     while !arguments.isEmpty {
       if arguments.first == "--json" {
@@ -22,6 +23,20 @@ enum History {
       for entry in history.entries { show(entry, selection, isJSON) }
     } catch {
       throw Refusal("Could not read the history", error)
+    }
+  }
+
+  private static func forget(_ arguments: inout Arguments) throws(Refusal) {
+    _ = try arguments.removeNext()
+    let target = try Target(&arguments)
+    let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
+    try arguments.end()
+    do throws(EngineError) {
+      let report = try StoreView().places.report(.forget(target.domain, key))
+      guard case .integer(let count) = report else { return }
+      Output.write("\(count) records had values, which are removed\n")
+    } catch {
+      throw Refusal("Could not remove the values", error)
     }
   }
 

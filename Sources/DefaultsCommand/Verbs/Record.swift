@@ -151,8 +151,18 @@ extension NetChange {
       let text = String(decoding: ValueText.canonical(value), as: UTF8.self)
       return "-date \(quoted(String(text.dropLast())))"
     case .integer, .real, .single, .uid, .array, .dictionary:
-      return quoted(String(decoding: Document.anyXML(value), as: UTF8.self))
+      return quoted(element(value))
     }
+  }
+
+  /// The XML of the value, without what is around it in a file.
+  private static func element(_ value: Value) -> String {
+    let lines = String(decoding: Document.anyXML(value), as: UTF8.self).split(
+      separator: "\n", omittingEmptySubsequences: false)
+    guard let start = lines.firstIndex(where: { $0.hasPrefix("<plist") }),
+      let end = lines.lastIndex(of: "</plist>"), start < end
+    else { return lines.joined(separator: "\n") }
+    return lines[(start + 1)..<end].joined(separator: "\n")
   }
 
   /// The text as a word of a shell.
