@@ -11,6 +11,13 @@ struct HistorySelection {
     case time(Timestamp)
     case number(UInt64)
 
+    /// The end of the second, for a time without a fraction: so are times printed.
+    var endOfSecond: Moment {
+      guard case .time(let time) = self, time.nanoseconds % 1_000_000_000 == 0 else { return self }
+      let end = time.nanoseconds.addingReportingOverflow(999_999_999)
+      return .time(Timestamp(nanoseconds: end.overflow ? .max : end.partialValue))
+    }
+
     /// The moment after which changes are not in the state of this one.
     var next: Moment {
       switch self {
@@ -39,7 +46,7 @@ struct HistorySelection {
   mutating func read(_ arguments: inout Arguments) throws(Refusal) -> Bool {
     switch arguments.first {
     case "--since": since = try Self.moment(&arguments)
-    case "--until": until = try Self.moment(&arguments)
+    case "--until": until = try Self.moment(&arguments).endOfSecond
     case "--by": by = try Self.word(&arguments)
     case "--via":
       let name = try Self.word(&arguments)
@@ -98,8 +105,11 @@ struct HistorySelection {
     if text.hasPrefix("-"), let unit = text.last.flatMap({ units[$0] }),
       let count = Int32(text.dropFirst().dropLast()), count >= 0
     {
-      return .time(
-        Timestamp(nanoseconds: now.nanoseconds - Int64(count) * unit * 1_000_000_000))
+      // At most 2^31 * 86,400 seconds.
+      let length = (Int64(count) * unit).multipliedReportingOverflow(by: 1_000_000_000)
+      let start = now.nanoseconds.subtractingReportingOverflow(length.partialValue)
+      let isBefore = length.overflow || start.overflow
+      return .time(Timestamp(nanoseconds: isBefore ? .min : start.partialValue))
     }
     for text in [text, text + "T00:00:00Z"] {
       if case .date(let date)? = Recogniser.value(of: Array(text.utf8), kind: .date) {
@@ -118,7 +128,7 @@ struct HistorySelection {
 
   /// Whether the change is meant, apart from its keys.
   func contains(_ record: HistoryRecord) -> Bool {
-    if let number { return (record.first...record.number).contains(number) }
+    if let number { return record.number == number }
     switch since {
     case .time(let time)? where record.time < time: return false
     case .number(let number)? where record.number < number: return false

@@ -94,7 +94,7 @@ struct Arguments {
       case "--at":
         rest.removeFirst()
         guard let moment = rest.first else { throw .usage }
-        options.moment = try HistorySelection.moment(word: moment)
+        options.moment = try HistorySelection.moment(word: moment).endOfSecond
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

@@ -61,7 +61,7 @@ extension HistoryRecord {
 
 extension HistoryFile.Contents {
   /// The changes of the file.
-  fileprivate var records: [HistoryRecord] {
+  var records: [HistoryRecord] {
     entries.compactMap { _, entry in if case .change(let record) = entry { record } else { nil } }
   }
 }
@@ -96,7 +96,8 @@ extension HistoryWriter {
   /// is closed.
   /// - Returns: how many records had one.
   public mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
-    close()
+    try close()
+    try directory.removeLeftovers()
     var count = 0
     for number in try directory.numbers() {
       let path = directory.file(number)
@@ -135,7 +136,7 @@ extension HistoryWriter {
 
   /// Replaces a file in one step: a loss of power leaves the old one or the new one.
   private func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
-    let temporary = path + ".new"
+    let temporary = path + HistoryDirectory.temporary
     let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
     do throws(SystemError) {
       try file.write(bytes)

@@ -26,8 +26,36 @@ public struct HistoryDirectory: Sendable {
     }.sorted()
   }
 
+  /// The end of the name of a file that takes another one's place when it is complete.
+  static let temporary = ".new"
+
+  /// Removes what a crash has left of files that were being written anew.
+  func removeLeftovers() throws(SystemError) {
+    for name in try Files.names(in: path) ?? [] where name.hasSuffix(Self.temporary) {
+      try Files.remove("\(path)/\(name)")
+    }
+  }
+
   /// Returns the path of a file.
   func file(_ number: UInt64) -> String { "\(path)/\(number)" }
+
+  /// Returns how many bytes the files have, the time of the oldest change, and when one was last
+  /// written. Cost: O(files), and the oldest file is read.
+  public func summary() throws(SystemError) -> (bytes: Int, since: Timestamp?, until: Timestamp?) {
+    let numbers = try numbers()
+    var bytes = 0
+    var until: Timestamp?
+    for number in numbers {
+      guard let status = try Files.linkStatus(file(number)) else { continue }
+      bytes += Int(clamping: status.st_size)
+      until = Timestamp(status.st_mtim)
+    }
+    guard let first = numbers.first else { return (bytes, nil, until) }
+    let since = try HistoryFile.read(file(first)).entries.lazy.compactMap { _, entry in
+      if case .change(let record) = entry { record.time } else { nil }
+    }.first
+    return (bytes, since, until)
+  }
 
   /// Reads everything, the oldest change first. A file that is damaged counts up to the damage, and a
   /// gap follows; so it does for a file of a later version. Cost: O(bytes), 64 MiB at most.

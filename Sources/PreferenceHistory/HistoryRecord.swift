@@ -79,8 +79,8 @@ public enum RecordedValue: Equatable, Sendable {
     }
     let list = Document.binary(stored.value)
     let text = stored.text
-    let count = list.count + (text?.count ?? 0)
-    self = count > 2 * Self.largest ? .large(size: list.count) : .list(list, text: text)
+    let isLarge = max(list.count, text?.count ?? 0) > Self.largest + 64
+    self = isLarge ? .large(size: list.count) : .list(list, text: text)
   }
 
   /// The value; nil where there was none, or it is not kept. Cost: O(its bytes).

@@ -16,6 +16,17 @@ public struct HistorySettings: Equatable, Sendable {
   /// `Never`: of which keys no values are kept; patterns by domain, as `Keys` of the cloud has them.
   public var never = KeyPatterns()
 
+  /// Whether no values are kept at all, because the settings cannot be read.
+  private var keepsNoValues = false
+
+  /// The settings that count while those of the user or the administrator cannot be read: what
+  /// happens is kept, and no value is.
+  public static var unknown: HistorySettings {
+    var settings = HistorySettings()
+    settings.keepsNoValues = true
+    return settings
+  }
+
   /// The settings that count where nobody has set any.
   public init() {}
 
@@ -41,6 +52,7 @@ public struct HistorySettings: Equatable, Sendable {
   /// Whether the values of the key are kept: it has no secret's name, and no pattern names it.
   public func keeps(_ key: Key, of domain: DomainName) -> Bool {
     let name = key.string.lowercased()
-    return !Self.secret.contains { name.contains($0) } && !never.contain(key, of: domain)
+    return !keepsNoValues && !Self.secret.contains { name.contains($0) }
+      && !never.contain(key, of: domain)
   }
 }

@@ -29,18 +29,45 @@ public struct HistoryWriter: Sendable {
   private static let (fileSize, fileTime) = (1 << 20, Int64(86_400) * 1_000_000_000)
 
   /// Prepares to append to the directory, which need not exist. Reads the newest file that has a
-  /// change. Throws `.notSupported` if the newest file is of a later version.
+  /// change, and goes on in it if it is not damaged, large or old. A file that cannot be read is left
+  /// behind. Throws `.notSupported` if a file is of a later version.
   public init(_ directory: HistoryDirectory) throws(SystemError) {
     self.directory = directory
-    for number in try directory.numbers().reversed() {
+    let numbers = try directory.numbers()
+    for number in numbers.reversed() {
       lastNumber = max(lastNumber, number - min(number, 1))
-      let contents = try HistoryFile.read(directory.file(number))
+      guard let contents = try Self.read(directory.file(number)) else {
+        // Some million changes do not fit into a file.
+        lastNumber = max(lastNumber, number + 1 << 20)
+        continue
+      }
       for case (_, .change(let record)) in contents.entries {
         lastNumber = max(lastNumber, record.number)
         lastTime = max(lastTime, record.time)
       }
+      if number == numbers.last { resume(contents, directory.file(number)) }
       if lastTime.nanoseconds != .min { return }
     }
+  }
+
+  /// Reads a file; nil where that fails.
+  private static func read(_ path: String) throws(SystemError) -> HistoryFile.Contents? {
+    do throws(SystemError) {
+      return try HistoryFile.read(path)
+    } catch {
+      if error.errno == .notSupported { throw error }
+      return nil
+    }
+  }
+
+  /// Goes on in a file, if it can be opened.
+  private mutating func resume(_ contents: HistoryFile.Contents, _ path: String) {
+    guard !contents.isDamaged, contents.size >= HistoryFile.headerSize,
+      let opened = try? Descriptor(opening: path, O_WRONLY | O_APPEND)
+    else { return }
+    (file, size) = (SharedDescriptor(opened), contents.size)
+    begun = contents.records.first?.time ?? .now
+    for (id, source) in contents.sources { sources[source] = id }
   }
 
   /// Appends changes, and numbers them, with one write(2). They survive the end of every process when
@@ -50,8 +77,8 @@ public struct HistoryWriter: Sendable {
   public mutating func append(
     _ records: [HistoryRecord], after gap: String? = nil
   ) throws(SystemError) -> Bool {
-    guard let first = records.first else { return false }
-    let isNew = try begin(first.time)
+    guard !records.isEmpty || gap != nil else { return false }
+    let isNew = try begin(records.first?.time ?? .now)
     guard let file else { return false }
     var (bytes, number, known) = ([UInt8](), lastNumber, sources)
     if let gap { HistoryFile.append(gap: gap, before: number + 1, to: &bytes) }
@@ -76,13 +103,21 @@ public struct HistoryWriter: Sendable {
   /// Begins a new file where there is none, or it is large or old enough.
   /// - Returns: whether it has begun one.
   private mutating func begin(_ time: Timestamp) throws(SystemError) -> Bool {
+    if let file, (try? file.value.status().st_nlink) == 0 { self.file = nil }
     let isOver = size > Self.fileSize || time.nanoseconds(after: begun) > Self.fileTime
     guard file == nil || isOver else { return false }
-    if isOver, file != nil, let last = try directory.numbers().last { try compact(last) }
-    try Files.makeDirectories(directory.path, mode: 0o700)
-    let path = directory.file(lastNumber + 1)
+    try synchronize()
+    let last = try directory.numbers().last ?? 0
+    // Nothing depends on it: a file that cannot be written anew stays as it is.
+    do { try compact(last) } catch {}
+    // The state directory itself is made anew by the store, with all that belongs to it.
+    if Files.isDirectory(Files.parent(of: directory.path)) {
+      try Files.makeDirectories(directory.path, mode: 0o700)
+    }
+    lastNumber = max(lastNumber, last)
     let fresh = SharedDescriptor(
-      try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND))
+      try Descriptor(
+        opening: directory.file(lastNumber + 1), O_WRONLY | O_CREAT | O_EXCL | O_APPEND))
     try fresh.value.write(HistoryFile.header)
     try Files.synchronizeDirectory(directory.path)
     (file, size, begun, sources) = (fresh, HistoryFile.headerSize, time, [:])
@@ -90,7 +125,10 @@ public struct HistoryWriter: Sendable {
   }
 
   /// Closes the file: the next change begins a new one.
-  mutating func close() { file = nil }
+  mutating func close() throws(SystemError) {
+    try synchronize()
+    file = nil
+  }
 
   /// Makes what was appended survive a loss of power.
   public mutating func synchronize() throws(SystemError) {
@@ -125,6 +163,7 @@ public struct HistoryWriter: Sendable {
   public mutating func removeAll() throws(SystemError) {
     file = nil
     for number in try directory.numbers() { try Files.remove(directory.file(number)) }
+    try directory.removeLeftovers()
     if rmdir(directory.path) != 0, errno != ENOENT, errno != ENOTEMPTY {
       throw SystemError("rmdir", directory.path)
     }

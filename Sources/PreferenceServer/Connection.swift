@@ -430,7 +430,9 @@ final class Connection: Sendable {
   /// Returns what the history says of who asks for a change. Cost: for the first change of a
   /// connection that is not a mount's, three files of proc(5).
   private func source(_ said: ChangeSource?) -> ChangeSource {
-    if let said, said.via == .mount { return said }
+    if let said, said.via == .mount, said.program.utf8.count <= 4096, said.unit.utf8.count <= 256 {
+      return said
+    }
     if let known = state.withLock({ $0.source }), said == nil || said?.via == known.via {
       return known
     }

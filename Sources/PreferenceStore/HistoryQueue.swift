@@ -27,11 +27,21 @@ struct HistoryQueue {
     let before: Held
     var after: Held
 
+    /// The same without values, but for those of which it is known that there is none.
+    var withoutValues: Item {
+      let without = { (held: Held) -> Held in if case .none = held { .none } else { .notKnown } }
+      return Item(location: location, key: key, before: without(before), after: without(after))
+    }
+
     /// About how many bytes it takes.
     fileprivate var size: Int { 128 + Self.size(before) + Self.size(after) }
 
     private static func size(_ held: Held) -> Int {
-      if case .stored(let stored) = held { stored.byteCount ?? 256 } else { 0 }
+      if case .stored(let stored) = held {
+        stored.approximateSize + (stored.metadata.text?.count ?? 0)
+      } else {
+        0
+      }
     }
   }
 
@@ -50,6 +60,8 @@ struct HistoryQueue {
     let key: Key
   }
 
+  /// Whether the store has a history; without one nothing is ever kept.
+  var hasHistory = false
   /// Whether changes are kept.
   var isOn = false
   private(set) var changes: [Change] = []
@@ -62,11 +74,13 @@ struct HistoryQueue {
   var gap: String?
   /// Changes of the journal up to this time are in the history.
   var known = Timestamp(nanoseconds: .max)
-  /// What the keys had that splices changed, when the queue was taken last.
+  /// What the keys had that splices changed, when the queue was taken; another change ends that.
   private var spliced: [Place: Held] = [:]
 
   /// The bytes that the queue may have; beyond that changes of a key by one source become one.
   private static let most = 4 << 20
+  /// The number of texts at which those are forgotten that splices have changed.
+  private static let mostSpliced = 32
   /// Milliseconds for which a change waits for others.
   private static let patience: Int64 = 1000
 
@@ -75,15 +89,15 @@ struct HistoryQueue {
   /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
   mutating func add(_ change: Changeset, _ source: ChangeSource, _ time: Timestamp) {
     // The settings may say that changes are kept again.
-    if !isOn, change.concerns(.settings) { isOn = true }
+    if hasHistory, !isOn, change.concerns(.settings) { isOn = true }
     guard isOn else { return }
     var items: [Item] = []
-    for item in change.items { add(item, source, to: &items) }
+    for item in change.items { add(item, source, time, to: &items) }
     add(items, source, time)
   }
 
   private mutating func add(
-    _ item: Changeset.Item, _ source: ChangeSource, to items: inout [Item]
+    _ item: Changeset.Item, _ source: ChangeSource, _ time: Timestamp, to items: inout [Item]
   ) {
     let location = item.location
     guard location.place != .cloudRecords else { return }
@@ -93,9 +107,12 @@ struct HistoryQueue {
       if case .exact(let bytes) = written { text = bytes }
       let after = held(
         StoredValue(value, Metadata(text: text, modified: Timestamp(nanoseconds: 0))))
-      if complete(Place(location: location, key: key), source, after) { return }
+      let place = Place(location: location, key: key)
+      spliced[place] = nil
+      if complete(place, source, after, time) { return }
       items.append(Item(location: location, key: key, before: held(item.before), after: after))
     case .remove(let key):
+      spliced[Place(location: location, key: key)] = nil
       items.append(Item(location: location, key: key, before: held(item.before), after: .none))
     case .splice(let key, _):
       // Until the queue is taken, the splices of one source are one change.
@@ -103,9 +120,11 @@ struct HistoryQueue {
       if let known = last[place], changes[known.change].source == source,
         case .present = changes[known.change].items[known.item].after
       {
+        // A change of the journal that is later than every record would count as missing.
+        changes[known.change].time = time
         return
       }
-      if complete(place, source, .present) { return }
+      if complete(place, source, .present, time) { return }
       var before = held(item.before)
       if case .notKnown = before, last[place] == nil, let known = spliced[place] { before = known }
       items.append(Item(location: location, key: key, before: before, after: .present))
@@ -122,12 +141,15 @@ struct HistoryQueue {
   /// Makes the first text of a key that its creator has just made part of that change: `echo` makes a
   /// file first, which is an empty string, and then writes to it.
   /// - Returns: whether it is one.
-  private mutating func complete(_ place: Place, _ source: ChangeSource, _ text: Held) -> Bool {
+  private mutating func complete(
+    _ place: Place, _ source: ChangeSource, _ text: Held, _ time: Timestamp
+  ) -> Bool {
     guard let (change, item) = last[place], changes[change].source == source else { return false }
     let known = changes[change].items[item]
     guard case (.none, .stored(let stored)) = (known.before, known.after), stored.byteCount == 0
     else { return false }
     changes[change].items[item].after = text
+    changes[change].time = time
     size += changes[change].items[item].size - known.size
     return true
   }
@@ -141,10 +163,8 @@ struct HistoryQueue {
   }
 
   private func held(_ stored: StoredValue) -> Held {
-    guard let count = stored.byteCount, count > RecordedValue.largest else {
-      return .stored(stored)
-    }
-    return .large(size: count)
+    let count = stored.approximateSize
+    return count > RecordedValue.largest ? .large(size: stored.byteCount ?? count) : .stored(stored)
   }
 
   /// Adds items of one change, as it is to be recorded.
@@ -176,7 +196,8 @@ struct HistoryQueue {
     changes[change].items[item].after = value
   }
 
-  /// Makes the changes of a key by one source one change; if that does not suffice, drops them all.
+  /// Makes the changes of a key by one source one change; if that does not suffice, forgets all values,
+  /// and if there are too many keys, drops the changes.
   private mutating func shrink() {
     let all = changes
     (changes, last, size) = ([], [:], 0)
@@ -201,6 +222,14 @@ struct HistoryQueue {
       }
     }
     guard size > Self.most / 2 else { return }
+    size = 0
+    for change in changes.indices {
+      for item in changes[change].items.indices {
+        changes[change].items[item] = changes[change].items[item].withoutValues
+        size += changes[change].items[item].size
+      }
+    }
+    guard size > Self.most / 2 else { return }
     (changes, last, size) = ([], [:], 0)
     gap = "there were more changes at once than are kept"
   }
@@ -210,7 +239,7 @@ struct HistoryQueue {
   mutating func removeAll(
     _ present: (Location, Key) -> StoredValue?
   ) -> (changes: [Change], gap: String?) {
-    spliced = [:]
+    if spliced.count > Self.mostSpliced { spliced = [:] }
     for (place, position) in last {
       guard case .present = changes[position.change].items[position.item].after else { continue }
       let value = present(place.location, place.key).map { copy($0) } ?? .none
@@ -226,6 +255,17 @@ struct HistoryQueue {
     if let count = stored.byteCount, count > RecordedValue.largest { return .large(size: count) }
     return .stored(
       StoredValue(stored.value, Metadata(text: stored.text, modified: stored.modified)))
+  }
+
+  /// Forgets the values of a domain's keys, or of one key.
+  mutating func forget(_ domain: DomainName, _ key: Key?) {
+    spliced = [:]
+    for change in changes.indices {
+      for (index, item) in changes[change].items.enumerated()
+      where item.location.domain == domain && key.map({ $0 == item.key }) ?? true {
+        changes[change].items[index] = item.withoutValues
+      }
+    }
   }
 
   /// Puts back what could not be written, before what has come since.

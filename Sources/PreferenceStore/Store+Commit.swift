@@ -289,7 +289,7 @@ extension Store.Domain {
 
 extension StoredValue {
   /// About how many bytes the value takes in a binary list. Cost: O(values), not O(bytes).
-  fileprivate var approximateSize: Int {
+  var approximateSize: Int {
     wholeValue?.approximateSize ?? (byteCount ?? 0) + 5
   }
 }

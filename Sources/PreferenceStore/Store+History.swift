@@ -7,7 +7,7 @@ import SystemCalls
 struct Historian {
   private var writer: HistoryWriter?
   /// The settings that counted last.
-  private var settings = HistorySettings()
+  private(set) var settings = HistorySettings.unknown
   private var hasFailed = false
   private let log: @Sendable (LogLine) -> Void
 
@@ -42,8 +42,10 @@ struct Historian {
       if settings.isOff {
         try writer?.removeAll()
       } else if try writer?.append(records, after: gap) == true {
-        try writer?.prune(
-          bytes: settings.megabytes << 20, days: settings.days, now: Timestamp.now)
+        // Nothing depends on it: it is tried again with the next file.
+        do {
+          try writer?.prune(bytes: settings.megabytes << 20, days: settings.days, now: .now)
+        } catch {}
       }
       hasFailed = false
       return true
@@ -66,7 +68,10 @@ struct Historian {
 
   /// Removes the values of keys from the history.
   mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
-    try writer?.forget(domain, key) ?? 0
+    guard let count = try writer?.forget(domain, key) else {
+      throw SystemError("open", "history", .notSupported)
+    }
+    return count
   }
 
   /// When a failed write is tried again.
@@ -104,11 +109,11 @@ extension Store {
   /// - Parameter durably: whether they must survive a loss of power.
   public func recordHistory(durably: Bool = false) {
     if isReadOnly { return }
-    // Asked before the locks: it may read lists.
-    let settings = historySettings
     historian.withLock { historian in
       let (changes, gap) = state.withLock { $0.takeHistory() }
-      if !changes.isEmpty {
+      if !changes.isEmpty || gap != nil {
+        // Asked when the changes are taken, so that settings which came before them count.
+        let settings = historySettings ?? historian.settings
         let isWritten = historian.write(changes, after: gap, settings)
         state.withLock { state in
           if settings.isOff { state.history.isOn = false }
@@ -119,14 +124,17 @@ extension Store {
     }
   }
 
-  /// The settings of the history that count: the first of the persistent places that has them.
-  private var historySettings: HistorySettings {
-    guard state.withLock({ !$0.history.isEmpty }) else { return HistorySettings() }
+  /// The settings of the history that count: the first of the persistent places that has them; nil
+  /// where a list cannot be read. May read lists.
+  private var historySettings: HistorySettings? {
     let places = SearchList.locations(for: .settings).filter {
       $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
     }
-    let found = try? findFirst(HistorySettings.key, in: places)
-    return HistorySettings(found?.stored.value)
+    do throws(EngineError) {
+      return HistorySettings(try findFirst(HistorySettings.key, in: places)?.stored.value)
+    } catch {
+      return nil
+    }
   }
 
   /// Removes the values of a domain's keys, or of one key, from the history, durably. The journal and
@@ -135,9 +143,24 @@ extension Store {
   public func forgetHistory(of domain: DomainName, _ key: Key?) throws(EngineError) -> Value {
     recordHistory()
     let count = try EngineError.wrapping(domain) { () throws(SystemError) in
-      try historian.withLock { historian throws(SystemError) in try historian.forget(domain, key) }
+      try historian.withLock { historian throws(SystemError) in
+        state.withLock { $0.history.forget(domain, key) }
+        return try historian.forget(domain, key)
+      }
     }
     return .integer(WideInteger(UInt64(clamping: count)))
+  }
+
+  /// What `status.json` says of the history. Reads its oldest file.
+  var historyStatus: ValueDictionary {
+    let isOn = state.withLock { $0.history.isOn }
+    var status: ValueDictionary = ["off": .boolean(!isOn)]
+    guard let summary = try? layout.history.summary() else { return status }
+    status["bytes"] = .integer(WideInteger(UInt64(clamping: summary.bytes)))
+    for (name, time) in [("since", summary.since), ("until", summary.until)] {
+      if let time { status[Key(name)] = .date(AbsoluteTime(time)) }
+    }
+    return status
   }
 
   /// What people and programs can be told of the history: where it lies.

@@ -24,6 +24,7 @@ extension Store {
       "lists in memory": .integer(WideInteger(UInt64(domains.count))),
       "unsaved": .array(unsaved.map { "\($0)" }.sorted().map { .string($0) }),
       "journal bytes": .integer(WideInteger(UInt64(journal))),
+      "history": .dictionary(historyStatus),
       "last change": .integer(WideInteger(version)),
       "failures": .dictionary(
         ValueDictionary(

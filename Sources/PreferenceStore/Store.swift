@@ -185,7 +185,8 @@ public final class Store: Sendable {
       let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
       Self.replay(replay.entries, into: &initial)
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
-      (initial.history.isOn, initial.history.known) = (historian.isOn, historian.lastTime)
+      (initial.history.hasHistory, initial.history.isOn) = (historian.isOn, historian.isOn)
+      initial.history.known = historian.lastTime
       self.historian = Mutex(historian)
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: replay)

@@ -53,8 +53,10 @@ import Testing
         defaults history c --json | /usr/bin/python3 -c "import json, sys
         for line in sys.stdin: r = json.loads(line); print(r['number'], r['via'], r['changes'][0]['after'])"
         defaults history --since nonsense; echo $?
+        count --since -2000000d; defaults read --at 2020-01-01 a K; echo $?
         """)
-      #expect(outcome.output == "3\n4\n1\n1\n2\n2\n1\n2\n3\n0\n0\n3 mount 3\n1\n", "\(outcome)")
+      #expect(
+        outcome.output == "3\n4\n1\n1\n2\n2\n1\n2\n3\n0\n0\n3 mount 3\n1\n3\n1\n", "\(outcome)")
     }
   }
 
@@ -65,6 +67,7 @@ import Testing
         """
         mkdir $M/d; printf '{"a":   1}' > $M/d/K; printf '{"a":2}' > $M/d/K; cat $M/d/K; echo
         defaults undo 2; cat $M/d/K; echo; defaults undo 3; cat $M/d/K; echo
+        printf '{"a": 2}' > $M/d/K; defaults undo 5; cat $M/d/K; echo
         defaults undo 1 --over; ls $M/d; echo "[$?]"
         """)
       #expect(
@@ -73,6 +76,8 @@ import Testing
           d K: { a = 2; } -> { a = 1; }
           {"a":   1}
           d K: { a = 1; } -> { a = 2; }
+          {"a":2}
+          d K: { a = 2; } -> { a = 2; }
           {"a":2}
           d K: { a = 2; } -> (none)
           [0]

@@ -104,11 +104,15 @@ import Testing
     try withSandbox { sandbox in
       let directory = HistoryDirectory(sandbox.root + "/history")
       let text = Value.string(String(repeating: "x", count: 60_000))
-      for _ in 0..<3 {
+      let day: Int64 = 86_400
+      for part in 0..<3 {
         var writer = try HistoryWriter(directory)
-        for _ in 0..<9 { _ = try writer.append([Self.record("K", text, text)]) }
+        for number in 0..<9 {
+          let time = Int64(part) * 2 * day
+          _ = try writer.append([Self.record(Key("K\(number)"), text, text, seconds: time)])
+        }
       }
-      let writer = try HistoryWriter(directory)
+      var writer = try HistoryWriter(directory)
       #expect(try directory.numbers() == [1, 10, 19])
       sandbox.shell("touch -d '3 days ago' \(directory.path)/1")
       try writer.prune(bytes: 1 << 30, days: 4, now: .now)
@@ -118,6 +122,22 @@ import Testing
       try writer.prune(bytes: 1_500_000, days: .max, now: .now)
       #expect(try directory.numbers() == [19])
       #expect(try HistoryWriter(directory).lastNumber == 27)
+      _ = try writer.append([Self.record("Last", nil, 1, seconds: 4 * day)])
+      #expect(try changes(directory).last?.number == 28)
+    }
+  }
+
+  @Test("an owner goes on in the newest file of another one")
+  func resumed() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      for number in 0..<5 {
+        var writer = try HistoryWriter(directory)
+        _ = try writer.append([Self.record("K", .string("\(number)"), "x")])
+      }
+      #expect(try directory.numbers() == [1])
+      #expect(try changes(directory).map(\.number) == [1, 2, 3, 4, 5])
+      #expect(try changes(directory).allSatisfy { $0.source.via == .command })
     }
   }
 

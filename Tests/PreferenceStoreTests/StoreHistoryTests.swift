@@ -218,7 +218,59 @@ import Testing
       for number in 0..<200 {
         try commit(store, [.set(Key("B\(number)"), .string("\(number)\(text)"), .canonical)])
       }
-      #expect(try lines(store).contains("gap"))
+      #expect(try lines(store).contains("B0: none -> not kept"))
+      // More keys at once than there is room for, and no change after them.
+      let many = (0..<40_000).map { Edit.set(Key("C\($0)"), true, .canonical) }
+      try commit(store, many)
+      #expect(try lines(store).last == "gap")
+    }
+  }
+
+  @Test("without readable settings no value is kept; a store that is only read keeps no queue")
+  func unreadableSettings() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
+      sandbox.shell("echo '<junk' > $C/prefsfs.plist")
+      let store = try open(sandbox)
+      try commit(store, [.set("A", 5, .canonical)])
+      #expect(try lines(store) == ["A: not kept -> not kept"])
+      sandbox.shell("rm $C/prefsfs.plist")
+      store.refresh(Location(.user, .settings))
+      try commit(store, [.set("A", 6, .canonical)])
+      #expect(try lines(store).last == "A: 5 -> 6")
+      let reader = try Store(TestStore.layout(sandbox), readOnly: true, keepsHistory: true) { _ in }
+      _ = try? reader.find("History", at: Location(.user, .settings))
+      sandbox.makeList(sandbox.config + "/prefsfs.plist", "dict(X=1)")
+      reader.refresh(Location(.user, .settings))
+      #expect(reader.historyDeadline == nil)
+    }
+  }
+
+  @Test("what is written after the directory was removed is in a new one")
+  func removed() throws {
+    try withSandbox { sandbox in
+      let store = try open(sandbox)
+      try commit(store, [.set("A", 1, .canonical)])
+      #expect(try lines(store) == ["A: none -> 1"])
+      sandbox.shell("rm -r \(store.layout.history.path)")
+      try commit(store, [.set("A", 2, .canonical)])
+      #expect(try lines(store) == ["A: 1 -> 2"])
+    }
+  }
+
+  @Test("what a new key's creator wrote is not added again by the next owner")
+  func createdOnce() throws {
+    try withSandbox { sandbox in
+      do {
+        let store = try open(sandbox)
+        try commit(store, [.set("N", "", .exact([]))])
+        try commit(store, [.set("N", 4, .canonical)])
+        store.recordHistory()
+        store.unlock()
+      }
+      let next = try open(sandbox)
+      #expect(try next.find("N", at: TestStore.user)?.value == 4)
+      #expect(try lines(next) == ["N: none -> 4"])
     }
   }
 }

@@ -4,13 +4,18 @@ import PropertyList
 /// `read`, `read-type`: shows values, or the type of a value.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
+    if arguments.isEmpty, arguments.options.moment != nil { throw .usage }
     if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
     guard let word = arguments.first else {
       let moment = arguments.options.moment
       let contents = try target.reading { () throws(EngineError) in
         guard let moment else { return try DomainView(target).contents() }
-        return try PastView(target, at: moment).contents()
+        let past = try PastView(target, at: moment).contents()
+        for key in past.lost.sorted() {
+          Output.write(line: "defaults: \(key): its value of then is not kept", to: .errors)
+        }
+        return past.values
       }
       if contents.isEmpty { throw target.doesNotExist }
       return try show(.dictionary(contents), arguments.options)
@@ -35,10 +40,10 @@ enum Read {
   ) throws(Refusal) -> Value {
     let path = ValuePath(word, isPath: options.isPath)
     if let moment = options.moment {
-      let contents = try target.reading { () throws(EngineError) in
-        try PastView(target, at: moment).contents()
+      let old = try target.reading { () throws(EngineError) in
+        try PastView(target, at: moment).find(path.key)
       }
-      guard let old = contents[path.key], let value = path.find(in: old) else {
+      guard let old, let value = path.find(in: old) else {
         throw target.lacks(word)
       }
       return value

@@ -63,7 +63,7 @@ enum Record {
   private static func print(
     _ records: [HistoryRecord], _ selection: HistorySelection, _ form: Form
   ) {
-    let changes = NetChange.all(records, selection).filter { $0.before != $0.after }
+    let changes = NetChange.all(records, selection).filter(\.isDifference)
     var rest: [String] = []
     switch form {
     case .commands:
@@ -105,8 +105,8 @@ enum Record {
 enum Diff {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     var selection = HistorySelection()
-    let from = try HistorySelection.moment(word: try arguments.removeNext())
-    selection.until = try HistorySelection.moment(word: try arguments.removeNext())
+    let from = try HistorySelection.moment(word: try arguments.removeNext()).endOfSecond
+    selection.until = try HistorySelection.moment(word: try arguments.removeNext()).endOfSecond
     selection.since = from.next
     while !arguments.isEmpty {
       if try selection.read(&arguments) { continue }
@@ -114,7 +114,7 @@ enum Diff {
     }
     do throws(EngineError) {
       let records = try HistoryView(StoreView()).records
-      for change in NetChange.all(records, selection) where change.before != change.after {
+      for change in NetChange.all(records, selection) where change.isDifference {
         Output.write(line: "\(change.name): \(change.before.text) -> \(change.after.text)")
       }
     } catch {
@@ -124,6 +124,9 @@ enum Diff {
 }
 
 extension NetChange {
+  /// Whether the key is different afterwards, or may be.
+  fileprivate var isDifference: Bool { before != after || !after.isKnown }
+
   /// The place, domain and key.
   fileprivate var name: String { "\(location.place.rawValue) \(location.domain) \(key)" }
 

@@ -76,8 +76,9 @@ enum Undo {
     var steps: [Step] = []
     var refused: [String] = []
     for change in changes {
-      let present = try places.find(change.key, at: change.location)?.value
-      if change.before.isKnown, present == change.before.value { continue }
+      let stored = try places.find(change.key, at: change.location)
+      if change.before.isKnown, change.before.isSame(as: stored) { continue }
+      let present = stored?.value
       if let why = change.conflict(present, over: over) {
         refused.append("\(change.location.domain) \(change.key): \(why)")
       } else {
@@ -118,5 +119,13 @@ extension NetChange {
 
   private static func text(_ value: Value?) -> String {
     value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
+  }
+}
+
+extension RecordedValue {
+  /// Whether a key has this value, and the text that was written for it.
+  fileprivate func isSame(as stored: StoredValue?) -> Bool {
+    guard case .list(_, let text) = self else { return stored == nil }
+    return stored?.value == value && stored?.text == text
   }
 }
