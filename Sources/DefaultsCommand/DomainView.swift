@@ -16,7 +16,7 @@ struct StoreView {
   /// - Parameters:
   ///   - directory: the directory of the store; nil: the user's own store.
   ///   - isBrief: false for a command that waits for changes (a `Member`, not a `BriefClient`).
-  ///   - via: the road of the command's changes, for the history.
+  ///   - via: the way of the command's changes, for the history.
   init(
     _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command
   ) throws(EngineError) {

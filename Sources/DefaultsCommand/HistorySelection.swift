@@ -51,7 +51,10 @@ struct HistorySelection {
     case "--via":
       let name = try Self.word(&arguments)
       via = ChangeSource.Via.allCases.first { "\($0)" == name }
-      if via == nil { throw Refusal("There is no road \(name)") }
+      guard via != nil else {
+        let names = ChangeSource.Via.allCases.map { "\($0)" }.joined(separator: ", ")
+        throw Refusal(message: "--via \(name) means no changes", detail: "it is one of \(names)")
+      }
     case "--all":
       _ = try arguments.removeNext()
       isAll = true
@@ -65,7 +68,11 @@ struct HistorySelection {
   /// Reads the domain, and a key behind it.
   mutating func readTarget(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    guard !target.isPath else { throw Refusal("The history is one of domains, not of paths") }
+    guard !target.isPath else {
+      throw Refusal(
+        message: "The history of \(target.name) cannot be asked for by its path",
+        detail: "name the domain")
+    }
     (domain, isLimited) = (target.domain, true)
     if let word = arguments.first, !word.hasPrefix("--") { key = Key(try arguments.removeNext()) }
   }
@@ -89,8 +96,8 @@ struct HistorySelection {
     return moment
   }
 
-  /// Returns the moment that a text means; nil if it means none. Days begin at midnight, UTC, as the
-  /// times that `history` prints.
+  /// Returns the moment that a text means; nil if it means none. Days begin at midnight, UTC, as
+  /// the times that `history` prints.
   static func moment(_ text: String, now: Timestamp) -> Moment? {
     if let number = UInt64(text) { return .number(number) }
     let day: Int64 = 86_400_000_000_000
@@ -147,10 +154,15 @@ struct HistorySelection {
   }
 
   /// Whether the key of a change is meant.
-  func contains(_ item: HistoryRecord.Item) -> Bool {
-    if let domain, item.location.domain != domain { return false }
-    if let key { return item.key == key }
-    return isAll || number != nil || !Self.isState(item.key)
+  func contains(_ item: HistoryRecord.Item) -> Bool { contains(item.key, of: item.location.domain) }
+
+  /// Whether the key of several changes is meant.
+  func contains(_ change: NetChange) -> Bool { contains(change.key, of: change.location.domain) }
+
+  private func contains(_ changed: Key, of changedDomain: DomainName) -> Bool {
+    if let domain, changedDomain != domain { return false }
+    if let key { return changed == key }
+    return isAll || number != nil || !Self.isState(changed)
   }
 
   /// Whether the key holds a program's state, by its name: where its windows were, and when it last
@@ -176,7 +188,10 @@ struct HistoryView {
   init(_ store: StoreView) throws(EngineError) {
     guard case .dictionary(let report) = try store.places.report(.history),
       case .string(let path)? = report["Directory"]
-    else { throw EngineError(.system(.invalidArgument), "prefsd knows no history; is it older?") }
+    else {
+      throw EngineError(
+        .system(.invalidArgument), "the running prefsd is older and keeps no history")
+    }
     if report["Off"] == true {
       Output.write(line: "defaults: the history is off (prefsfs History)", to: .errors)
     }

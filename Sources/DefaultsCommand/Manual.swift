@@ -82,7 +82,7 @@ enum Manual {
     Form(
       "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
     Form("--by NAME", "changes of that program (its path or its name), or unit"),
-    Form("--via ROAD", "mount, command, library, list, profile, once, cloud, undo"),
+    Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo"),
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
     Form("--json", "history: a line of JSON for each change"),
     Form("--dry-run", "undo: only says what would be done"),

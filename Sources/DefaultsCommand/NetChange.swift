@@ -15,31 +15,26 @@ struct NetChange {
   /// The number of an other change that is between two of them; nil: none is.
   fileprivate(set) var between: UInt64?
 
-  private struct Place: Hashable {
-    let location: Location
-    let key: Key
-  }
-
   /// Returns the changes of each key, in the order in which the keys were first changed.
   /// - Parameter records: the whole history, the oldest change first.
   static func all(_ records: [HistoryRecord], _ selection: HistorySelection) -> [NetChange] {
     var all: [NetChange] = []
-    var known: [Place: Int] = [:]
+    var known: [RecordedKey: Int] = [:]
     for record in records {
       let isMeant = selection.contains(record)
       for item in record.items {
-        let place = Place(location: item.location, key: item.key)
+        let key = item.recordedKey
         if isMeant, selection.contains(item) {
-          if let index = known[place] {
+          if let index = known[key] {
             all[index].after = item.after
             all[index].between = all[index].other
           } else {
-            known[place] = all.count
+            known[key] = all.count
             all.append(
               NetChange(
                 location: item.location, key: item.key, before: item.before, after: item.after))
           }
-        } else if let index = known[place] {
+        } else if let index = known[key] {
           all[index].other = record.number
         }
       }

@@ -31,8 +31,8 @@ struct PastView {
     }
   }
 
-  /// Returns the values of the domain: those of the first of its places that had each key; and the keys
-  /// of which the history has not kept the value of then, which are left out.
+  /// Returns the values of the domain: those of the first of its places that had each key; and the
+  /// keys of which the history has not kept the value of then, which are left out.
   func contents() throws(EngineError) -> (values: ValueDictionary, lost: Set<Key>) {
     var contents: ValueDictionary = [:]
     var lost: Set<Key> = []

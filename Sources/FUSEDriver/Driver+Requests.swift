@@ -75,8 +75,8 @@ extension Driver {
     }
   }
 
-  /// Answers statfs(2), by a thread that may wait for the file system of the lists. The reply is held
-  /// meanwhile; one that does not answer has no space.
+  /// Answers statfs(2), by a thread that may wait for the file system of the lists. The reply is
+  /// held meanwhile; one that does not answer has no space.
   func answerSpace(_ reply: consuming Reply) {
     if let refusal = current?.refusal { return reply.send(.error(refusal), ownership: ownership) }
     let number = heldReplies.hold(reply, .space(MountedStore.shown(nil)), isOfChange: false)

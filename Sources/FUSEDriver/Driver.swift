@@ -11,11 +11,11 @@ import SystemCalls
 ///
 /// Promises: every request gets exactly one reply. Requests are carried out one at a time, in the
 /// order of arrival, except that a request waits while it needs a list which is not in memory, a
-/// large listing, or the owner of the store, which does not answer (`RequestGate`). Everything in the kernel's caches
-/// that a request made wrong is invalidated: attributes before the reply, so that the very next
-/// stat(2) is right; pages and entries after it. The reply to a change is held until the other
-/// mounts of the store have dropped their attributes too, so that a program which reads the key
-/// there after the write has returned gets the new value; the loop goes on meanwhile.
+/// large listing, or the owner of the store, which does not answer (`RequestGate`). Everything in
+/// the kernel's caches that a request made wrong is invalidated: attributes before the reply, so
+/// that the very next stat(2) is right; pages and entries after it. The reply to a change is held
+/// until the other mounts of the store have dropped their attributes too, so that a program which
+/// reads the key there after the write has returned gets the new value; the loop goes on meanwhile.
 ///
 /// Threads: the loop's thread runs the trees. It waits for no list, but for the answer of the
 /// store's owner, 5 s at most, and for the data of a language at its first use,

@@ -13,12 +13,12 @@ enum Answer: Sendable {
   /// There is no such name; the kernel may keep that answer if `isCacheable`.
   case missing(isCacheable: Bool)
   case attributes(Attributes)
-  /// The answer to a SETATTR. The kernel stores its attributes even if it was told meanwhile to drop
-  /// them, because somebody else has changed the file again. So they are valid for this answer
+  /// The answer to a SETATTR. The kernel stores its attributes even if it was told meanwhile to
+  /// drop them, because somebody else has changed the file again. So they are valid for this answer
   /// alone, as are those of `made` and `created`. The kernel also takes over the modification time
-  /// without dropping pages (fs/fuse/dir.c, fuse_do_setattr). With the time of the present text, the
-  /// next GETATTR would bring nothing new, and an old page would stay. So `send` puts a time there
-  /// that no GETATTR answers with.
+  /// without dropping pages (fs/fuse/dir.c, fuse_do_setattr). With the time of the present text,
+  /// the next GETATTR would bring nothing new, and an old page would stay. So `send` puts a time
+  /// there that no GETATTR answers with.
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)

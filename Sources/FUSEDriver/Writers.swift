@@ -2,8 +2,8 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// Who makes the requests of the kernel, for the history: a process is looked up in proc(5) once, and
-/// trusted while it goes on making requests.
+/// Who makes the requests of the kernel, for the history: a process is looked up in proc(5) once,
+/// and trusted while it goes on making requests.
 ///
 /// A number of a thread is given anew only when all others have been, so one that was seen a moment
 /// ago is the same thread.

@@ -35,8 +35,8 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
 
   /// Connects to nothing yet: the first request waits 5 s at most for an owner, and throws what
   /// `Member.init` throws.
-  /// - Parameter via: the road of this process's changes, for the history; nil: the owner tells it by
-  ///   the program's name.
+  /// - Parameter via: the way of this process's changes, for the history; nil: the owner tells it
+  ///   by the program's name.
   public init(_ surroundings: Surroundings, via: ChangeSource.Via? = nil) {
     self.via = via
     search = OwnerSearch(surroundings, isBrief: true, startsThreads: false) {

@@ -7,10 +7,10 @@ import SystemCalls
 /// process owns the store meanwhile.
 ///
 /// Promises: those of `PersistentPlaces` and of the services, and those of its parts: `Succession`
-/// (the connection to the owner) and `PostQueue` (changes that are not waited for). While there is no owner, reads of
-/// locations that are loaded go on, once a look for the next owner has found none
-/// (`Succession.read`: 1 s at most, so that what the next owner has acknowledged meanwhile is not
-/// missed); other reads, and changes, wait for the next owner, 5 s at most, then they fail with
+/// (the connection to the owner) and `PostQueue` (changes that are not waited for). While there is
+/// no owner, reads of locations that are loaded go on, once a look for the next owner has found
+/// none (`Succession.read`: 1 s at most, so that what the next owner has acknowledged meanwhile is
+/// not missed); other reads, and changes, wait for the next owner, 5 s at most, then they fail with
 /// ETIMEDOUT. A change whose answer did not come is sent again, and carried out once. Observers are
 /// notified of what changed between two owners as of any other change.
 ///
@@ -61,16 +61,16 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   let queue: PostQueue
   /// The number of this process and its successors.
   public let client: UInt64
-  /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner, or
-  /// a new one is adopted.
+  /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner,
+  /// or a new one is adopted.
   let gauge = Atomic<UInt>(0)
   public let isReadOnly: Bool
   /// The connections whose notices the process receives itself; nil: each has a thread.
   let receiver: NoticeReceiver?
 
   /// Finds an owner, and starts one if it may. Throws `.owned` after 5 s without one (it may be
-  /// stopped), unless the process is a lasting one; throws other errors at once, e.g. that the owner
-  /// speaks another version of the messages, or why `prefsd` could not be started.
+  /// stopped), unless the process is a lasting one; throws other errors at once, e.g. that the
+  /// owner speaks another version of the messages, or why `prefsd` could not be started.
   /// - Parameter log: receives lines for people.
   public init(
     _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (LogLine) -> Void

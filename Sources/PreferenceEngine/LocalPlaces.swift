@@ -98,8 +98,8 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
     if let failure = answer.wait(for: { $0 }), let failure { throw failure }
   }
 
-  /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body, with
-  /// the error or nil.
+  /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body,
+  /// with the error or nil.
   public func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     writer.save(location, body)
   }

@@ -16,7 +16,8 @@ import SystemCalls
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread` and
-/// `lastIdentity`, each held alone and for a look. The schedule needs none: only the writer's thread has it.
+/// `lastIdentity`, each held alone and for a look. The schedule needs none: only the writer's
+/// thread has it.
 final class Writer: Sendable {
   private let store: Store
   private let interval: Double
@@ -144,8 +145,8 @@ final class Writer: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Rewrites a list (nil: every list) at once, if it lacks a change. Calls the body with the error or
-  /// nil: on the writer's thread, and on this one where the store is only read.
+  /// Rewrites a list (nil: every list) at once, if it lacks a change. Calls the body with the error
+  /// or nil: on the writer's thread, and on this one where the store is only read.
   func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     // A store that is only read lacks nothing.
     if store.isReadOnly { return body(nil) }

@@ -9,10 +9,9 @@ extension HistoryRecord {
   /// How many changes of a key by a program in that time are kept as they are.
   static let most = 8
 
-  /// What says that changes follow each other: the key, and the program.
+  /// Changes with an equal row may become one: those of a key by a program in ten minutes.
   private struct Row: Hashable {
-    let location: Location
-    let key: Key
+    let key: RecordedKey
     let via: ChangeSource.Via
     let program: String
     let window: Int64
@@ -21,16 +20,16 @@ extension HistoryRecord {
   private var row: Row? {
     guard items.count == 1, let item = items.first else { return nil }
     return Row(
-      location: item.location, key: item.key, via: source.via, program: source.program,
+      key: item.recordedKey, via: source.via, program: source.program,
       window: time.nanoseconds / Self.window)
   }
 
-  /// Makes more than eight changes of one key by one program within ten minutes one, at the place of
-  /// the last of them, as long as nobody else has changed the key in between. Changes of several keys
-  /// stay as they are.
+  /// Makes more than eight changes of one key by one program within ten minutes one, at the place
+  /// of the last of them, as long as nobody else has changed the key in between. Changes of several
+  /// keys stay as they are.
   public static func compacted(_ records: [HistoryRecord]) -> [HistoryRecord] {
     var rows: [Row: [Int]] = [:]
-    var last: [Place: Row] = [:]
+    var last: [RecordedKey: Row] = [:]
     var all = records.map(Optional.some)
     func end(_ row: Row) {
       guard let members = rows.removeValue(forKey: row), members.count > most,
@@ -43,19 +42,13 @@ extension HistoryRecord {
     for (index, record) in records.enumerated() {
       let row = record.row
       for item in record.items {
-        let place = Place(location: item.location, key: item.key)
-        if let known = last[place], known != row { end(known) }
-        last[place] = row
+        if let known = last[item.recordedKey], known != row { end(known) }
+        last[item.recordedKey] = row
       }
       if let row { rows[row, default: []].append(index) }
     }
     for row in rows.keys { end(row) }
     return all.compactMap { $0 }
-  }
-
-  private struct Place: Hashable {
-    let location: Location
-    let key: Key
   }
 }
 
@@ -81,8 +74,8 @@ extension HistoryRecord {
 }
 
 extension HistoryWriter {
-  /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file with
-  /// damage stays as it is.
+  /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file
+  /// with damage stays as it is.
   func compact(_ number: UInt64) throws(SystemError) {
     let path = directory.file(number)
     let contents = try HistoryFile.read(path)
@@ -92,8 +85,8 @@ extension HistoryWriter {
     try rewrite(path, contents, with: kept)
   }
 
-  /// Removes the values of a domain's keys, or of one key, from all files, durably. The present file
-  /// is closed.
+  /// Removes the values of a domain's keys, or of one key, from all files, durably. The present
+  /// file is closed.
   /// - Returns: how many records had one.
   public mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
     try close()
@@ -108,7 +101,7 @@ extension HistoryWriter {
         if forgotten != record { found += 1 }
         return forgotten
       }
-      // What is damaged may have a value, too, so the file ends before it.
+      // What is damaged may have a value, too; a gap takes its place.
       if found > 0 || contents.isDamaged { try rewrite(path, contents, with: records) }
       count += found
     }
@@ -130,6 +123,11 @@ extension HistoryWriter {
         gaps.removeFirst()
       }
       HistoryFile.append(record, &known, to: &bytes)
+    }
+    for gap in gaps { HistoryFile.append(gap: gap.reason, before: gap.number, to: &bytes) }
+    if contents.isDamaged {
+      let next = (contents.entries.last?.number ?? 0) + 1
+      HistoryFile.append(gap: "the end of a file was damaged", before: next, to: &bytes)
     }
     try replace(path, with: bytes)
   }

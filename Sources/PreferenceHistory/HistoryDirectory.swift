@@ -57,8 +57,8 @@ public struct HistoryDirectory: Sendable {
     return (bytes, since, until)
   }
 
-  /// Reads everything, the oldest change first. A file that is damaged counts up to the damage, and a
-  /// gap follows; so it does for a file of a later version. Cost: O(bytes), 64 MiB at most.
+  /// Reads everything, the oldest change first. A file that is damaged counts up to the damage, and
+  /// a gap follows; so it does for a file of a later version. Cost: O(bytes), 64 MiB at most.
   public func entries() throws(SystemError) -> [Entry] {
     var all: [Entry] = []
     for number in try numbers() {

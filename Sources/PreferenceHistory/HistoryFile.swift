@@ -6,7 +6,8 @@ enum HistoryFile {
   static let magic = Array("PREFHIST".utf8)
   static let version: UInt32 = 1
   static let headerSize = 16
-  /// Bytes of the largest file that is read: a record may follow the last byte that fits.
+  /// Bytes of the largest file that is read. A file ends after 1 MiB, and what is written at once
+  /// has a few MiB at most.
   static let largest = 64 << 20
 
   /// What a record of a file says.
@@ -37,8 +38,8 @@ enum HistoryFile {
     var isDamaged = false
   }
 
-  /// Reads a file up to the first record that is damaged. Throws `.notSupported` for a file of a later
-  /// version, which must be left alone.
+  /// Reads a file up to the first record that is damaged. Throws `.notSupported` for a file of a
+  /// later version, which must be left alone.
   static func read(_ path: String) throws(SystemError) -> Contents {
     var contents = Contents()
     guard let bytes = try Files.contents(path, limit: largest) else { return contents }

@@ -2,6 +2,17 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
+/// A key of a location.
+public struct RecordedKey: Hashable, Sendable {
+  /// Where the key is stored.
+  public let location: Location
+  /// The key.
+  public let key: Key
+
+  /// The key of that location.
+  public init(_ key: Key, at location: Location) { (self.location, self.key) = (location, key) }
+}
+
 /// A change of preferences, as the history keeps it: with what was there before, so that it can be
 /// taken back without reading any other record.
 public struct HistoryRecord: Equatable, Sendable {
@@ -16,6 +27,9 @@ public struct HistoryRecord: Equatable, Sendable {
     /// What it has since.
     public let after: RecordedValue
 
+    /// Which key of which location it is.
+    public var recordedKey: RecordedKey { RecordedKey(key, at: location) }
+
     /// Creates an item of a change.
     public init(
       _ location: Location, _ key: Key, from before: RecordedValue, to after: RecordedValue
@@ -24,8 +38,8 @@ public struct HistoryRecord: Equatable, Sendable {
     }
   }
 
-  /// The number of the change, from 1. It grows by one from change to change. Of a record that stands
-  /// for several changes, that of the last one.
+  /// The number of the change, from 1. It grows by one from change to change. Of a record that
+  /// stands for several changes, that of the last one.
   public var number: UInt64 = 0
   /// The number of the first change that the record stands for.
   public var first: UInt64 = 0

@@ -13,7 +13,8 @@ public struct HistorySettings: Equatable, Sendable {
   public var megabytes = 64
   /// `Off`: nothing is kept, and what was kept is removed.
   public var isOff = false
-  /// `Never`: of which keys no values are kept; patterns by domain, as `Keys` of the cloud has them.
+  /// `Never`: of which keys no values are kept; patterns by domain, as `Keys` of the cloud has
+  /// them.
   public var never = KeyPatterns()
 
   /// Whether no values are kept at all, because the settings cannot be read.

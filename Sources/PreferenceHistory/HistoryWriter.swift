@@ -21,23 +21,22 @@ public struct HistoryWriter: Sendable {
   private var isSynchronized = true
   /// The number of the last change.
   public private(set) var lastNumber: UInt64 = 0
-  /// The latest time of a change in the newest files; a change of the journal that is later is not in
-  /// the history yet.
+  /// The latest time of a change in the newest files; a change of the journal that is later is not
+  /// in the history yet.
   public private(set) var lastTime = Timestamp(nanoseconds: .min)
 
   /// Bytes, and nanoseconds, after which a new file is begun.
   private static let (fileSize, fileTime) = (1 << 20, Int64(86_400) * 1_000_000_000)
 
   /// Prepares to append to the directory, which need not exist. Reads the newest file that has a
-  /// change, and goes on in it if it is not damaged, large or old. A file that cannot be read is left
-  /// behind. Throws `.notSupported` if a file is of a later version.
+  /// change, and goes on in it if it is not damaged. A file that cannot be read is left behind.
+  /// Throws `.notSupported` if a file is of a later version.
   public init(_ directory: HistoryDirectory) throws(SystemError) {
     self.directory = directory
     let numbers = try directory.numbers()
     for number in numbers.reversed() {
-      lastNumber = max(lastNumber, number - min(number, 1))
       guard let contents = try Self.read(directory.file(number)) else {
-        // Some million changes do not fit into a file.
+        // How many changes it has is not known. It has fewer than this.
         lastNumber = max(lastNumber, number + 1 << 20)
         continue
       }
@@ -70,8 +69,8 @@ public struct HistoryWriter: Sendable {
     for (id, source) in contents.sources { sources[source] = id }
   }
 
-  /// Appends changes, and numbers them, with one write(2). They survive the end of every process when
-  /// this returns. After an error nothing was appended.
+  /// Appends changes, and numbers them, with one write(2). They survive the end of every process
+  /// when this returns. After an error nothing was appended.
   /// - Parameter gap: why changes before these are missing; nil: none are.
   /// - Returns: whether a new file was begun.
   public mutating func append(
@@ -118,8 +117,13 @@ public struct HistoryWriter: Sendable {
     let fresh = SharedDescriptor(
       try Descriptor(
         opening: directory.file(lastNumber + 1), O_WRONLY | O_CREAT | O_EXCL | O_APPEND))
-    try fresh.value.write(HistoryFile.header)
-    try Files.synchronizeDirectory(directory.path)
+    do throws(SystemError) {
+      try fresh.value.write(HistoryFile.header)
+      try Files.synchronizeDirectory(directory.path)
+    } catch {
+      do { try Files.remove(directory.file(lastNumber + 1)) } catch {}
+      throw error
+    }
     (file, size, begun, sources) = (fresh, HistoryFile.headerSize, time, [:])
     return true
   }

@@ -1,8 +1,9 @@
 /// By whom a change was made: what the history says of it.
 ///
-/// It helps people to remember. It is no evidence: a program of the same user can say what it likes.
+/// It helps people to remember. It is no evidence: a program of the same user can say what it
+/// likes.
 public struct ChangeSource: Hashable, Sendable {
-  /// The road by which a change came.
+  /// The way a change came.
   public enum Via: UInt8, CaseIterable, Sendable {
     /// The owner that made it was killed before it could note this.
     case unknown
@@ -24,7 +25,7 @@ public struct ChangeSource: Hashable, Sendable {
     case undo
   }
 
-  /// The road.
+  /// The way.
   public var via: Via
   /// The user of the process.
   public var user: UInt32 = 0
@@ -36,7 +37,7 @@ public struct ChangeSource: Hashable, Sendable {
   /// belongs to; empty: it is not known.
   public var unit = ""
 
-  /// A change that came by that road, without more.
+  /// A change that came by that way, without more.
   public init(_ via: Via) { self.via = via }
 }
 
@@ -52,7 +53,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// Reads a source. A road that a later version has added is `unknown`.
+  /// Reads a source. A way that a later version has added is `unknown`.
   package mutating func changeSource() throws -> ChangeSource {
     var source = ChangeSource(ChangeSource.Via(rawValue: try number()) ?? .unknown)
     source.user = try number()

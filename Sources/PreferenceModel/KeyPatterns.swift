@@ -1,7 +1,7 @@
 import PropertyList
 
-/// Which keys of which domains a setting is about, such as those of the cloud: patterns, in which `*`
-/// stands for any text.
+/// Which keys of which domains a setting is about, such as those of the cloud: patterns, in which
+/// `*` stands for any text.
 public struct KeyPatterns: Equatable, Sendable {
   /// The patterns of each domain.
   public private(set) var patterns: [DomainName: [String]] = [:]

@@ -61,8 +61,8 @@ extension StoredPlaces {
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }
 
-/// The persistent places of one store. `prefsd` owns the store (`LocalPlaces`); other
-/// processes ask it (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
+/// The persistent places of one store. `prefsd` owns the store (`LocalPlaces`); other processes ask
+/// it (`RemotePlaces`). What these calls return is no older than any change whose `apply` had
 /// returned, in any process, when they were called.
 public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Applies the intents without waiting for the answer. What they change is read here at once. The
@@ -150,8 +150,8 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// Begins a request of the kernel: the changes that follow are its next ones after that many.
   func begin(request: UInt64, after changes: UInt64)
 
-  /// Notes who has made the request of the kernel that the changes which follow are made for, for the
-  /// history.
+  /// Notes who has made the request of the kernel that the changes which follow are made for, for
+  /// the history.
   func setSource(_ source: ChangeSource)
 
   /// Ends the present request. A successor will not repeat its changes.

@@ -7,11 +7,11 @@ public enum OwnerReport: Equatable, Sendable {
   /// The configuration profiles that the owner has read: an array of dictionaries, as
   /// `ManagedSettings.reports` has them.
   case profiles
-  /// The history, after every change so far was written to it: a dictionary with `Directory`, where it
-  /// lies, and `Off`, whether nothing is kept.
+  /// The history, after every change so far was written to it: a dictionary with `Directory`, where
+  /// it lies, and `Off`, whether nothing is kept.
   case history
-  /// Removes the values of a domain's keys, or of one key, from the history, durably: an integer, the
-  /// number of records that had one. It changes something, unlike other reports.
+  /// Removes the values of a domain's keys, or of one key, from the history, durably: an integer,
+  /// the number of records that had one. It changes something, unlike other reports.
   case forget(DomainName, Key?)
   /// What a configuration profile with these bytes would do: a dictionary, as one of `profiles`.
   case check([UInt8])

@@ -23,9 +23,10 @@ public enum Request: Equatable, Sendable {
   /// domain.
   case modified(Location)
   /// Asks for a transaction, which the client numbers with `serial` (see `Origin`). The owner
-  /// refuses it after the deadline (the client's monotonic clock), so that nothing takes effect that
-  /// the client has given up. The source is who asks for it, for the history: a mount says it of its
-  /// requests; of other clients only the road counts, and the owner knows the rest. Answer: `applied`.
+  /// refuses it after the deadline (the client's monotonic clock), so that nothing takes effect
+  /// that the client has given up. The source is who asks for it, for the history: a mount says it
+  /// of its requests; of other clients only the way counts, and the owner knows the rest. Answer:
+  /// `applied`.
   case apply(
     serial: UInt64, Author, deadline: Instant, Answering, [Intent], ChangeSource? = nil)
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.

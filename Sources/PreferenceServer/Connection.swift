@@ -438,15 +438,15 @@ final class Connection: Sendable {
     }
     let facts = ProcessFacts(ofThread: process)
     let name = facts.program.split(separator: "/").last.map(String.init)
-    var source = said ?? ChangeSource(Self.roads[name ?? ""] ?? .library)
+    var source = said ?? ChangeSource(Self.ways[name ?? ""] ?? .library)
     (source.user, source.process) = (UInt32(geteuid()), facts.process)
     (source.program, source.unit) = (facts.program, facts.unit)
     state.withLock { $0.source = source }
     return source
   }
 
-  /// The roads of programs that are clients, by their names; others have the library.
-  private static let roads: [String: ChangeSource.Via] = [
+  /// The ways of programs that are clients, by their names; others have the library.
+  private static let ways: [String: ChangeSource.Via] = [
     "defaults": .command, "prefs-cloud": .cloud,
   ]
 

@@ -7,9 +7,9 @@ import SystemCalls
 
 /// A store that this process owns, and serves to other processes.
 ///
-/// One that is opened for reading only writes nothing, neither lists nor state. It gives the store up
-/// (`whenGivenUp`) as soon as a client asks for a change, or another process listens at its socket:
-/// that one owns the store, and clients go on with it.
+/// One that is opened for reading only writes nothing, neither lists nor state. It gives the store
+/// up (`whenGivenUp`) as soon as a client asks for a change, or another process listens at its
+/// socket: that one owns the store, and clients go on with it.
 public final class OwnedStore: Sendable {
   /// The persistent places of the store.
   public let places: LocalPlaces

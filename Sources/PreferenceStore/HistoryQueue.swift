@@ -5,8 +5,8 @@ import SystemCalls
 
 /// The changes that took effect and that the history does not have yet, in their order.
 ///
-/// They are references to values, so that a change costs no copy of them. Long texts are not held: who
-/// holds one that grows by splices has its next splice copy it.
+/// They are references to values, so that a change costs no copy of them. Long texts are not held:
+/// who holds one that grows by splices has its next splice copy it.
 ///
 /// Threads: under the lock of the store's state.
 struct HistoryQueue {
@@ -22,15 +22,14 @@ struct HistoryQueue {
 
   /// A key that a change has set or removed.
   struct Item: Sendable {
-    let location: Location
-    let key: Key
+    let key: RecordedKey
     let before: Held
     var after: Held
 
     /// The same without values, but for those of which it is known that there is none.
     var withoutValues: Item {
       let without = { (held: Held) -> Held in if case .none = held { .none } else { .notKnown } }
-      return Item(location: location, key: key, before: without(before), after: without(after))
+      return Item(key: key, before: without(before), after: without(after))
     }
 
     /// About how many bytes it takes.
@@ -54,19 +53,13 @@ struct HistoryQueue {
     var count = 1
   }
 
-  /// Identifies a key of a location.
-  struct Place: Hashable {
-    let location: Location
-    let key: Key
-  }
-
   /// Whether the store has a history; without one nothing is ever kept.
-  var hasHistory = false
+  var hasHistory = false { didSet { isOn = hasHistory } }
   /// Whether changes are kept.
-  var isOn = false
+  private(set) var isOn = false
   private(set) var changes: [Change] = []
   /// Where the last change of each key in the queue is.
-  private var last: [Place: (change: Int, item: Int)] = [:]
+  private var last: [RecordedKey: (change: Int, item: Int)] = [:]
   private var size = 0
   /// When the queue is to be taken; nil: it is empty.
   private(set) var due: Instant?
@@ -75,7 +68,7 @@ struct HistoryQueue {
   /// Changes of the journal up to this time are in the history.
   var known = Timestamp(nanoseconds: .max)
   /// What the keys had that splices changed, when the queue was taken; another change ends that.
-  private var spliced: [Place: Held] = [:]
+  private var spliced: [RecordedKey: Held] = [:]
 
   /// The bytes that the queue may have; beyond that changes of a key by one source become one.
   private static let most = 4 << 20
@@ -107,44 +100,45 @@ struct HistoryQueue {
       if case .exact(let bytes) = written { text = bytes }
       let after = held(
         StoredValue(value, Metadata(text: text, modified: Timestamp(nanoseconds: 0))))
-      let place = Place(location: location, key: key)
-      spliced[place] = nil
-      if complete(place, source, after, time) { return }
-      items.append(Item(location: location, key: key, before: held(item.before), after: after))
+      let key = RecordedKey(key, at: location)
+      spliced[key] = nil
+      if complete(key, source, after, time) { return }
+      items.append(Item(key: key, before: held(item.before), after: after))
     case .remove(let key):
-      spliced[Place(location: location, key: key)] = nil
-      items.append(Item(location: location, key: key, before: held(item.before), after: .none))
+      let key = RecordedKey(key, at: location)
+      spliced[key] = nil
+      items.append(Item(key: key, before: held(item.before), after: .none))
     case .splice(let key, _):
       // Until the queue is taken, the splices of one source are one change.
-      let place = Place(location: location, key: key)
-      if let known = last[place], changes[known.change].source == source,
+      let key = RecordedKey(key, at: location)
+      if let known = last[key], changes[known.change].source == source,
         case .present = changes[known.change].items[known.item].after
       {
-        // A change of the journal that is later than every record would count as missing.
+        // By the time the next owner tells which changes of the journal the history lacks.
         changes[known.change].time = time
         return
       }
-      if complete(place, source, .present, time) { return }
+      if complete(key, source, .present, time) { return }
       var before = held(item.before)
-      if case .notKnown = before, last[place] == nil, let known = spliced[place] { before = known }
-      items.append(Item(location: location, key: key, before: before, after: .present))
+      if case .notKnown = before, last[key] == nil, let known = spliced[key] { before = known }
+      items.append(Item(key: key, before: before, after: .present))
     case .removeDomain:
       guard case .domain(let snapshot) = item.before else { return }
       for key in snapshot.keys {
         let before = snapshot.entry(key).map { held($0) } ?? .notKnown
-        items.append(Item(location: location, key: key, before: before, after: .none))
+        items.append(Item(key: RecordedKey(key, at: location), before: before, after: .none))
       }
     case .describe, .createDomain: break
     }
   }
 
-  /// Makes the first text of a key that its creator has just made part of that change: `echo` makes a
-  /// file first, which is an empty string, and then writes to it.
+  /// Makes the first text of a key that its creator has just made part of that change: `echo` makes
+  /// a file first, which is an empty string, and then writes to it.
   /// - Returns: whether it is one.
   private mutating func complete(
-    _ place: Place, _ source: ChangeSource, _ text: Held, _ time: Timestamp
+    _ key: RecordedKey, _ source: ChangeSource, _ text: Held, _ time: Timestamp
   ) -> Bool {
-    guard let (change, item) = last[place], changes[change].source == source else { return false }
+    guard let (change, item) = last[key], changes[change].source == source else { return false }
     let known = changes[change].items[item]
     guard case (.none, .stored(let stored)) = (known.before, known.after), stored.byteCount == 0
     else { return false }
@@ -168,18 +162,20 @@ struct HistoryQueue {
   }
 
   /// Adds items of one change, as it is to be recorded.
-  mutating func add(_ items: [Item], _ source: ChangeSource, _ time: Timestamp) {
+  /// - Parameter count: how many changes it stands for.
+  private mutating func add(
+    _ items: [Item], _ source: ChangeSource, _ time: Timestamp, count: Int = 1
+  ) {
     if items.isEmpty { return }
-    var change = Change(time: time, source: source, items: [])
+    var change = Change(time: time, source: source, items: [], count: count)
     for item in items {
-      let place = Place(location: item.location, key: item.key)
-      if let known = last[place], known.change == changes.count {
+      if let known = last[item.key], known.change == changes.count {
         // A transaction may change a key twice: a domain's keys are removed, and then the domain.
         change.items[known.item].after = item.after
         continue
       }
-      end(last[place], with: item.before)
-      last[place] = (changes.count, change.items.count)
+      end(last[item.key], with: item.before)
+      last[item.key] = (changes.count, change.items.count)
       change.items.append(item)
       size += item.size
     }
@@ -196,29 +192,29 @@ struct HistoryQueue {
     changes[change].items[item].after = value
   }
 
-  /// Makes the changes of a key by one source one change; if that does not suffice, forgets all values,
-  /// and if there are too many keys, drops the changes.
+  /// Makes the changes of a key by one source one change; if that does not suffice, forgets all
+  /// values, and if there are too many keys, drops the changes.
   private mutating func shrink() {
     let all = changes
     (changes, last, size) = ([], [:], 0)
     for change in all {
       var items: [Item] = []
       for item in change.items {
-        let place = Place(location: item.location, key: item.key)
-        if let known = last[place], changes[known.change].source == change.source {
+        if let known = last[item.key], changes[known.change].source == change.source {
           size -= changes[known.change].items[known.item].size
           changes[known.change].items[known.item].after = item.after
-          changes[known.change].count += 1
+          changes[known.change].count += change.count
           changes[known.change].time = change.time
           size += changes[known.change].items[known.item].size
         } else {
-          last[place] = (changes.count, items.count)
+          last[item.key] = (changes.count, items.count)
           items.append(item)
           size += item.size
         }
       }
       if !items.isEmpty {
-        changes.append(Change(time: change.time, source: change.source, items: items))
+        changes.append(
+          Change(time: change.time, source: change.source, items: items, count: change.count))
       }
     }
     guard size > Self.most / 2 else { return }
@@ -240,11 +236,11 @@ struct HistoryQueue {
     _ present: (Location, Key) -> StoredValue?
   ) -> (changes: [Change], gap: String?) {
     if spliced.count > Self.mostSpliced { spliced = [:] }
-    for (place, position) in last {
+    for (key, position) in last {
       guard case .present = changes[position.change].items[position.item].after else { continue }
-      let value = present(place.location, place.key).map { copy($0) } ?? .none
+      let value = present(key.location, key.key).map { copy($0) } ?? .none
       changes[position.change].items[position.item].after = value
-      spliced[place] = value
+      spliced[key] = value
     }
     defer { (changes, last, size, due, gap) = ([], [:], 0, nil, nil) }
     return (changes, gap)
@@ -257,12 +253,15 @@ struct HistoryQueue {
       StoredValue(stored.value, Metadata(text: stored.text, modified: stored.modified)))
   }
 
+  /// Keeps nothing until the settings change. What was known of texts is not true then.
+  mutating func turnOff() { (isOn, spliced) = (false, [:]) }
+
   /// Forgets the values of a domain's keys, or of one key.
   mutating func forget(_ domain: DomainName, _ key: Key?) {
     spliced = [:]
     for change in changes.indices {
       for (index, item) in changes[change].items.enumerated()
-      where item.location.domain == domain && key.map({ $0 == item.key }) ?? true {
+      where item.key.location.domain == domain && key.map({ $0 == item.key.key }) ?? true {
         changes[change].items[index] = item.withoutValues
       }
     }
@@ -273,7 +272,9 @@ struct HistoryQueue {
     let later = changes
     (changes, last, size) = ([], [:], 0)
     self.gap = gap ?? self.gap
-    for change in taken + later { add(change.items, change.source, change.time) }
+    for change in taken + later {
+      add(change.items, change.source, change.time, count: change.count)
+    }
     self.due = due
   }
 }

@@ -43,9 +43,9 @@ extension Store.State {
   mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
     // The time of another program's change is that of its list, which may be any.
-    let isCommitted = publication.author != nil
+    let isOutside = [.list, .profile].contains(publication.source.via)
     history.add(
-      publication.changeset, publication.source, isCommitted ? publication.changeset.time : .now)
+      publication.changeset, publication.source, isOutside ? .now : publication.changeset.time)
     let version = changeNumber.advance()
     publications.append(publication)
     publications[publications.count - 1].number(version)

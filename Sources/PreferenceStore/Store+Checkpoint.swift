@@ -221,8 +221,8 @@ extension Store {
       MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
   }
 
-  /// Changes an XML list where its values have changed, so that the rest stays as its author has it;
-  /// nil for another list, and where that cannot be done.
+  /// Changes an XML list where its values have changed, so that the rest stays as its author has
+  /// it; nil for another list, and where that cannot be done.
   private func patch(
     _ file: ListFile, _ domain: Domain, _ written: Written
   ) -> ([UInt8], Format)? {
@@ -234,13 +234,13 @@ extension Store {
     ).map { ($0, .xml) }
   }
 
-  /// Bytes of the largest list that is changed in place: what is done to it takes as long as reading
-  /// it three times.
+  /// Bytes of the largest list that is changed in place: what is done to it takes as long as
+  /// reading it three times.
   private static let largestPatch = 4 << 20
 
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
-  /// only in more bytes than can be read again, becomes a binary one, and the log says so. Strings of
-  /// a binary list that are not Unicode keep their bytes.
+  /// only in more bytes than can be read again, becomes a binary one, and the log says so. Strings
+  /// of a binary list that are not Unicode keep their bytes.
   private func encode(
     _ written: Written, _ file: ListFile, _ location: Location
   ) -> ([UInt8], Format) {

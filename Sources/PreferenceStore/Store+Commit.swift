@@ -17,8 +17,8 @@ extension Store {
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
   ///   - source: what the history says of who made the change.
-  /// - Returns: what changed, and whether the writer has more to do now: a list that had every change
-  ///   lacks one, or the history does.
+  /// - Returns: what changed, and whether the writer has more to do now: a list that had every
+  ///   change lacks one, or the history does.
   public func commit(
     _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil,
     from source: ChangeSource = ChangeSource(.unknown)
@@ -80,9 +80,9 @@ extension Store {
   /// Notes that the client has its answer: the journal need not keep its request any longer.
   public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
 
-  /// Loads the location and checks that its list could be replaced: once for all the changes that one
-  /// rewrite takes in, and for each change after a rewrite has failed. Asks no disk where `prepare`
-  /// has done so a moment ago.
+  /// Loads the location and checks that its list could be replaced: once for all the changes that
+  /// one rewrite takes in, and for each change after a rewrite has failed. Asks no disk where
+  /// `prepare` has done so a moment ago.
   private func requireReplaceable(_ location: Location) throws(EngineError) {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
@@ -114,8 +114,8 @@ extension Store {
   /// Milliseconds for which a check counts.
   private static let checkPatience: Int64 = 500
 
-  /// Whether a change of the location needs to ask no disk. A domain that only the user's list has is
-  /// seldom changed elsewhere, and that is not prepared. Cost: a lock.
+  /// Whether a change of the location needs to ask no disk. A domain that only the user's list has
+  /// is seldom changed elsewhere, and that is not prepared. Cost: a lock.
   public func isPrepared(_ location: Location) -> Bool {
     state.withLock { state in
       guard let domain = state.domains[location] else { return state.unreadable[location] != nil }
@@ -125,8 +125,8 @@ extension Store {
     }
   }
 
-  /// Reads the location, and checks that its list could be replaced, for a change that must not wait
-  /// for a disk. Waits for one itself.
+  /// Reads the location, and checks that its list could be replaced, for a change that must not
+  /// wait for a disk. Waits for one itself.
   public func prepare(_ location: Location) {
     var failure: EngineError?
     do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }

@@ -15,7 +15,7 @@ struct Historian {
   private static let patience: Int64 = 10_000
 
   /// Whether there is a history.
-  var isOn: Bool { writer != nil }
+  var hasHistory: Bool { writer != nil }
 
   /// Changes up to this time are in the history.
   var lastTime: Timestamp { writer?.lastTime ?? Timestamp(nanoseconds: .max) }
@@ -68,10 +68,7 @@ struct Historian {
 
   /// Removes the values of keys from the history.
   mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
-    guard let count = try writer?.forget(domain, key) else {
-      throw SystemError("open", "history", .notSupported)
-    }
-    return count
+    try writer?.forget(domain, key) ?? 0
   }
 
   /// When a failed write is tried again.
@@ -80,10 +77,10 @@ struct Historian {
   /// The record of a change; nil where it has changed nothing.
   private func record(_ change: HistoryQueue.Change) -> HistoryRecord? {
     let items = change.items.compactMap { item -> HistoryRecord.Item? in
-      let isKept = settings.keeps(item.key, of: item.location.domain)
+      let isKept = settings.keeps(item.key.key, of: item.key.location.domain)
       let (before, after) = (recorded(item.before, isKept), recorded(item.after, isKept))
       if before == after, before.isKnown { return nil }
-      return HistoryRecord.Item(item.location, item.key, from: before, to: after)
+      return HistoryRecord.Item(item.key.location, item.key.key, from: before, to: after)
     }
     return items.isEmpty
       ? nil
@@ -116,7 +113,7 @@ extension Store {
         let settings = historySettings ?? historian.settings
         let isWritten = historian.write(changes, after: gap, settings)
         state.withLock { state in
-          if settings.isOff { state.history.isOn = false }
+          if settings.isOff { state.history.turnOff() }
           if !isWritten { state.history.putBack(changes, gap: gap, until: historian.nextTry) }
         }
       }
@@ -137,10 +134,15 @@ extension Store {
     }
   }
 
-  /// Removes the values of a domain's keys, or of one key, from the history, durably. The journal and
-  /// the list keep the present value.
+  /// Removes the values of a domain's keys, or of one key, from the history, durably. The journal
+  /// and the list keep the present value.
   /// - Returns: the number of records that had one, as an integer.
   public func forgetHistory(of domain: DomainName, _ key: Key?) throws(EngineError) -> Value {
+    guard historian.withLock({ $0.hasHistory }) else {
+      throw EngineError(
+        .system(.notSupported), domain: domain, key: key,
+        "the history cannot be read, so nothing was removed from it; prefsd's log says why")
+    }
     recordHistory()
     let count = try EngineError.wrapping(domain) { () throws(SystemError) in
       try historian.withLock { historian throws(SystemError) in

@@ -19,11 +19,10 @@ import SystemCalls
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
 /// but the journal's file is: an append, which may have to make a new file and fsync(2) its
 /// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
-/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and
-/// `placeAdded` are each held for a moment, with no other lock of the store. `checkpoint` takes
-/// the lock of the list's directory (`ListLock`) first, without waiting for it, and `state` inside
-/// of it. `readingProfiles` is held while profiles are read for the first time, which may wait for a
-/// disk.
+/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and `placeAdded` are each
+/// held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
+/// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
+/// `readingProfiles` is held while profiles are read for the first time, which may wait for a disk.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.
@@ -185,7 +184,7 @@ public final class Store: Sendable {
       let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
       Self.replay(replay.entries, into: &initial)
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
-      (initial.history.hasHistory, initial.history.isOn) = (historian.isOn, historian.isOn)
+      initial.history.hasHistory = historian.hasHistory
       initial.history.known = historian.lastTime
       self.historian = Mutex(historian)
       if !readOnly {

@@ -4,9 +4,9 @@ import Synchronization
 import SystemCalls
 
 /// The inode numbers of domains and keys (`st_ino`). A number follows from the name, so that it is
-/// the same in every mount, except for names that were renamed or made anew in this one. In the tree
-/// at the mount point it is below 2^32 while such numbers last, because stat(2) and readdir(3) of
-/// 32-bit programs without large-file support fail with EOVERFLOW for larger ones.
+/// the same in every mount, except for names that were renamed or made anew in this one. In the
+/// tree at the mount point it is below 2^32 while such numbers last, because stat(2) and readdir(3)
+/// of 32-bit programs without large-file support fail with EOVERFLOW for larger ones.
 struct InodeNumbers: Sendable {
   /// The hash of what comes before each name, so that trees of one mount have different numbers;
   /// nothing does in the tree at the mount point.

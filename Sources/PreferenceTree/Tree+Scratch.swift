@@ -40,9 +40,9 @@ extension Tree {
       || (try? engine.resolve(key, in: domain)) != nil
   }
 
-  /// Notes that a scratch file was made or changed. One that may stay becomes a key 5 s later, unless
-  /// it was changed again, or a tool has renamed or removed it by then. Nothing depends on its
-  /// close(2): the kernel sends no RELEASE once it has an OPEN answered with ENOSYS.
+  /// Notes that a scratch file was made or changed. One that may stay becomes a key 5 s later,
+  /// unless it was changed again, or a tool has renamed or removed it by then. Nothing depends on
+  /// its close(2): the kernel sends no RELEASE once it has an OPEN answered with ENOSYS.
   func noteUse(_ node: Node, at now: Instant) {
     guard node.scratch?.mayStay == true else { return }
     let end = now.advanced(milliseconds: 5000)
@@ -50,9 +50,9 @@ extension Tree {
     wake(at: end)
   }
 
-  /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in time.
-  /// A refusal is logged, and the file stays what it is. Where the store does not answer, it is tried
-  /// again 5 s later.
+  /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in
+  /// time. A refusal is logged, and the file stays what it is. Where the store does not answer, it
+  /// is tried again 5 s later.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
     for (id, due) in unclaimed where end.map({ due <= $0 }) ?? true {

@@ -116,8 +116,8 @@ public final class Tree {
     return node
   }
 
-  /// Returns the directory of a number; throws ENOTDIR for other nodes, and ENOENT for the directory
-  /// of a domain that is gone, in which a process may still be.
+  /// Returns the directory of a number; throws ENOTDIR for other nodes, and ENOENT for the
+  /// directory of a domain that is gone, in which a process may still be.
   func directory(_ id: NodeID) throws(TreeError) -> any Directory {
     let node = try node(id)
     guard let directory = node.directory else { throw .notDirectory }

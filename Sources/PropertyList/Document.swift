@@ -61,10 +61,20 @@ public enum Document {
   }
 
   /// Returns the value as XML. If no such XML can be read by every reader of property lists, it is
-  /// what the file of a key shows, with control characters as references (`&#27;`): Foundation reads
-  /// those, and plistlib does not.
+  /// what the file of a key shows, with control characters as references (`&#27;`): Foundation
+  /// reads those, and plistlib does not.
   public static func anyXML(_ value: Value) -> [UInt8] {
     (try? write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
+  }
+
+  /// Returns the XML element of the value, without what is around it in a document; nil where no
+  /// element reads as the value, such as for a date with a fraction of a second.
+  public static func element(_ value: Value) -> [UInt8]? {
+    for dialect in [XMLWriter.Dialect.portable, .shown] {
+      guard let text = try? XMLWriter.write(value, depth: 0, dialect) else { continue }
+      if let read = try? read(text).value, read == value { return text }
+    }
+    return nil
   }
 
   /// Returns the value as a binary list. Never fails, because binary lists hold every value.

@@ -130,7 +130,8 @@ public enum Files {
 
   /// Replaces the contents of a file in one step: readers see the old contents or the new. Where
   /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and its
-  /// owner where root replaces it; a symbolic link to it stays a link. A pipe or a device is written to directly.
+  /// owner where root replaces it; a symbolic link to it stays a link. A pipe or a device is
+  /// written to directly.
   public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
     let old = try status(name)
     if let old, old.st_mode & S_IFMT != S_IFREG {

@@ -11,8 +11,8 @@ import Testing
       -e 's/, [^,]*service$//' -e 's/, [^,/]*slice$//'; }
     """
 
-  @Test("each road is named, with its program: a shell, defaults, the library, another program")
-  func roads() throws {
+  @Test("each way is named, with its program: a shell, defaults, the library, another program")
+  func ways() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("filters: time, number, program, road, domain and key; JSON is a line for each change")
+  @Test("filters: time, number, program, way, domain and key; JSON is a line for each change")
   func filters() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(

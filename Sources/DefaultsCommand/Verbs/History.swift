@@ -130,13 +130,13 @@ extension Timestamp {
 }
 
 extension ChangeSource {
-  /// The road, the program and the unit, as far as they are known.
+  /// The way, the program and the unit, as far as they are known.
   var text: String {
-    let road: [Via: String] = [
+    let way: [Via: String] = [
       .unknown: "unknown (the owner was killed)", .list: "list (another program)",
     ]
     let isOfProcess = [.mount, .command, .library, .cloud, .undo].contains(via)
     let program = isOfProcess && program.isEmpty ? "a program that has ended" : program
-    return [road[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
+    return [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
   }
 }

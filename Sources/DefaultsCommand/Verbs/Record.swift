@@ -4,9 +4,9 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// `record`: prints what makes the same changes again, in another store: commands, or a document for
-/// `apply`. The changes are those since a moment, or those that are made while a program runs, or
-/// until Ctrl-C.
+/// `record`: prints what makes the same changes again, in another store: commands, or a document
+/// for `apply`. The changes are those since a moment, or those that are made while a program runs,
+/// or until Ctrl-C.
 enum Record {
   private enum Form: String { case commands, apply }
 
@@ -20,7 +20,9 @@ enum Record {
       switch word {
       case "--as":
         let name = try arguments.removeNext()
-        guard let known = Form(rawValue: name) else { throw Refusal("There is no form \(name)") }
+        guard let known = Form(rawValue: name) else {
+          throw Refusal(message: "--as \(name) means no form", detail: "commands, or apply")
+        }
         form = known
       case "--": while !arguments.isEmpty { command.append(try arguments.removeNext()) }
       case _ where !word.hasPrefix("--") && selection.domain == nil:
@@ -63,7 +65,8 @@ enum Record {
   private static func print(
     _ records: [HistoryRecord], _ selection: HistorySelection, _ form: Form
   ) {
-    let changes = NetChange.all(records, selection).filter(\.isDifference)
+    let all = NetChange.all(records, selection.withState)
+    let changes = all.filter { selection.contains($0) && $0.isDifference }
     var rest: [String] = []
     switch form {
     case .commands:
@@ -89,9 +92,8 @@ enum Record {
       }
       Output.write(Document.anyXML(.dictionary(domains)))
     }
-    let left =
-      NetChange.all(records, selection.withState).count - NetChange.all(records, selection).count
-    if left > 0 { note("\(left) keys of state (--all)", form) }
+    let state = all.filter { !selection.contains($0) }.count
+    if state > 0 { note("\(state) keys that hold a program's state (--all has them)", form) }
     for name in rest { note(name, form) }
   }
 
@@ -130,42 +132,30 @@ extension NetChange {
   /// The place, domain and key.
   fileprivate var name: String { "\(location.place.rawValue) \(location.domain) \(key)" }
 
-  /// The command that makes the change again; nil where there is none: the value is not kept, or the
-  /// place is not one of `defaults`.
+  /// The command that makes the change again; nil where there is none: the value is not kept, or
+  /// the place is not one of `defaults`.
   fileprivate var command: String? {
     guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }
     let host = location.place == .host ? "-currentHost " : ""
     let domain = location.domain == .global ? "-g" : Self.quoted(location.domain.string)
     let target = "\(domain) \(Self.quoted(key.string))"
     guard let value = after.value else { return "defaults \(host)delete \(target)" }
-    return "defaults \(host)write \(target) \(Self.words(value))"
+    return Self.words(value).map { "defaults \(host)write \(target) \($0)" }
   }
 
-  /// The words of a command line that mean the value.
-  private static func words(_ value: Value) -> String {
+  /// The words of a command line that mean the value; nil: none do.
+  private static func words(_ value: Value) -> String? {
     switch value {
     case .string(let text): return "-string \(quoted(text))"
     case .boolean(let flag): return "-bool \(flag)"
     case .integer(let number) where number.signed != nil: return "-int \(number)"
-    case .data(let bytes):
-      let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-      return "-data \(quoted(digits))"
+    case .data(let bytes): return "-data \(quoted(bytes.hexadecimal))"
     case .date:
       let text = String(decoding: ValueText.canonical(value), as: UTF8.self)
       return "-date \(quoted(String(text.dropLast())))"
     case .integer, .real, .single, .uid, .array, .dictionary:
-      return quoted(element(value))
+      return Document.element(value).map { quoted(String(decoding: $0, as: UTF8.self)) }
     }
-  }
-
-  /// The XML of the value, without what is around it in a file.
-  private static func element(_ value: Value) -> String {
-    let lines = String(decoding: Document.anyXML(value), as: UTF8.self).split(
-      separator: "\n", omittingEmptySubsequences: false)
-    guard let start = lines.firstIndex(where: { $0.hasPrefix("<plist") }),
-      let end = lines.lastIndex(of: "</plist>"), start < end
-    else { return lines.joined(separator: "\n") }
-    return lines[(start + 1)..<end].joined(separator: "\n")
   }
 
   /// The text as a word of a shell.

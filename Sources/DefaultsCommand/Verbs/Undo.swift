@@ -5,9 +5,10 @@ import SystemCalls
 
 /// `undo`: takes changes of the history back, all or none.
 ///
-/// What counts of the selected changes is their net effect on each key. A key that is now as they left
-/// it gets the value that it had before them, and the text of it. One that somebody has changed since
-/// is a conflict, and then nothing is changed. An undo is a change like any other: it can be undone.
+/// What counts of the selected changes is their net effect on each key. A key that is now as they
+/// left it gets the value that it had before them, and the text of it. One that somebody has
+/// changed since is a conflict, and then nothing is changed. An undo is a change like any other: it
+/// can be undone.
 enum Undo {
   /// What is done with keys that were changed later.
   private enum Conflicts { case refuse, over, skip }
@@ -66,9 +67,9 @@ enum Undo {
     let line: String
   }
 
-  /// Returns what must be done, and why what cannot be: a line for each key that was changed by others
-  /// since, or of which the value before is not kept. Throws where a list cannot be read, and for a
-  /// key that the administrator has set.
+  /// Returns what must be done, and why what cannot be: a line for each key that was changed by
+  /// others since, or of which the value before is not kept. Throws where a list cannot be read,
+  /// and for a key that the administrator has set.
   /// - Parameter over: whether later changes are taken back, too.
   private static func steps(
     _ changes: [NetChange], _ places: some StoredPlaces, over: Bool

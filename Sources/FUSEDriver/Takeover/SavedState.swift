@@ -18,10 +18,10 @@ import SystemCalls
 /// - neither: nothing of it has happened, and it is carried out.
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
-/// hundred bytes. When the log has grown to twice what a whole state takes, but by 16 MiB at most, it
-/// is replaced by one, which is written in parts, so that no request waits for it. A log that has
-/// grown is also replaced when nothing was added for a second, so that an idle mount keeps no more
-/// than its state.
+/// hundred bytes. When the log has grown to twice what a whole state takes, but by 16 MiB at most,
+/// it is replaced by one, which is written in parts, so that no request waits for it. A log that
+/// has grown is also replaced when nothing was added for a second, so that an idle mount keeps no
+/// more than its state.
 ///
 /// Threads: the loop's alone, except the numbers.
 final class SavedState {

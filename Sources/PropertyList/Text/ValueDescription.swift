@@ -122,14 +122,17 @@ public struct ValueDescription {
   /// has the first 16 and the last 8.
   private static func text(of data: [UInt8]) -> String {
     let head = "{length = \(data.count), bytes = 0x"
-    guard data.count > 24 else { return head + hex(data[...]) + "}" }
-    let words = [0, 4, 8, 12].map { hex(data[$0..<$0 + 4]) }
-    let last = [data.count - 8, data.count - 4].map { hex(data[$0..<$0 + 4]) }
+    guard data.count > 24 else { return head + data.hexadecimal + "}" }
+    let words = [0, 4, 8, 12].map { data[$0..<$0 + 4].hexadecimal }
+    let last = [data.count - 8, data.count - 4].map { data[$0..<$0 + 4].hexadecimal }
     return head + words.joined(separator: " ") + " ... " + last.joined(separator: " ") + " }"
   }
+}
 
-  private static func hex(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+extension Collection<UInt8> {
+  /// The bytes as hexadecimal digits, two for each.
+  public var hexadecimal: String {
+    map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }
 

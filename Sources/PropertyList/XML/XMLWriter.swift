@@ -34,8 +34,10 @@ struct XMLWriter {
 
   /// Returns the element of a value as it stands in a document at that depth, without the line's
   /// indentation and end.
-  static func write(_ value: Value, depth: Int) throws(FormatError) -> [UInt8] {
-    var writer = XMLWriter(.portable, room: value.extent(of: 24))
+  static func write(
+    _ value: Value, depth: Int, _ dialect: Dialect = .portable
+  ) throws(FormatError) -> [UInt8] {
+    var writer = XMLWriter(dialect, room: value.extent(of: 24))
     try writer.add(value, depth: depth)
     return Array(writer.sink.finish().dropFirst(depth).dropLast())
   }
