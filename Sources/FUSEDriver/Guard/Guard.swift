@@ -313,9 +313,23 @@ public final class Guard {
     guard isParent else { return 0 }
     for _ in 0..<40 {
       if let status = ended(driver) { return status }
+      let signal = Self.signalEnding(driver)
+      if signal != 0 { return signal }
       Instant.sleep(microseconds: 500)
     }
     return 0
+  }
+
+  /// Returns the signal that a process is ending by; 0 where it is not known, or there is none. A
+  /// driver whose notifier waits in the kernel for an answer ends only when its successor has given
+  /// it, but proc(5) has the signal before (field 52 of `stat`).
+  private static func signalEnding(_ process: pid_t) -> Int32 {
+    let bytes = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    // The name, in parentheses, may have blanks; field 3 follows it.
+    let fields = String(decoding: bytes ?? [], as: UTF8.self).split(separator: ")").last?
+      .split(whereSeparator: \.isWhitespace)
+    guard let fields, fields.count > 49, let status = Int32(fields[49]) else { return 0 }
+    return status & 0x7F
   }
 
   /// Logs how predecessors have ended.
