@@ -243,6 +243,8 @@ public final class Guard {
     if let endStatus { return isParent ? Child.wait(driver) : Int32(clamping: endStatus) }
     guard device != nil, state != nil else { return isParent ? Child.wait(driver) : 1 }
     unexplained.append(driver)
+    // The SIGCHLD of one that has said that it crashes may have been handled before.
+    if signal != nil { explain() }
     let signal = signal ?? firstExplanation()
     if hasHandedOver, isUpgrading {
       (isUpgrading, triesUpgrade) = (false, true)
