@@ -67,9 +67,10 @@ let package = Package(
       name: "EtcdClient",
       dependencies: ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"],
       swiftSettings: strict),
-    // 2: the search list over any persistent places
+    // 3: the search list over any persistent places
     .target(
-      name: "PreferenceSearch", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      name: "PreferenceSearch",
+      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
     // 2: frames and messages
     .target(

@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceHistory
 import PreferenceModel
 
 /// The options of a command line, before and behind the verb.
@@ -14,7 +15,7 @@ struct Options {
   /// `--sync`, or `DEFAULTS_SYNC=1`: when the command returns, the list on the disk has the change.
   var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
   /// `--at MOMENT`: values as they were then; nil: as they are.
-  var moment: HistorySelection.Moment?
+  var moment: HistoryMoment?
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -94,7 +95,7 @@ struct Arguments {
       case "--at":
         rest.removeFirst()
         guard let moment = rest.first else { throw .usage }
-        options.moment = try HistorySelection.moment(word: moment).endOfSecond
+        options.moment = try HistoryArguments.moment(word: moment).endOfSecond
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

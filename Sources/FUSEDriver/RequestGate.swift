@@ -10,6 +10,7 @@ import SystemCalls
 ///   them. A list that is not read within `ListReader.patience` counts as unreadable: the request
 ///   is carried out then, and gets that error;
 /// - a large listing, while another thread makes it: a minute, then EIO;
+/// - the history of the store, while another thread reads it: 10 s, then EIO;
 /// - the owner of the store, if the request is a change and the owner does not answer: 5 s, then
 ///   ETIMEDOUT. Changes that come later wait behind it. Requests of the announcer's thread do not
 ///   wait, because they change nothing.
@@ -21,6 +22,8 @@ final class RequestGate {
     /// The version of the directory's entries that the listing must show.
     case listing(UInt64)
     case owner
+    /// The number of the job that reads the history.
+    case history(UInt64)
 
     /// Milliseconds that a request waits for it.
     var patience: Int64 {
@@ -29,6 +32,7 @@ final class RequestGate {
       case .lists: ListReader.patience + 100
       case .listing: 60_000
       case .owner: 5000
+      case .history: 10_000
       }
     }
   }
@@ -46,7 +50,8 @@ final class RequestGate {
 
   private let lists: ListReader
   private let listings = ListingMaker()
-  private let listingMade: @Sendable () -> Void
+  private let histories = HistoryLoader()
+  private let hasMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
   private var lastCount: UInt64 = 0
@@ -58,10 +63,10 @@ final class RequestGate {
   /// Milliseconds between two checks whether the owner answers.
   private static let pause: Int64 = 50
 
-  /// - Parameter listingMade: called, by any thread, when `serve` must be called because a listing
-  ///   has been made.
-  init(_ lists: ListReader, listingMade: @escaping @Sendable () -> Void) {
-    (self.lists, self.listingMade) = (lists, listingMade)
+  /// - Parameter hasMade: called, by any thread, when `serve` must be called because a listing has
+  ///   been made, or the history read.
+  init(_ lists: ListReader, hasMade: @escaping @Sendable () -> Void) {
+    (self.lists, self.hasMade) = (lists, hasMade)
   }
 
   deinit {
@@ -102,17 +107,19 @@ final class RequestGate {
   /// Returns what the request must wait for, and has it read or made; nil: nothing.
   /// - Parameters:
   ///   - listing: the version of the listing that the request has waited for.
+  ///   - hasHistory: whether it has waited for the history.
   ///   - isLate: whether it has waited for lists long enough.
   ///   - answers: whether the owner answers; nil: it is asked.
   private func obstacle(
-    _ request: RequestHeader, since listing: UInt64? = nil, isLate: Bool = false,
-    _ driver: Driver, answers: Bool? = nil
+    _ request: RequestHeader, since listing: UInt64? = nil, hasHistory: Bool = false,
+    isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
   ) -> Obstacle? {
     if !isLate {
       guard areAtHand(request, driver.forest) else { return .lists }
       if let version = missingListing(request, since: listing, driver.forest) {
         return .listing(version)
       }
+      if !hasHistory, let job = missingHistory(request, driver) { return .history(job) }
     }
     guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
       return nil
@@ -146,9 +153,21 @@ final class RequestGate {
   ) -> UInt64? {
     guard let cookie = request.listingOffset,
       let plan = forest.listingNeeded(request.node, after: cookie, since: listing),
-      listings.make(plan, of: request.node, since: listing ?? plan.version, told: listingMade)
+      listings.make(plan, of: request.node, since: listing ?? plan.version, told: hasMade)
     else { return nil }
     return listing ?? plan.version
+  }
+
+  /// Has the history read that the request needs.
+  /// - Returns: the number of the job; nil: it needs none, or none can be read.
+  private func missingHistory(_ request: RequestHeader, _ driver: Driver) -> UInt64? {
+    for (node, name) in request.subjects {
+      let isLook = request.operation != .read
+      if let need = driver.forest[node].historyNeeded(at: node, name, isLook: isLook) {
+        return histories.load(need, from: driver.store.control.history, told: hasMade)
+      }
+    }
+    return nil
   }
 
   /// Returns whether a look-up of the name in the directory, or without a name a listing of it,
@@ -192,16 +211,22 @@ final class RequestGate {
     guard let header = RequestHeader(request.buffer) else { return }
     let isLate = request.deadline <= now
     var listing: UInt64?
+    var hasHistory = false
     switch request.obstacle {
     case .lists: break
     case .listing(let version):
       if isLate { return end(&request, .inputOutput, driver) }
       listing = version
+    case .history(let job):
+      if isLate { return end(&request, .inputOutput, driver) }
+      guard histories.removeEnded(job) else { return waiting.append(request) }
+      hasHistory = true
     case .owner where answers != true:
       return isLate ? end(&request, .timedOut, driver) : waiting.append(request)
     case .owner: break
     }
-    let next = obstacle(header, since: listing, isLate: isLate, driver, answers: answers)
+    let next = obstacle(
+      header, since: listing, hasHistory: hasHistory, isLate: isLate, driver, answers: answers)
     if let next {
       if next != request.obstacle { request = Waiting(request.buffer, next, now) }
       return waiting.append(request)

@@ -27,7 +27,7 @@ public struct HistoryDirectory: Sendable {
   }
 
   /// The end of the name of a file that takes another one's place when it is complete.
-  static let temporary = ".new"
+  package static let temporary = ".new"
 
   /// Removes what a crash has left of files that were being written anew.
   func removeLeftovers() throws(SystemError) {
@@ -57,11 +57,16 @@ public struct HistoryDirectory: Sendable {
     return (bytes, since, until)
   }
 
-  /// Reads everything, the oldest change first. A file that is damaged counts up to the damage, and
-  /// a gap follows; so it does for a file of a later version. Cost: O(bytes), 64 MiB at most.
-  public func entries() throws(SystemError) -> [Entry] {
+  /// Reads the changes after the one with that number, the oldest first, and the gaps between them.
+  /// A file that is damaged counts up to the damage, and a gap follows; so it does for a file that
+  /// cannot be read, or is of a later version. Cost: O(bytes) of the files that may have such
+  /// changes, 64 MiB at most.
+  package func entries(after last: UInt64 = 0) throws(SystemError) -> [Entry] {
     var all: [Entry] = []
-    for number in try numbers() {
+    let numbers = try numbers()
+    for (index, number) in numbers.enumerated() {
+      // A file's name is the number of its first change.
+      if index + 1 < numbers.count, numbers[index + 1] <= last + 1 { continue }
       let contents: HistoryFile.Contents
       do throws(SystemError) {
         contents = try HistoryFile.read(file(number))
@@ -69,7 +74,7 @@ public struct HistoryDirectory: Sendable {
         all.append(.gap("\(file(number)) cannot be read: \(error)"))
         continue
       }
-      for (_, entry) in contents.entries {
+      for (number, entry) in contents.entries where number > last {
         switch entry {
         case .change(let record): all.append(.change(record))
         case .gap(let reason): all.append(.gap(reason))

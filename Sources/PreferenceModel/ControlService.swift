@@ -42,6 +42,9 @@ public protocol ControlService: AnyObject, Sendable {
   /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
   func explanation(of key: Key, in domain: DomainName) throws(EngineError) -> String?
 
+  /// The history of the store, and its past.
+  var history: any HistoryService { get }
+
   /// What `status.json` says about this process, the store and its owner.
   func status() throws(EngineError) -> ValueDictionary
 }

@@ -25,6 +25,9 @@ final class Languages: Sendable {
     let languages: [String]
     private let entries: [Key: (value: StoredValue, language: String)]
 
+    /// No language.
+    static let none = Table([])
+
     fileprivate init(_ all: [(language: String, values: ValueDictionary)]) {
       languages = all.filter { !$0.values.isEmpty }.map(\.language)
       var entries: [Key: (value: StoredValue, language: String)] = [:]

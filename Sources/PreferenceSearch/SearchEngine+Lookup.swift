@@ -79,7 +79,8 @@ extension SearchEngine {
 
   /// The values of the domain's languages, in one table.
   func languageTable(of domain: DomainName) throws(EngineError) -> Languages.Table {
-    try languages.table(of: domain, isFresh: places.isFresh) { () throws(EngineError) in
+    guard usesLanguages else { return .none }
+    return try languages.table(of: domain, isFresh: places.isFresh) { () throws(EngineError) in
       try look(for: Languages.key, in: domain, withLanguages: false)?.value
     }
   }

@@ -27,6 +27,8 @@ public final class SearchEngine: Engine {
   /// The search list of the last look-up.
   let lastPath = Mutex<SearchPath?>(nil)
   let languages: Languages
+  /// Whether the search list has languages.
+  let usesLanguages: Bool
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
   let observers = ObserverList()
@@ -51,11 +53,12 @@ public final class SearchEngine: Engine {
   ///   - refusesShadowed: whether a change of a key that an argument sets is refused, because the
   ///     next read would not see it (a mount); otherwise it is stored (NSUserDefaults).
   ///   - lists: reads lists for a caller that must not wait; a list that it finds hung is an error.
+  ///   - usesLanguages: whether the search list has languages.
   public init(
     places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true,
-    lists: ListReader? = nil
+    lists: ListReader? = nil, usesLanguages: Bool = true
   ) {
-    self.places = places
+    (self.places, self.usesLanguages) = (places, usesLanguages)
     self.lists = lists
     self.refusesShadowed = refusesShadowed
     languages = Languages()

@@ -11,6 +11,7 @@ public final class StoreControl: ControlService {
   private let owner: any ReportService
   private let layout: StoreLayout
   private let about: ValueDictionary
+  public let history: any HistoryService
   /// The other users whose managed places were asked for.
   private let users = Mutex<Set<String>>([])
 
@@ -26,6 +27,7 @@ public final class StoreControl: ControlService {
     about: ValueDictionary
   ) {
     (self.search, self.owner, self.layout, self.about) = (search, owner, layout, about)
+    history = StoreHistory(search.places, owner)
   }
 
   public func engine(of place: Place) -> any Engine {

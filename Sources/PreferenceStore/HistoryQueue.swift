@@ -79,6 +79,11 @@ struct HistoryQueue {
 
   var isEmpty: Bool { changes.isEmpty }
 
+  /// Has the queue taken soon, though no change was added to it.
+  mutating func wake() {
+    if isOn, due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }
+  }
+
   /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
   mutating func add(_ change: Changeset, _ source: ChangeSource, _ time: Timestamp) {
     // The settings may say that changes are kept again.

@@ -80,11 +80,11 @@ struct MetadataFile {
 }
 
 extension Timestamp {
-  fileprivate var value: Value { .integer(WideInteger(nanoseconds)) }
+  var value: Value { .integer(WideInteger(nanoseconds)) }
 }
 
 extension Value {
-  fileprivate var timestamp: Timestamp? { signed.map { Timestamp(nanoseconds: $0) } }
+  var timestamp: Timestamp? { signed.map { Timestamp(nanoseconds: $0) } }
 
   fileprivate var signed: Int64? {
     guard case .integer(let number) = self else { return nil }
@@ -93,13 +93,13 @@ extension Value {
 }
 
 extension FileIdentity {
-  fileprivate var value: Value {
+  var value: Value {
     .array([
       .integer(WideInteger(size)), modified.value, .integer(WideInteger(inode)),
     ])
   }
 
-  fileprivate init?(_ value: Value) {
+  init?(_ value: Value) {
     guard case .array(let items) = value, items.count == 3, let size = items[0].signed,
       let modified = items[1].timestamp, case .integer(let inode) = items[2],
       let number = inode.unsigned

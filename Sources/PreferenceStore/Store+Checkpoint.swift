@@ -131,6 +131,7 @@ extension Store {
       try write(domain, location)
     }
     remove(state.withLock { $0.finish(written, start, location, log) })
+    noteLook(location, written.base.values, written.identity, isFirst: false)
     renewStuckRecords()
     guard written.lacksMetadata else { return }
     // The release of the journal may have made room.

@@ -8,8 +8,13 @@ struct Historian {
   private var writer: HistoryWriter?
   /// The settings that counted last.
   private(set) var settings = HistorySettings.unknown
+  /// A number that is a different one when the files lack something that they had: readers then read
+  /// them again.
+  private(set) var edition = UInt64.random(in: 1..<1 << 62)
   private var hasFailed = false
   private let log: @Sendable (LogLine) -> Void
+  /// The lists as they were last read or written; nil: there is no history.
+  let seen: SeenLists?
 
   /// Milliseconds after which a history that could not be written is tried again.
   private static let patience: Int64 = 10_000
@@ -17,16 +22,24 @@ struct Historian {
   /// Whether there is a history.
   var hasHistory: Bool { writer != nil }
 
+  /// The number of the last change that is in the history.
+  var lastNumber: UInt64 { writer?.lastNumber ?? 0 }
+
   /// Changes up to this time are in the history.
   var lastTime: Timestamp { writer?.lastTime ?? Timestamp(nanoseconds: .max) }
 
   /// - Parameter directory: where the history lies; nil: there is none.
   init(_ directory: HistoryDirectory?, _ log: @escaping @Sendable (LogLine) -> Void) {
     self.log = log
-    guard let directory else { return }
+    guard let directory else {
+      seen = nil
+      return
+    }
     do throws(SystemError) {
       writer = try HistoryWriter(directory)
+      seen = SeenLists(directory)
     } catch {
+      seen = nil
       log("the history cannot be read, so changes are not kept in it: \(error)")
     }
   }
@@ -37,9 +50,28 @@ struct Historian {
     _ changes: [HistoryQueue.Change], after gap: String?, _ settings: HistorySettings
   ) -> Bool {
     self.settings = settings
-    let records = HistoryRecord.compacted(changes.compactMap { record($0) })
+    return append(HistoryRecord.compacted(changes.compactMap { record($0) }), after: gap)
+  }
+
+  /// Writes what others have changed in lists while there was no owner, and the lists as they are
+  /// now. It is tried again where the changes cannot be written.
+  mutating func writeSeen(_ settings: HistorySettings) {
+    self.settings = settings
+    seen?.settle(settings) { records in
+      var last = lastTime
+      let later = records.map { record in
+        last = max(last, min(record.time, .now))
+        return HistoryRecord(record.items, time: last, source: record.source)
+      }
+      return append(later, after: nil)
+    }
+  }
+
+  private mutating func append(_ records: [HistoryRecord], after gap: String?) -> Bool {
     do throws(SystemError) {
       if settings.isOff {
+        edition = .random(in: 1..<1 << 62)
+        try seen?.removeAll()
         try writer?.removeAll()
       } else if try writer?.append(records, after: gap) == true {
         // Nothing depends on it: it is tried again with the next file.
@@ -68,7 +100,9 @@ struct Historian {
 
   /// Removes the values of keys from the history.
   mutating func forget(_ domain: DomainName, _ key: Key?) throws(SystemError) -> Int {
-    try writer?.forget(domain, key) ?? 0
+    edition = .random(in: 1..<1 << 62)
+    try seen?.forget(domain)
+    return try writer?.forget(domain, key) ?? 0
   }
 
   /// When a failed write is tried again.
@@ -108,9 +142,11 @@ extension Store {
     if isReadOnly { return }
     historian.withLock { historian in
       let (changes, gap) = state.withLock { $0.takeHistory() }
-      if !changes.isEmpty || gap != nil {
+      let hasLooks = historian.seen?.hasLooks == true
+      if !changes.isEmpty || gap != nil || hasLooks {
         // Asked when the changes are taken, so that settings which came before them count.
         let settings = historySettings ?? historian.settings
+        if hasLooks { historian.writeSeen(settings) }
         let isWritten = historian.write(changes, after: gap, settings)
         state.withLock { state in
           if settings.isOff { state.history.turnOff() }
@@ -167,9 +203,29 @@ extension Store {
 
   /// What people and programs can be told of the history: where it lies.
   public func historyReport() -> Value {
+    for location in seen?.changedLocations(layout.path) ?? []
+    where state.withLock({ $0.domains[location] == nil }) {
+      // One that cannot be read is logged, and compared when it can be.
+      do { try load(location) } catch {}
+    }
     recordHistory()
     let isOn = state.withLock { $0.history.isOn }
-    return ["Directory": .string(layout.history.path), "Off": .boolean(!isOn)]
+    let (last, edition) = historian.withLock { ($0.lastNumber, $0.edition) }
+    return [
+      "Directory": .string(layout.history.path), "Off": .boolean(!isOn),
+      "Last": .integer(WideInteger(last)), "Edition": .integer(WideInteger(edition)),
+    ]
+  }
+}
+
+extension Store {
+  /// Notes a list as it was read or written, for the next owner.
+  func noteLook(
+    _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool
+  ) {
+    let look = SeenLists.Look(
+      location: location, values: values, identity: identity, isFirst: isFirst)
+    if seen?.note(look) == true { state.withLock { $0.history.wake() } }
   }
 }
 

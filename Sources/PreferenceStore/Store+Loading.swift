@@ -26,7 +26,9 @@ extension Store {
       while !isAdopted {
         let appearances = state.withLock { $0.appearances }
         // Most places of a domain have no list: one stat(2) each.
-        let domain = isAbsent && appearances == before ? Domain() : try contents(location)
+        let (domain, isOwn) =
+          isAbsent && appearances == before ? (Domain(), false) : try contents(location)
+        let found = domain.snapshot.base.values
         if isReadOnly { try reread(location) }
         // What the decoded values of a large list took is in pieces.
         if domain.snapshot.base.values.isPacked, domain.format != .binary { Memory.giveBack() }
@@ -35,6 +37,7 @@ extension Store {
           state.adopt(domain, at: location)
           return true
         }
+        if isAdopted { noteLook(location, found, domain.identity, isFirst: !isOwn) }
       }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
@@ -70,7 +73,11 @@ extension Store {
     }
   }
 
-  private func contents(_ location: Location) throws(EngineError) -> Domain {
+  /// Reads list and metadata file of a location.
+  /// - Returns: also whether the list is as this store has written it.
+  private func contents(
+    _ location: Location
+  ) throws(EngineError) -> (domain: Domain, isOwn: Bool) {
     var domain = Domain()
     var base = DomainSnapshot.Base()
     if let list = try list(location) {
@@ -81,13 +88,13 @@ extension Store {
       domain.identity = list.identity
       domain.size = Int(list.identity.size)
     }
-    if let kept = MetadataFile(path: layout.metadataPath(location)).read() {
-      base.restore(
-        kept,
-        isSameList: domain.identity.map { $0.matches(kept.identity) } ?? (kept.identity == nil))
+    let kept = MetadataFile(path: layout.metadataPath(location)).read()
+    let isOwn = domain.identity.map { $0.matches(kept?.identity) } ?? false
+    if let kept {
+      base.restore(kept, isSameList: isOwn || domain.identity == nil && kept.identity == nil)
     }
     domain.snapshot.adopt(base)
-    return domain
+    return (domain, isOwn)
   }
 
   /// Reads the location's list; nil if there is none. A list that cannot be parsed is

@@ -75,6 +75,7 @@ extension Store {
       }
     }
     base.values = theirs
+    noteLook(location, theirs, list?.identity, isFirst: false)
     let failure = state.withLock {
       $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
     }

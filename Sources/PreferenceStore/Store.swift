@@ -151,6 +151,8 @@ public final class Store: Sendable {
   let groupCommit = Monitor(GroupCommit())
   /// Writes the history. It is held while the file is written; `state` is taken inside of it.
   let historian: Mutex<Historian>
+  /// The lists as they were last read or written; nil: there is no history.
+  let seen: SeenLists?
   let log: @Sendable (LogLine) -> Void
   /// The lock by which this process owns the store. It is replaced when the state directory is made
   /// anew. nil where the store is only read, or another process took the lock in the new directory.
@@ -186,6 +188,7 @@ public final class Store: Sendable {
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
       initial.history.hasHistory = historian.hasHistory
       initial.history.known = historian.lastTime
+      seen = historian.seen
       self.historian = Mutex(historian)
       if !readOnly {
         initial.journal = try Journal(directory: layout.stateDirectory, after: replay)

@@ -94,7 +94,7 @@ public final class Forest {
 
   private func controlTree(_ position: TreePosition, isMachine: Bool) -> ControlTree {
     ControlTree(
-      ControlNames(isMachine: isMachine, service: service), position, now: .now,
+      ControlNames(isMachine: isMachine, service: service), position, options.style, now: .now,
       open: { [unowned self] item, path throws(TreeError) in try branch(of: item, at: path) },
       status: { [unowned self] () throws(TreeError) in try status() }, log: log)
   }

@@ -114,6 +114,14 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
+  /// futimens(2): sets the times of the last access and modification.
+  public func setModified(_ time: Timestamp) throws(SystemError) {
+    let times = [time.timespec, time.timespec]
+    if systemCall("futimens", path, { futimens(number, times) }) != 0 {
+      throw SystemError("futimens", path)
+    }
+  }
+
   /// Gives a file or directory that this process has just made to the owner of the directory that
   /// it lies in (nil: it is gone), so that a user can use what root has made in the user's home
   /// (sudo(8) that keeps HOME, mount(8) of a user's lists). Does nothing where the process is not

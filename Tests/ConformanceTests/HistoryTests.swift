@@ -289,4 +289,116 @@ import Testing
       #expect(lines.count > 1 && Int(lines[1]).map { $0 < 1024 } == true, "\(outcome)")
     }
   }
+
+  @Test("in the mount: the changes of a key as a report, and the tree as it was")
+  func tree() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $M; mkdir d; echo 4 > d/K; printf '{"a":  1}' > d/T; echo 8 > d/K; rm d/T
+        echo global > NSGlobalDomain/G; P=.prefs; ls $P/history; ls $P/history/d
+        cmp $P/history/d/K <(defaults history --all d K) && echo same; cat $P/history/d/None; date=$(date -u +%F)
+        cat $P/at/1/d/K $P/at/3/d/T; echo; cat $P/at/5/d/G; ls $P/at/2/d; ls $P/at/0; ls $P/at
+        for name in 99 yesterday nonsense 2030-01-01 18446744073709551615; do ls $P/at/$name; done
+        echo 5 > $P/at/1/d/K; rm $P/at/1/d/K; mkdir $P/at/1/e; chmod 600 $P/at/1/d/K
+        getfattr --only-values -n user.prefs.type $P/at/3/d/T; echo
+        cp $P/at/1/d/K d/; cat d/K $P/at/now/d/K; echo 9 > d/K; cat $P/at/now/d/K $P/at/1/d/K
+        cat $P/history/d/K | grep -c '^[0-9]'
+        """)
+      #expect(
+        outcome.output.replacing(#/\d{4}-\d\d-\d\d\n/#, with: "DAY\n") == """
+          NSGlobalDomain
+          d
+          K
+          T
+          same
+          cat: .prefs/history/d/None: No such file or directory
+          4
+          {"a":  1}
+          global
+          K
+          T
+          NSGlobalDomain
+          DAY
+          ls: cannot access '.prefs/at/99': No such file or directory
+          ls: cannot access '.prefs/at/yesterday': No such file or directory
+          ls: cannot access '.prefs/at/nonsense': No such file or directory
+          ls: cannot access '.prefs/at/2030-01-01': No such file or directory
+          ls: cannot access '.prefs/at/18446744073709551615': No such file or directory
+          /bin/bash: line 6: .prefs/at/1/d/K: Read-only file system
+          rm: cannot remove '.prefs/at/1/d/K': Read-only file system
+          mkdir: cannot create directory ‘.prefs/at/1/e’: Read-only file system
+          chmod: changing permissions of '.prefs/at/1/d/K': Read-only file system
+          dictionary
+          4
+          4
+          9
+          4
+          4
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("the past keeps its state, and its files survive the driver")
+  func pastStays() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M; mkdir d; echo 1 > d/A; echo 2 > d/B; echo x > d/MyToken; cd .prefs/at/3
+        exec 5< d/A; ls d; rm -r $M/d; ls d; kill -9 $(ps -o pid= --ppid \(mount.guardian))
+        cat d/A d/B <&5; cat /dev/fd/5; ls; cat d/MyToken; echo $?; cd $M; find . | wc -l
+        grep -r . . > /dev/null; echo $?; defaults write prefsfs History -dict Off -bool true
+        ls .prefs/history .prefs/at; ls .prefs
+        """)
+      #expect(
+        outcome.output == """
+          A
+          B
+          MyToken
+          A
+          B
+          MyToken
+          1
+          2
+          1
+          NSGlobalDomain
+          d
+          1
+          2
+          1
+          at
+          domains
+          explain
+          history
+          places
+          search
+          status.json
+          suites
+
+          """, "\(outcome)")
+      #expect(outcome.errors.contains("d/MyToken: No data available"), "\(outcome)")
+      #expect(outcome.errors.contains("'.prefs/at': No such file"), "\(outcome)")
+    }
+  }
+
+  @Test("rsync of a moment over the domain gives the values of then, of all types")
+  func restored() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1
+        cat > $C/../random.py <<'END'
+        \(Self.random)
+        END
+        seed() { python3 $C/../random.py $1; }; seed \(Int.random(in: 0..<1 << 30))
+        defaults export one $C/../one.old; N=$(defaults history --all --json | tail -1 | sed 's/.*"number": *\\([0-9]*\\).*/\\1/')
+        seed \(Int.random(in: 0..<1 << 30)); sleep 1
+        rsync -aX --delete $M/.prefs/at/$N/one/ $M/one/; echo $?
+        defaults export one $C/../one.new; cmp $C/../one.old $C/../one.new || diff $C/../one.old $C/../one.new
+        diff -r $M/.prefs/at/$N/one $M/one && echo equal
+        """)
+      #expect(outcome.output == "0\nequal\n", "\(outcome)")
+    }
+  }
 }

@@ -84,6 +84,42 @@ import Testing
     }
   }
 
+  @Test(
+    "what others changed in a list while there was no owner is in the history, and secrets are not")
+  func seen() throws {
+    try withSandbox { sandbox in
+      let list = sandbox.config + "/d.plist"
+      sandbox.makeList(list, "dict(A=1, B=2, Token='hunter1')")
+      var store = try open(sandbox)
+      _ = try store.find("A", at: TestStore.user)
+      #expect(try lines(store) == [])
+      store.unlock()
+      sandbox.makeList(list, "dict(A=5, C=3, Token='hunter2')")
+      store = try open(sandbox)
+      _ = store.historyReport()
+      #expect(try written(store) == ["A: 1 -> 5", "B: 2 -> none", "C: none -> 3"])
+      guard case .change(let record)? = try store.layout.history.entries().last else {
+        Issue.record("no change")
+        return
+      }
+      #expect(record.source.via == .list && record.source.unit.hasPrefix("between "))
+      try commit(store, [.set("A", 6, .canonical)])
+      try store.checkpoint(TestStore.user)
+      store.unlock()
+      // What an owner has written is not another program's, though it was killed before it noted it.
+      store = try open(sandbox)
+      _ = store.historyReport()
+      #expect(try written(store).count == 4)
+      store.unlock()
+      try FileManager.default.removeItem(atPath: list)
+      store = try open(sandbox)
+      _ = store.historyReport()
+      #expect(
+        try written(store).suffix(3) == ["A: 6 -> none", "C: 3 -> none", "Token: not kept -> none"])
+      #expect(sandbox.shell("grep -r hunter $XDG_STATE_HOME/*/*/history").output == "")
+    }
+  }
+
   @Test("another program's edit of a list is in the history, with values")
   func outside() throws {
     try withSandbox { sandbox in

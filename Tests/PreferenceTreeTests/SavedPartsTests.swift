@@ -23,6 +23,22 @@ import Testing
     func searchList(of domain: DomainName) -> String { "" }
     func explanation(of key: Key, in domain: DomainName) -> String? { nil }
     func status() -> ValueDictionary { [:] }
+    let history: any HistoryService = NoHistory()
+  }
+
+  private final class NoHistory: HistoryService {
+    func prepare(_ need: HistoryNeed) {}
+    func isPrepared(_ need: HistoryNeed) -> Bool { true }
+    func release() {}
+    var isOff: Bool { true }
+    func changedDomains() -> Set<DomainName> { [] }
+    func changedKeys(of domain: DomainName) -> Set<Key> { [] }
+    func changes(of key: Key, in domain: DomainName) -> String? { nil }
+    func days() -> [String] { [] }
+    func number(ofMoment name: String) -> UInt64? { nil }
+    func engine(ofMoment number: UInt64, _ domain: DomainName?) throws(EngineError) -> any Engine {
+      throw EngineError(.noSuchDomain, domain: domain, "there is no history")
+    }
   }
 
   /// What requests do between two parts.

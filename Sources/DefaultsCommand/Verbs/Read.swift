@@ -1,3 +1,4 @@
+import PreferenceHistory
 import PreferenceModel
 import PropertyList
 
@@ -11,11 +12,11 @@ enum Read {
       let moment = arguments.options.moment
       let contents = try target.reading { () throws(EngineError) in
         guard let moment else { return try DomainView(target).contents() }
-        let past = try PastView(target, at: moment).contents()
-        for key in past.lost.sorted() {
+        let past = try Past(target, moment)
+        for key in try past.lostKeys() {
           Output.write(line: "defaults: \(key): its value of then is not kept", to: .errors)
         }
-        return past.values
+        return try past.contents()
       }
       if contents.isEmpty { throw target.doesNotExist }
       return try show(.dictionary(contents), arguments.options)
@@ -41,7 +42,7 @@ enum Read {
     let path = ValuePath(word, isPath: options.isPath)
     if let moment = options.moment {
       let old = try target.reading { () throws(EngineError) in
-        try PastView(target, at: moment).find(path.key)
+        try Past(target, moment).find(path.key)
       }
       guard let old, let value = path.find(in: old) else {
         throw target.lacks(word)
@@ -79,5 +80,47 @@ enum Read {
         throw Refusal(message: "Could not show the value as JSON; use --plist", detail: "\(error)")
       }
     }
+  }
+}
+
+/// A domain as it was at a moment.
+private struct Past {
+  private let target: Target
+  private let places: PastPlaces
+
+  /// Throws ENODATA for a moment that the history does not have.
+  init(_ target: Target, _ moment: HistoryMoment) throws(EngineError) {
+    self.target = target
+    let store = try StoreView(target.directory)
+    let reader = HistoryReader(store.places)
+    guard let number = try reader.read().number(at: moment) else {
+      throw EngineError(
+        .system(.noData), domain: target.domain, "the history does not have that moment")
+    }
+    places = try PastPlaces(after: number, store.places, reader)
+  }
+
+  func find(_ key: Key) throws(EngineError) -> Value? {
+    try places.findFirst(key, in: target.locations)?.stored.value
+  }
+
+  /// The keys whose values are not known.
+  func lostKeys() throws(EngineError) -> [Key] {
+    var keys: Set<Key> = []
+    for location in target.locations.reversed() {
+      keys.subtract(try places.keys(at: location))
+      keys.formUnion(try places.lostKeys(at: location))
+    }
+    return keys.sorted()
+  }
+
+  /// The values that are known.
+  func contents() throws(EngineError) -> ValueDictionary {
+    var contents: ValueDictionary = [:]
+    for domain in try places.snapshots(of: target.locations).reversed() {
+      contents = contents.merging(domain.values)
+    }
+    for key in try lostKeys() { contents[key] = nil }
+    return contents
   }
 }

@@ -11,7 +11,7 @@ enum Record {
   private enum Form: String { case commands, apply }
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    var selection = HistorySelection()
+    var selection = HistoryArguments()
     var form = Form.commands
     var command: [String] = []
     while let word = arguments.first, command.isEmpty {
@@ -25,19 +25,19 @@ enum Record {
         }
         form = known
       case "--": while !arguments.isEmpty { command.append(try arguments.removeNext()) }
-      case _ where !word.hasPrefix("--") && selection.domain == nil:
-        selection.domain = Target.domain(named: word)
+      case _ where !word.hasPrefix("--") && selection.filter.domain == nil:
+        selection.filter.domain = Target.domain(named: word)
       default: throw .usage
       }
     }
     do throws(EngineError) {
       let store = try StoreView()
       var status: Int32 = 0
-      if selection.since == nil {
-        selection.since = .number(try HistoryView(store).lastNumber + 1)
+      if selection.filter.since == nil {
+        selection.filter.since = .number(try selection.history(of: store).lastNumber + 1)
         status = try wait(command)
       }
-      print(try HistoryView(store).records, selection, form)
+      print(try selection.history(of: store), selection.filter, form)
       return status
     } catch {
       throw Refusal("Could not record", error)
@@ -63,10 +63,10 @@ enum Record {
   }
 
   private static func print(
-    _ records: [HistoryRecord], _ selection: HistorySelection, _ form: Form
+    _ history: HistoryContents, _ filter: HistoryFilter, _ form: Form
   ) {
-    let all = NetChange.all(records, selection.withState)
-    let changes = all.filter { selection.contains($0) && $0.isDifference }
+    let all = NetChange.all(history, filter.withState)
+    let changes = all.filter { filter.contains($0.key) && $0.isDifference }
     var rest: [String] = []
     switch form {
     case .commands:
@@ -74,25 +74,25 @@ enum Record {
         if let command = change.command {
           Output.write(command + "\n")
         } else {
-          rest.append(change.name)
+          rest.append(change.key.text)
         }
       }
     case .apply:
       var domains: ValueDictionary = [:]
       for change in changes {
-        guard change.location.place == .user, let value = change.after.value else {
-          rest.append(change.name)
+        guard change.key.location.place == .user, let value = change.after.value else {
+          rest.append(change.key.text)
           continue
         }
-        let name = Key(change.location.domain.string)
+        let name = Key(change.key.location.domain.string)
         var settings: ValueDictionary =
           if case .dictionary(let known)? = domains[name] { known } else { [:] }
-        settings[change.key] = value
+        settings[change.key.key] = value
         domains[name] = .dictionary(settings)
       }
       Output.write(Document.anyXML(.dictionary(domains)))
     }
-    let state = all.filter { !selection.contains($0) }.count
+    let state = all.filter { !filter.contains($0.key) }.count
     if state > 0 { note("\(state) keys that hold a program's state (--all has them)", form) }
     for name in rest { note(name, form) }
   }
@@ -106,18 +106,19 @@ enum Record {
 /// `diff`: shows what is different between two moments.
 enum Diff {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    var selection = HistorySelection()
-    let from = try HistorySelection.moment(word: try arguments.removeNext()).endOfSecond
-    selection.until = try HistorySelection.moment(word: try arguments.removeNext()).endOfSecond
-    selection.since = from.next
+    var selection = HistoryArguments()
+    let from = try HistoryArguments.moment(word: try arguments.removeNext()).endOfSecond
+    selection.filter.until = try HistoryArguments.moment(word: try arguments.removeNext())
+      .endOfSecond
+    selection.filter.since = from.next
     while !arguments.isEmpty {
       if try selection.read(&arguments) { continue }
       try selection.readTarget(&arguments)
     }
     do throws(EngineError) {
-      let records = try HistoryView(StoreView()).records
-      for change in NetChange.all(records, selection) where change.isDifference {
-        Output.write(line: "\(change.name): \(change.before.text) -> \(change.after.text)")
+      let history = try selection.history(of: StoreView())
+      for change in NetChange.all(history, selection.filter) where change.isDifference {
+        Output.write(line: "\(change.key.text): \(change.before.text) -> \(change.after.text)")
       }
     } catch {
       throw Refusal("Could not read the history", error)
@@ -126,19 +127,14 @@ enum Diff {
 }
 
 extension NetChange {
-  /// Whether the key is different afterwards, or may be.
-  fileprivate var isDifference: Bool { before != after || !after.isKnown }
-
-  /// The place, domain and key.
-  fileprivate var name: String { "\(location.place.rawValue) \(location.domain) \(key)" }
-
   /// The command that makes the change again; nil where there is none: the value is not kept, or
   /// the place is not one of `defaults`.
   fileprivate var command: String? {
+    let location = key.location
     guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }
     let host = location.place == .host ? "-currentHost " : ""
     let domain = location.domain == .global ? "-g" : Self.quoted(location.domain.string)
-    let target = "\(domain) \(Self.quoted(key.string))"
+    let target = "\(domain) \(Self.quoted(key.key.string))"
     guard let value = after.value else { return "defaults \(host)delete \(target)" }
     return Self.words(value).map { "defaults \(host)write \(target) \($0)" }
   }

@@ -17,11 +17,26 @@ enum ControlItem: Hashable {
   /// `explain/<domain>`: a report for each key.
   case explained(DomainName)
 
+  /// `history`: a directory for each domain with changes.
+  case histories
+  /// `history/<domain>`: a report for each key with changes.
+  case changed(DomainName)
+  /// `at`: the days with changes.
+  case moments
+  /// `at/<moment>`: the domains as the change with that number has left them.
+  case moment(UInt64)
+  /// `at/<moment>/<domain>`: its keys then.
+  case pastDomain(UInt64, DomainName)
+
   // Reports: files whose text is made when somebody asks for it.
   /// `search/<domain>`: the search list of the domain.
   case search(DomainName)
   /// `explain/<domain>/<key>`: every place that holds the key.
   case explanation(DomainName, Key)
+  /// `history/<domain>/<key>`: the changes of a key.
+  case changes(DomainName, Key)
+  /// `at/<moment>/<domain>/<key>`: the value of a key then.
+  case pastKey(UInt64, DomainName, Key)
   /// `status.json`: the state of the mount, the store and its owner.
   case status
 
@@ -36,8 +51,16 @@ enum ControlItem: Hashable {
   /// Whether the item is a file whose text is made when somebody asks for it.
   var isReport: Bool {
     switch self {
-    case .search, .explanation, .status: true
+    case .search, .explanation, .status, .changes, .pastKey: true
     default: false
+    }
+  }
+
+  /// The moment that it belongs to; nil: it is of the present.
+  var moment: UInt64? {
+    switch self {
+    case .moment(let number), .pastDomain(let number, _), .pastKey(let number, _, _): number
+    default: nil
     }
   }
 
@@ -47,86 +70,5 @@ enum ControlItem: Hashable {
     case .explained(let domain), .search(let domain), .explanation(let domain, _): domain
     default: nil
     }
-  }
-}
-
-/// The names in the control directory, and what they stand for.
-struct ControlNames {
-  /// Whether the mount shows the machine's places alone.
-  let isMachine: Bool
-  /// Knows the users, domains and keys that directories list.
-  let service: any ControlService
-
-  /// The item that the root of the tree is.
-  var root: ControlItem { isMachine ? .places : .root }
-
-  /// The fixed names of a directory.
-  private func fixed(_ directory: ControlItem) -> [(String, ControlItem)] {
-    switch directory {
-    case .root:
-      [
-        ("places", .places), ("domains", .documents), ("suites", .suites), ("search", .searches),
-        ("explain", .explanations), ("status.json", .status),
-      ]
-    case .places:
-      (isMachine ? [Place.managed, .anyUser] : Self.places).map { ($0.rawValue, .place($0)) }
-        + [("managed-for", .users)]
-    default: []
-    }
-  }
-
-  private static let places: [Place] = [
-    .managed, .arguments, .cloud, .host, .user, .anyUser, .registered,
-  ]
-
-  /// The names that a directory lists, in no order. Throws where the service does. Cost: for users,
-  /// domains and keys, a listing of directories.
-  func entries(_ directory: ControlItem) throws(TreeError) -> [(name: String, item: ControlItem)] {
-    try asTreeError { () throws(EngineError) in
-      switch directory {
-      case .users:
-        try service.managedUsers().filter(Self.isUser).map {
-          ($0, .place(service.managedPlace(of: $0)))
-        }
-      case .searches: try service.domains().map { (NameCodec.encode($0.key), .search($0)) }
-      case .explanations: try service.domains().map { (NameCodec.encode($0.key), .explained($0)) }
-      case .explained(let domain):
-        try service.keys(of: domain).map { (NameCodec.encode($0), .explanation(domain, $0)) }
-      default: fixed(directory).map { (name: $0.0, item: $0.1) }
-      }
-    }
-  }
-
-  /// What the name stands for; nil if it stands for nothing. A name of `explain/<domain>` always
-  /// stands for a key: whether a place holds it, the report says.
-  func item(_ name: String, in directory: ControlItem) throws(TreeError) -> ControlItem? {
-    switch directory {
-    case .users: return Self.isUser(name) ? .place(service.managedPlace(of: name)) : nil
-    case .searches, .explanations:
-      guard case .key(let key) = NameCodec.decode(name) else { return nil }
-      let domain = DomainName(key.string)
-      let isThere = try asTreeError { () throws(EngineError) in
-        try service.domains().contains(domain)
-      }
-      guard isThere else { return nil }
-      return directory == .searches ? .search(domain) : .explained(domain)
-    case .explained(let domain):
-      guard case .key(let key) = NameCodec.decode(name) else { return nil }
-      return .explanation(domain, key)
-    default: return fixed(directory).first { $0.0 == name }?.1
-    }
-  }
-
-  /// Whether the name is one that a user may have. Every such name can be looked up, because an
-  /// administrator manages users whom this machine does not know yet.
-  private static func isUser(_ name: String) -> Bool {
-    guard let first = name.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else {
-      return false
-    }
-    return name.utf8.count <= 64 && Place.isUserName(name)
-      && name.utf8.allSatisfy { byte in
-        Character(Unicode.Scalar(byte)).isLetter || Character(Unicode.Scalar(byte)).isNumber
-          || "_-.@$".utf8.contains(byte)
-      }
   }
 }

@@ -8,48 +8,53 @@ extension ControlTree {
   func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
   ) throws(TreeError) -> Attributes {
-    if change.size != nil || change.changesOwner { throw refusal(path) }
+    if change.size != nil || change.changesOwner || nodes[id]?.item.moment != nil {
+      throw refusal(id, path)
+    }
     return try attributes(id)
   }
 
   func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    throw refusal(path)
+    throw refusal(id, path)
   }
 
   func create(
     _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
-  ) throws(TreeError) -> (entry: Entry, handle: HandleID) { throw refusal(text(name)) }
+  ) throws(TreeError) -> (entry: Entry, handle: HandleID) { throw refusal(parent, text(name)) }
 
   func release(_ id: NodeID, _ handle: HandleID, now: Moment) {}
 
   func makeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> Entry {
-    throw refusal(text(name))
+    throw refusal(parent, text(name))
   }
 
   func makeLink(
     _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry { throw refusal(text(name)) }
+  ) throws(TreeError) -> Entry { throw refusal(parent, text(name)) }
 
   func link(
     _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry { throw refusal(text(name)) }
+  ) throws(TreeError) -> Entry { throw refusal(parent, text(name)) }
 
   func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
-    throw refusal(text(name))
+    throw refusal(parent, text(name))
   }
 
   func removeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
-    throw refusal(text(name))
+    throw refusal(parent, text(name))
   }
 
   func rename(
     _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
     _ mode: RenameMode, now: Moment
-  ) throws(TreeError) { throw refusal(text(oldName)) }
+  ) throws(TreeError) { throw refusal(oldParent, text(oldName)) }
 
   func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
-  ) throws(TreeError) { if !name.hasPrefix("user.prefs.") { throw .unsupported } }
+  ) throws(TreeError) {
+    if nodes[id]?.item.moment != nil { throw .readOnly }
+    if !name.hasPrefix("user.prefs.") { throw .unsupported }
+  }
 
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
     if !name.hasPrefix("user.prefs.") { throw .unsupported }

@@ -15,12 +15,12 @@ import SystemCalls
 /// Threads: the loop's alone.
 final class ControlTree {
   /// The text of a report, as its attributes were last asked for.
-  private struct Report {
+  struct Report {
     var text: [UInt8]
     var modified: Timestamp
   }
 
-  private final class Node {
+  final class Node {
     let item: ControlItem
     var lookups: UInt64 = 0
     var report: Report?
@@ -30,15 +30,17 @@ final class ControlTree {
 
   let rootNode: NodeID
   var hasNeighbours = false
-  var nextDeadline: Instant? { nil }
-  private let names: ControlNames
+  private(set) var nextDeadline: Instant?
+  let names: ControlNames
+  /// How texts of past values are written.
+  private let style: ValueText.Style
   let path: String
   /// Returns the tree whose root the item is.
   private let open: (ControlItem, String) throws(TreeError) -> any Branch
   /// Returns the text of `status.json`.
   private let status: () throws(TreeError) -> [UInt8]
   private let log: (LogLine) -> Void
-  private var nodes: [NodeID: Node] = [:]
+  private(set) var nodes: [NodeID: Node] = [:]
   private var ids: [ControlItem: NodeID] = [:]
   /// The nodes that were made, looked up or forgotten since the tree was saved.
   let changes = ChangedNodes()
@@ -47,14 +49,16 @@ final class ControlTree {
 
   /// Creates the tree with its root alone.
   /// - Parameters:
+  ///   - style: how texts of past values are written.
   ///   - open: returns the tree whose root the item is, given its path from the mount point.
   ///   - status: makes the text of `status.json`.
   init(
-    _ names: ControlNames, _ position: TreePosition, now: Moment,
+    _ names: ControlNames, _ position: TreePosition, _ style: ValueText.Style, now: Moment,
     open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
     status: @escaping () throws(TreeError) -> [UInt8], log: @escaping (LogLine) -> Void
   ) {
     (self.names, self.open, self.status, self.log) = (names, open, status, log)
+    self.style = style
     (path, started, rootNode) = (position.path, now.time, position.rootNode)
     lastNumber = rootNode.rawValue
     nodes[rootNode] = Node(names.root)
@@ -118,6 +122,10 @@ final class ControlTree {
       return try asTreeError { () throws(EngineError) in
         try service.explanation(of: key, in: domain).map { Array($0.utf8) }
       }
+    case .changes(let domain, let key):
+      return try asTreeError { () throws(EngineError) in
+        try service.history.changes(of: key, in: domain).map { Array($0.utf8) }
+      }
     default: return nil
     }
   }
@@ -125,6 +133,11 @@ final class ControlTree {
   /// Makes the report's text anew; throws ENOENT if it has no subject. An equal text keeps its
   /// modification time.
   private func renew(_ node: Node) throws(TreeError) -> Report {
+    if case .pastKey(let number, let domain, let key) = node.item {
+      let report = try pastReport(number, domain, key)
+      node.report = report
+      return report
+    }
     guard let text = try text(node.item) else { throw .missing }
     let report: Report =
       if let old = node.report, old.text == text { old } else {
@@ -134,8 +147,28 @@ final class ControlTree {
     return report
   }
 
-  /// Returns, and logs, EACCES for a change of what the directory shows.
-  func refusal(_ subject: String) -> TreeError {
+  /// The text of a past value, and when that value was set.
+  private func pastReport(
+    _ number: UInt64, _ domain: DomainName, _ key: Key
+  ) throws(TreeError) -> Report {
+    guard let found = try pastValue(number, domain, key) else { throw .missing }
+    let text = found.text ?? ValueText.canonical(found.value, style: style)
+    return Report(text: text, modified: found.modified)
+  }
+
+  /// The value of a key at a moment. Throws ENODATA where the history has not kept it.
+  private func pastValue(
+    _ number: UInt64, _ domain: DomainName, _ key: Key
+  ) throws(TreeError) -> Resolution? {
+    try asTreeError { () throws(EngineError) in
+      try names.past(number, domain).resolve(key, in: domain)
+    }
+  }
+
+  /// Returns EROFS for a change of the past; else returns, and logs, EACCES.
+  /// - Parameter id: the node that is changed, or the directory in which something is.
+  func refusal(_ id: NodeID, _ subject: String) -> TreeError {
+    if nodes[id]?.item.moment != nil { return .readOnly }
     let sentence = "\(subject): what the control directory shows here cannot be changed"
     log(.refusal(sentence, .permissionDenied))
     return .system(.permissionDenied, sentence)
@@ -170,8 +203,25 @@ extension ControlTree {
 // MARK: - Requests that read
 
 extension ControlTree: Branch {
+  func historyNeeded(at id: NodeID, _ name: [UInt8]?, isLook: Bool) -> HistoryNeed? {
+    guard let node = nodes[id], let need = names.historyNeeded(node.item, name) else { return nil }
+    nextDeadline = .now.advanced(milliseconds: Self.patience)
+    if names.service.history.isPrepared(need), need != .changes || !isLook { return nil }
+    if !isLook, node.report != nil { return nil }
+    return need
+  }
+
+  /// Milliseconds after which the memory of a history that nobody looks at is given back.
+  private static let patience: Int64 = 60_000
+
+  func tick(now: Moment) {
+    guard let end = nextDeadline, end <= now.instant else { return }
+    nextDeadline = nil
+    names.service.history.release()
+  }
+
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
-    guard let item = nodes[id]?.item else { return [] }
+    guard let item = nodes[id]?.item, names.historyNeeded(item, name) == nil else { return [] }
     let child = name.flatMap { name in
       String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: item) }
     }
@@ -194,7 +244,8 @@ extension ControlTree: Branch {
     guard name.count <= NameCodec.longest else { throw .nameTooLong }
     guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
     guard let item = try names.item(text, in: directory) else {
-      return .missing(isCacheable: directory == .root || directory == .places)
+      let mayCome = directory != .root && directory != .places || ControlNames.isHistory(text)
+      return .missing(isCacheable: !mayCome)
     }
     switch item {
     case .place, .documents, .suites:
@@ -224,16 +275,34 @@ extension ControlTree: Branch {
     let node = try node(id)
     let inode = inode(of: node.item)
     guard node.item.isReport else {
-      var attributes = Attributes(
-        inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
-      // Its domain may go.
-      if case .explained = node.item { attributes.isCacheable = false }
-      return attributes
+      return try directoryAttributes(node.item, inode)
     }
     let report = try renew(node)
     var attributes = Attributes(
       inode: inode, type: .file, mode: 0o400, size: report.text.count, modified: report.modified)
     (attributes.isReadOnly, attributes.isCacheable) = (true, false)
+    // A copy must be a file that can be written to.
+    if node.item.moment != nil { (attributes.isReadOnly, attributes.mode) = (false, 0o600) }
+    return attributes
+  }
+
+  private func directoryAttributes(
+    _ item: ControlItem, _ inode: UInt64
+  ) throws(TreeError) -> Attributes {
+    var attributes = Attributes(
+      inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
+    switch item {
+    case .pastDomain(let number, let domain):
+      let time = try asTreeError { () throws(EngineError) in
+        try names.past(number, domain).modified(domain)
+      }
+      (attributes.mode, attributes.modified) = (0o700, time ?? started)
+    case .moment: attributes.mode = 0o700
+    // Its domain may go, or the settings of the history may change.
+    case .explained, .histories, .changed, .moments: break
+    default: return attributes
+    }
+    attributes.isCacheable = false
     return attributes
   }
 
@@ -267,9 +336,20 @@ extension ControlTree: Branch {
 
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] { throw .invalid("not a symbolic link") }
 
-  func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] { [] }
+  func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
+    if case .pastKey = try node(id).item { return Array("\(Self.typeName)\0".utf8) }
+    return []
+  }
 
+  private static let typeName = "user.prefs.type"
+
+  /// A past value has its type, so that copies with attributes keep it.
   func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8] {
+    if name == Self.typeName, case .pastKey(let number, let domain, let key) = try node(id).item,
+      let found = try pastValue(number, domain, key)
+    {
+      return Array(found.kind.rawValue.utf8)
+    }
     throw name.hasPrefix("user.") ? .noAttribute : .unsupported
   }
 
@@ -280,7 +360,6 @@ extension ControlTree: Branch {
   // Reports are made anew for each reader, so no change has to be shown.
 
   func changed(_ changeset: Changeset, now: Moment) {}
-  func tick(now: Moment) {}
   func finish(now: Moment) {}
   func removeChanges() -> [Changeset] { [] }
   func removeEffects() -> [Effect] { [] }

@@ -117,6 +117,25 @@ extension ByteWriter {
       append(place.rawValue)
     case .documents: append(10 as UInt8)
     case .suites: append(11 as UInt8)
+    case .histories: append(12 as UInt8)
+    case .changed(let domain):
+      append(13 as UInt8)
+      append(domain.string)
+    case .changes(let domain, let key):
+      append(14 as UInt8)
+      append(KeyPath(domain: domain, key: key))
+    case .moments: append(15 as UInt8)
+    case .moment(let number):
+      append(16 as UInt8)
+      append(number)
+    case .pastDomain(let number, let domain):
+      append(17 as UInt8)
+      append(number)
+      append(domain.string)
+    case .pastKey(let number, let domain, let key):
+      append(18 as UInt8)
+      append(number)
+      append(KeyPath(domain: domain, key: key))
     }
   }
 }
@@ -177,6 +196,17 @@ extension ByteReader {
       return .place(place)
     case 10: return .documents
     case 11: return .suites
+    case 12: return .histories
+    case 13: return .changed(try domain())
+    case 14:
+      let path = try keyPath()
+      return .changes(path.domain, path.key)
+    case 15: return .moments
+    case 16: return .moment(try number())
+    case 17: return .pastDomain(try number(), try domain())
+    case 18:
+      let (number, path) = (try number(UInt64.self), try keyPath())
+      return .pastKey(number, path.domain, path.key)
     default: throw Unknown()
     }
   }

@@ -1,0 +1,76 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The filters of a command about the history, as its command line has them.
+struct HistoryArguments {
+  var filter = HistoryFilter()
+  /// Whether a filter says which changes are meant.
+  private(set) var isLimited = false
+
+  /// Reads a filter, if the next word is one.
+  /// - Returns: whether it was.
+  mutating func read(_ arguments: inout Arguments) throws(Refusal) -> Bool {
+    switch arguments.first {
+    case "--since": filter.since = try Self.moment(&arguments)
+    case "--until": filter.until = try Self.moment(&arguments).endOfSecond
+    case "--by": filter.by = try Self.word(&arguments)
+    case "--via": filter.via = try Self.via(try Self.word(&arguments))
+    case "--all":
+      _ = try arguments.removeNext()
+      filter.isAll = true
+      return true
+    default: return false
+    }
+    isLimited = true
+    return true
+  }
+
+  /// Reads the domain, and a key behind it.
+  mutating func readTarget(_ arguments: inout Arguments) throws(Refusal) {
+    let target = try Target(&arguments)
+    guard !target.isPath else {
+      throw Refusal(
+        message: "The history of \(target.name) cannot be asked for by its path",
+        detail: "name the domain")
+    }
+    (filter.domain, isLimited) = (target.domain, true)
+    if let word = arguments.first, !word.hasPrefix("--") {
+      filter.key = Key(try arguments.removeNext())
+    }
+  }
+
+  private static func word(_ arguments: inout Arguments) throws(Refusal) -> String {
+    _ = try arguments.removeNext()
+    return try arguments.removeNext()
+  }
+
+  private static func via(_ name: String) throws(Refusal) -> ChangeSource.Via {
+    if let via = ChangeSource.Via.allCases.first(where: { "\($0)" == name }) { return via }
+    let names = ChangeSource.Via.allCases.map { "\($0)" }.joined(separator: ", ")
+    throw Refusal(message: "--via \(name) means no changes", detail: "it is one of \(names)")
+  }
+
+  private static func moment(_ arguments: inout Arguments) throws(Refusal) -> HistoryMoment {
+    try moment(word: try word(&arguments))
+  }
+
+  /// Returns the moment that a word of the command line means.
+  static func moment(word text: String) throws(Refusal) -> HistoryMoment {
+    guard let moment = HistoryMoment(text) else {
+      throw Refusal(message: "\(text) is no time", detail: HistoryMoment.forms)
+    }
+    return moment
+  }
+
+  /// Reads the history of the store. The filter then knows which of its keys hold state.
+  mutating func history(of store: StoreView) throws(EngineError) -> HistoryContents {
+    let history = try HistoryReader(store.places).read()
+    if history.isOff {
+      Output.write(line: "defaults: the history is off (prefsfs History)", to: .errors)
+    }
+    filter.busy = filter.isAll ? [] : history.busyKeys()
+    return history
+  }
+}

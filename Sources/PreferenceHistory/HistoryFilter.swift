@@ -1,0 +1,82 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Which changes of the history are meant: the filters of `defaults history` and `defaults undo`.
+package struct HistoryFilter: Equatable, Sendable {
+  /// The only domain, and the only key; nil: all.
+  package var domain: DomainName?
+  package var key: Key?
+  /// The only change; nil: all.
+  package var number: UInt64?
+  package var since, until: HistoryMoment?
+  /// The path or name of a program, or a unit; nil: all.
+  package var by: String?
+  package var via: ChangeSource.Via?
+  /// The only place; nil: all.
+  package var place: Place?
+  /// Whether keys that hold a program's state, and are no settings, are meant too.
+  package var isAll = false
+  /// Keys that hold a program's state because they change all the time: `HistoryContents.busyKeys`.
+  package var busy: Set<RecordedKey> = []
+
+  /// Every change of a setting.
+  package init() {}
+
+  /// The same changes, with those of keys that hold a program's state.
+  package var withState: HistoryFilter {
+    var filter = self
+    filter.isAll = true
+    return filter
+  }
+
+  /// Whether the change is meant, apart from its keys.
+  package func contains(_ record: HistoryRecord) -> Bool {
+    if let number { return record.number == number }
+    if let since, !since.isReached(by: record) { return false }
+    if let until, !until.includes(record) { return false }
+    if let via, record.source.via != via { return false }
+    guard let by else { return true }
+    let program = record.source.program
+    return by == program || by == record.source.unit
+      || program.split(separator: "/").last.map(String.init) == by
+  }
+
+  /// Whether the key is meant.
+  package func contains(_ changed: RecordedKey) -> Bool {
+    if let domain, changed.location.domain != domain { return false }
+    if let place, changed.location.place != place { return false }
+    if let key { return changed.key == key }
+    return isAll || number != nil || !Self.isState(changed.key) && !busy.contains(changed)
+  }
+
+  /// Whether the key holds a program's state, by its name: where its windows were, and when it last
+  /// looked for something.
+  static func isState(_ key: Key) -> Bool {
+    let name = key.string
+    return name.hasPrefix("NSWindow Frame ") || name.hasPrefix("NSSplitView")
+      || name.hasPrefix("NSNav") || name.hasPrefix("NSToolbar") || name.contains("Geometry")
+      || name.contains("LastCheckTime")
+  }
+}
+
+extension HistoryContents {
+  /// The keys that change all the time, so that they hold a program's state: for a day at least, and
+  /// more than 20 times a day on average. Cost: O(changes).
+  package func busyKeys() -> Set<RecordedKey> {
+    var all: [RecordedKey: (count: Int, first: Timestamp, last: Timestamp)] = [:]
+    for record in records {
+      for item in record.items {
+        var known = all[item.recordedKey] ?? (0, record.time, record.time)
+        known.count += min(record.count, 1 << 32)
+        known.last = record.time
+        all[item.recordedKey] = known
+      }
+    }
+    return Set(
+      all.filter { _, known in
+        let days = known.last.nanoseconds(after: known.first) / HistoryMoment.day
+        return days >= 1 && Int64(known.count) / (days + 1) > 20
+      }.keys)
+  }
+}

@@ -1,0 +1,106 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// The history as lines of text, and as JSON.
+
+extension HistoryDirectory.Entry {
+  /// The lines that `defaults history` prints of the changes of the filter; empty: it has none.
+  package func text(_ filter: HistoryFilter) -> String {
+    switch self {
+    case .gap(let reason): return "--- changes are missing here: \(reason)\n"
+    case .change(let record) where filter.contains(record):
+      let items = record.items.filter { filter.contains($0.recordedKey) }
+      if items.isEmpty { return "" }
+      let lines = items.map { record.line(of: $0) + "\n" }.joined()
+      return lines + "    \(record.source.text)\n"
+    case .change: return ""
+    }
+  }
+
+  /// The same as a dictionary; nil: the filter has none of its changes.
+  package func values(_ filter: HistoryFilter) -> ValueDictionary? {
+    switch self {
+    case .gap(let reason): return ["gap": .string(reason)]
+    case .change(let record) where filter.contains(record):
+      let items = record.items.filter { filter.contains($0.recordedKey) }
+      return items.isEmpty ? nil : record.values(of: items)
+    case .change: return nil
+    }
+  }
+}
+
+extension HistoryRecord {
+  fileprivate func line(of item: Item) -> String {
+    let values = "\(item.before.text) -> \(item.after.text)"
+    let change = item.before == .notKept && item.after == .notKept ? "changed (not kept)" : values
+    let many = count > 1 ? " (\(count) changes since \(first))" : ""
+    return "\(number) \(time.text) \(item.recordedKey.text): \(change)\(many)"
+  }
+
+  fileprivate func values(of items: [Item]) -> ValueDictionary {
+    [
+      "number": .integer(WideInteger(number)), "first": .integer(WideInteger(first)),
+      "count": .integer(WideInteger(UInt64(clamping: count))), "time": .string(time.text),
+      "via": .string("\(source.via)"), "user": .integer(WideInteger(UInt64(source.user))),
+      "process": .integer(WideInteger(Int64(source.process))),
+      "program": .string(source.program), "unit": .string(source.unit),
+      "changes": .array(items.map { .dictionary($0.values) }),
+    ]
+  }
+}
+
+extension HistoryRecord.Item {
+  fileprivate var values: ValueDictionary {
+    var values: ValueDictionary = [
+      "place": .string(location.place.rawValue), "domain": .string(location.domain.string),
+      "key": .string(key.string),
+    ]
+    for (name, value) in [("before", before), ("after", after)] {
+      if let value = value.value { values[Key(name)] = value }
+      if !value.isKnown { values[Key(name + "-not-kept")] = true }
+    }
+    return values
+  }
+}
+
+extension RecordedKey {
+  /// The place, domain and key, as lines name them.
+  package var text: String { "\(location.place.rawValue) \(location.domain) \(key)" }
+}
+
+extension RecordedValue {
+  /// The value in one line.
+  package var text: String {
+    switch self {
+    case .none: "(none)"
+    case .list: value.map { ValueDescription.line(of: $0, false) } ?? "(damaged)"
+    case .large(let size): "(\(size) bytes, not kept)"
+    case .notKept: "(not kept)"
+    }
+  }
+}
+
+extension Timestamp {
+  /// ISO 8601, UTC, to the second.
+  package var text: String {
+    let second: Int64 = 1_000_000_000
+    let part = (nanoseconds % second + second) % second
+    let whole = nanoseconds.subtractingReportingOverflow(part)
+    let time = Timestamp(nanoseconds: whole.overflow ? nanoseconds : whole.partialValue)
+    return String(
+      decoding: ValueText.canonical(.date(AbsoluteTime(time))).dropLast(), as: UTF8.self)
+  }
+}
+
+extension ChangeSource {
+  /// The way, the program and the unit, as far as they are known.
+  package var text: String {
+    let way: [Via: String] = [
+      .unknown: "unknown (the owner was killed)", .list: "list (another program)",
+    ]
+    let isOfProcess = [.mount, .command, .library, .cloud, .undo].contains(via)
+    let program = isOfProcess && program.isEmpty ? "a program that has ended" : program
+    return [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,256 @@
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The persistent places of a store as they were at a moment of its history: the present ones, with
+/// the later changes taken back. Every change is refused.
+///
+/// Promises: once a location has been asked for, it stays as it was at the moment, whatever is
+/// changed in the present. A key whose value of then the history has not kept is among the keys, and
+/// throws ENODATA where its value is asked for.
+///
+/// A location's present values are read first and the history after them: so the history has every
+/// change that the values have.
+///
+/// Threads: any. The first call for a location waits for the owner of the store and for a disk; one
+/// lock, which is not held meanwhile.
+package final class PastPlaces: PersistentPlaces {
+  /// The number of the change whose state this is.
+  package let number: UInt64
+  private let present: any PersistentPlaces
+  private let reader: HistoryReader
+
+  /// A location as it was then.
+  private struct Past: Sendable {
+    var snapshot: DomainSnapshot
+    /// The keys whose values are not known.
+    var lost: Set<Key> = []
+  }
+
+  private struct State {
+    var later: LaterChanges
+    var locations: [Location: Past] = [:]
+    var domains: [Place: Set<DomainName>] = [:]
+  }
+
+  private let state: Mutex<State>
+
+  /// The state that a change has left.
+  /// - Parameters:
+  ///   - number: the change: see `HistoryContents.number(at:)`.
+  ///   - present: the places as they are.
+  ///   - reader: reads the history of the same store.
+  package init(
+    after number: UInt64, _ present: any PersistentPlaces, _ reader: HistoryReader
+  ) throws(EngineError) {
+    (self.number, self.present, self.reader) = (number, present, reader)
+    state = Mutex(State(later: LaterChanges(try reader.read(), after: number)))
+  }
+
+  /// The location as it was.
+  private func past(_ location: Location) throws(EngineError) -> Past {
+    if let known = state.withLock({ $0.locations[location] }) { return known }
+    let now = try present.snapshots(of: [location]).first ?? DomainSnapshot()
+    let history = try reader.read()
+    return state.withLock { state in
+      if state.later.last != history.lastNumber {
+        state.later = LaterChanges(history, after: number)
+      }
+      let past = state.later[location].map { Self.past(now, $0) } ?? Past(snapshot: now)
+      state.locations[location] = past
+      return past
+    }
+  }
+
+  /// A domain with changes taken back.
+  private static func past(_ now: DomainSnapshot, _ changes: LaterChanges.Keys) -> Past {
+    var past = Past(snapshot: now.with(profiles: now.profiles.filter { changes[$0.key] == nil }))
+    for (key, then) in changes {
+      let text: [UInt8]?
+      if case .list(_, let written) = then.value { text = written } else { text = nil }
+      var value = then.value.value
+      if !then.value.isKnown || value == nil && then.value != .none {
+        past.lost.insert(key)
+        value = .string("")
+      }
+      let edit: Edit =
+        value.map { .set(key, $0, text.map { .exact($0) } ?? .canonical) } ?? .remove(key)
+      past.snapshot.apply(edit, time: then.modified)
+    }
+    let keys = past.snapshot.keys
+    past.snapshot.exists = !keys.isEmpty
+    past.snapshot.lastModified =
+      keys.compactMap { past.snapshot.entry($0)?.modified }.max() ?? Timestamp(nanoseconds: 0)
+    return past
+  }
+
+  // MARK: - Reading
+
+  package func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    let past = try past(location)
+    guard !past.lost.contains(key) else {
+      throw EngineError(
+        .system(.noData), domain: location.domain, key: key,
+        "the history has not kept the value of then")
+    }
+    return past.snapshot.entry(key)
+  }
+
+  package func keys(at location: Location) throws(EngineError) -> [Key] {
+    try past(location).snapshot.keys
+  }
+
+  package func exists(_ location: Location) throws(EngineError) -> Bool {
+    try domains(in: location.place).contains(location.domain)
+  }
+
+  package func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    let snapshot = try past(location).snapshot
+    return snapshot.exists ? snapshot.lastModified : nil
+  }
+
+  package func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+    var all: [DomainSnapshot] = []
+    for location in locations { all.append(try past(location).snapshot) }
+    return all
+  }
+
+  /// The keys of a location whose values of then are not known.
+  package func lostKeys(at location: Location) throws(EngineError) -> Set<Key> {
+    try past(location).lost
+  }
+
+  package func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    if let known = state.withLock({ $0.domains[place] }) { return known }
+    var found = try present.domains(in: place)
+    let history = try reader.read()
+    let changed = state.withLock { state in
+      if state.later.last != history.lastNumber {
+        state.later = LaterChanges(history, after: number)
+      }
+      return state.later.locations(in: place)
+    }
+    for location in changed {
+      if try past(location).snapshot.exists {
+        found.insert(location.domain)
+      } else {
+        found.remove(location.domain)
+      }
+    }
+    return state.withLock { state in
+      state.domains[place] = found
+      return found
+    }
+  }
+
+  package func isLoaded(_ location: Location) -> Bool {
+    state.withLock { $0.locations[location] != nil }
+  }
+
+  package var isFresh: Bool { true }
+
+  // MARK: - Changes
+
+  package var isReadOnly: Bool { true }
+
+  package func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
+    throw EngineError(.system(.readOnlyFileSystem), "the past cannot be changed")
+  }
+
+  /// Nothing changes.
+  package func observe(
+    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
+  ) {}
+}
+
+/// What keys had before the changes that are later than a moment.
+private struct LaterChanges {
+  /// What a key had at the moment, and when that had been set.
+  struct Then {
+    let value: RecordedValue
+    let modified: Timestamp
+  }
+
+  typealias Keys = [Key: Then]
+
+  /// The number of the last change that is taken back.
+  let last: UInt64
+  private var keys: [Location: Keys] = [:]
+
+  /// Cost: O(changes).
+  init(_ history: HistoryContents, after number: UInt64) {
+    last = history.lastNumber
+    var modified: [RecordedKey: Timestamp] = [:]
+    var oldest: Timestamp?
+    for record in history.records {
+      oldest = oldest ?? record.time
+      for item in record.items {
+        if record.number <= number {
+          modified[item.recordedKey] = record.time
+        } else if keys[item.location]?[item.key] == nil {
+          // A record may stand for changes before and after the moment.
+          let isWithin = record.first <= number
+          keys[item.location, default: [:]][item.key] = Then(
+            value: isWithin ? .notKept : item.before,
+            modified: modified[item.recordedKey] ?? oldest ?? record.time)
+        }
+      }
+    }
+  }
+
+  subscript(location: Location) -> Keys? { keys[location] }
+
+  func locations(in place: Place) -> [Location] { keys.keys.filter { $0.place == place } }
+}
+
+extension HistoryContents {
+  /// The number of the last change by a moment: the present with every later change taken back is
+  /// the state of then. nil: the history does not have that moment. It is in the future, or before
+  /// the oldest change, or changes after it are missing. Any moment of the day of the oldest change
+  /// counts as after it, or as right before it.
+  package func number(at moment: HistoryMoment, now: Timestamp = .now) -> UInt64? {
+    var number: UInt64?
+    var oldest: HistoryRecord?
+    for entry in entries {
+      switch entry {
+      case .gap: (number, oldest) = (nil, nil)
+      case .change(let record):
+        oldest = oldest ?? record
+        if moment.includes(record) {
+          number = record.number
+        } else if case .number(let wanted) = moment, record.first <= wanted {
+          // The record stands for several changes.
+          number = wanted
+        }
+      }
+    }
+    switch moment {
+    case .time(let time):
+      guard time <= now else { return nil }
+      if let oldest, number == nil, time >= oldest.time.beginningOfDay {
+        return oldest.first.previous
+      }
+      return number
+    case .number(let wanted):
+      guard wanted <= lastNumber else { return nil }
+      return number == nil && wanted != oldest?.first.previous ? nil : wanted
+    }
+  }
+
+  /// The days on which something was changed, as `2026-11-21`.
+  package var days: [String] {
+    var days: [String] = []
+    var last: Timestamp?
+    for record in records where record.time.beginningOfDay != last {
+      last = record.time.beginningOfDay
+      days.append(String(record.time.text.prefix(10)))
+    }
+    return Array(Set(days))
+  }
+}
+
+extension UInt64 {
+  /// The number before; 0 has none.
+  fileprivate var previous: UInt64 { self == 0 ? 0 : self - 1 }
+}

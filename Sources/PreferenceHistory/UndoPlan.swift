@@ -1,0 +1,89 @@
+import PreferenceModel
+import PropertyList
+
+/// What an undo of selected changes does with each key.
+///
+/// What counts is the net effect of the changes on each key. A key that is now as they left it gets
+/// the value that it had before them, and the text of it. One that somebody has changed since is a
+/// conflict. The plan is carried out as one transaction, which fails where a key has changed since
+/// the plan was made. An undo is a change like any other: it can be undone.
+package struct UndoPlan: Sendable {
+  /// What is done with a key.
+  package struct Step: Sendable {
+    package let key: RecordedKey
+    /// The key's value now; nil: it has none.
+    package let present: Value?
+    /// What it becomes.
+    package let goal: RecordedValue
+    package let intents: [Intent]
+  }
+
+  /// A key that cannot be taken back, and why.
+  package struct Conflict: Sendable {
+    package let key: RecordedKey
+    package let reason: String
+  }
+
+  package private(set) var steps: [Step] = []
+  package private(set) var conflicts: [Conflict] = []
+
+  /// The transaction that carries the steps out.
+  package var intents: [Intent] { steps.flatMap(\.intents) }
+
+  /// Plans to take the changes back. Throws where a list cannot be read, and for a key that the
+  /// administrator has set.
+  /// - Parameter over: whether later changes are taken back, too.
+  package init(
+    _ changes: [NetChange], _ places: some StoredPlaces, over: Bool
+  ) throws(EngineError) {
+    for change in changes {
+      let stored = try places.find(change.key.key, at: change.key.location)
+      if change.before.isKnown, change.before.isSame(as: stored) { continue }
+      if let reason = change.conflict(stored?.value, over: over) {
+        conflicts.append(Conflict(key: change.key, reason: reason))
+      } else {
+        steps.append(try change.step(from: stored?.value, places))
+      }
+    }
+  }
+}
+
+extension NetChange {
+  /// Why the key cannot be taken back; nil: it can.
+  fileprivate func conflict(_ present: Value?, over: Bool) -> String? {
+    guard before.isKnown else { return "the value before is not kept" }
+    if over { return nil }
+    guard after.isKnown else { return "its values are not kept" }
+    guard present == after.value else {
+      let by = other.map { ": changed again by \($0)" } ?? ""
+      let value = present.map { ValueDescription.line(of: $0, false) } ?? "(none)"
+      return "is \(value), not \(after.text)\(by)"
+    }
+    return between.map { "was changed in between by \($0)" }
+  }
+
+  /// Sets the value before, if the present one is still there then.
+  fileprivate func step(
+    from present: Value?, _ places: some StoredPlaces
+  ) throws(EngineError) -> UndoPlan.Step {
+    let (name, location) = (key.key, key.location)
+    if location.place.isOwn {
+      _ = try ChangeRules(places).writePlace(of: name, in: location.domain)
+    }
+    var change = Intent.remove(name, location.domain)
+    if case .list(_, let text) = before, let value = before.value {
+      change = .set(name, location.domain, value, text.map { .exact($0) } ?? .canonical)
+    }
+    return UndoPlan.Step(
+      key: key, present: present, goal: before,
+      intents: [.expect(name, location, present), .at(location.place, change)])
+  }
+}
+
+extension RecordedValue {
+  /// Whether a key has this value, and the text that was written for it.
+  fileprivate func isSame(as stored: StoredValue?) -> Bool {
+    guard case .list(_, let text) = self else { return stored == nil }
+    return stored?.value == value && stored?.text == text
+  }
+}

@@ -1,0 +1,252 @@
+import Glibc
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// The lists of a store as its owner has last read or written them (`history/seen`), so that the next
+/// owner finds what other programs changed while there was none.
+///
+/// A file has the values of a list, but those of which the history keeps none, and the state of the
+/// list. It has the list's modification time, so that one lstat(2) tells that nothing has changed. A
+/// list of more than 1 MiB has no file, and changes of it that nobody has seen are not recorded.
+///
+/// Half-broken states: a file that a loss of power has left torn counts as none. A file may be older
+/// than the list, because its owner was killed in between; but the metadata file of the list then
+/// says that the owner has written it, so no other program has changed it.
+///
+/// Threads: any thread notes looks; `settle`, `forget` and `removeAll` are called by one at a time.
+final class SeenLists: Sendable {
+  /// A list as it was read or written.
+  struct Look: Sendable {
+    let location: Location
+    let values: ListValues
+    /// nil: there is no list.
+    let identity: FileIdentity?
+    /// Whether this owner has read it for the first time, and no owner has written it as it is: what
+    /// differs from the file was changed by others while there was no owner.
+    let isFirst: Bool
+  }
+
+  private struct State {
+    /// The files by their names, and their lists, as far as that was looked up.
+    var files: [String: Location?]
+    var looks: [Look] = []
+  }
+
+  private let directory: String
+  private let state: Mutex<State>
+
+  /// The largest list that has a file, in bytes.
+  private static let largest: Int64 = 1 << 20
+
+  init(_ history: HistoryDirectory) {
+    directory = history.path + "/seen"
+    let found = (try? Files.names(in: directory)) ?? nil
+    let names = (found ?? []).filter { !$0.hasSuffix(HistoryDirectory.temporary) }
+    state = Mutex(State(files: Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })))
+  }
+
+  private static func name(_ location: Location) -> String {
+    String(StableHash.of("\(location.place.rawValue)\0\(location.domain)".utf8), radix: 16)
+  }
+
+  private func isKnown(_ name: String) -> Bool { state.withLock { $0.files[name] != nil } }
+
+  private func path(_ name: String) -> String { "\(directory)/\(name)" }
+
+  /// Notes a look at a list. Cost: a hash look-up; no disk.
+  /// - Returns: whether `settle` has something to do.
+  func note(_ look: Look) -> Bool {
+    state.withLock { state in
+      guard look.identity != nil || state.files[Self.name(look.location)] != nil else {
+        return false
+      }
+      state.looks.append(look)
+      return true
+    }
+  }
+
+  // MARK: - Files
+
+  /// What a file says.
+  private struct Seen {
+    var location: Location
+    var identity: FileIdentity
+    /// When the list was looked at.
+    var time: Timestamp
+    var values: ValueDictionary
+    /// The keys whose values are not kept.
+    var lost: Set<Key>
+
+    init?(_ bytes: [UInt8]) {
+      guard case .dictionary(let root)? = try? Document.read(bytes).value,
+        case .string(let place)? = root["place"], let place = Place(rawValue: place),
+        case .string(let domain)? = root["domain"],
+        let identity = root["identity"].flatMap({ FileIdentity($0) }),
+        let time = root["time"]?.timestamp,
+        case .dictionary(let values)? = root["values"], case .array(let lost)? = root["lost"]
+      else { return nil }
+      location = Location(place, DomainName(domain))
+      (self.identity, self.time, self.values) = (identity, time, values)
+      self.lost = Set(lost.compactMap { if case .string(let key) = $0 { Key(key) } else { nil } })
+    }
+
+    init(_ look: Look, _ identity: FileIdentity, _ settings: HistorySettings) {
+      (location, self.identity, time) = (look.location, identity, .now)
+      values = look.values.dictionary
+      lost = Set(values.keys.filter { !settings.keeps($0, of: look.location.domain) })
+      for key in lost { values[key] = nil }
+    }
+
+    var bytes: [UInt8] {
+      let root: ValueDictionary = [
+        "place": .string(location.place.rawValue), "domain": .string(location.domain.string),
+        "time": time.value, "identity": identity.value, "values": .dictionary(values),
+        "lost": .array(lost.map { .string($0.string) }),
+      ]
+      return Document.binary(.dictionary(root))
+    }
+  }
+
+  private func read(_ name: String) -> Seen? {
+    guard let bytes = (try? Files.contents(path(name), limit: 64 << 20)) ?? nil else { return nil }
+    return Seen(bytes)
+  }
+
+  private func remove(_ name: String) throws(SystemError) {
+    try Files.remove(path(name))
+    state.withLock { _ = $0.files.removeValue(forKey: name) }
+  }
+
+  private func write(_ seen: Seen, _ name: String) throws(SystemError) {
+    if state.withLock({ $0.files.isEmpty }) {
+      try Files.makeDirectories(directory, mode: 0o700)
+    }
+    let temporary = path(name) + HistoryDirectory.temporary
+    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
+    try file.write(seen.bytes)
+    try file.setModified(seen.identity.modified)
+    try Files.rename(temporary, to: path(name))
+    state.withLock { _ = $0.files.updateValue(seen.location, forKey: name) }
+  }
+
+  // MARK: - Looks
+
+  /// Whether `settle` has something to do.
+  var hasLooks: Bool { state.withLock { !$0.looks.isEmpty } }
+
+  /// Writes what was looked at since the last call. Waits for a disk.
+  /// - Parameter append: appends to the history what others have changed while there was no owner, in
+  ///   the order of the times at which it was changed at the latest. If it returns false, the files
+  ///   stay as they are until the next call.
+  func settle(_ settings: HistorySettings, _ append: ([HistoryRecord]) -> Bool) {
+    let looks = state.withLock { state in
+      defer { state.looks = [] }
+      return state.looks
+    }
+    var records: [HistoryRecord] = []
+    var last: [String: Look] = [:]
+    for look in looks {
+      let name = Self.name(look.location)
+      if look.isFirst, !isUnchanged(look, name), let record = difference(look, name, settings) {
+        records.append(record)
+      }
+      last[name] = look
+    }
+    guard append(records.sorted { $0.time < $1.time }) else {
+      return state.withLock { $0.looks = looks + $0.looks }
+    }
+    for (name, look) in last where !isUnchanged(look, name) {
+      do throws(SystemError) {
+        if let identity = look.identity, identity.size <= Self.largest {
+          try write(Seen(look, identity, settings), name)
+        } else {
+          try remove(name)
+        }
+      } catch {
+        // A change of the list that nobody sees would then be compared with an older state of it.
+        do { try remove(name) } catch {}
+      }
+    }
+  }
+
+  private func isUnchanged(_ look: Look, _ name: String) -> Bool {
+    guard let identity = look.identity, isKnown(name),
+      let status = (try? Files.linkStatus(path(name))) ?? nil
+    else { return false }
+    return Timestamp(status.st_mtim) == identity.modified
+  }
+
+  /// What others have changed in a list since its file was written.
+  private func difference(
+    _ look: Look, _ name: String, _ settings: HistorySettings
+  ) -> HistoryRecord? {
+    guard isKnown(name), let seen = read(name), seen.location == look.location,
+      look.identity?.matches(seen.identity) != true
+    else { return nil }
+    let present = look.values.dictionary
+    var items: [HistoryRecord.Item] = []
+    for key in Set(present.keys).union(seen.values.keys).union(seen.lost).sorted() {
+      let (old, new) = (seen.values[key], present[key])
+      if old == new, !seen.lost.contains(key) { continue }
+      // Whether a value that is not kept has changed is not known.
+      if seen.lost.contains(key), new != nil { continue }
+      let isKept = settings.keeps(key, of: look.location.domain)
+      items.append(
+        HistoryRecord.Item(
+          look.location, key,
+          from: seen.lost.contains(key) ? .notKept : Self.recorded(old, isKept),
+          to: Self.recorded(new, isKept)))
+    }
+    guard !items.isEmpty else { return nil }
+    let time = look.identity?.modified ?? .now
+    var source = ChangeSource(.list)
+    source.unit = "between \(seen.time.text) and \(time.text)"
+    return HistoryRecord(items, time: time, source: source)
+  }
+
+  private static func recorded(_ value: Value?, _ isKept: Bool) -> RecordedValue {
+    guard let value else { return .none }
+    guard isKept else { return .notKept }
+    return RecordedValue(
+      StoredValue(value, Metadata(text: nil, modified: Timestamp(nanoseconds: 0))))
+  }
+
+  // MARK: - All files
+
+  /// The locations whose lists are not as old as their files say. Cost: two stat(2) for each file;
+  /// the first time it is read, too.
+  /// - Parameter path: the path of a location's list.
+  func changedLocations(_ path: (Location) -> String) -> [Location] {
+    state.withLock { $0.files }.compactMap { name, location in
+      guard let location = location ?? read(name)?.location else { return nil }
+      state.withLock { _ = $0.files.updateValue(location, forKey: name) }
+      guard let seen = (try? Files.linkStatus(self.path(name))) ?? nil else { return nil }
+      do throws(SystemError) {
+        let list = try Files.status(path(location))
+        return list.map { Timestamp($0.st_mtim) } == Timestamp(seen.st_mtim) ? nil : location
+      } catch {
+        return nil
+      }
+    }
+  }
+
+  /// Removes the files of a domain.
+  func forget(_ domain: DomainName) throws(SystemError) {
+    for name in state.withLock({ $0.files.keys }) {
+      guard let seen = read(name), seen.location.domain != domain else {
+        try remove(name)
+        continue
+      }
+    }
+  }
+
+  /// Removes all files.
+  func removeAll() throws(SystemError) {
+    for name in try Files.names(in: directory) ?? [] { try Files.remove(path(name)) }
+    state.withLock { ($0.files, $0.looks) = ([:], []) }
+    if rmdir(directory) != 0, errno != ENOENT { throw SystemError("rmdir", directory) }
+  }
+}

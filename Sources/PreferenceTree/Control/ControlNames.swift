@@ -1,0 +1,173 @@
+import PreferenceModel
+import PropertyList
+
+/// The names in the control directory, and what they stand for.
+struct ControlNames {
+  /// Whether the mount shows the machine's places alone.
+  let isMachine: Bool
+  /// Knows the users, domains and keys that directories list.
+  let service: any ControlService
+
+  /// The item that the root of the tree is.
+  var root: ControlItem { isMachine ? .places : .root }
+
+  /// The fixed names of a directory.
+  private func fixed(_ directory: ControlItem) -> [(String, ControlItem)] {
+    switch directory {
+    case .root:
+      [
+        ("places", .places), ("domains", .documents), ("suites", .suites), ("search", .searches),
+        ("explain", .explanations), ("history", .histories), ("at", .moments),
+        ("status.json", .status),
+      ]
+    case .places:
+      (isMachine ? [Place.managed, .anyUser] : Self.places).map { ($0.rawValue, .place($0)) }
+        + [("managed-for", .users)]
+    default: []
+    }
+  }
+
+  private static let places: [Place] = [
+    .managed, .arguments, .cloud, .host, .user, .anyUser, .registered,
+  ]
+
+  /// The names that a directory lists, in no order. Throws where the service does. Cost: for users,
+  /// domains and keys, a listing of directories.
+  func entries(_ directory: ControlItem) throws(TreeError) -> [(name: String, item: ControlItem)] {
+    try asTreeError { () throws(EngineError) in
+      switch directory {
+      case .users:
+        try service.managedUsers().filter(Self.isUser).map {
+          ($0, .place(service.managedPlace(of: $0)))
+        }
+      case .searches: try service.domains().map { (NameCodec.encode($0.key), .search($0)) }
+      case .explanations: try service.domains().map { (NameCodec.encode($0.key), .explained($0)) }
+      case .explained(let domain):
+        try service.keys(of: domain).map { (NameCodec.encode($0), .explanation(domain, $0)) }
+      case .histories:
+        try service.history.changedDomains().map { (NameCodec.encode($0.key), .changed($0)) }
+      case .changed(let domain):
+        try service.history.changedKeys(of: domain).map {
+          (NameCodec.encode($0), .changes(domain, $0))
+        }
+      case .moments: try days()
+      case .moment(let number):
+        try past(number).domains().map { (NameCodec.encode($0.key), .pastDomain(number, $0)) }
+      case .pastDomain(let number, let domain):
+        try past(number, domain).keys(of: domain).map {
+          (NameCodec.encode($0), .pastKey(number, domain, $0))
+        }
+      default: fixed(directory).map { (name: $0.0, item: $0.1) }
+      }
+    }
+  }
+
+  /// What the name stands for; nil if it stands for nothing. A name of `explain/<domain>` always
+  /// stands for a key: whether a place holds it, the report says.
+  func item(_ name: String, in directory: ControlItem) throws(TreeError) -> ControlItem? {
+    switch directory {
+    case .root where Self.isHistory(name) && service.history.isOff: return nil
+    case .users: return Self.isUser(name) ? .place(service.managedPlace(of: name)) : nil
+    case .searches, .explanations:
+      guard case .key(let key) = NameCodec.decode(name) else { return nil }
+      let domain = DomainName(key.string)
+      let isThere = try asTreeError { () throws(EngineError) in
+        try service.domains().contains(domain)
+      }
+      guard isThere else { return nil }
+      return directory == .searches ? .search(domain) : .explained(domain)
+    case .explained(let domain):
+      guard case .key(let key) = NameCodec.decode(name) else { return nil }
+      return .explanation(domain, key)
+    case .histories:
+      return try domain(name) { () throws(EngineError) in try service.history.changedDomains() }
+        .map { .changed($0) }
+    case .changed(let domain):
+      return try key(name) { () throws(EngineError) in
+        try service.history.changedKeys(of: domain)
+      }.map { .changes(domain, $0) }
+    case .moments:
+      return try asTreeError { () throws(EngineError) in
+        try service.history.number(ofMoment: name).map { .moment($0) }
+      }
+    case .moment(let number):
+      return try domain(name) { () throws(EngineError) in try past(number).domains() }
+        .map { .pastDomain(number, $0) }
+    case .pastDomain(let number, let domain):
+      // A key that the domain inherits opens by its name.
+      return try key(name) { () throws(EngineError) in try past(number, domain).keys(of: domain) }
+        .map { .pastKey(number, domain, $0) }
+    default: return fixed(directory).first { $0.0 == name }?.1
+    }
+  }
+
+  /// The key that the name of a file means, whether or not it is there; nil: it means none.
+  /// - Parameter keys: those that a shortened name can mean.
+  private func key(
+    _ name: String, _ keys: () throws(EngineError) -> Set<Key>
+  ) throws(TreeError) -> Key? {
+    switch NameCodec.decode(name) {
+    case .key(let key): key
+    case .shortened:
+      try asTreeError { () throws(EngineError) in try keys() }
+        .first { NameCodec.encode($0) == name }
+    default: nil
+    }
+  }
+
+  /// The one of these domains that the name of a directory means; nil: it means none.
+  private func domain(
+    _ name: String, _ domains: () throws(EngineError) -> Set<DomainName>
+  ) throws(TreeError) -> DomainName? {
+    let all = try asTreeError { () throws(EngineError) in try domains() }
+    return try key(name) { () throws(EngineError) in Set(all.map(\.key)) }
+      .map { DomainName($0.string) }.flatMap { all.contains($0) ? $0 : nil }
+  }
+
+  /// Whether the name in the control directory leads to the history or the past, which are there
+  /// unless the settings say that nothing is kept.
+  static func isHistory(_ name: String) -> Bool { name == "history" || name == "at" }
+
+  /// What must be in memory for a request about an item, or about a name in it; nil: nothing.
+  func historyNeeded(_ item: ControlItem, _ name: [UInt8]?) -> HistoryNeed? {
+    let name = name.flatMap { String(validating: $0, as: UTF8.self) }
+    switch item {
+    case .root: return name.map(Self.isHistory) == true ? .changes : nil
+    case .histories, .changed, .changes, .moments: return .changes
+    case .moment(let number):
+      guard case .key(let key)? = name.map(NameCodec.decode) else { return .moment(number, nil) }
+      return .moment(number, DomainName(key.string))
+    case .pastDomain(let number, let domain), .pastKey(let number, let domain, _):
+      return .moment(number, domain)
+    default: return nil
+    }
+  }
+
+  /// The engine of a moment, for the names of its domains or for one of them.
+  func past(_ number: UInt64, _ domain: DomainName? = nil) throws(EngineError) -> any Engine {
+    try service.history.engine(ofMoment: number, domain)
+  }
+
+  /// The days with changes that can be looked up.
+  private func days() throws(EngineError) -> [(name: String, item: ControlItem)] {
+    var all: [(name: String, item: ControlItem)] = []
+    for day in try service.history.days() {
+      guard let number = try service.history.number(ofMoment: day) else { continue }
+      all.append((day, .moment(number)))
+    }
+    return all
+  }
+
+  /// Whether the name is one that a user may have. Every such name can be looked up, because an
+  /// administrator manages users whom this machine does not know yet.
+  private static func isUser(_ name: String) -> Bool {
+    guard let first = name.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else {
+      return false
+    }
+    return name.utf8.count <= 64 && Place.isUserName(name)
+      && name.utf8.allSatisfy { byte in
+        Character(Unicode.Scalar(byte)).isLetter || Character(Unicode.Scalar(byte)).isNumber
+          || "_-.@$".utf8.contains(byte)
+      }
+  }
+}
