@@ -9,16 +9,20 @@ extension HistoryRecord {
   /// How many changes of a key by a program in that time are kept as they are.
   static let most = 8
 
-  /// Changes with an equal row may become one: those of a key by a program in ten minutes.
+  /// Changes with an equal row may become one.
   private struct Row: Hashable {
     let key: RecordedKey
-    let via: ChangeSource.Via
-    let program: String
+    /// By whom, where that matters.
+    var via = ChangeSource.Via.unknown
+    var program = ""
     let window: Int64
   }
 
-  private var row: Row? {
+  private func row(byDay: Bool) -> Row? {
     guard items.count == 1, let item = items.first else { return nil }
+    if byDay {
+      return Row(key: item.recordedKey, window: time.beginningOfDay.nanoseconds)
+    }
     return Row(
       key: item.recordedKey, via: source.via, program: source.program,
       window: time.nanoseconds / Self.window)
@@ -27,7 +31,12 @@ extension HistoryRecord {
   /// Makes more than eight changes of one key by one program within ten minutes one, at the place
   /// of the last of them, as long as nobody else has changed the key in between. Changes of several
   /// keys stay as they are.
-  public static func compacted(_ records: [HistoryRecord]) -> [HistoryRecord] {
+  /// - Parameter byDay: whether all changes of one key in a day become one, whoever made them; it
+  ///   then says who made the last one.
+  package static func compacted(
+    _ records: [HistoryRecord], byDay: Bool = false
+  ) -> [HistoryRecord] {
+    let most = byDay ? 1 : most
     var rows: [Row: [Int]] = [:]
     var last: [RecordedKey: Row] = [:]
     var all = records.map(Optional.some)
@@ -40,7 +49,7 @@ extension HistoryRecord {
       all[newest] = merged.dropFirst().reduce(merged[0]) { $0.merged(with: $1) }
     }
     for (index, record) in records.enumerated() {
-      let row = record.row
+      let row = record.row(byDay: byDay)
       for item in record.items {
         if let known = last[item.recordedKey], known != row { end(known) }
         last[item.recordedKey] = row
@@ -76,13 +85,31 @@ extension HistoryRecord {
 extension HistoryWriter {
   /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file
   /// with damage stays as it is.
-  func compact(_ number: UInt64) throws(SystemError) {
+  func compact(_ number: UInt64, byDay: Bool = false) throws(SystemError) {
     let path = directory.file(number)
-    let contents = try HistoryFile.read(path)
+    var contents = try HistoryFile.read(path)
     let records = contents.records
-    let kept = HistoryRecord.compacted(records)
-    guard !contents.isDamaged, kept.count < records.count else { return }
+    let kept = HistoryRecord.compacted(records, byDay: byDay)
+    guard !contents.isDamaged, byDay || kept.count < records.count else { return }
+    contents.isByDay = contents.isByDay || byDay
     try rewrite(path, contents, with: kept)
+  }
+
+  /// Days after which a key has one change a day.
+  private static let recentDays: Int64 = 30
+
+  /// Leaves one change a day of each key in the files that are old enough and have more.
+  func compactOld(_ now: Timestamp) throws(SystemError) {
+    for number in try directory.numbers().dropLast() {
+      let path = directory.file(number)
+      guard let status = try Files.linkStatus(path) else { continue }
+      let age = now.nanoseconds(after: Timestamp(status.st_mtim))
+      // The files that follow are younger.
+      guard age > Self.recentDays * HistoryMoment.day else { return }
+      if try HistoryFile.isByDay(path) { continue }
+      // A file of a later version, or one that cannot be read, stays as it is.
+      do throws(SystemError) { try compact(number, byDay: true) } catch { continue }
+    }
   }
 
   /// Removes the values of a domain's keys, or of one key, from all files, durably. The present
@@ -115,7 +142,7 @@ extension HistoryWriter {
     var gaps = contents.entries.compactMap { number, entry in
       if case .gap(let reason) = entry { (number: number, reason: reason) } else { nil }
     }[...]
-    var bytes = HistoryFile.header
+    var bytes = HistoryFile.header(isByDay: contents.isByDay)
     var known: [ChangeSource: UInt32] = [:]
     for record in records {
       while let gap = gaps.first, gap.number <= record.number {
@@ -132,12 +159,14 @@ extension HistoryWriter {
     try replace(path, with: bytes)
   }
 
-  /// Replaces a file in one step: a loss of power leaves the old one or the new one.
+  /// Replaces a file in one step: a loss of power leaves the old one or the new one. It keeps its
+  /// modification time, by which files are removed.
   private func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
     let temporary = path + HistoryDirectory.temporary
     let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
     do throws(SystemError) {
       try file.write(bytes)
+      if let old = try Files.linkStatus(path) { try file.setModified(Timestamp(old.st_mtim)) }
       try file.synchronize()
       try Files.rename(temporary, to: path)
     } catch {

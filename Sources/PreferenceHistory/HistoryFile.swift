@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import SystemCalls
 
@@ -19,12 +20,27 @@ enum HistoryFile {
     case gap(String)
   }
 
-  static var header: [UInt8] {
+  /// - Parameter isByDay: whether each key has at most one change a day, apart from changes of
+  ///   several keys.
+  static func header(isByDay: Bool) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(raw: magic)
     writer.append(version)
-    writer.append(0 as UInt32)
+    writer.append(isByDay ? 1 : 0 as UInt32)
     return writer.bytes
+  }
+
+  /// Whether the header of a file says that it has one change a day of each key.
+  static func isByDay(_ path: String) throws(SystemError) -> Bool {
+    let file = try Descriptor(opening: path, O_RDONLY)
+    var bytes = [UInt8](repeating: 0, count: headerSize)
+    let count = pread(file.number, &bytes, headerSize, 0)
+    if count < 0 { throw SystemError("pread", path) }
+    return isByDay(Array(bytes.prefix(count)))
+  }
+
+  private static func isByDay(_ bytes: [UInt8]) -> Bool {
+    bytes.count >= headerSize && bytes[12] & 1 != 0
   }
 
   /// What could be read of a file.
@@ -36,6 +52,8 @@ enum HistoryFile {
     var size = 0
     /// Whether bytes follow that are no record.
     var isDamaged = false
+    /// Whether each key has at most one change a day.
+    var isByDay = false
   }
 
   /// Reads a file up to the first record that is damaged. Throws `.notSupported` for a file of a
@@ -50,7 +68,7 @@ enum HistoryFile {
     guard bytes[8] == 1, bytes[9..<12].allSatisfy({ $0 == 0 }) else {
       throw SystemError("read", path, .notSupported)
     }
-    contents.size = headerSize
+    (contents.size, contents.isByDay) = (headerSize, isByDay(bytes))
     while contents.size < bytes.count {
       guard let (number, entry, end) = record(bytes, at: contents.size, contents.sources) else {
         contents.isDamaged = true

@@ -10,8 +10,8 @@ package struct HistoryContents: Sendable {
   /// Whether nothing is kept, by the settings.
   package fileprivate(set) var isOff = false
 
-  /// An empty history.
-  package init() {}
+  /// A history with these changes and gaps.
+  package init(_ entries: [HistoryDirectory.Entry] = []) { append(entries) }
 
   /// The changes, without the gaps.
   package var records: some Sequence<HistoryRecord> {

@@ -108,7 +108,10 @@ public struct HistoryWriter: Sendable {
     try synchronize()
     let last = try directory.numbers().last ?? 0
     // Nothing depends on it: a file that cannot be written anew stays as it is.
-    do { try compact(last) } catch {}
+    do {
+      try compact(last)
+      try compactOld(time)
+    } catch {}
     // The state directory itself is made anew by the store, with all that belongs to it.
     if Files.isDirectory(Files.parent(of: directory.path)) {
       try Files.makeDirectories(directory.path, mode: 0o700)
@@ -118,7 +121,7 @@ public struct HistoryWriter: Sendable {
       try Descriptor(
         opening: directory.file(lastNumber + 1), O_WRONLY | O_CREAT | O_EXCL | O_APPEND))
     do throws(SystemError) {
-      try fresh.value.write(HistoryFile.header)
+      try fresh.value.write(HistoryFile.header(isByDay: false))
       try Files.synchronizeDirectory(directory.path)
     } catch {
       do { try Files.remove(directory.file(lastNumber + 1)) } catch {}

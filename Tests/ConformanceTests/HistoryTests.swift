@@ -241,7 +241,8 @@ import Testing
     """
 
   @Test(
-    "what record prints makes the same values in an empty store", arguments: ["commands", "apply"])
+    "what record prints makes the same values in an empty store",
+    arguments: ["commands", "apply", "ansible", "profile"])
   func record(_ form: String) throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
@@ -252,7 +253,17 @@ import Testing
         defaults record --as \(form) -- python3 $C/../random.py \(Int.random(in: 0..<1 << 30)) > $C/../made
         mkdir $C/../other; for d in one two.b; do defaults export $d $C/../$d.old; done
         export XDG_CONFIG_HOME=$C/../other XDG_STATE_HOME=$C/../other-state
-        case \(form) in commands) sh $C/../made;; *) defaults apply $C/../made > /dev/null;; esac
+        case \(form) in
+          commands) sh $C/../made;;
+          apply) defaults apply $C/../made > /dev/null;;
+          ansible) \(Self.play);;
+          profile) mkdir -p $PREFSFS_SYSTEM_DIR/managed; cp $C/../made $PREFSFS_SYSTEM_DIR/managed/r.mobileconfig
+            for i in $(seq 100); do
+              for d in one two.b; do defaults export $d $C/../$d.new; done
+              cmp -s $C/../one.old $C/../one.new && cmp -s $C/../two.b.old $C/../two.b.new && break
+              sleep 0.05
+            done;;
+        esac
         for d in one two.b; do
           defaults export $d $C/../$d.new; cmp $C/../$d.old $C/../$d.new || cat $C/../made
         done
@@ -260,6 +271,16 @@ import Testing
       #expect(outcome.output == "" && outcome.errors == "", "\(outcome)")
     }
   }
+
+  /// Runs the tasks twice: the second time nothing may be changed.
+  private static let play = """
+    printf '%s\\n' '- hosts: localhost' '  connection: local' '  gather_facts: false' '  tasks:' \
+            '    - import_tasks: made.yml' > $C/../play.yml; mv $C/../made $C/../made.yml
+          for i in 1 2; do
+            ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_NOCOLOR=1 ansible-playbook -i localhost, \
+              $C/../play.yml > $C/../log 2>&1 < /dev/null || cat $C/../log
+          done; grep -q 'changed=0' $C/../log || cat $C/../log
+    """
 
   @Test("kill -9 of everything right after echo: both values are in the history")
   func killed() throws {

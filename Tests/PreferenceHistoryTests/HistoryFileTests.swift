@@ -172,6 +172,39 @@ import Testing
     }
   }
 
+  @Test("after thirty days a key has one change a day, and the file keeps its time")
+  func byDay() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      let day: Int64 = 86_400
+      var writer = try HistoryWriter(directory)
+      for number in 0..<6 {
+        let source = ChangeSource(number == 2 ? .list : .command)
+        _ = try writer.append([
+          Self.record(
+            "K", .string("\(number)"), .string("\(number + 1)"),
+            seconds: 100 * day + Int64(number + 3) * 4 * 3600, source: source),
+          Self.record(Key("Other\(number)"), nil, 1, seconds: 100 * day + 12 * 3600),
+        ])
+      }
+      let path = directory.file(1)
+      let time = Date(timeIntervalSince1970: 101 * 86_400)
+      try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
+      // The file is closed, and old enough when the one after the next begins.
+      _ = try writer.append([Self.record("New", nil, 1, seconds: 130 * day)])
+      #expect(try changes(directory).count == 13)
+      _ = try writer.append([Self.record("New", nil, 1, seconds: 132 * day)])
+      let records = try changes(directory)
+      let ours = records.filter { $0.items[0].key == "K" }
+      #expect(ours.map(\.count) == [3, 3] && ours.map { $0.items[0].after.value } == ["3", "6"])
+      #expect(ours.map { $0.items[0].before.value } == ["0", "3"])
+      #expect(try records.count == 10 && HistoryFile.isByDay(path))
+      #expect(try !HistoryFile.isByDay(directory.file(13)))
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      #expect(attributes[.modificationDate] as? Date == time)
+    }
+  }
+
   @Test("changes of a key are not merged over a change that somebody else has made")
   func mergedApart() {
     var records = (0..<40).map {

@@ -1,0 +1,184 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// How `record` prints changes.
+enum RecordedForm: String, CaseIterable {
+  /// Lines for a shell.
+  case commands
+  /// A document for `defaults apply`.
+  case apply
+  /// A file of tasks. The first ones apply documents, so that they change nothing where everything
+  /// is as it should be; keys that were removed have a task each.
+  case ansible
+  /// A configuration profile that sets the values once for each user.
+  case profile
+
+  /// The text that makes the changes again, and the keys of which it does not.
+  func text(of changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
+    switch self {
+    case .commands:
+      let lines = changes.map { (change: $0, line: $0.command.map { $0.shellLine + "\n" }) }
+      return (
+        lines.compactMap(\.line).joined(), lines.filter { $0.line == nil }.map(\.change.key)
+      )
+    case .apply:
+      let (domains, rest) = Self.domains(changes, in: .user)
+      return (Self.xml(.dictionary(domains)), rest.map(\.key))
+    case .ansible: return Self.tasks(changes)
+    case .profile:
+      let (domains, rest) = Self.domains(changes, in: .user)
+      return (Self.xml(Self.profile(domains)), rest.map(\.key))
+    }
+  }
+
+  private static func xml(_ value: Value) -> String {
+    String(decoding: Document.anyXML(value), as: UTF8.self)
+  }
+
+  /// The values that were set in a place, by domain and key, and the other changes.
+  private static func domains(
+    _ changes: [NetChange], in place: Place
+  ) -> (domains: ValueDictionary, rest: [NetChange]) {
+    var domains: ValueDictionary = [:]
+    var rest: [NetChange] = []
+    for change in changes {
+      guard change.key.location.place == place, let value = change.after.value else {
+        rest.append(change)
+        continue
+      }
+      let name = Key(change.key.location.domain.string)
+      var settings: ValueDictionary =
+        if case .dictionary(let known)? = domains[name] { known } else { [:] }
+      settings[change.key.key] = value
+      domains[name] = .dictionary(settings)
+    }
+    return (domains, rest)
+  }
+
+  // MARK: - Ansible
+
+  private static func tasks(_ changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
+    var text = "---\n"
+    var rest = changes
+    for (place, words) in [(Place.user, [String]()), (.host, ["-currentHost"])] {
+      let (domains, others) = domains(rest, in: place)
+      rest = others
+      guard !domains.isEmpty else { continue }
+      text += task(
+        "Preferences" + (place == .host ? " of this host" : ""),
+        ["defaults"] + words + ["apply", "-"], xml(.dictionary(domains)),
+        "changed_when: result.rc == 2", "failed_when: result.rc not in [0, 2]")
+    }
+    var unknown: [RecordedKey] = []
+    for change in rest {
+      guard change.after == .none, let command = change.command else {
+        unknown.append(change.key)
+        continue
+      }
+      text += task(
+        "\(change.key.location.domain) \(change.key.key) is not set", command, nil,
+        "changed_when: result.rc == 0",
+        "failed_when: \"result.rc != 0 and 'does not exist' not in result.stderr "
+          + "and 'not found' not in result.stderr\"")
+    }
+    return (text, unknown)
+  }
+
+  private static func task(
+    _ name: String, _ words: [String], _ input: String?, _ conditions: String...
+  ) -> String {
+    var text = "- name: \(quoted(name))\n  ansible.builtin.command:\n"
+    text += "    argv: [\(words.map(quoted).joined(separator: ", "))]\n"
+    if let input { text += "    stdin: \(quoted(input))\n" }
+    text += "  register: result\n"
+    return text + conditions.map { "  \($0)\n" }.joined()
+  }
+
+  /// A string of YAML, which is one of JSON. Ansible takes no braces in it for a template.
+  private static func quoted(_ text: String) -> String {
+    let list = (try? Document.json(.array([.string(text)]))) ?? Array("[\"\"]".utf8)
+    let line = String(decoding: list, as: UTF8.self)
+    guard let first = line.firstIndex(of: "\""), let last = line.lastIndex(of: "\"") else {
+      return "\"\""
+    }
+    return (text.contains("{{") || text.contains("{%") ? "!unsafe " : "") + line[first...last]
+  }
+
+  // MARK: - Profile
+
+  private static func profile(_ domains: ValueDictionary) -> Value {
+    let uuid = uuid()
+    let time = Value.date(AbsoluteTime(.now))
+    var payload: ValueDictionary = [:]
+    for (domain, settings) in domains {
+      let once: Value = ["mcx_data_timestamp": time, "mcx_preference_settings": settings]
+      payload[domain] = ["Set-Once": [once]]
+    }
+    let content: Value = [
+      "PayloadType": "com.apple.ManagedClient.preferences", "PayloadVersion": 1,
+      "PayloadIdentifier": .string("recorded.\(uuid).preferences"),
+      "PayloadUUID": .string(Self.uuid()), "PayloadContent": .dictionary(payload),
+    ]
+    return [
+      "PayloadType": "Configuration", "PayloadVersion": 1, "PayloadUUID": .string(uuid),
+      "PayloadIdentifier": .string("recorded.\(uuid)"), "PayloadDisplayName": "Recorded",
+      "PayloadContent": [content],
+    ]
+  }
+
+  /// A random UUID (RFC 9562, version 4).
+  private static func uuid() -> String {
+    var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    let digits = bytes.hexadecimal.uppercased()
+    var text = ""
+    for (index, digit) in digits.enumerated() {
+      if [8, 12, 16, 20].contains(index) { text += "-" }
+      text.append(digit)
+    }
+    return text
+  }
+}
+
+extension NetChange {
+  /// The words of the command that makes the change again; nil where there is none: the value is not
+  /// kept, or the place is not one of `defaults`.
+  fileprivate var command: [String]? {
+    let location = key.location
+    guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }
+    let words = ["defaults"] + (location.place == .host ? ["-currentHost"] : [])
+    let target = [location.domain == .global ? "-g" : location.domain.string, key.key.string]
+    guard let value = after.value else { return words + ["delete"] + target }
+    return Self.words(value).map { words + ["write"] + target + $0 }
+  }
+
+  /// The words of a command line that mean the value; nil: none do.
+  private static func words(_ value: Value) -> [String]? {
+    switch value {
+    case .string(let text): ["-string", text]
+    case .boolean(let flag): ["-bool", "\(flag)"]
+    case .integer(let number) where number.signed != nil: ["-int", "\(number)"]
+    case .data(let bytes): ["-data", bytes.hexadecimal]
+    case .date:
+      ["-date", String(decoding: ValueText.canonical(value).dropLast(), as: UTF8.self)]
+    case .integer, .real, .single, .uid, .array, .dictionary:
+      Document.element(value).map { [String(decoding: $0, as: UTF8.self)] }
+    }
+  }
+}
+
+extension [String] {
+  /// The words as a line of a shell.
+  fileprivate var shellLine: String { map(Self.quoted).joined(separator: " ") }
+
+  private static func quoted(_ text: String) -> String {
+    let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:,@%/=")
+    if !text.isEmpty, text.allSatisfy({ plain.contains($0) }) { return text }
+    return "'"
+      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+      + "'"
+  }
+}
