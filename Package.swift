@@ -107,8 +107,8 @@ let package = Package(
     .target(
       name: "Preferences",
       dependencies: [
-        "PreferenceClient", "PreferenceCloud", "PreferenceSearch", "PreferenceModel",
-        "PropertyList", "SystemCalls",
+        "PreferenceClient", "PreferenceCloud", "PreferenceHistory", "PreferenceSearch",
+        "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     // 6: the verbs of `defaults`
     .target(

@@ -15,6 +15,8 @@ enum Sample {
            sample cloud KEY                    says which notifications of the cloud come
            sample user NAME KEY                prints what the user's own object has
            sample late KEY                     reads it 40 times, 50 ms apart
+           sample history KEY                  prints the changes of the key
+           sample undo KEY refuse|over|skip    takes all changes of the key back
            sample fork                         sets Before, and After once a copy has set Copy
 
     """
@@ -24,6 +26,8 @@ enum Sample {
     let words = arguments.prefix { !$0.hasPrefix("-") }
     let defaults = UserDefaults.standard
     switch (words.first, words.count) {
+    case ("history", 2): history(words[1])
+    case ("undo", 3): undo(words[1], words[2])
     case ("get", 2): say(defaults.string(forKey: words[1]) ?? "(none)")
     case ("set", 3): set(words[1], thenEnd: words[2])
     case ("paused", 2):
@@ -78,7 +82,7 @@ enum Sample {
     UserDefaults.standard.set(1, forKey: "After")
   }
 
-  private static func say(_ line: String) {
+  static func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)
   }

@@ -18,6 +18,9 @@ internal import SystemCalls
 final class Session: Sendable {
   let engine: SearchEngine
   let durability: any DurabilityService
+  /// Answers questions about the store as a whole; nil: there is no owner, or the preferences are kept
+  /// in memory.
+  let owner: (any ReportService)?
   let author = Author.unique()
   let dispatcher: Dispatcher
   private let cloud: CloudNotices
@@ -33,7 +36,7 @@ final class Session: Sendable {
 
   /// Creates a session over any places.
   init(places: any PersistentPlaces & DurabilityService, arguments: ValueDictionary = [:]) {
-    durability = places
+    (durability, owner) = (places, places as? any ReportService)
     engine = SearchEngine(places: places, arguments: arguments, refusesShadowed: false)
     dispatcher = Dispatcher(engine, author)
     cloud = CloudNotices(places, author)
