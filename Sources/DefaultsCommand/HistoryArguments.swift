@@ -17,6 +17,14 @@ struct HistoryArguments {
     case "--until": filter.until = try Self.moment(&arguments).endOfSecond
     case "--by": filter.by = try Self.word(&arguments)
     case "--via": filter.via = try Self.via(try Self.word(&arguments))
+    case "--place":
+      let name = try Self.word(&arguments)
+      filter.place = Place(rawValue: name.replacing("managed-for/", with: "managed-for:"))
+      if filter.place == nil {
+        throw Refusal(
+          message: "--place \(name) means no place",
+          detail: "managed, managed-for/USER, cloud, host, user, or any-user")
+      }
     case "--all":
       _ = try arguments.removeNext()
       filter.isAll = true

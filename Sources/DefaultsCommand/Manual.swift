@@ -84,6 +84,7 @@ enum Manual {
     Form("--by NAME", "changes of that program (its path or its name), or unit"),
     Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo"),
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
+    Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
     Form("--json", "history: a line of JSON for each change"),
     Form("--dry-run", "undo: only says what would be done"),
     Form("--over", "undo: takes later changes of the same keys back, too"),

@@ -47,7 +47,8 @@ package struct HistoryFilter: Equatable, Sendable {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
     if let key { return changed.key == key }
-    return isAll || number != nil || !Self.isState(changed.key) && !busy.contains(changed)
+    if isAll || number != nil { return true }
+    return !Self.isState(changed.key) && !busy.contains(changed)
   }
 
   /// Whether the key holds a program's state, by its name: where its windows were, and when it last

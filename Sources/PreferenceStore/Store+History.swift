@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
@@ -80,11 +81,26 @@ struct Historian {
         } catch {}
       }
       hasFailed = false
+      for record in records { logManaged(record) }
       return true
     } catch {
       if !hasFailed { log("the history cannot be written; it is tried again: \(error)") }
       hasFailed = true
       return false
+    }
+  }
+
+  /// Logs changes of managed keys: who forces something on users is asked on the machine, not in
+  /// one user's history. Every owner sees what other programs change in managed lists, so only
+  /// root's logs that.
+  private func logManaged(_ record: HistoryRecord) {
+    let isOwn = ![.list, .profile, .once].contains(record.source.via)
+    guard isOwn || geteuid() == 0 else { return }
+    for item in record.items where item.location.place.hasProfiles {
+      let change = item.recordedKey.text
+      let (before, after) = (item.before.text.prefix(200), item.after.text.prefix(200))
+      let source = "\(record.source.text), user \(record.source.user)"
+      log(.notice("\(change): \(before) -> \(after) (\(source))"))
     }
   }
 

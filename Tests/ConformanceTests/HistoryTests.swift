@@ -282,6 +282,50 @@ import Testing
           done; grep -q 'changed=0' $C/../log || cat $C/../log
     """
 
+  @Test("who changed a managed key is in root's history and in the system's log, without secrets")
+  func machine() throws {
+    try withMount(["--system"]) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        \(Self.show)
+        mkdir -p $M/managed/d $M/managed-for/bob/d; echo 4 > $M/managed/d/K; echo x > $M/managed/d/MyToken
+        defaults write $PREFSFS_SYSTEM_DIR/managed/d K -int 5; echo 1 > $M/managed-for/bob/d/K
+        defaults write d Own mine
+        echo '<plist version="1.0"><dict><key>PayloadType</key><string>Configuration</string>
+          <key>PayloadVersion</key><integer>1</integer><key>PayloadIdentifier</key><string>a</string>
+          <key>PayloadUUID</key><string>b</string><key>PayloadContent</key><array><dict>
+          <key>PayloadType</key><string>com.apple.ManagedClient.preferences</string>
+          <key>PayloadContent</key><dict><key>d</key><dict><key>Forced</key><array><dict>
+          <key>mcx_preference_settings</key><dict><key>P</key><true/></dict>
+          </dict></array></dict></dict></dict></array></dict></plist>' > $C/../p
+        cp $C/../p $PREFSFS_SYSTEM_DIR/managed/p.mobileconfig
+        while [ "$(defaults read d P 2> /dev/null || cat $M/managed/d/P)" != true ]; do sleep 0.05; done
+        show --place managed; show --place managed-for/bob; defaults history --place nonsense 2> /dev/null; echo $?
+        """)
+      #expect(
+        outcome.output == """
+          1 managed d K: (none) -> 4
+              mount, bash
+          2 managed d MyToken: (none) -> (not kept)
+              mount, bash
+          3 managed d K: 4 -> 5
+              command, defaults
+          6 managed d P: (none) -> 1
+              profile
+          4 managed-for:bob d K: (none) -> 1
+              mount, bash
+          1
+
+          """, "\(outcome)")
+      let log = sandbox.backgroundLog
+      #expect(log.contains("managed d K: 4 -> 5 (command, "), "\(log)")
+      #expect(log.contains("managed d MyToken: (none) -> (not kept) (mount, "), "\(log)")
+      #expect(log.contains("managed-for:bob d K: (none) -> 1 (mount, "), "\(log)")
+      #expect(log.contains("managed d P: (none) -> 1 (profile, user 0)"), "\(log)")
+      #expect(!log.contains("mine"), "\(log)")
+    }
+  }
+
   @Test("kill -9 of everything right after echo: both values are in the history")
   func killed() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
