@@ -272,7 +272,7 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "Support", "prefsfs", "prefsd", "prefs-probe", "defaults", "PreferenceTree",
+        "Support", "prefsfs", "prefsd", "prefs-probe", "defaults", "plutil", "PreferenceTree",
         "PreferenceEngine",
         "PreferenceSearch",
         "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",

@@ -153,7 +153,7 @@ extension Tree {
     }
     let existing = try target(path, now: now)
     let source = departures.source(of: node.id)
-    let isLate = source == nil && mayComeLater(text, existing)
+    let isLate = source == nil && mayComeLater(text, existing, scratch.wantedKind)
     var intents =
       isLate
       ? []
@@ -184,10 +184,14 @@ extension Tree {
   }
 
   /// Whether an empty file that replaces a key leaves the value as it is, because its text may be
-  /// written after the rename, through the descriptor that made the file.
-  private func mayComeLater(_ text: [UInt8], _ existing: Resolution?) -> Bool {
+  /// written after the rename, through the descriptor that made the file. Not where a tool has set a
+  /// type on the file that an empty text is a value of: `rsync -X` of an empty string.
+  private func mayComeLater(
+    _ text: [UInt8], _ existing: Resolution?, _ wanted: Kind?
+  ) -> Bool {
     guard let existing, text.isEmpty, !existing.isReadOnly else { return false }
-    return ![.string, .data].contains(existing.kind)
+    let kinds: [Kind] = [.string, .data]
+    return !kinds.contains(existing.kind) && wanted.map { !kinds.contains($0) } ?? true
   }
 
   /// Returns the intent that sets a key to a text. The value gets the type that the key has, or had

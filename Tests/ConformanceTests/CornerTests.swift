@@ -203,6 +203,24 @@ import Testing
     }
   }
 
+  @Test(
+    "an empty file with the type of a text replaces a key of another type; one without does not")
+  func emptyWithType() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/d; : > .Integer.a1B2c3; mv .Integer.a1B2c3 Integer; cat Integer
+        for type in string data; do
+          : > .Integer.a1B2c3; setfattr -n user.prefs.type -v $type .Integer.a1B2c3
+          mv .Integer.a1B2c3 Integer; wc -c < Integer; defaults read-type d Integer
+          defaults write d Integer -int 42
+        done
+        """)
+      #expect(
+        outcome.output == "42\n0\nType is string\n0\nType is data\n", "\(outcome)")
+    }
+  }
+
   @Test("a removal of a key that only a suite has is refused with EPERM")
   func suite() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

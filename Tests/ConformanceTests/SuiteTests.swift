@@ -21,4 +21,14 @@ import Testing
       #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
     }
   }
+
+  @Test("the history keeps what a user may expect of it")
+  func history() throws {
+    try withSandbox { sandbox in
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      let outcome = sandbox.shell(
+        "/usr/bin/python3 \(Program.suite("history.py")) \(programs) 1")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
 }
