@@ -47,7 +47,7 @@ import Testing
       there.unmount()
       sandbox.killOwner(with: SIGTERM)
       #expect(sandbox.shell("ls $XDG_STATE_HOME/prefsfs | wc -l").output == "2\n")
-      #expect(sandbox.shell("sha1sum $XDG_STATE_HOME/prefsfs/*[^2]/journal.*").output == journal)
+      #expect(sandbox.shell("sha1sum $XDG_STATE_HOME/prefsfs/*[^.]?/journal.*").output == journal)
       // The first machine has been started again since: the directory is its own.
       sandbox.shell(
         "rm -r $XDG_STATE_HOME/prefsfs/*.2; sed '1s/.*/earlier-boot/' $C/../note > $C/../n; mv $C/../n $(echo \(Self.note))"
