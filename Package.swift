@@ -67,10 +67,18 @@ let package = Package(
       name: "EtcdClient",
       dependencies: ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"],
       swiftSettings: strict),
-    // 3: the search list over any persistent places
+    // 3: values that are declared, and what was there before
+    .target(
+      name: "PreferenceDeclarations",
+      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 4: the search list over any persistent places
     .target(
       name: "PreferenceSearch",
-      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
+      dependencies: [
+        "PreferenceDeclarations", "PreferenceHistory", "PreferenceModel", "PropertyList",
+        "SystemCalls",
+      ],
       swiftSettings: strict),
     // 2: frames and messages
     .target(
@@ -114,8 +122,9 @@ let package = Package(
     .target(
       name: "DefaultsCommand",
       dependencies: [
-        "PreferenceClient", "PreferenceCloud", "PreferenceHistory", "PreferenceSearch",
-        "PreferenceModel", "PropertyList", "SystemCalls", "CLinux", "ManualPage",
+        "PreferenceClient", "PreferenceCloud", "PreferenceDeclarations", "PreferenceHistory",
+        "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
+        "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud
     .target(
@@ -199,6 +208,12 @@ let package = Package(
       name: "PreferenceHistoryTests",
       dependencies: [
         "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceDeclarationsTests",
+      dependencies: [
+        "PreferenceDeclarations", "PreferenceSearch", "PreferenceHistory", "PreferenceModel",
+        "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceStoreTests",

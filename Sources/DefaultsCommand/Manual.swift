@@ -41,9 +41,15 @@ enum Manual {
     Form("history forget DOMAIN [KEY]", "removes values from the history for good"),
     Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
     Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different between two moments"),
-    Form("record --since TIME [FILTER...]", "prints commands that make the changes again"),
-    Form("record [--as apply] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
+    Form("record --since TIME [FILTER...]", "prints what makes the changes again"),
+    Form("record [--as FORM] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
     Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
+    Form(
+      "apply --as NAME [HOW...] FILE...",
+      "NAME declares exactly this; what it gave before goes back"),
+    Form("undeclare [--dry-run] NAME", "takes back what the declaration gave"),
+    Form(
+      "declared [--drift] [--json]", "names the declarations; what was changed since, and by whom"),
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
     Form("profiles [check|show FILE]", "shows what configuration profiles set, or would set"),
@@ -86,6 +92,7 @@ enum Manual {
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
     Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
     Form("--json", "history: a line of JSON for each change"),
+    Form("--as FORM", "record: commands, apply, ansible or profile"),
     Form("--dry-run", "undo: only says what would be done"),
     Form("--over", "undo: takes later changes of the same keys back, too"),
     Form("--skip", "undo: leaves keys alone that were changed later"),

@@ -1,4 +1,5 @@
 import Glibc
+import PropertyList
 import Synchronization
 import SystemCalls
 
@@ -23,6 +24,13 @@ enum Output {
   /// cursor: see `String.printable`.
   static func write(line: String, to stream: Stream = .output) {
     write(line.printable() + "\n", to: stream)
+  }
+
+  /// Writes a line of JSON. What JSON has no form for is a text.
+  static func write(json values: ValueDictionary) {
+    let bytes = (try? Document.json(.dictionary(values))) ?? Array("{}".utf8)
+    let text = String(decoding: bytes, as: UTF8.self)
+    write(text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined() + "\n")
   }
 
   static func write(_ bytes: [UInt8], to stream: Stream = .output) {

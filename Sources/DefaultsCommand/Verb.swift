@@ -4,6 +4,7 @@ enum Verb: String, CaseIterable {
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
+  case declared, undeclare
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -20,6 +21,7 @@ enum Verb: String, CaseIterable {
     case .rename, .import: ["--sync"]
     case .find, .explain, .domains, .watch: ["--apple-text"]
     case .apply: ["--dry-run", "--apple-text"]
+    case .undeclare: ["--dry-run"]
     default: []
     }
   }
@@ -50,6 +52,8 @@ enum Verb: String, CaseIterable {
     case .undo: return try Undo.run(&arguments)
     case .record: return try Record.run(&arguments)
     case .diff: try Diff.run(&arguments)
+    case .declared: return try Declared.run(&arguments)
+    case .undeclare: return try Declared.undeclare(&arguments)
     }
     return 0
   }

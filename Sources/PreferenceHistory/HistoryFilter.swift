@@ -19,6 +19,9 @@ package struct HistoryFilter: Equatable, Sendable {
   package var isAll = false
   /// Keys that hold a program's state because they change all the time: `HistoryContents.busyKeys`.
   package var busy: Set<RecordedKey> = []
+  /// Whether the ledger of declarations is left out, unless the filter names it: for an undo, which
+  /// takes back values and no declaration.
+  package var isWithoutLedger = false
 
   /// Every change of a setting.
   package init() {}
@@ -46,9 +49,16 @@ package struct HistoryFilter: Equatable, Sendable {
   package func contains(_ changed: RecordedKey) -> Bool {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
+    if isWithoutLedger, domain == nil, changed.location.domain == .declared { return false }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
-    return !Self.isState(changed.key) && !busy.contains(changed)
+    return !Self.isState(changed) && !busy.contains(changed)
+  }
+
+  /// Whether the key holds a program's state; so do those that this project keeps for itself.
+  static func isState(_ changed: RecordedKey) -> Bool {
+    let isBook = changed.location.domain == .settings && changed.key == "AppliedProfiles"
+    return isBook || changed.location.domain == .declared || isState(changed.key)
   }
 
   /// Whether the key holds a program's state, by its name: where its windows were, and when it last

@@ -8,12 +8,12 @@ extension HistoryDirectory.Entry {
   /// The lines that `defaults history` prints of the changes of the filter; empty: it has none.
   package func text(_ filter: HistoryFilter) -> String {
     switch self {
-    case .gap(let reason): return "--- changes are missing here: \(reason)\n"
+    case .gap(let reason): return "--- changes are missing here: \(reason.printable())\n"
     case .change(let record) where filter.contains(record):
       let items = record.items.filter { filter.contains($0.recordedKey) }
       if items.isEmpty { return "" }
-      let lines = items.map { record.line(of: $0) + "\n" }.joined()
-      return lines + "    \(record.source.text)\n"
+      let lines = items.map { record.line(of: $0).printable() + "\n" }.joined()
+      return lines + "    \(record.source.text.printable())\n"
     case .change: return ""
     }
   }
@@ -99,7 +99,7 @@ extension ChangeSource {
     let way: [Via: String] = [
       .unknown: "unknown (the owner was killed)", .list: "list (another program)",
     ]
-    let isOfProcess = [.mount, .command, .library, .cloud, .undo].contains(via)
+    let isOfProcess = [.mount, .command, .library, .cloud, .undo, .declaration].contains(via)
     let program = isOfProcess && program.isEmpty ? "a program that has ended" : program
     return [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
   }

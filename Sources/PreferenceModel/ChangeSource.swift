@@ -23,6 +23,8 @@ public struct ChangeSource: Hashable, Sendable {
     case cloud
     /// `defaults undo`.
     case undo
+    /// A declaration: `defaults apply --as`.
+    case declaration
   }
 
   /// The way.

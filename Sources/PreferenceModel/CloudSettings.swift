@@ -75,5 +75,7 @@ public struct CloudSettings: Equatable, Sendable {
 extension DomainName {
   /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
   /// machine.
-  public var mayBeInCloud: Bool { self != CloudSettings.domain && self != .settings }
+  public var mayBeInCloud: Bool {
+    self != CloudSettings.domain && self != .settings && self != .declared
+  }
 }

@@ -19,6 +19,14 @@ public protocol ControlService: AnyObject, Sendable {
   /// for it, one a line. Setting the key keeps those suites and no others.
   var suites: any Engine { get }
 
+  /// An engine whose global domain has two keys for each declaration of a place (nil: of the user),
+  /// `<name>.plist` and `<name>.json`, and a report `drift`. Setting a key declares exactly what the
+  /// document says, and removing it takes back what that gave.
+  func declarations(in place: Place?) -> any Engine
+
+  /// What `null` stands for in the documents of `declarations`.
+  var absent: Value { get }
+
   /// The users for whom the administrator has managed lists, in no order: those with a directory,
   /// and those whose first list has not been written yet. Cost: a listing of each directory.
   func managedUsers() throws(EngineError) -> [String]

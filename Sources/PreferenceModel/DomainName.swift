@@ -21,6 +21,9 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The domain of this program's own settings, which are those of one machine.
   public static let settings: DomainName = "prefsfs"
 
+  /// The domain that has the declarations of a place, and what was there before them.
+  public static let declared: DomainName = "prefsfs.declared"
+
   /// Whether a list can have the name: it must be usable as a file name, and must not be the file
   /// name of another domain.
   public var canNameList: Bool { StoreLayout.isValid(self) }

@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
 import Synchronization
@@ -39,6 +40,12 @@ public final class StoreControl: ControlService {
   }
 
   public var documents: any Engine { WholeEngine(DocumentContents(search: search)) }
+
+  public func declarations(in place: Place?) -> any Engine {
+    WholeEngine(DeclarationContents(search: search, place: place))
+  }
+
+  public var absent: Value { Declaration.absent }
 
   public var suites: any Engine { WholeEngine(SuiteContents(search: search)) }
 

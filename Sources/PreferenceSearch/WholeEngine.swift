@@ -20,10 +20,34 @@ protocol WholeContents: Sendable {
   func intents(
     toSet key: Key, _ value: Value?, isComputed: Bool
   ) throws(EngineError) -> [Intent]
+  /// Sets keys, or removes those with nil, in one transaction.
+  func apply(
+    _ changes: [WholeChange], isComputed: Bool, by author: Author
+  ) throws(EngineError) -> Changeset
+  /// Whether a key cannot be changed.
+  func isReadOnly(_ key: Key) -> Bool
   /// The keys whose values an edit of the store changes.
   func keys(changedBy item: Changeset.Item) -> [Key]
   /// The domains whose lists a look-up of the key, or a listing (nil), needs.
   func domainsNeeded(for key: Key?) -> [DomainName]
+}
+
+/// A key of a `WholeEngine`, and its new value; nil removes it.
+typealias WholeChange = (key: Key, value: Value?)
+
+extension WholeContents {
+  /// Makes one transaction of the intents of each change.
+  func apply(
+    _ changes: [WholeChange], isComputed: Bool, by author: Author
+  ) throws(EngineError) -> Changeset {
+    var intents: [Intent] = []
+    for change in changes {
+      intents += try self.intents(toSet: change.key, change.value, isComputed: isComputed)
+    }
+    return intents.isEmpty ? Changeset() : try search.apply(intents, by: author)
+  }
+
+  func isReadOnly(_ key: Key) -> Bool { false }
 }
 
 /// An engine that has the global domain alone. Each of its keys stands for a part of the store, and
@@ -68,7 +92,7 @@ final class WholeEngine<Contents: WholeContents>: Engine {
       return nil
     }
     let stored = StoredValue(value, Metadata(text: text ?? usual, modified: modified))
-    return Resolution(stored, location: location)
+    return Resolution(stored, location: location, isReadOnly: contents.isReadOnly(key))
   }
 
   func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
@@ -111,16 +135,15 @@ final class WholeEngine<Contents: WholeContents>: Engine {
   }
 
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    var translated: [Intent] = []
+    var changes: [WholeChange] = []
     var isComputed = false
     var written: [(Key, Value, [UInt8])] = []
     for intent in intents {
       switch intent {
       case .set(let key, _, let value, let text):
-        translated += try contents.intents(toSet: key, value, isComputed: isComputed)
+        changes.append((key, value))
         if case .exact(let bytes) = text { written.append((key, value, bytes)) }
-      case .remove(let key, _):
-        translated += try contents.intents(toSet: key, nil, isComputed: false)
+      case .remove(let key, _): changes.append((key, nil))
       case .expectUnchanged(let key, _, let time):
         guard try contents.whole(key)?.modified == time else {
           throw .changedMeanwhile(key, .global)
@@ -131,8 +154,7 @@ final class WholeEngine<Contents: WholeContents>: Engine {
       default: throw EngineError(.system(.notPermitted), "only files can be made and removed here")
       }
     }
-    let changeset =
-      translated.isEmpty ? Changeset() : try search.apply(translated, by: author)
+    let changeset = try contents.apply(changes, isComputed: isComputed, by: author)
     texts.withLock { texts in
       for case .remove(let key, _) in intents { texts[key] = nil }
       for (key, value, text) in written { texts[key] = (value, text) }

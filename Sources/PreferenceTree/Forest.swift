@@ -135,6 +135,10 @@ public final class Forest {
     case .suites:
       (options.kind, options.isGenerated) = (.string, true)
       (engine, root) = (service.suites, .keys(of: .global))
+    case .declarations(let place):
+      (options.style, options.kind, options.isGenerated) = (.json, .dictionary, true)
+      options.null = service.absent
+      (engine, root) = (service.declarations(in: place), .keys(of: .global))
     case .place(.arguments): (engine, root) = (service.engine(of: .arguments), .keys(of: .global))
     case .place(let place): (engine, root) = (service.engine(of: place), .domains)
     default: throw .notDirectory

@@ -12,7 +12,8 @@ struct Judge: ~Copyable {
     /// - `template`: the value that the file shows as JSON with dates and data as strings, if it
     ///   does.
     /// - `shown`: the value whose text the file showed; nil for strings and data. See `Recogniser`.
-    case kind(Kind, template: Value? = nil, shown: Value? = nil)
+    /// - `null`: what `null` of JSON stands for; nil: it is refused.
+    case kind(Kind, template: Value? = nil, shown: Value? = nil, null: Value? = nil)
     /// The key is new, and its type follows from its text. `preferred` is the type that a key of
     /// this name had a moment ago: the new key gets it if the text is a value of that type.
     case inferred(preferred: Kind?)
@@ -37,8 +38,9 @@ struct Judge: ~Copyable {
   /// Creates a judge that was fed nothing. Cost: O(values that the file shows).
   init(_ rule: Rule) {
     switch rule {
-    case .kind(let kind, let template, let shown):
-      fresh = State(recogniser: Recogniser(kind: kind, template: template, shown: shown))
+    case .kind(let kind, let template, let shown, let null):
+      fresh = State(
+        recogniser: Recogniser(kind: kind, template: template, shown: shown, null: null))
     case .inferred(let preferred):
       fresh = State(
         inference: Inference(), recogniser: preferred.map { Recogniser(kind: $0) })

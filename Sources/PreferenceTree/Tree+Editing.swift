@@ -33,7 +33,9 @@ extension Tree {
     {
       return .inferred(preferred: creation.preferredKind)
     }
-    if let kind = options.kind { return .kind(kind, template: resolution.value) }
+    if let kind = options.kind {
+      return .kind(kind, template: resolution.value, null: options.null)
+    }
     let isPlain = [.string, .data].contains(resolution.kind)
     return .kind(
       file.wantedKind ?? resolution.kind,

@@ -215,7 +215,8 @@ extension Tree {
       existing?.kind ?? moved.flatMap { departures.former($0)?.kind }
       ?? departures.former(path)?.kind
     let known = kind.flatMap {
-      Recogniser.value(of: text, kind: $0, template: template, shown: existing?.value)
+      Recogniser.value(
+        of: text, kind: $0, template: template, shown: existing?.value, null: options.null)
     }
     if let existing, known == nil { throw wrongType(path, existing.kind) }
     let value = known ?? newValue(of: text)

@@ -108,7 +108,9 @@ extension Tree {
     // In `-o format=json` dates and data are strings. The replaced value tells which they are.
     let template = options.style == .json ? old : nil
     guard let kind, kind != source.kind || template != nil else { return source.value }
-    if let value = Recogniser.value(of: text, kind: kind, template: template, shown: old) {
+    if let value = Recogniser.value(
+      of: text, kind: kind, template: template, shown: old, null: options.null)
+    {
       return value
     }
     guard old != nil else { return source.value }

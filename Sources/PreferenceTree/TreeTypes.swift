@@ -231,6 +231,9 @@ public struct TreeOptions: Sendable {
   /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
   /// own. No mount option sets it: the control directory does, for documents and kept suites.
   public var kind: Kind?
+  /// What `null` of JSON stands for in such a text; nil: it is refused. The control directory sets
+  /// it, for declarations.
+  public var null: Value?
 
   /// Creates the default options.
   public init() {}

@@ -15,6 +15,8 @@ import Testing
     func engine(of place: Place) -> any Engine { search }
     var documents: any Engine { search }
     var suites: any Engine { search }
+    func declarations(in place: Place?) -> any Engine { search }
+    let absent: Value = "absent"
     func managedUsers() -> [String] { [] }
     func managedPlace(of user: String) -> Place { .managedFor(user) }
     func domains() -> Set<DomainName> { [] }

@@ -5,9 +5,10 @@ import PropertyList
 /// are.
 enum Apply {
   /// The exit status if something was changed, or would be.
-  private static let changed: Int32 = 2
+  static let changed: Int32 = 2
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    if let declare = try DeclareArguments(&arguments) { return try Declared.declare(declare) }
     let path = try arguments.removeNext()
     try arguments.end()
     let options = arguments.options

@@ -24,7 +24,7 @@ enum History {
       let history = try selection.history(of: StoreView())
       for entry in history.entries {
         if isJSON {
-          if let values = entry.values(selection.filter) { write(json: values) }
+          if let values = entry.values(selection.filter) { Output.write(json: values) }
         } else {
           Output.write(entry.text(selection.filter))
         }
@@ -46,12 +46,5 @@ enum History {
     } catch {
       throw Refusal("Could not remove the values", error)
     }
-  }
-
-  /// Writes a line of JSON. What JSON has no form for is a text.
-  private static func write(json values: ValueDictionary) {
-    let bytes = (try? Document.json(.dictionary(values))) ?? Array("{}".utf8)
-    let text = String(decoding: bytes, as: UTF8.self)
-    Output.write(text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined() + "\n")
   }
 }

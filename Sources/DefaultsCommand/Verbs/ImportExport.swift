@@ -21,13 +21,16 @@ enum Import {
   }
 
   /// Returns the dictionary in a list of any format; the list on standard input if the path is `-`.
-  static func dictionary(_ path: String) throws(Refusal) -> ValueDictionary {
+  /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
+  static func dictionary(_ path: String, null: Value? = nil) throws(Refusal) -> ValueDictionary {
     guard let bytes = ListFile.contents(path) else {
       throw Refusal("Could not read data from \(path)")
     }
     let value: Value
     do throws(FormatError) {
-      value = try Document.read(bytes, limits: .list).value
+      var limits = Limits.list
+      limits.null = null
+      value = try Document.read(bytes, limits: limits).value
     } catch {
       throw Refusal("Could not parse property list from \(path) due to \(error)")
     }

@@ -36,6 +36,7 @@ enum Undo {
     do throws(EngineError) {
       let store = try StoreView(via: .undo)
       let history = try selection.history(of: store)
+      selection.filter.isWithoutLedger = true
       let changes = NetChange.all(history, selection.filter)
       if changes.isEmpty {
         Output.write(line: "defaults: there is no such change; `history` shows them", to: .errors)

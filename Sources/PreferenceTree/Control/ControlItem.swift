@@ -8,6 +8,8 @@ enum ControlItem: Hashable {
   case root
   /// `places`; of a mount of the machine's places, the root.
   case places
+  /// `declared`, in a mount of the machine's places: the places that can be declared.
+  case declaredPlaces
   /// `places/managed-for`: the users.
   case users
   /// `search`: a report for each domain.
@@ -47,6 +49,9 @@ enum ControlItem: Hashable {
   case documents
   /// `suites`: the kept suites of each domain.
   case suites
+  /// `declared`: the declarations of the user; of a mount of the machine's places,
+  /// `declared/<place>`: those of a place.
+  case declarations(Place?)
 
   /// Whether the item is a file whose text is made when somebody asks for it.
   var isReport: Bool {

@@ -17,12 +17,15 @@ struct ControlNames {
     case .root:
       [
         ("places", .places), ("domains", .documents), ("suites", .suites), ("search", .searches),
-        ("explain", .explanations), ("history", .histories), ("at", .moments),
+        ("explain", .explanations), ("declared", .declarations(nil)),
+        ("history", .histories), ("at", .moments),
         ("status.json", .status),
       ]
     case .places:
       (isMachine ? [Place.managed, .anyUser] : Self.places).map { ($0.rawValue, .place($0)) }
-        + [("managed-for", .users)]
+        + [("managed-for", .users)] + (isMachine ? [("declared", .declaredPlaces)] : [])
+    case .declaredPlaces:
+      [Place.managed, .anyUser].map { ($0.rawValue, .declarations($0)) }
     default: []
     }
   }

@@ -90,7 +90,7 @@ final class ControlTree {
     of item: ControlItem, _ name: String, in directory: ControlItem
   ) -> UInt64 {
     switch item {
-    case .place, .documents, .suites:
+    case .place, .documents, .suites, .declarations:
       TreePosition(number: 1, path: self.path(of: name, in: directory), .domains).rootInode
     default: inode(of: item)
     }
@@ -101,6 +101,7 @@ final class ControlTree {
     let here =
       switch directory {
       case .places where !names.isMachine: "places"
+      case .declaredPlaces: "declared"
       case .users: names.isMachine ? "managed-for" : "places/managed-for"
       default: ""
       }
@@ -248,7 +249,7 @@ extension ControlTree: Branch {
       return .missing(isCacheable: !mayCome)
     }
     switch item {
-    case .place, .documents, .suites:
+    case .place, .documents, .suites, .declarations:
       return .found(try open(item, path(of: text, in: directory)).rootEntry())
     default: break
     }

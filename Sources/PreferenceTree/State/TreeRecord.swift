@@ -117,6 +117,10 @@ extension ByteWriter {
       append(place.rawValue)
     case .documents: append(10 as UInt8)
     case .suites: append(11 as UInt8)
+    case .declaredPlaces: append(19 as UInt8)
+    case .declarations(let place):
+      append(20 as UInt8)
+      append(place?.rawValue ?? "")
     case .histories: append(12 as UInt8)
     case .changed(let domain):
       append(13 as UInt8)
@@ -196,6 +200,10 @@ extension ByteReader {
       return .place(place)
     case 10: return .documents
     case 11: return .suites
+    case 19: return .declaredPlaces
+    case 20:
+      let name = try string()
+      return .declarations(name.isEmpty ? nil : Place(rawValue: name))
     case 12: return .histories
     case 13: return .changed(try domain())
     case 14:

@@ -70,11 +70,17 @@ extension JSONParser {
 extension JSONParser {
   mutating func consumeInLiteral(_ byte: UInt8) throws(FormatError) {
     token.append(byte)
-    let word: StaticString = token.first == UInt8(ascii: "t") ? "true" : "false"
+    let word: StaticString =
+      switch token.first {
+      case UInt8(ascii: "t"): "true"
+      case UInt8(ascii: "f"): "false"
+      default: "null"
+      }
     guard token.count <= word.utf8CodeUnitCount, byte == word.utf8Start[token.count - 1] else {
       throw failure("expected \(word)")
     }
-    if token.count == word.utf8CodeUnitCount { try add(.boolean(token.count == 4)) }
+    guard token.count == word.utf8CodeUnitCount else { return }
+    try add(token.first == UInt8(ascii: "n") ? null ?? .string("") : .boolean(token.count == 4))
   }
 
   mutating func consumeInNumber(_ byte: UInt8) throws(FormatError) {

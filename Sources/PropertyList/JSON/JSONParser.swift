@@ -23,11 +23,14 @@ struct JSONParser: TextParser {
   /// The first half of a surrogate pair, which waits for the second.
   var highSurrogate: UInt16?
   var numberState = NumberState.start
+  /// What `null` stands for; nil: it is refused.
+  let null: Value?
 
   /// Creates a parser that has received no text.
   /// - Parameter size: the size of the document in bytes, or 0 if it is not known.
   init(limits: Limits = .standard, size: Int = 0) {
     builder = ValueBuilder(limits: limits, size: size)
+    null = limits.null
   }
 
   mutating func step(
@@ -105,6 +108,7 @@ struct JSONParser: TextParser {
       token.removeAll(keepingCapacity: true)
       numberState = .start
       try consumeInNumber(byte)
+    case UInt8(ascii: "n") where null != nil: (state, token) = (.literal, [byte])
     case UInt8(ascii: "n"): throw failure("a property list cannot hold null")
     default: throw failure("expected a value")
     }

@@ -19,7 +19,15 @@ struct ContainerRecogniser: Sendable {
   private static let binaryMark = Array("bplist0".utf8)
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-  init(kind: Kind) { self.kind = kind }
+  /// The limits of JSON, with what `null` stands for.
+  private let limits: Limits
+
+  /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
+  init(kind: Kind, null: Value? = nil) {
+    var limits = Limits.text
+    limits.null = null
+    (self.kind, self.limits) = (kind, limits)
+  }
 
   /// Judges the next bytes. Cost: O(bytes): `candidates` is replaced before its parsers are fed, so
   /// that they have no second reference, for which their contents would be copied.
@@ -69,8 +77,8 @@ struct ContainerRecogniser: Sendable {
     guard let first = text.first(where: { !$0.isBlank }) else { return }
     switch first {
     case UInt8(ascii: "{") where kind == .dictionary:
-      candidates = .text(JSONParser(limits: .text), OpenStepParser(limits: .text))
-    case UInt8(ascii: "[") where kind == .array: candidates = .text(JSONParser(limits: .text), nil)
+      candidates = .text(JSONParser(limits: limits), OpenStepParser(limits: .text))
+    case UInt8(ascii: "[") where kind == .array: candidates = .text(JSONParser(limits: limits), nil)
     case UInt8(ascii: "(") where kind == .array:
       candidates = .text(nil, OpenStepParser(limits: .text))
     case UInt8(ascii: "/"): candidates = .text(nil, OpenStepParser(limits: .text))

@@ -43,7 +43,7 @@ public struct Recogniser: Sendable {
   ///   - shown: the value that the file shows. XML text does not have the fractions of seconds of
   ///     dates, and no text has the precision of reals. Where the text still has the date or real
   ///     that was shown, the value gets its fraction or precision back.
-  public init(kind: Kind, template: Value? = nil, shown: Value? = nil) {
+  public init(kind: Kind, template: Value? = nil, shown: Value? = nil, null: Value? = nil) {
     self.kind = kind
     self.template = template
     self.shown = shown.flatMap { $0.isAbridged ? $0 : nil }
@@ -55,7 +55,7 @@ public struct Recogniser: Sendable {
     case .date: machine = .date(Padded(DateParser()))
     case .uid: machine = .uid(Padded(UIDScanner()))
     case .data: machine = .data
-    case .array, .dictionary: machine = .container(ContainerRecogniser(kind: kind))
+    case .array, .dictionary: machine = .container(ContainerRecogniser(kind: kind, null: null))
     }
   }
 
@@ -163,9 +163,10 @@ public struct Recogniser: Sendable {
 
   /// Returns the value of a whole text; nil if it is not the text of a value of the kind.
   public static func value(
-    of text: [UInt8], kind: Kind, template: Value? = nil, shown: Value? = nil
+    of text: [UInt8], kind: Kind, template: Value? = nil, shown: Value? = nil,
+    null: Value? = nil
   ) -> Value? {
-    var recogniser = Recogniser(kind: kind, template: template, shown: shown)
+    var recogniser = Recogniser(kind: kind, template: template, shown: shown, null: null)
     recogniser.feed(text[...])
     return recogniser.value(of: text)
   }

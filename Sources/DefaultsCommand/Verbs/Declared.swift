@@ -1,0 +1,173 @@
+import PreferenceDeclarations
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `apply --as`, `undeclare`, `declared`: declarations, which take back what they gave.
+enum Declared {
+  static func declare(_ arguments: DeclareArguments) throws(Refusal) -> Int32 {
+    let request = Declarations.Request.declare(
+      arguments.name, arguments.declaration, over: arguments.over)
+    return try carryOut(request, in: arguments.place, isDryRun: arguments.isDryRun)
+  }
+
+  static func undeclare(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    var (name, place): (String?, Place?) = (nil, nil)
+    while !arguments.isEmpty {
+      let word = try arguments.removeNext()
+      switch word {
+      case "--place": place = try DeclareArguments.place(try arguments.removeNext())
+      case "--dry-run": arguments.options.isDryRun = true
+      case _ where name == nil && !word.hasPrefix("--"): name = word
+      default: throw .usage
+      }
+    }
+    guard let name else { throw .usage }
+    if arguments.options.isCurrentHost { place = place ?? .host }
+    return try carryOut(.undeclare(name), in: place, isDryRun: arguments.options.isDryRun)
+  }
+
+  private static func carryOut(
+    _ request: Declarations.Request, in place: Place?, isDryRun: Bool
+  ) throws(Refusal) -> Int32 {
+    do throws(EngineError) {
+      let store = try StoreView(via: .declaration)
+      let declarations = Declarations(store.places, in: place)
+      let plan: DeclarationPlan
+      if isDryRun {
+        plan = try declarations.plan([request])
+        try store.check(plan.intents)
+      } else {
+        let changeset: Changeset
+        (plan, changeset) = try declarations.carryOut([request], by: store.author)
+        if !changeset.isEmpty { try store.places.awaitMounts(through: changeset.version) }
+      }
+      let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
+      for step in plan.steps { Output.write(line: step.line(changes)) }
+      if case .undeclare = request { return 0 }
+      return plan.steps.contains(where: \.isChange) ? Apply.changed : 0
+    } catch {
+      throw Refusal("Could not apply; nothing was changed", error)
+    }
+  }
+
+  // MARK: - Reports
+
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    var (isDrift, isJSON, place): (Bool, Bool, Place?) = (false, false, nil)
+    while !arguments.isEmpty {
+      switch try arguments.removeNext() {
+      case "--drift": isDrift = true
+      case "--json": isJSON = true
+      case "--place": place = try DeclareArguments.place(try arguments.removeNext())
+      default: throw .usage
+      }
+    }
+    do throws(EngineError) {
+      let store = try StoreView()
+      let declarations = Declarations(store.places, in: place)
+      return isDrift
+        ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)
+    } catch {
+      throw Refusal("Could not read the declarations", error)
+    }
+  }
+
+  private static func showNames(
+    _ declarations: Declarations, _ isJSON: Bool
+  ) throws(EngineError) -> Int32 {
+    let ledger = try declarations.ledger()
+    let drift = try declarations.drift()
+    for (name, declaration) in ledger.declarations.sorted(by: { $0.key < $1.key }) {
+      let keys = declaration.paths.count
+      let domains = Set(declaration.paths.keys.map(\.domain)).count
+      let drifted = drift.filter { $0.names.contains(name) }.count
+      if isJSON {
+        Output.write(json: [
+          "name": .string(name), "keys": .integer(WideInteger(UInt64(keys))),
+          "domains": .integer(WideInteger(UInt64(domains))),
+          "drifted": .integer(WideInteger(UInt64(drifted))),
+          "document": .dictionary(declaration.document),
+        ])
+      } else {
+        let end = drifted > 0 ? ", \(drifted) drifted" : ""
+        let counts =
+          "\(keys) key\(keys == 1 ? "" : "s") of \(domains) domain\(domains == 1 ? "" : "s")"
+        Output.write(line: "\(name): \(counts)\(end)")
+      }
+    }
+    return 0
+  }
+
+  private static func showDrift(
+    _ declarations: Declarations, _ store: StoreView, _ isJSON: Bool
+  ) throws(EngineError) -> Int32 {
+    let drift = try declarations.drift()
+    if drift.isEmpty { return 0 }
+    let changes = try LastChanges(store)
+    for drift in drift {
+      let last = changes.last(of: drift.path, in: drift.place)
+      if isJSON {
+        Output.write(json: drift.values(last))
+      } else {
+        let who = last.map { ": \($0.number) \($0.time.text) \($0.source.text)" } ?? ""
+        Output.write(line: drift.line + who)
+      }
+    }
+    return Apply.changed
+  }
+
+  fileprivate static func text(_ value: Value?) -> String {
+    value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
+  }
+}
+
+/// The last changes of keys, as the history has them.
+private struct LastChanges {
+  private var last: [RecordedKey: HistoryRecord] = [:]
+
+  init(_ store: StoreView) throws(EngineError) {
+    for record in try HistoryReader(store.places).read().records {
+      for item in record.items { last[item.recordedKey] = record }
+    }
+  }
+
+  func last(of path: DeclaredPath, in place: Place) -> HistoryRecord? {
+    last[RecordedKey(path.key, at: Location(place, path.domain))]
+  }
+}
+
+extension DeclarationPlan.Step {
+  fileprivate func line(_ changes: LastChanges?) -> String {
+    let change = "\(path): \(Declared.text(present)) -> \(Declared.text(goal))"
+    switch outcome {
+    case .set: return change
+    case .restored: return change + "    (back: no longer declared)"
+    case .changedSince:
+      let last = changes?.last(of: path, in: place)
+      let who = last.map { ", \($0.time.text), \($0.source.text)" } ?? ""
+      return "\(path): \(Declared.text(present)) stays    (changed since\(who))"
+    case .notKept:
+      return "\(path): \(Declared.text(present)) stays    (what was there before is not kept)"
+    }
+  }
+}
+
+extension Declarations.Drift {
+  fileprivate func values(_ last: HistoryRecord?) -> ValueDictionary {
+    var values: ValueDictionary = [
+      "domain": .string(path.domain.string), "place": .string(place.rawValue),
+      "path": .array(([path.key] + path.members).map { .string($0.string) }),
+      "names": .array(names.map { .string($0) }),
+    ]
+    values["declared"] = declared
+    values["present"] = present
+    guard let last else { return values }
+    values["number"] = .integer(WideInteger(last.number))
+    values["time"] = .string(last.time.text)
+    values["via"] = .string("\(last.source.via)")
+    values["program"] = .string(last.source.program)
+    return values
+  }
+}

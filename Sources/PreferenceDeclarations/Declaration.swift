@@ -1,0 +1,129 @@
+import PreferenceModel
+import PropertyList
+
+/// What a declaration can name: a key of a domain, or with members a part of a dictionary.
+package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvertible {
+  package let domain: DomainName
+  package let key: Key
+  /// The keys that lead from the key's value to the part; empty: the whole value.
+  package let members: [Key]
+
+  package init(_ domain: DomainName, _ key: Key, _ members: [Key] = []) {
+    (self.domain, self.key, self.members) = (domain, key, members)
+  }
+
+  /// The path of what the first members lead to.
+  func prefix(_ count: Int) -> DeclaredPath {
+    DeclaredPath(domain, key, Array(members.prefix(count)))
+  }
+
+  /// Whether this is a part of the other.
+  func isPart(of other: DeclaredPath) -> Bool {
+    domain == other.domain && key == other.key && members.count > other.members.count
+      && members.starts(with: other.members)
+  }
+
+  /// Whether one is a part of the other, and not the same.
+  func overlaps(_ other: DeclaredPath) -> Bool {
+    isPart(of: other) || other.isPart(of: self)
+  }
+
+  package static func < (one: DeclaredPath, other: DeclaredPath) -> Bool {
+    let names = { (path: DeclaredPath) in
+      [path.domain.string, path.key.string] + path.members.map(\.string)
+    }
+    return names(one).lexicographicallyPrecedes(names(other))
+  }
+
+  /// The domain, and the key with its members.
+  package var description: String {
+    "\(domain) " + ([key] + members).map(\.string).joined(separator: ".")
+  }
+}
+
+/// A document that declares preferences: a dictionary of domains, each a dictionary of keys and
+/// values. A value `null` of JSON, or the dictionary `{"$absent": true}` of any format, declares that
+/// the key has no value.
+package struct Declaration: Equatable, Sendable {
+  /// What is declared of a path.
+  package enum Declared: Equatable, Sendable {
+    case value(Value)
+    case absent
+
+    /// The value; nil: there is to be none.
+    package var value: Value? { if case .value(let value) = self { value } else { nil } }
+  }
+
+  /// The document.
+  package let document: ValueDictionary
+  /// Whether dictionaries are declared member by member (RFC 7396), so that other members stay.
+  package let isMerged: Bool
+  /// What is declared.
+  package let paths: [DeclaredPath: Declared]
+
+  /// What stands for a value that is declared not to be there.
+  package static let absent: Value = ["$absent": true]
+
+  /// Reads a declaration. Throws EINVAL for a document that is none.
+  /// - Parameter domain: returns the domain that a name of the document means.
+  package init(
+    _ document: ValueDictionary, isMerged: Bool = false,
+    domain: (String) -> DomainName = { DomainName($0) }
+  ) throws(EngineError) {
+    (self.document, self.isMerged) = (document, isMerged)
+    var paths: [DeclaredPath: Declared] = [:]
+    for (name, settings) in document {
+      let domain = domain(name.string)
+      guard case .dictionary(let settings) = settings else {
+        throw EngineError(
+          .system(.invalidArgument), domain: domain,
+          "a declaration has a dictionary of keys and values for each domain, not a value of type "
+            + settings.kind.rawValue)
+      }
+      guard domain.canNameList, domain != Ledger.domain else {
+        throw EngineError(.system(.invalidArgument), domain: domain, "no declaration can name it")
+      }
+      for (key, value) in settings {
+        Self.add(value, DeclaredPath(domain, key), isMerged, to: &paths)
+      }
+    }
+    self.paths = paths
+  }
+
+  private static func add(
+    _ value: Value, _ path: DeclaredPath, _ isMerged: Bool,
+    to paths: inout [DeclaredPath: Declared]
+  ) {
+    if value == absent {
+      paths[path] = .absent
+    } else if isMerged, case .dictionary(let members) = value {
+      // An empty one changes nothing.
+      for (key, value) in members {
+        add(value, DeclaredPath(path.domain, path.key, path.members + [key]), isMerged, to: &paths)
+      }
+    } else {
+      paths[path] = .value(value)
+    }
+  }
+}
+
+extension Value {
+  /// The part of the value that members lead to; nil if there is none.
+  package func part(_ members: some Collection<Key>) -> Value? {
+    guard let first = members.first else { return self }
+    guard case .dictionary(let values) = self else { return nil }
+    return values[first]?.part(members.dropFirst())
+  }
+
+  /// The value with another part, or without it (nil). What is no dictionary on the way becomes one;
+  /// a dictionary that only the part was in goes with it.
+  package static func replacing(
+    _ part: Value?, at members: some Collection<Key>, in value: Value?
+  ) -> Value? {
+    guard let first = members.first else { return part }
+    var values: ValueDictionary = if case .dictionary(let known)? = value { known } else { [:] }
+    let inner = replacing(part, at: members.dropFirst(), in: values[first])
+    values[first] = inner
+    return values.isEmpty && part == nil ? nil : .dictionary(values)
+  }
+}

@@ -1,0 +1,169 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The declarations of a store, in one place.
+///
+/// Promises: a change is one transaction, which is planned again where somebody else has changed
+/// something in between. A plan alone changes nothing.
+///
+/// Threads: any. Calls wait as those of the places do.
+package struct Declarations: Sendable {
+  private let places: any PersistentPlaces
+  /// The place that is declared; nil: the user's, as a change of each key chooses it.
+  package let place: Place?
+
+  package init(_ places: any PersistentPlaces, in place: Place? = nil) {
+    (self.places, self.place) = (places, place)
+  }
+
+  /// Where the ledger is.
+  package var location: Location { Location(place ?? .user, Ledger.domain) }
+
+  /// Reads the ledger. Throws EINVAL where it is damaged.
+  package func ledger() throws(EngineError) -> Ledger {
+    try Ledger(try places.snapshots(of: [location]).first?.values ?? [:])
+  }
+
+  /// What is asked for.
+  package enum Request: Sendable {
+    /// The declaration declares exactly this, and takes precedence of these others.
+    case declare(String, Declaration, over: Set<String>)
+    /// The declaration is no more. Throws `.noSuchKey` where there is none.
+    case undeclare(String)
+  }
+
+  /// Plans what is asked for, one after the other. Throws EPERM for a conflict with another
+  /// declaration, and names it.
+  package func plan(_ requests: [Request]) throws(EngineError) -> DeclarationPlan {
+    let old = try ledger()
+    var new = old
+    for request in requests { try new.note(request) }
+    new.over = new.over.filter { !$0.value.isEmpty }
+    let settings = try historySettings()
+    return try DeclarationPlan(from: old, to: new, in: place, places) { key, domain in
+      settings.keeps(key, of: domain)
+    }
+  }
+
+  private func historySettings() throws(EngineError) -> HistorySettings {
+    let lists = SearchList.locations(for: .settings).filter {
+      $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
+    }
+    return HistorySettings(try places.findFirst(HistorySettings.key, in: lists)?.stored.value)
+  }
+
+  /// How often a plan is made again.
+  private static let mostAttempts = 100
+
+  /// Carries out what is asked for.
+  /// - Returns: the plan that was carried out, and the changes.
+  package func carryOut(
+    _ requests: [Request], by author: Author
+  ) throws(EngineError) -> (plan: DeclarationPlan, changeset: Changeset) {
+    for _ in 1..<Self.mostAttempts {
+      let plan = try plan(requests)
+      do throws(EngineError) {
+        return (plan, try carryOut(plan, by: author))
+      } catch  where error.reason == .changedMeanwhile {
+        continue
+      }
+    }
+    let plan = try plan(requests)
+    return (plan, try carryOut(plan, by: author))
+  }
+
+  private func carryOut(
+    _ plan: DeclarationPlan, by author: Author
+  ) throws(EngineError) -> Changeset {
+    if plan.intents.isEmpty { return Changeset() }
+    let changeset = try places.apply(plan.intents, by: author)
+    for location in Set(plan.emptied) where location.domain != .global {
+      guard try places.snapshots(of: [location]).first?.isEmpty == true else { continue }
+      // Somebody may have set a key in between; then it stays.
+      do throws(EngineError) {
+        _ = try places.apply([.at(location.place, .removeDomain(location.domain))], by: author)
+      } catch {}
+    }
+    return changeset
+  }
+
+  // MARK: - Drift
+
+  /// A declared path that is not as declared.
+  package struct Drift: Sendable {
+    package let path: DeclaredPath
+    package let place: Place
+    package let names: [String]
+    package let declared, present: Value?
+
+    /// A line that says so.
+    package var line: String {
+      let text = { (value: Value?) in
+        value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
+      }
+      return "\(path): declared \(text(declared)) (\(names.joined(separator: ", "))), "
+        + "is \(text(present))"
+    }
+  }
+
+  /// The paths that somebody has changed since they were declared.
+  package func drift() throws(EngineError) -> [Drift] {
+    let ledger = try ledger()
+    var all: [Drift] = []
+    for path in ledger.paths.sorted() {
+      guard let declared = ledger.effective(path), let before = ledger.before[path] else {
+        continue
+      }
+      let location = Location(before.place, path.domain)
+      let present = try places.find(path.key, at: location)?.value.part(path.members)
+      if present == declared.value { continue }
+      all.append(
+        Drift(
+          path: path, place: before.place, names: ledger.names(declaring: path),
+          declared: declared.value, present: present))
+    }
+    return all
+  }
+}
+
+extension Ledger {
+  fileprivate mutating func note(_ request: Declarations.Request) throws(EngineError) {
+    switch request {
+    case .declare(let name, let declaration, let others):
+      guard Self.canName(name) else {
+        throw EngineError(
+          .system(.invalidArgument),
+          "\"\(name)\" cannot name a declaration: no blanks, no slash, no dot at the beginning")
+      }
+      declarations[name] = declaration
+      for other in others {
+        guard other != name, declarations[other] != nil else { throw Self.missing(other) }
+        over[name, default: []].insert(other)
+        over[other]?.remove(name)
+      }
+      if let conflict = conflicts(of: name).first { throw refusal(conflict) }
+    case .undeclare(let name):
+      guard declarations.removeValue(forKey: name) != nil else { throw Self.missing(name) }
+      over[name] = nil
+      for other in over.keys { over[other]?.remove(name) }
+    }
+  }
+
+  private static func missing(_ name: String) -> EngineError {
+    EngineError(.noSuchKey, domain: domain, "there is no declaration \(name)")
+  }
+
+  fileprivate func refusal(_ conflict: Conflict) -> EngineError {
+    let values = conflict.names.map { name in
+      let declared = declarations[name]?.paths[conflict.path]?.value
+      let text = declared.map { ValueDescription.line(of: $0, false) } ?? "absent, or in part"
+      return "\(name) (\(text))"
+    }
+    return EngineError(
+      .system(.notPermitted), domain: conflict.path.domain, key: conflict.path.key,
+      "it is declared differently by \(values.joined(separator: " and ")), so nothing was changed; "
+        + "--over \(conflict.names.last ?? "") decides")
+  }
+}

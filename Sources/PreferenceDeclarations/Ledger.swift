@@ -1,0 +1,174 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// What was declared in a place, and what was there before: the domain `prefsfs.declared` of the
+/// place.
+///
+/// Its keys are ordinary preferences: each name of a declaration has its document. Names that begin
+/// with a dot are the ledger's own: `.merged`, the names of declarations that merge dictionaries;
+/// `.over`, for each name the declarations that it takes precedence of; `.before`, what was there
+/// before each path that is declared. Where a part is declared and something else than a dictionary
+/// with parts stood there, `.before` has that too, under the path of the dictionary.
+package struct Ledger: Equatable, Sendable {
+  /// The domain that has it.
+  package static let domain = DomainName.declared
+
+  /// What was there before a path was declared.
+  package struct Before: Equatable, Sendable {
+    /// The place of the key. Without `--place` it is the one that a change of the key goes to.
+    package var place: Place
+    /// What the path had; nil: nothing.
+    package var value: Value?
+    /// The text that was written for it.
+    package var text: [UInt8]?
+    /// Whether `value` is known: it is not for keys whose values the history does not keep.
+    package var isKept = true
+  }
+
+  package var declarations: [String: Declaration] = [:]
+  package var over: [String: Set<String>] = [:]
+  package var before: [DeclaredPath: Before] = [:]
+
+  /// An empty ledger.
+  package init() {}
+
+  /// Whether a declaration can have the name.
+  package static func canName(_ name: String) -> Bool {
+    !name.isEmpty && !name.hasPrefix(".") && name.utf8.count <= 200
+      && name.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7F }
+  }
+
+  // MARK: - What counts
+
+  /// The declarations of a path.
+  package func names(declaring path: DeclaredPath) -> [String] {
+    declarations.filter { $0.value.paths[path] != nil }.keys.sorted()
+  }
+
+  /// What counts for a path: what the declaration says that no other one takes precedence of. nil:
+  /// nobody declares it.
+  package func effective(_ path: DeclaredPath) -> Declaration.Declared? {
+    let names = names(declaring: path)
+    let last = names.first { name in !names.contains { over[$0]?.contains(name) == true } }
+    return (last ?? names.first).flatMap { declarations[$0]?.paths[path] }
+  }
+
+  /// Every path that is declared.
+  package var paths: Set<DeclaredPath> {
+    declarations.values.reduce(into: []) { $0.formUnion($1.paths.keys) }
+  }
+
+  /// Two declarations that say different things of a path, and neither takes precedence; or that
+  /// declare a dictionary and a part of it.
+  package struct Conflict: Equatable, Sendable {
+    package let path: DeclaredPath
+    package let names: [String]
+  }
+
+  /// The conflicts of a declaration with others.
+  package func conflicts(of name: String) -> [Conflict] {
+    guard let own = declarations[name] else { return [] }
+    var conflicts: [Conflict] = []
+    for (other, declaration) in declarations.sorted(by: { $0.key < $1.key }) where other != name {
+      let isOver = over[name]?.contains(other) == true || over[other]?.contains(name) == true
+      let keys = Dictionary(grouping: declaration.paths.keys) { DeclaredPath($0.domain, $0.key) }
+      for (path, declared) in own.paths {
+        let isDifferent = declaration.paths[path].map { $0 != declared } ?? false
+        let near = keys[DeclaredPath(path.domain, path.key)] ?? []
+        if isDifferent && !isOver || near.contains(where: path.overlaps) {
+          conflicts.append(Conflict(path: path, names: [name, other]))
+        }
+      }
+    }
+    return conflicts.sorted { $0.path < $1.path }
+  }
+}
+
+// MARK: - As preferences
+
+extension Ledger {
+  /// Reads the ledger of a place. Throws EINVAL where it is damaged.
+  package init(_ values: ValueDictionary) throws(EngineError) {
+    self.init()
+    let merged: Set<String> =
+      if case .array(let names)? = values[".merged"] {
+        Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+      } else { [] }
+    for (key, value) in values where !key.string.hasPrefix(".") {
+      guard case .dictionary(let document) = value else { throw Self.damaged(key) }
+      do throws(EngineError) {
+        declarations[key.string] = try Declaration(
+          document, isMerged: merged.contains(key.string))
+      } catch {
+        throw Self.damaged(key)
+      }
+    }
+    if case .dictionary(let all)? = values[".over"] {
+      for case (let name, .array(let others)) in all {
+        over[name.string] = Set(
+          others.compactMap { if case .string(let other) = $0 { other } else { nil } })
+      }
+    }
+    guard let entries = values[".before"] else { return }
+    guard case .array(let entries) = entries else { throw Self.damaged(".before") }
+    for entry in entries {
+      guard let (path, before) = Self.entry(entry) else { throw Self.damaged(".before") }
+      self.before[path] = before
+    }
+  }
+
+  private static func damaged(_ key: Key) -> EngineError {
+    EngineError(
+      .system(.invalidArgument), domain: domain, key: key,
+      "the ledger of declarations is damaged, so nothing was changed; "
+        + "without it (defaults delete \(domain)) nothing counts as declared, and values stay")
+  }
+
+  private static func entry(_ value: Value) -> (DeclaredPath, Before)? {
+    guard case .dictionary(let entry) = value, case .string(let place)? = entry["place"],
+      let place = Place(rawValue: place), case .string(let domain)? = entry["domain"],
+      case .array(let names)? = entry["path"]
+    else { return nil }
+    let keys = names.compactMap { if case .string(let name) = $0 { Key(name) } else { nil } }
+    guard let key = keys.first, keys.count == names.count else { return nil }
+    var before = Before(place: place, value: entry["value"])
+    if case .data(let text)? = entry["text"] { before.text = text }
+    before.isKept = entry["lost"] != true
+    return (DeclaredPath(DomainName(domain), key, Array(keys.dropFirst())), before)
+  }
+
+  /// The keys of the ledger's domain, in the order of their paths.
+  package var values: ValueDictionary {
+    var values: ValueDictionary = [:]
+    for (name, declaration) in declarations {
+      values[Key(name)] = .dictionary(declaration.document)
+    }
+    let merged = declarations.filter(\.value.isMerged).keys.sorted()
+    if !merged.isEmpty { values[".merged"] = .array(merged.map { .string($0) }) }
+    let over = over.filter { !$0.value.isEmpty }
+    if !over.isEmpty {
+      values[".over"] = .dictionary(
+        ValueDictionary(
+          over.map { name, others in
+            (key: Key(name), value: .array(others.sorted().map { .string($0) }))
+          }))
+    }
+    if !before.isEmpty {
+      values[".before"] = .array(
+        before.sorted { $0.key < $1.key }.map { Self.value($0.key, $0.value) })
+    }
+    return values
+  }
+
+  private static func value(_ path: DeclaredPath, _ before: Before) -> Value {
+    var entry: ValueDictionary = [
+      "place": .string(before.place.rawValue), "domain": .string(path.domain.string),
+      "path": .array(([path.key] + path.members).map { .string($0.string) }),
+    ]
+    entry["value"] = before.value
+    if let text = before.text { entry["text"] = .data(text) }
+    if !before.isKept { entry["lost"] = true }
+    return .dictionary(entry)
+  }
+}

@@ -1,0 +1,184 @@
+import Foundation
+import Support
+import Testing
+
+/// Declarations as a user of `defaults` and of a mount meets them.
+@Suite("Declarations on a mount") struct DeclaredTests {
+  @Test("apply --as says what it does, and takes back what is declared no more")
+  func command() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..
+        declare_() { printf '%s' "$2" > $1.json; defaults apply --as $1 $1.json; echo "[$?]"; }
+        defaults write e TabWidth -int 8; defaults write e Font Serif
+        printf '{"e": {"TabWidth": 2, "Theme": "Dark", "Font": "Mono", "Gone": null}}' > site.json
+        defaults apply --as site --dry-run site.json; echo "[$?]"; defaults declared
+        defaults apply --as site site.json; echo "[$?]"; defaults apply --as site site.json; echo "[$?]"
+        defaults declared; defaults declared --drift; echo "[$?]"
+        defaults write e TabWidth -int 4; defaults declared
+        defaults declared --drift | sed 's/: [0-9]* 20.*Z/: N T/; s|/.*/||'; echo "[${PIPESTATUS[0]}]"
+        declare_ site '{"e": {"TabWidth": 2, "Font": "Mono"}}'
+        defaults write e Font Other; defaults undeclare site | sed 's/, 20.*Z/, T/; s|/.*/||'
+        defaults read e; defaults declared; defaults domains; defaults undeclare site | tail -1
+        """)
+      #expect(
+        outcome.output.replacing(#/.* defaults\[[0-9:]+\] /#, with: "") == """
+          e Font: Serif -> Mono
+          e TabWidth: 8 -> 2
+          e Theme: (none) -> Dark
+          [2]
+          e Font: Serif -> Mono
+          e TabWidth: 8 -> 2
+          e Theme: (none) -> Dark
+          [2]
+          [0]
+          site: 4 keys of 1 domain
+          [0]
+          site: 4 keys of 1 domain, 1 drifted
+          e TabWidth: declared 2 (site), is 4: N T command, defaults
+          [2]
+          e TabWidth: 4 -> 2
+          e Theme: Dark -> (none)    (back: no longer declared)
+          [2]
+          e Font: Other stays    (changed since, T, command, defaults)
+          e TabWidth: 2 -> 4    (back: no longer declared)
+          {
+              Font = Other;
+              TabWidth = 4;
+          }
+          e
+          Could not apply; nothing was changed
+          defaults: prefsfs.declared: there is no declaration site
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("a dry run touches nothing on the disk; the second apply makes no change")
+  func quiet() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; printf '{"d": {"A": 1, "B": {"x": [1, 2]}}}' > s.json
+        defaults write d A -int 0; defaults history > /dev/null; sleep 1.3; last() { jq '."last change"' $M/.prefs/status.json; }
+        before=$(last); files=$(find $C $XDG_STATE_HOME -type f -printf '%p %i %T@\\n' | sort)
+        defaults apply --as s --dry-run s.json | wc -l; [ "$(last)" = "$before" ] && echo same
+        [ "$(find $C $XDG_STATE_HOME -type f -printf '%p %i %T@\\n' | sort)" = "$files" ] && echo untouched
+        defaults apply --as s s.json > /dev/null; before=$(last)
+        defaults apply --as s s.json; [ "$(last)" = "$before" ] && echo same
+        """)
+      #expect(outcome.output == "2\nsame\nuntouched\nsame\n", "\(outcome)")
+    }
+  }
+
+  @Test("a declaration is a file: writing applies it, removing it takes back, a conflict is EPERM")
+  func files() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $M; mkdir d; echo 8 > d/A; D=.prefs/declared
+        echo '{"d": {"A": 2, "B": "x", "Gone": null}, "new": {"K": true}}' > $D/site.json
+        cat d/A d/B new/K $D/site.json; ls $D; cat $D/drift; echo 5 > d/A; cat $D/drift
+        echo '{"d": {"A": 3}}' > $D/other.json; echo "[$?]"; rm $D/other.json
+        for text in '{"d": 3}' '[1]' '{"d": {"A": '; do echo "$text" > $D/bad.json; echo "[$?]"; done; rm -f $D/bad.json
+        echo x > $D/drift; touch $D/nothing; echo "[$?]"
+        echo '{"d": {"B": "y"}}' > $C/../s.json; cp $C/../s.json $D/site.json; cat d/A d/B; ls
+        sed -i 's/"y"/"z"/' $D/site.json; cat d/B; mv $D/site.json $D/site2.json; cat d/B
+        grep -c '<key>B</key>' $D/site2.plist; rm $D/site2.json; ls d; ls $D
+        """)
+      #expect(
+        outcome.output.replacing("/bin/bash: line", with: "bash: line").replacing(
+          #/bash: line \d+: /#, with: "") == """
+            2
+            x
+            true
+            {"d": {"A": 2, "B": "x", "Gone": null}, "new": {"K": true}}
+            drift
+            site.json
+            site.plist
+            d A: declared 2 (site), is 5
+            echo: write error: Operation not permitted
+            [1]
+            echo: write error: Invalid argument
+            [1]
+            echo: write error: Invalid argument
+            [1]
+            [0]
+            .prefs/declared/drift: Operation not permitted
+            touch: cannot touch '.prefs/declared/nothing': Operation not permitted
+            [1]
+            5
+            y
+            NSGlobalDomain
+            d
+            prefsfs.declared
+            z
+            z
+            1
+            A
+            drift
+
+            """, "\(outcome)")
+      #expect(mount.log.contains("declared differently by other (3) and site (2)"), "\(mount.log)")
+    }
+  }
+
+  @Test("root forces through a declaration in the machine's places, and takes it back")
+  func machine() throws {
+    try withMount(["--system"]) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        ls $M/declared; echo '{"d": {"K": 1}}' > $M/declared/managed/fleet.json; defaults explain d K | head -1
+        printf '{"d": {"V": 2}}' > $C/../v.json; defaults apply --as vendor --place any-user $C/../v.json
+        ls $M/declared/*; defaults declared --place managed; defaults write d K 3 2> /dev/null; echo "[$?]"
+        rm $M/declared/managed/fleet.json; defaults explain d K 2> /dev/null; defaults write d K 3; defaults read d K
+        defaults undeclare --place any-user vendor; sleep 1.3; find $PREFSFS_SYSTEM_DIR -name '*.plist'
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.mountPoint, with: "M") == """
+          any-user
+          managed
+          * managed (forced): 1
+          d V: (none) -> 2
+          M/declared/any-user:
+          drift
+          vendor.json
+          vendor.plist
+
+          M/declared/managed:
+          drift
+          fleet.json
+          fleet.plist
+          fleet: 1 key of 1 domain
+          [1]
+          3
+          d V: 2 -> (none)    (back: no longer declared)
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("kill -9 at any moment of an apply: values and ledger agree")
+  func killed() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..
+        for n in 1 2; do
+          python3 -c "import json; print(json.dumps({'d%d' % i: {'K%d' % k: $n for k in range(5)} for i in range(4)}))" > $n.json
+        done
+        defaults write d0 Own 1
+        for round in $(seq 30); do
+          n=$((round % 2 + 1)); defaults apply --as site $n.json > /dev/null 2>&1 &
+          sleep 0.0$((RANDOM % 30)); kill -9 $(cat $XDG_STATE_HOME/prefsfs/*/lock) 2> /dev/null; wait $!
+          defaults declared --drift || echo "drift in round $round"
+          [ "$(for i in 0 1 2 3; do defaults read d$i 2> /dev/null; done | grep -c 'K[0-9]* = ')" -eq 20 ] || \\
+            [ "$(defaults declared)" = "" ] || echo "keys are missing in round $round"
+        done
+        defaults undeclare site > /dev/null; defaults domains; defaults read d0
+        """)
+      #expect(outcome.output == "d0\n{\n    Own = 1;\n}\n", "\(outcome)")
+    }
+  }
+}

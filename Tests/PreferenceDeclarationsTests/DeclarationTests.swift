@@ -1,0 +1,290 @@
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import Testing
+
+@testable import PreferenceDeclarations
+
+@Suite("Declarations") struct DeclarationTests {
+  private let places = MemoryPlaces()
+  private let author = Author(number: 1)
+
+  private func set(_ domain: DomainName, _ key: Key, _ value: Value?, in place: Place = .user)
+    throws
+  {
+    let edit: Edit = value.map { .set(key, $0, .unknown) } ?? .remove(key)
+    _ = try places.apply([.edit(Location(place, domain), edit)], by: Author(number: 2))
+  }
+
+  private func find(_ domain: DomainName, _ key: Key, in place: Place = .user) throws -> Value? {
+    try places.find(key, at: Location(place, domain))?.value
+  }
+
+  /// Declares a document of one domain `d`.
+  @discardableResult
+  private func declare(
+    _ name: String, _ settings: ValueDictionary, over: Set<String> = [], isMerged: Bool = false,
+    in place: Place? = nil
+  ) throws -> DeclarationPlan {
+    let declaration = try Declaration(["d": .dictionary(settings)], isMerged: isMerged)
+    return try Declarations(places, in: place)
+      .carryOut([.declare(name, declaration, over: over)], by: author).plan
+  }
+
+  @discardableResult
+  private func undeclare(_ name: String, in place: Place? = nil) throws -> DeclarationPlan {
+    try Declarations(places, in: place).carryOut([.undeclare(name)], by: author).plan
+  }
+
+  @Test("what is declared no more goes back; what somebody has changed since stays")
+  func back() throws {
+    try set("d", "A", 1)
+    try declare("site", ["A": 2, "B": 3, "C": 4])
+    #expect(try find("d", "A") == 2 && find("d", "B") == 3)
+    try set("d", "C", 9)
+    let plan = try declare("site", ["B": 3])
+    #expect(try find("d", "A") == 1 && find("d", "B") == 3 && find("d", "C") == 9)
+    #expect(plan.steps.map(\.outcome) == [.restored, .changedSince])
+    try undeclare("site")
+    #expect(try places.keys(at: Location(.user, "d")).sorted() == ["A", "C"])
+    #expect(try places.keys(at: Location(.user, .declared)).isEmpty)
+    #expect(try !places.exists(Location(.user, .declared)))
+    #expect(throws: EngineError.self) { try undeclare("site") }
+  }
+
+  @Test("the second time there is nothing to do, and no transaction")
+  func twice() throws {
+    try declare("site", ["A": 2, "B": ["x": 1]])
+    let plan = try declare("site", ["A": 2, "B": ["x": 1]])
+    #expect(plan.steps.isEmpty && plan.intents.isEmpty)
+  }
+
+  @Test("drift is named; the next apply corrects it, and the newer value is what comes back")
+  func drift() throws {
+    try set("d", "A", 1)
+    try declare("site", ["A": 2])
+    try set("d", "A", 7)
+    #expect(try Declarations(places).drift().map(\.line) == ["d A: declared 2 (site), is 7"])
+    try declare("site", ["A": 2])
+    #expect(try find("d", "A") == 2 && Declarations(places).drift().isEmpty)
+    try undeclare("site")
+    #expect(try find("d", "A") == 7)
+  }
+
+  @Test("two declarations may agree: the key goes with the last one, in both orders")
+  func shared() throws {
+    for order in [["a", "b"], ["b", "a"]] {
+      try declare("a", ["K": 1])
+      try declare("b", ["K": 1])
+      try undeclare(order[0])
+      #expect(try find("d", "K") == 1)
+      try undeclare(order[1])
+      #expect(try find("d", "K") == nil)
+    }
+  }
+
+  @Test("two that differ are refused, unless one is over the other, whose value returns")
+  func conflict() throws {
+    try set("d", "K", 0)
+    try declare("a", ["K": 1])
+    let error = #expect(throws: EngineError.self) { try declare("b", ["K": 2]) }
+    #expect(error?.reason == .system(.notPermitted))
+    #expect(error?.sentence.contains("b (2) and a (1)") == true)
+    #expect(try find("d", "K") == 1 && Declarations(places).ledger().declarations.count == 1)
+    try declare("b", ["K": 2], over: ["a"])
+    #expect(try find("d", "K") == 2)
+    // The order of the commands does not matter.
+    try declare("a", ["K": 1])
+    #expect(try find("d", "K") == 2)
+    try declare("a", ["K": 5])
+    try undeclare("b")
+    #expect(try find("d", "K") == 5)
+    try undeclare("a")
+    #expect(try find("d", "K") == 0)
+  }
+
+  @Test("a key may be declared not to be there")
+  func absent() throws {
+    try set("d", "K", 1)
+    try declare("a", ["K": Declaration.absent])
+    #expect(try find("d", "K") == nil)
+    try set("d", "K", 3)
+    #expect(try Declarations(places).drift().map(\.line) == ["d K: declared (none) (a), is 3"])
+    try declare("a", ["K": Declaration.absent])
+    try undeclare("a")
+    #expect(try find("d", "K") == 3)
+  }
+
+  @Test("dictionaries are merged member by member, and siblings stay")
+  func merged() throws {
+    try set("d", "D", ["a": 1, "b": ["x": 1]])
+    try declare("m", ["D": ["a": 2, "b": ["y": 2], "c": ["z": 3]]], isMerged: true)
+    #expect(try find("d", "D") == ["a": 2, "b": ["x": 1, "y": 2], "c": ["z": 3]])
+    try set("d", "D", ["a": 2, "b": ["x": 7, "y": 2], "c": ["z": 3], "own": true])
+    try undeclare("m")
+    #expect(try find("d", "D") == ["a": 1, "b": ["x": 7], "own": true])
+    try declare("whole", ["D": ["a": 5]])
+    #expect(throws: EngineError.self) { try declare("m", ["D": ["b": 2]], isMerged: true) }
+  }
+
+  @Test("what is forced satisfies if it is equal, else refuses the whole")
+  func forced() throws {
+    try set("d", "F", 1, in: .managed)
+    try declare("a", ["F": 1, "K": 2])
+    #expect(try find("d", "F") == nil && find("d", "K") == 2)
+    let error = #expect(throws: EngineError.self) { try declare("a", ["F": 2, "K": 3]) }
+    #expect(error?.reason == .forced)
+    #expect(try find("d", "K") == 2)
+    try set("d", "F", nil, in: .managed)
+    try declare("a", ["F": 1, "K": 2])
+    #expect(try find("d", "F") == 1)
+    try undeclare("a")
+    #expect(try find("d", "F") == nil)
+  }
+
+  @Test("a place of the machine has a ledger of its own")
+  func machine() throws {
+    try declare("fleet", ["K": 1], in: .managed)
+    #expect(try find("d", "K", in: .managed) == 1 && find("d", "K") == nil)
+    #expect(try places.exists(Location(.managed, .declared)))
+    try undeclare("fleet", in: .managed)
+    #expect(try find("d", "K", in: .managed) == nil)
+  }
+
+  @Test("of a secret no value from before is kept, and it stays")
+  func secret() throws {
+    try set("d", "Token", "mine")
+    try declare("a", ["Token": "theirs", "NewToken": "x"])
+    let before = try Declarations(places).ledger().before
+    #expect(before[DeclaredPath("d", "Token")]?.isKept == false)
+    let plan = try undeclare("a")
+    #expect(plan.steps.map(\.outcome) == [.restored, .notKept])
+    #expect(try find("d", "Token") == "theirs" && find("d", "NewToken") == nil)
+  }
+
+  @Test("a damaged ledger is named and nothing is changed; without it, values stay")
+  func damaged() throws {
+    try declare("a", ["K": 1])
+    try set(.declared, ".before", "broken")
+    let error = #expect(throws: EngineError.self) { try undeclare("a") }
+    #expect(error?.key == ".before" && error?.reason == .system(.invalidArgument))
+    for key in try places.keys(at: Location(.user, .declared)) { try set(.declared, key, nil) }
+    #expect(try find("d", "K") == 1 && Declarations(places).ledger() == Ledger())
+  }
+
+  @Test("names and documents that are none are refused")
+  func refused() throws {
+    for name in ["", ".x", "a b", "a/b", String(repeating: "x", count: 201)] {
+      #expect(throws: EngineError.self, "\(name)") { try declare(name, ["K": 1]) }
+    }
+    #expect(throws: EngineError.self) { try Declaration(["d": 1]) }
+    #expect(throws: EngineError.self) { try Declaration(["prefsfs.declared": ["a": 1]]) }
+    #expect(throws: EngineError.self) { try Declaration(["a/b": ["a": 1]]) }
+    #expect(try Declaration([:]).paths.isEmpty)
+  }
+
+  // MARK: - Random documents
+
+  private struct Source {
+    var numbers = SystemRandomNumberGenerator()
+
+    mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &numbers) }
+
+    mutating func value(_ depth: Int = 0) -> Value {
+      switch below(depth < 2 ? 8 : 6) {
+      case 0: .integer(WideInteger(Int64(below(5))))
+      case 1: .real(Double(below(9)) / 4)
+      case 2: .boolean(below(2) == 0)
+      case 3: .data([UInt8(below(3))])
+      case 4: .date(AbsoluteTime(seconds: Double(below(4))))
+      case 5: .string("text \(below(5))")
+      case 6: .array((0..<below(3)).map { _ in value(depth + 1) })
+      default: .dictionary(dictionary(depth + 1))
+      }
+    }
+
+    mutating func dictionary(_ depth: Int = 0) -> ValueDictionary {
+      var values: ValueDictionary = [:]
+      for _ in 0..<below(6) { values[Key("K\(below(8))")] = value(depth) }
+      return values
+    }
+
+    mutating func document() -> ValueDictionary {
+      var document: ValueDictionary = [:]
+      for domain in ["d", "e", "f"] where below(3) > 0 {
+        document[Key(domain)] = .dictionary(dictionary())
+      }
+      return document
+    }
+  }
+
+  private static let domains: [DomainName] = ["d", "e", "f"]
+
+  private func contents(_ places: MemoryPlaces) throws -> [Location: ValueDictionary] {
+    var all: [Location: ValueDictionary] = [:]
+    for place in [Place.user, .host] {
+      for domain in Self.domains {
+        let location = Location(place, domain)
+        all[location] = try places.snapshots(of: [location]).first?.values ?? [:]
+      }
+    }
+    return all
+  }
+
+  @Test("500 random documents over random stores leave nothing behind, merged ones too")
+  func random() throws {
+    var source = Source()
+    for round in 0..<500 {
+      let places = MemoryPlaces()
+      for place in [Place.user, .host] {
+        for domain in Self.domains where source.below(2) == 0 {
+          _ = try places.apply(
+            [.replace(Location(place, domain), source.dictionary())], by: author)
+        }
+      }
+      let before = try contents(places)
+      let declarations = Declarations(places)
+      for name in ["a", "a", "a"] {
+        let declaration = try Declaration(source.document(), isMerged: round % 2 == 1)
+        _ = try declarations.carryOut([.declare(name, declaration, over: [])], by: author)
+        let ledger = try declarations.ledger()
+        for path in ledger.paths {
+          let place = try #require(ledger.before[path]).place
+          let value = try places.find(path.key, at: Location(place, path.domain))?.value
+          #expect(value?.part(path.members) == ledger.effective(path)?.value)
+        }
+      }
+      let empty = try Declaration([:])
+      _ = try declarations.carryOut([.declare("a", empty, over: [])], by: author)
+      let after = try contents(places)
+      for (location, values) in before {
+        #expect(after[location] == values, "\(location)")
+      }
+    }
+  }
+
+  @Test("what a user has changed in between stays, and everything else goes back")
+  func randomDrift() throws {
+    var source = Source()
+    for _ in 0..<300 {
+      let places = MemoryPlaces()
+      for domain in Self.domains {
+        _ = try places.apply([.replace(Location(.user, domain), source.dictionary())], by: author)
+      }
+      var expected = try contents(places)
+      let declarations = Declarations(places)
+      let declaration = try Declaration(source.document())
+      _ = try declarations.carryOut([.declare("a", declaration, over: [])], by: author)
+      for path in declaration.paths.keys where source.below(2) == 0 {
+        let (location, new) = (Location(.user, path.domain), Value.string("changed"))
+        _ = try places.apply([.edit(location, .set(path.key, new, .unknown))], by: author)
+        expected[location]?[path.key] = new
+      }
+      _ = try declarations.carryOut([.undeclare("a")], by: author)
+      let after = try contents(places)
+      for (location, values) in expected {
+        #expect(after[location] == values, "\(location)")
+      }
+    }
+  }
+}
