@@ -164,7 +164,7 @@ let package = Package(
       name: "prefsfs-bench",
       dependencies: [
         "Preferences", "PreferenceServer", "PreferenceClient", "PreferenceEngine",
-        "PreferenceStore",
+        "PreferenceHistory", "PreferenceStore",
         "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
         "CLinux",
       ], swiftSettings: strict),

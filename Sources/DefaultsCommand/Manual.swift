@@ -33,7 +33,10 @@ enum Manual {
   ]
 
   private static let ours = [
-    Form("explain DOMAIN KEY", "shows every place that has the key; * marks what is read"),
+    Form("explain [--json] DOMAIN KEY", "shows every place that has the key; * marks what is read"),
+    Form(
+      "read --effective [--json] [DOMAIN]", "shows what counts, from where, whether it is forced"),
+    Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
@@ -52,7 +55,9 @@ enum Manual {
       "declared [--drift] [--json]", "names the declarations; what was changed since, and by whom"),
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
-    Form("profiles [check|show FILE]", "shows what configuration profiles set, or would set"),
+    Form(
+      "profiles [check [--effect]|show FILE]", "shows what configuration profiles set, or would set"
+    ),
     Form("cloud [status]", "says whether this machine is connected to a cloud"),
     Form("cloud login USER [URL...]", "connects it, with the password from standard input"),
     Form("cloud logout", "disconnects it"),
@@ -100,7 +105,7 @@ enum Manual {
 
   private static let statuses = [
     Form("0", "done; apply: everything was as declared already"),
-    Form("1", "not done; standard error says why; profiles check: it would be refused"),
+    Form("1", "not done; standard error says why; check, profiles check: something is wrong"),
     Form("2", "apply: something was changed, or would be (--dry-run)"),
     Form("255", "the command line is wrong; nothing was done"),
   ]

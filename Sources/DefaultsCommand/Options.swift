@@ -16,6 +16,8 @@ struct Options {
   var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
   /// `--at MOMENT`: values as they were then; nil: as they are.
   var moment: HistoryMoment?
+  /// `--effective`: `read` shows the values that count.
+  var isEffective = false
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -79,6 +81,9 @@ struct Arguments {
     return word
   }
 
+  /// Removes a word, wherever it is.
+  mutating func remove(_ word: String) { rest.removeAll { $0 == word } }
+
   /// Throws `.usage` if there are more words.
   func end() throws(Refusal) {
     if !rest.isEmpty { throw .usage }
@@ -96,6 +101,7 @@ struct Arguments {
         rest.removeFirst()
         guard let moment = rest.first else { throw .usage }
         options.moment = try HistoryArguments.moment(word: moment).endOfSecond
+      case "--effective": options.isEffective = true
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

@@ -4,7 +4,7 @@ enum Verb: String, CaseIterable {
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
-  case declared, undeclare
+  case declared, undeclare, check
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -15,11 +15,12 @@ enum Verb: String, CaseIterable {
   /// The options that may be behind the verb.
   var options: [String] {
     switch self {
-    case .read: ["--json", "--plist", "--path", "--apple-text", "--at"]
+    case .read: ["--json", "--plist", "--path", "--apple-text", "--at", "--effective"]
     case .readType: ["--path"]
     case .write, .delete, .deleteAll: ["--path", "--sync"]
     case .rename, .import: ["--sync"]
-    case .find, .explain, .domains, .watch: ["--apple-text"]
+    case .find, .domains, .watch: ["--apple-text"]
+    case .explain: ["--apple-text", "--json"]
     case .apply: ["--dry-run", "--apple-text"]
     case .undeclare: ["--dry-run"]
     default: []
@@ -30,6 +31,7 @@ enum Verb: String, CaseIterable {
   /// - Returns: the exit status.
   func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     switch self {
+    case .read where arguments.options.isEffective: try Effective.run(&arguments)
     case .read: try Read.run(&arguments)
     case .readType: try Read.runType(&arguments)
     case .write: try Write.run(&arguments)
@@ -53,6 +55,7 @@ enum Verb: String, CaseIterable {
     case .record: return try Record.run(&arguments)
     case .diff: try Diff.run(&arguments)
     case .declared: return try Declared.run(&arguments)
+    case .check: return try Check.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
     }
     return 0

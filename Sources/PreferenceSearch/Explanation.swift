@@ -9,18 +9,26 @@ public struct Explanation {
   private let layout: StoreLayout
   private let owner: any ReportService
 
+  /// Something that sets a key.
+  public struct Holder: Equatable, Sendable {
+    /// The row of the search list, e.g. `user` or `global`.
+    public let source: String
+    /// Whether it is forced.
+    public let isForced: Bool
+    /// What it sets.
+    public let value: Value
+    /// The list or profile that it is from, or `(this process)`.
+    public let file: String
+  }
+
   /// - Parameter owner: is asked which configuration profiles set the key.
   public init(_ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService) {
     (self.search, self.layout, self.owner) = (search, layout, owner)
   }
 
-  /// Two lines for each holder: its place and value, and the file that it comes from; nil if no
-  /// place holds the key. The value that counts has an asterisk.
-  /// - Parameter isAppleText: as of `ValueDescription.line`.
-  public func text(
-    of key: Key, in domain: DomainName, isAppleText: Bool
-  ) throws(EngineError) -> String? {
-    var text = ""
+  /// Everything that sets the key, in the order of the search list: the first one counts.
+  public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Holder] {
+    var holders: [Holder] = []
     var reports: [ValueDictionary]?
     for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
@@ -31,15 +39,29 @@ public struct Explanation {
         if let winner { setters[0].file = winner }
         setters += others
       }
-      for setter in setters {
-        let line = ValueDescription.line(of: setter.value, isAppleText)
-        let source = location.source(seenFrom: domain)
-        let forced = location.place.isForced ? " (forced)" : ""
-        let mark = text.isEmpty ? "*" : " "
-        // Names of suites, profiles and files are from outside.
-        text += "\(mark) \(source)\(forced): \(line)".printable() + "\n"
-        text += "    \(setter.file)".printable() + "\n"
+      let source = location.source(seenFrom: domain)
+      holders += setters.map {
+        Holder(
+          source: source, isForced: location.place.isForced, value: $0.value, file: $0.file)
       }
+    }
+    return holders
+  }
+
+  /// Two lines for each holder: its place and value, and the file that it comes from; nil if no
+  /// place holds the key. The value that counts has an asterisk.
+  /// - Parameter isAppleText: as of `ValueDescription.line`.
+  public func text(
+    of key: Key, in domain: DomainName, isAppleText: Bool
+  ) throws(EngineError) -> String? {
+    var text = ""
+    for holder in try holders(of: key, in: domain) {
+      let line = ValueDescription.line(of: holder.value, isAppleText)
+      let forced = holder.isForced ? " (forced)" : ""
+      let mark = text.isEmpty ? "*" : " "
+      // Names of suites, profiles and files are from outside.
+      text += "\(mark) \(holder.source)\(forced): \(line)".printable() + "\n"
+      text += "    \(holder.file)".printable() + "\n"
     }
     return text.isEmpty ? nil : text
   }

@@ -12,6 +12,7 @@ enum Bench {
            prefsfs-bench outside LISTS MOUNT
            prefsfs-bench start DEFAULTS FILE
            prefsfs-bench administrator PREFSFS DIRECTORY
+           prefsfs-bench history PROGRAMS DIRECTORY
            prefsfs-bench scale PREFSFS DIRECTORY FLOOR
            prefsfs-bench codecs | engine DIRECTORY | clients DIRECTORY | compare FIGURES FIGURES
            prefsfs-bench repeat read|write FORMAT KEYS     one step over and over, for a profiler
@@ -24,6 +25,7 @@ enum Bench {
     case ("outside", 3): return OutsideBench.run(lists: words[1], mount: words[2])
     case ("start", 3): return StartBench.run(words[1], file: words[2])
     case ("administrator", 3): return AdministratorBench.run(words[1], words[2])
+    case ("history", 3): return HistoryBench.run(words[1], words[2])
     case ("scale", 4): return ScaleBench.run(words[1], words[2], floor: words[3])
     case ("codecs", 1): CodecBench.run()
     case ("engine", 2): return EngineBench.run(words[1])

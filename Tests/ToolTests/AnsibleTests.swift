@@ -66,6 +66,36 @@ import Testing
     }
   }
 
+  @Test("a declaration is a file that a playbook copies, and removes")
+  func declared() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let write = { (tasks: String) in
+        try? """
+        - hosts: localhost
+          connection: local
+          gather_facts: false
+          vars: { ansible_python_interpreter: /usr/bin/python3, declared: "{{ lookup('env', 'M') }}/.prefs/declared" }
+          tasks:
+        \(tasks)
+        """.write(toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
+      }
+      write(
+        #"    - copy: { dest: "{{ declared }}/site.json", content: '{"d": {"Number": 7, "New": "x"}}' }"#
+      )
+      #expect(play(sandbox, "--check").output.contains("changed=1"))
+      #expect(sandbox.shell("cat $M/d/Number").output == "42\n")
+      let first = play(sandbox)
+      #expect(first.output.contains("changed=1"), "\(first.output)\(first.errors)")
+      #expect(sandbox.shell("cat $M/d/Number $M/d/New").output == "7\nx\n")
+      let second = play(sandbox)
+      #expect(second.output.contains("changed=0"), "\(second.output)\(second.errors)")
+      write(#"    - file: { path: "{{ declared }}/site.json", state: absent }"#)
+      #expect(play(sandbox).output.contains("changed=1"))
+      #expect(play(sandbox).output.contains("changed=0"))
+      #expect(sandbox.shell("cat $M/d/Number; ls $M/d | grep -c New").output == "42\n0\n")
+    }
+  }
+
   @Test("a value that is not of the key's type fails the task, and the old one stays")
   func refused() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, mount: Mount) throws -> Void in

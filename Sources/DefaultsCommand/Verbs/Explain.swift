@@ -8,13 +8,62 @@ enum Explain {
     let target = try Target(&arguments)
     let key = Key(try arguments.removeNext())
     try arguments.end()
+    let options = arguments.options
     let layout = StoreLayout(Surroundings(store: target.directory))
-    let text = try target.reading { () throws(EngineError) in
+    let holders = try target.reading { () throws(EngineError) -> [Explanation.Holder]? in
       let store = try DomainView(target).store
-      return try Explanation(store.engine, layout, store.places).text(
-        of: key, in: target.domain, isAppleText: arguments.options.isAppleText)
+      let explanation = Explanation(store.engine, layout, store.places)
+      if options.form == .json { return try explanation.holders(of: key, in: target.domain) }
+      let text = try explanation.text(
+        of: key, in: target.domain, isAppleText: options.isAppleText)
+      if let text { Output.write(text) }
+      return text == nil ? [] : nil
     }
-    guard let text else { throw target.lacks(key.string) }
-    Output.write(text)
+    guard let holders else { return }
+    guard !holders.isEmpty else { throw target.lacks(key.string) }
+    for holder in holders {
+      Output.write(json: [
+        "source": .string(holder.source), "forced": .boolean(holder.isForced),
+        "value": holder.value, "file": .string(holder.file),
+      ])
+    }
+  }
+}
+
+/// `read --effective`: the values that count, where they are from, and whether they are forced; those
+/// that a domain inherits are among them.
+enum Effective {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let options = arguments.options
+    let target = arguments.isEmpty ? nil : try Target(&arguments)
+    try arguments.end()
+    guard options.moment == nil, options.form != .plist else { throw .usage }
+    do throws(EngineError) {
+      let engine = try StoreView(target?.directory).engine
+      var domains = target.map { [$0.domain] } ?? []
+      if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }
+      for domain in domains { try show(domain, engine, isJSON: options.form == .json) }
+    } catch {
+      throw Refusal("Could not read the values", error)
+    }
+  }
+
+  private static func show(
+    _ domain: DomainName, _ engine: SearchEngine, isJSON: Bool
+  ) throws(EngineError) {
+    for key in try engine.allKeys(of: domain).sorted() {
+      guard let found = try engine.resolve(key, in: domain) else { continue }
+      let source = found.location.source(seenFrom: domain)
+      if isJSON {
+        Output.write(json: [
+          "domain": .string(domain.string), "key": .string(key.string), "value": found.value,
+          "source": .string(source), "forced": .boolean(found.isForced),
+        ])
+      } else {
+        let value = ValueDescription.line(of: found.value, false)
+        let forced = found.isForced ? ", forced" : ""
+        Output.write(line: "\(domain) \(key): \(value) (\(source)\(forced))")
+      }
+    }
   }
 }

@@ -50,7 +50,10 @@ enum Profiles {
   }
 
   private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let isEffect = arguments.first == "--effect" || arguments.rest.last == "--effect"
+    if isEffect { arguments.remove("--effect") }
     let report = try report(on: &arguments).report
+    if isEffect, report["refused"] == nil { return try ProfileEffect.show(report) }
     Output.write(line: line(report))
     return report["refused"] == nil ? 0 : 1
   }

@@ -1,0 +1,100 @@
+import PreferenceDeclarations
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `check`: reads lists, profiles and documents, and complains about those that would not count,
+/// before they take effect. It changes nothing.
+enum Check {
+  /// - Returns: the exit status: 1 if something is wrong.
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    var paths: [String] = []
+    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    if paths.isEmpty {
+      let surroundings = Surroundings()
+      paths = [surroundings.userDirectory, surroundings.systemDirectory].filter(Files.isDirectory)
+    }
+    var status: Int32 = 0
+    for path in paths {
+      if Files.isDirectory(path) {
+        try checkDirectory(path, depth: 0, &status)
+      } else {
+        try checkFile(path, isNamed: true, &status)
+      }
+    }
+    return status
+  }
+
+  /// Lists lie in a directory, in `ByHost` of it, and in `managed` and a user's directory of that.
+  private static let deepest = 2
+
+  private static func checkDirectory(
+    _ path: String, depth: Int, _ status: inout Int32
+  ) throws(Refusal) {
+    let names: [String]
+    do throws(SystemError) {
+      names = try Files.names(in: path, withDirectories: true) ?? []
+    } catch {
+      return complain(path, "\(error)", &status)
+    }
+    for name in names.sorted() where !name.hasPrefix(".") {
+      let inner = "\(path)/\(name)"
+      if Files.isDirectory(inner) {
+        let isKnown = depth > 0 || ["ByHost", "managed"].contains(name)
+        if isKnown, depth < deepest { try checkDirectory(inner, depth: depth + 1, &status) }
+      } else {
+        try checkFile(inner, isNamed: false, &status)
+      }
+    }
+  }
+
+  /// - Parameter isNamed: whether the command line names it: then it is a document whatever its name
+  ///   is.
+  private static func checkFile(
+    _ path: String, isNamed: Bool, _ status: inout Int32
+  ) throws(Refusal) {
+    let isProfile = path.hasSuffix(".mobileconfig")
+    let isDocument = path.hasSuffix(".json") || path.hasSuffix(".apply")
+    guard isNamed || isProfile || path.hasSuffix(".plist") else { return }
+    let bytes: [UInt8]
+    do throws(SystemError) {
+      guard let found = try Files.contents(path, limit: 1 << 30) else {
+        return complain(path, "there is no such file", &status)
+      }
+      bytes = found
+    } catch {
+      return complain(path, "\(error)", &status)
+    }
+    if isProfile { return try checkProfile(path, bytes, &status) }
+    if bytes.isEmpty { return }
+    do {
+      var limits = Limits.list
+      limits.null = isDocument ? Declaration.absent : nil
+      let value = try Document.read(bytes, limits: limits).value
+      guard case .dictionary(let values) = value else {
+        return complain(path, "it is not a dictionary, but of type \(value.kind.rawValue)", &status)
+      }
+      if isDocument { _ = try Declaration(values, domain: Target.domain(named:)) }
+    } catch {
+      complain(path, "\(error)", &status)
+    }
+  }
+
+  private static func checkProfile(
+    _ path: String, _ bytes: [UInt8], _ status: inout Int32
+  ) throws(Refusal) {
+    do throws(EngineError) {
+      guard case .dictionary(let report) = try StoreView().places.report(.check(bytes)),
+        case .string(let reason)? = report["refused"]
+      else { return }
+      complain(path, reason, &status)
+    } catch {
+      throw Refusal("Could not check \(path)", error)
+    }
+  }
+
+  private static func complain(_ path: String, _ reason: String, _ status: inout Int32) {
+    Output.write(line: "\(path): \(reason)")
+    status = 1
+  }
+}

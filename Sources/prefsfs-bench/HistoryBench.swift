@@ -1,0 +1,145 @@
+import Glibc
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Measures what the history costs a change, and what it costs to ask it.
+enum HistoryBench {
+  private static let records = 100_000
+  private static let undone = 1000
+
+  /// - Parameters:
+  ///   - programs: the directory of the programs.
+  ///   - directory: an empty directory.
+  static func run(_ programs: String, _ directory: String) -> Int32 {
+    do {
+      let report = Report("History")
+      try overwrites(programs, directory, report)
+      try asks(programs, directory, report)
+      return 0
+    } catch {
+      print("prefsfs-bench: \(error)")
+      return 1
+    }
+  }
+
+  // MARK: - Changes
+
+  private static func overwrites(
+    _ programs: String, _ directory: String, _ report: Report
+  ) throws {
+    var subjects: [(name: String, run: () -> Double)] = []
+    for name in ["on", "off"] {
+      let point = try mount(programs, directory, name)
+      try Files.makeDirectories("\(point)/one", mode: 0o700)
+      try Files.replace("\(point)/one/Key", with: Array("value\n".utf8))
+      if name == "off" {
+        try Files.makeDirectories("\(point)/prefsfs", mode: 0o700)
+        try Files.replace("\(point)/prefsfs/History", with: Array("{\"Off\": true}\n".utf8))
+      }
+      subjects.append(
+        (name: name, run: { FileBench.overwrite("\(point)/one/Key", 2000) }))
+    }
+    report.add(
+      "overwrite with O_TRUNC, history on", .nanoseconds,
+      Bench.samples(subjects, rounds: 15), goals: [.times(1.05, of: "off")])
+    for name in ["on", "off"] { unmount(directory, name) }
+  }
+
+  private static func mount(
+    _ programs: String, _ directory: String, _ name: String
+  ) throws -> String {
+    let (lists, point) = ("\(directory)/\(name)-lists", "\(directory)/\(name)")
+    for path in [lists, point] { try Files.makeDirectories(path, mode: 0o700) }
+    _ = try Child.run("\(programs)/prefsfs", [lists, point])
+    return point
+  }
+
+  private static func unmount(_ directory: String, _ name: String) {
+    _ = try? Child.run("fusermount3", ["-u", "\(directory)/\(name)"])
+  }
+
+  // MARK: - Questions
+
+  private static func asks(_ programs: String, _ directory: String, _ report: Report) throws {
+    let home = "\(directory)/home-lists"
+    try Files.makeDirectories(home, mode: 0o700)
+    setenv("XDG_CONFIG_HOME", home, 1)
+    let bytes = try fill(HistoryDirectory(Surroundings().stateDirectory + "/history"))
+    report.add("bytes a record", .bytes, [.init(subject: "prefsfs", values: [bytes])])
+    let defaults = "\(programs)/defaults"
+    report.add(
+      "defaults history, 100,000 records", .nanoseconds,
+      Bench.samples([
+        (name: "prefsfs", run: { time(defaults, ["history", "--all"]) }),
+        (name: "of one key", run: { time(defaults, ["history", "d0", "K0"]) }),
+      ]), goals: [])
+    report.add(
+      "at of a year ago, first look", .nanoseconds,
+      Bench.samples([
+        (name: "prefsfs", run: { firstLook(programs, directory) })
+      ]), goals: [.atMost(200e6)])
+    for index in 0..<undone {
+      _ = try Child.runApart(defaults, ["write", "undone", "K\(index % 100)", "\(index)"])
+    }
+    let last = "\(records + undone)"
+    report.add(
+      "undo of 1,000 changes of 100 keys", .nanoseconds,
+      Bench.samples(
+        [
+          (
+            name: "prefsfs",
+            run: { time(defaults, ["undo", "undone", "--until", last, "--over"]) }
+          )
+        ], rounds: 1), goals: [])
+  }
+
+  /// Writes changes of a year: of 1,000 keys.
+  /// - Returns: the bytes of a record.
+  private static func fill(_ history: HistoryDirectory) throws -> Double {
+    try Files.makeDirectories(Files.parent(of: history.path), mode: 0o700)
+    var writer = try HistoryWriter(history)
+    let year: Int64 = 365 * 86_400_000_000_000
+    let begin = Timestamp.now.nanoseconds - year - 86_400_000_000_000
+    var source = ChangeSource(.mount)
+    (source.program, source.unit) = ("/usr/bin/editor", "app-editor-2211.scope")
+    for part in 0..<1000 {
+      let time = begin + year / 1000 * Int64(part)
+      let changes = (0..<records / 1000).map { index in
+        let item = HistoryRecord.Item(
+          Location(.user, DomainName("d\(part % 10)")), Key("K\(index)"),
+          from: value(part), to: value(part + 10))
+        return HistoryRecord(
+          [item], time: Timestamp(nanoseconds: time + Int64(index)), source: source)
+      }
+      _ = try writer.append(changes)
+    }
+    return Double(try history.summary().bytes) / Double(records)
+  }
+
+  private static func value(_ number: Int) -> RecordedValue {
+    RecordedValue(
+      StoredValue(
+        .integer(WideInteger(Int64(number))),
+        Metadata(text: nil, modified: Timestamp(nanoseconds: 0))))
+  }
+
+  private static func time(_ program: String, _ words: [String]) -> Double {
+    Bench.time(1) { _ in _ = try? Child.runApart(program, words) }
+  }
+
+  /// Nanoseconds until a new mount has read a value of a year ago.
+  private static func firstLook(_ programs: String, _ directory: String) -> Double {
+    let point = "\(directory)/home"
+    try? Files.makeDirectories(point, mode: 0o700)
+    _ = try? Child.run("\(programs)/prefsfs", ["\(directory)/home-lists", point])
+    defer { unmount(directory, "home") }
+    return Bench.time(1) { _ in
+      guard (try? Files.contents("\(point)/.prefs/at/-365d/d1/K1", limit: 64)) != nil else {
+        print("prefsfs-bench: there is no value of a year ago")
+        return
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Support
+import Testing
+
+/// What an administrator asks of a machine, before and after something is installed.
+@Suite("Reports for administrators") struct ReportTests {
+  private static let prepare = """
+    exec 2>&1; cd $C/..
+    defaults write d A 1; defaults write -g G 2
+    defaults write $PREFSFS_SYSTEM_DIR/managed/d F -bool true
+    """
+
+  @Test("read --effective has the values that count, their source, and whether they are forced")
+  func effective() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.prepare)
+        defaults read --effective d; defaults read --effective | grep -c G
+        defaults read --effective --json d | jq -c '[.key, .value, .source, .forced]'
+        defaults explain --json d F | jq -c '[.source, .forced, .value]'
+        defaults explain --json d None | tail -1; echo ${PIPESTATUS[0]}
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[.*\n/#, with: "") == """
+          d A: 1 (user)
+          d F: 1 (managed, forced)
+          d G: 2 (global)
+          2
+          ["A","1","user",false]
+          ["F",true,"managed",true]
+          ["G","2","global",false]
+          ["managed",true,true]
+          The domain/default pair of (d, None) does not exist
+          1
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("profiles check --effect says what a profile would change, and what stays")
+  func effect() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.prepare)
+        python3 -c "import plistlib, datetime
+        plistlib.dump(dict(PayloadType='Configuration', PayloadVersion=1, PayloadIdentifier='a',
+          PayloadUUID='U', PayloadContent=[dict(PayloadType='com.apple.ManagedClient.preferences',
+          PayloadContent={'d': {'Forced': [{'mcx_preference_settings': {'A': False, 'F': False, 'N': 1}}],
+          'Set-Once': [{'mcx_data_timestamp': datetime.datetime(2026, 1, 1),
+            'mcx_preference_settings': {'Theme': 'Light', 'F': 3}}]}})]), open('a.mobileconfig', 'wb'))"
+        defaults profiles check --effect a.mobileconfig; echo $?; defaults read d
+        """)
+      #expect(
+        outcome.output == """
+          d A: 1 (user) -> 0 (managed), cannot be changed
+          d F: 1 stays: a managed list forces it, and wins over profiles
+          d N: (none) -> 1 (managed), cannot be changed
+          d F: 1 stays: it is forced
+          d Theme: (none) -> Light, once; it can be changed then
+          0
+          {
+              A = 1;
+          }
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("check complains with file and reason, before something takes effect")
+  func check() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.prepare)
+        defaults check; echo $?
+        echo '<plist><dict><key>A</key>' > $C/bad.plist; echo '[1]' > $PREFSFS_SYSTEM_DIR/managed/array.plist
+        echo '<plist><dict/></plist>' > $PREFSFS_SYSTEM_DIR/managed/p.mobileconfig; mkdir $C/other; echo x > $C/other/x.plist
+        defaults check; echo $?
+        echo '{"d": 1}' > x.json; echo '{"d": {"A": null}}' > y.json; defaults check x.json y.json none; echo $?
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.root, with: "R") == """
+          0
+          R/config/bad.plist: xml property list, line 2: the text ends too early
+          R/system/managed/array.plist: it is not a dictionary, but of type array
+          R/system/managed/p.mobileconfig: it has no PayloadType
+          1
+          x.json: d: a declaration has a dictionary of keys and values for each domain, not a value of type integer
+          none: there is no such file
+          1
+
+          """, "\(outcome)")
+    }
+  }
+}
