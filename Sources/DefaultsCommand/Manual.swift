@@ -36,6 +36,8 @@ enum Manual {
     Form("explain [--json] DOMAIN KEY", "shows every place that has the key; * marks what is read"),
     Form(
       "read --effective [--json] [DOMAIN]", "shows what counts, from where, whether it is forced"),
+    Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
+    Form("import-from kconfig FILE...", "the same for files of KDE"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),

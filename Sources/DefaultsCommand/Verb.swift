@@ -5,6 +5,7 @@ enum Verb: String, CaseIterable {
   case hostIdentifier = "printhostidentifier"
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
   case declared, undeclare, check
+  case importFrom = "import-from"
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -55,6 +56,7 @@ enum Verb: String, CaseIterable {
     case .record: return try Record.run(&arguments)
     case .diff: try Diff.run(&arguments)
     case .declared: return try Declared.run(&arguments)
+    case .importFrom: try ImportFrom.run(&arguments)
     case .check: return try Check.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
     }

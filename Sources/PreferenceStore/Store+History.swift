@@ -16,6 +16,8 @@ struct Historian {
   private let log: @Sendable (LogLine) -> Void
   /// The lists as they were last read or written; nil: there is no history.
   let seen: SeenLists?
+  /// `State.appearances` when the lists were last compared with those; nil: they never were.
+  var compared: Int?
 
   /// Milliseconds after which a history that could not be written is tried again.
   private static let patience: Int64 = 10_000
@@ -219,11 +221,7 @@ extension Store {
 
   /// What people and programs can be told of the history: where it lies.
   public func historyReport() -> Value {
-    for location in seen?.changedLocations(layout.path) ?? []
-    where state.withLock({ $0.domains[location] == nil }) {
-      // One that cannot be read is logged, and compared when it can be.
-      do { try load(location) } catch {}
-    }
+    compareLists()
     recordHistory()
     let isOn = state.withLock { $0.history.isOn }
     let (last, edition) = historian.withLock { ($0.lastNumber, $0.edition) }
@@ -235,6 +233,22 @@ extension Store {
 }
 
 extension Store {
+  /// Reads the lists that other programs have changed while there was no owner, or since, and that
+  /// are not in memory. Cost: two stat(2) for each list, where one may have changed.
+  private func compareLists() {
+    let appearances = state.withLock { $0.appearances }
+    let isDue = historian.withLock { historian in
+      defer { historian.compared = appearances }
+      return historian.compared != appearances
+    }
+    guard isDue else { return }
+    for location in seen?.changedLocations(layout.path) ?? []
+    where state.withLock({ $0.domains[location] == nil }) {
+      // One that cannot be read is logged, and compared when it can be.
+      do { try load(location) } catch {}
+    }
+  }
+
   /// Notes a list as it was read or written, for the next owner.
   func noteLook(
     _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool

@@ -433,6 +433,7 @@ import Testing
           2
           1
           at
+          declared
           domains
           explain
           history

@@ -1,0 +1,112 @@
+import PropertyList
+
+/// The preferences of other systems, as documents for `defaults apply`.
+enum OtherStores {
+  /// A document, and what could not be taken over.
+  struct Document {
+    var domains: ValueDictionary = [:]
+    var rest: [String] = []
+
+    mutating func set(_ value: Value, _ key: String, in domain: String) {
+      var settings: ValueDictionary =
+        if case .dictionary(let known)? = domains[Key(domain)] { known } else { [:] }
+      settings[Key(key)] = value
+      domains[Key(domain)] = .dictionary(settings)
+    }
+
+    fileprivate mutating func set(variant text: Substring, _ key: String, in domain: String) {
+      do throws(VariantText.Failure) {
+        guard let value = try VariantText.value(of: text) else {
+          rest.append("\(domain) \(key): it has no value")
+          return
+        }
+        set(value, key, in: domain)
+      } catch {
+        rest.append("\(domain) \(key): \(error.reason)")
+      }
+    }
+  }
+
+  /// What `dconf dump /` prints: a directory is a domain, with dots for slashes.
+  static func dconf(_ text: String) -> Document {
+    var document = Document()
+    var domain = "dconf"
+    for line in text.split(separator: "\n") {
+      if line.hasPrefix("["), line.hasSuffix("]") {
+        let path = line.dropFirst().dropLast()
+        domain = path == "/" ? "dconf" : path.split(separator: "/").joined(separator: ".")
+      } else if let middle = line.firstIndex(of: "=") {
+        document.set(
+          variant: line[line.index(after: middle)...], String(line[..<middle]), in: domain)
+      }
+    }
+    return document
+  }
+
+  /// What `gsettings list-recursively` prints: a schema is a domain.
+  static func gsettings(_ text: String) -> Document {
+    var document = Document()
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 2)
+      guard words.count == 3 else { continue }
+      document.set(variant: words[2], String(words[1]), in: String(words[0]))
+    }
+    return document
+  }
+
+  /// A file of KDE: it is a domain, its groups are dictionaries, nested as they are. `true`, `false`
+  /// and integers have their types, because the file has none; all else is a string. Entries for a
+  /// language are left out, because the system's languages choose among them.
+  static func kconfig(_ text: String, domain: String) -> Document {
+    var document = Document()
+    var root: Value? = .dictionary([:])
+    var path: [Key] = []
+    for line in text.split(separator: "\n").map({ $0.drop(while: \.isWhitespace) }) {
+      if line.hasPrefix("#") { continue }
+      if line.hasPrefix("[") {
+        path = line.split(separator: "]").map { Key(String($0.drop { $0 == "[" })) }
+          .filter { $0 != "$i" }
+        continue
+      }
+      guard let middle = line.firstIndex(of: "=") else { continue }
+      let name = line[..<middle].split(separator: "[").map(String.init)
+      guard let key = name.first else { continue }
+      if name.count > 1, !name[1].hasPrefix("$") {
+        document.rest.append("\(domain) \(line[..<middle]): it is for a language")
+        continue
+      }
+      let value = kconfigValue(String(line[line.index(after: middle)...]))
+      root = setting(value, at: path + [Key(key)], in: root)
+    }
+    if case .dictionary(let values)? = root, !values.isEmpty {
+      document.domains[Key(domain)] = .dictionary(values)
+    }
+    return document
+  }
+
+  private static func setting(_ value: Value, at path: [Key], in whole: Value?) -> Value {
+    guard let first = path.first else { return value }
+    var values: ValueDictionary = if case .dictionary(let known)? = whole { known } else { [:] }
+    values[first] = setting(value, at: Array(path.dropFirst()), in: values[first])
+    return .dictionary(values)
+  }
+
+  private static func kconfigValue(_ text: String) -> Value {
+    if text == "true" || text == "false" { return .boolean(text == "true") }
+    if let number = Int64(text), "\(number)" == text { return .integer(WideInteger(number)) }
+    var plain = ""
+    var isEscaped = false
+    let escapes: [Character: Character] = ["s": " ", "n": "\n", "t": "\t", "r": "\r"]
+    for character in text {
+      if isEscaped {
+        plain.append(escapes[character] ?? character)
+        isEscaped = false
+      } else if character == "\\" {
+        isEscaped = true
+      } else {
+        plain.append(character)
+      }
+    }
+    return .string(plain)
+  }
+}

@@ -1,0 +1,178 @@
+import PropertyList
+
+/// Reads the text form of a GVariant, in which dconf and GSettings print values.
+///
+/// Integers of every size, and handles, become integers; `double` a real; strings, object paths and
+/// signatures strings; arrays of bytes data; other arrays, and tuples, arrays; dictionaries with
+/// strings as keys dictionaries, and others arrays of pairs; a variant is what is in it.
+///
+/// Source: "GVariant Text Format" of the GLib manual.
+struct VariantText {
+  private var rest: Substring
+
+  /// What is wrong with a text.
+  struct Failure: Error {
+    let reason: String
+  }
+
+  /// Returns the value of a text; nil for `nothing`, which is no value.
+  static func value(of text: some StringProtocol) throws(Failure) -> Value? {
+    var parser = VariantText(rest: Substring(text))
+    let value = try parser.value(depth: 0)
+    parser.skipBlanks()
+    guard parser.rest.isEmpty else { throw Failure(reason: "there is more: \(parser.rest)") }
+    return value
+  }
+
+  private static let deepest = 100
+  private static let types: Set<String> = [
+    "boolean", "byte", "int16", "uint16", "int32", "uint32", "handle", "int64", "uint64", "double",
+    "string", "objectpath", "signature",
+  ]
+
+  private mutating func skipBlanks() { rest = rest.drop(while: \.isWhitespace) }
+
+  private mutating func skip(_ word: Character) -> Bool {
+    skipBlanks()
+    guard rest.first == word else { return false }
+    rest.removeFirst()
+    return true
+  }
+
+  private mutating func word() -> String {
+    skipBlanks()
+    let word = rest.prefix { !$0.isWhitespace && !",:]})>".contains($0) }
+    rest = rest.dropFirst(word.count)
+    return String(word)
+  }
+
+  private mutating func value(depth: Int) throws(Failure) -> Value? {
+    guard depth < Self.deepest else { throw Failure(reason: "it is nested too deep") }
+    skipBlanks()
+    switch rest.first {
+    case nil: throw Failure(reason: "it ends too early")
+    case "'", "\"": return .string(try string())
+    case "[": return try array(depth)
+    case "(": return .array(try elements("(", ")", depth).compactMap { $0 })
+    case "{": return try dictionary(depth)
+    case "<":
+      _ = skip("<")
+      let inner = try value(depth: depth + 1)
+      guard skip(">") else { throw Failure(reason: "expected >") }
+      return inner
+    case "@":
+      let type = rest.prefix { !$0.isWhitespace }
+      rest = rest.dropFirst(type.count)
+      let inner = try value(depth: depth + 1)
+      return type == "@ay" ? Self.data(inner) ?? inner : inner
+    case "b" where rest.dropFirst().first == "'" || rest.dropFirst().first == "\"":
+      rest.removeFirst()
+      return .data(Array(try string().utf8) + [0])
+    default: return try scalar(depth)
+    }
+  }
+
+  private mutating func scalar(_ depth: Int) throws(Failure) -> Value? {
+    let word = word()
+    switch word {
+    case "true", "false": return .boolean(word == "true")
+    case "nothing": return nil
+    case "just": return try value(depth: depth + 1)
+    case _ where Self.types.contains(word): return try value(depth: depth + 1)
+    default: break
+    }
+    let isHex = word.hasPrefix("0x") || word.hasPrefix("-0x")
+    if isHex, let number = Int64(word.replacing("0x", with: ""), radix: 16) {
+      return .integer(WideInteger(number))
+    }
+    if let number = Int64(word) { return .integer(WideInteger(number)) }
+    if let number = UInt64(word) { return .integer(WideInteger(number)) }
+    if let number = Double(word) { return .real(number) }
+    throw Failure(reason: "\(word) is no value")
+  }
+
+  // MARK: - Containers
+
+  private mutating func elements(
+    _ begin: Character, _ end: Character, _ depth: Int
+  ) throws(Failure) -> [Value?] {
+    _ = skip(begin)
+    var elements: [Value?] = []
+    while !skip(end) {
+      elements.append(try value(depth: depth + 1))
+      if skip(",") { continue }
+      guard skip(end) else { throw Failure(reason: "expected \(end)") }
+      break
+    }
+    return elements
+  }
+
+  private mutating func array(_ depth: Int) throws(Failure) -> Value {
+    let isBytes = rest.dropFirst().drop(while: \.isWhitespace).hasPrefix("byte ")
+    let values = Value.array(try elements("[", "]", depth).compactMap { $0 })
+    return isBytes ? Self.data(values) ?? values : values
+  }
+
+  private static func data(_ value: Value?) -> Value? {
+    guard case .array(let elements)? = value else { return nil }
+    let bytes = elements.compactMap { element -> UInt8? in
+      guard case .integer(let number) = element else { return nil }
+      return number.unsigned.flatMap { UInt8(exactly: $0) }
+    }
+    return bytes.count == elements.count ? .data(bytes) : nil
+  }
+
+  private mutating func dictionary(_ depth: Int) throws(Failure) -> Value {
+    _ = skip("{")
+    var pairs: [(key: Value, value: Value)] = []
+    while !skip("}") {
+      let key = try value(depth: depth + 1)
+      guard skip(":") || skip(",") else { throw Failure(reason: "expected : after a key") }
+      if let value = try value(depth: depth + 1), let key { pairs.append((key, value)) }
+      if skip(",") { continue }
+      guard skip("}") else { throw Failure(reason: "expected }") }
+      break
+    }
+    var values: ValueDictionary = [:]
+    for pair in pairs {
+      guard case .string(let key) = pair.key else {
+        return .array(pairs.map { .array([$0.key, $0.value]) })
+      }
+      values[Key(key)] = pair.value
+    }
+    return .dictionary(values)
+  }
+
+  // MARK: - Strings
+
+  private mutating func string() throws(Failure) -> String {
+    guard let quote = rest.popFirst() else { throw Failure(reason: "it ends too early") }
+    var text = ""
+    while let character = rest.popFirst() {
+      if character == quote { return text }
+      guard character == "\\" else {
+        text.append(character)
+        continue
+      }
+      text.unicodeScalars.append(try escaped())
+    }
+    throw Failure(reason: "a string does not end")
+  }
+
+  private mutating func escaped() throws(Failure) -> Unicode.Scalar {
+    guard let character = rest.popFirst() else { throw Failure(reason: "a string does not end") }
+    let simple: [Character: Unicode.Scalar] = [
+      "n": "\n", "t": "\t", "r": "\r", "a": "\u{7}", "b": "\u{8}", "f": "\u{C}", "v": "\u{B}",
+    ]
+    if let known = simple[character] { return known }
+    guard character == "u" || character == "U" else {
+      return character.unicodeScalars.first ?? "\u{FFFD}"
+    }
+    let digits = rest.prefix(character == "u" ? 4 : 8)
+    rest = rest.dropFirst(digits.count)
+    guard let scalar = UInt32(digits, radix: 16).flatMap({ Unicode.Scalar($0) }) else {
+      throw Failure(reason: "\\\(character)\(digits) is no character")
+    }
+    return scalar
+  }
+}

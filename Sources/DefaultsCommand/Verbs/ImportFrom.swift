@@ -1,0 +1,52 @@
+import PropertyList
+import SystemCalls
+
+/// `import-from`: prints the preferences of another system as a document for `apply`. It changes
+/// nothing.
+enum ImportFrom {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let system = try arguments.removeNext()
+    var files: [String] = []
+    while !arguments.isEmpty { files.append(try arguments.removeNext()) }
+    var all = OtherStores.Document()
+    switch system {
+    case "dconf": all = OtherStores.dconf(try text(files, or: ["dconf", "dump", "/"]))
+    case "gsettings":
+      all = OtherStores.gsettings(try text(files, or: ["gsettings", "list-recursively"]))
+    case "kconfig":
+      guard !files.isEmpty else { throw .usage }
+      for file in files {
+        let name = String(file.split(separator: "/").last ?? "kconfig")
+        let next = OtherStores.kconfig(try text([file], or: []), domain: name)
+        all.domains = all.domains.merging(next.domains)
+        all.rest += next.rest
+      }
+    default:
+      throw Refusal(
+        message: "Preferences of \(system) cannot be read",
+        detail: "it is one of dconf, gsettings, kconfig")
+    }
+    Output.write(Document.anyXML(.dictionary(all.domains)))
+    for line in all.rest { Output.write(line: "# left out: \(line)", to: .errors) }
+  }
+
+  /// The text of the file (`-`: of standard input); without one, what the program prints.
+  private static func text(
+    _ files: [String], or command: [String]
+  ) throws(Refusal) -> String {
+    if let file = files.first {
+      guard files.count == 1 else { throw .usage }
+      guard let bytes = ListFile.contents(file) else {
+        throw Refusal("Could not read data from \(file)")
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+    do throws(SystemError) {
+      let output = try Child.output(
+        command[0], Array(command.dropFirst()), milliseconds: 60_000)
+      return String(decoding: output, as: UTF8.self)
+    } catch {
+      throw Refusal(message: "Could not run \(command.joined(separator: " "))", detail: "\(error)")
+    }
+  }
+}
