@@ -265,7 +265,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "DefaultsCommandTests",
-      dependencies: ["DefaultsCommand", "PropertyList", "Support", "defaults", "prefsd"],
+      dependencies: [
+        "DefaultsCommand", "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls",
+        "Support", "defaults", "prefsd",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PlutilCommandTests",

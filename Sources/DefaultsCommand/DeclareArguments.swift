@@ -61,7 +61,7 @@ struct DeclareArguments {
     var merged = old
     for (key, value) in new {
       if depth > 0, case .dictionary(let inner) = value, case .dictionary(let known)? = old[key],
-        value != Declaration.absent
+        value != Declaration.absent, old[key] != Declaration.absent
       {
         merged[key] = .dictionary(Self.merged(known, inner, depth: depth - 1))
       } else {

@@ -98,7 +98,7 @@ enum Manual {
     Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo"),
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
     Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
-    Form("--json", "history: a line of JSON for each change"),
+    Form("--json", "history, diff: a line of JSON for each change"),
     Form("--as FORM", "record: commands, apply, ansible or profile"),
     Form("--dry-run", "undo: only says what would be done"),
     Form("--over", "undo: takes later changes of the same keys back, too"),

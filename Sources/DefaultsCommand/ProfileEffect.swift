@@ -10,13 +10,13 @@ enum ProfileEffect {
   static func show(_ report: ValueDictionary) throws(Refusal) -> Int32 {
     do throws(EngineError) {
       let engine = try StoreView().engine
-      for row in ["forced", "once"] {
+      for row in ["forced", "joined", "once"] {
         guard case .dictionary(let domains)? = report[Key(row)] else { continue }
         for case (let name, .dictionary(let settings)) in domains.sorted(by: { $0.key < $1.key }) {
           let domain = DomainName(name.string)
           for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
             let found = try engine.resolve(key, in: domain)
-            let line = row == "forced" ? forced(value, over: found) : once(value, over: found)
+            let line = row == "once" ? once(value, over: found) : forced(value, over: found)
             if let line { Output.write(line: "\(domain) \(key): \(line)") }
           }
         }

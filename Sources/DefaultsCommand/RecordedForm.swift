@@ -96,14 +96,20 @@ enum RecordedForm: String, CaseIterable {
     return text + conditions.map { "  \($0)\n" }.joined()
   }
 
-  /// A string of YAML, which is one of JSON. Ansible takes no braces in it for a template.
+  /// A string of YAML in double quotes. Ansible takes no braces in it for a template.
   private static func quoted(_ text: String) -> String {
-    let list = (try? Document.json(.array([.string(text)]))) ?? Array("[\"\"]".utf8)
-    let line = String(decoding: list, as: UTF8.self)
-    guard let first = line.firstIndex(of: "\""), let last = line.lastIndex(of: "\"") else {
-      return "\"\""
+    var line = text.utf8.contains(UInt8(ascii: "{")) ? "!unsafe \"" : "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": line += "\\\(scalar)"
+      case _ where (0x20..<0x7F).contains(scalar.value): line.unicodeScalars.append(scalar)
+      case _ where (0xA0..<0x2000).contains(scalar.value): line.unicodeScalars.append(scalar)
+      default:
+        let digits = String(scalar.value, radix: 16)
+        line += "\\U" + String(repeating: "0", count: 8 - digits.count) + digits
+      }
     }
-    return (text.contains("{{") || text.contains("{%") ? "!unsafe " : "") + line[first...last]
+    return line + "\""
   }
 
   // MARK: - Profile
@@ -151,6 +157,8 @@ extension NetChange {
     guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }
     let words = ["defaults"] + (location.place == .host ? ["-currentHost"] : [])
     let target = [location.domain == .global ? "-g" : location.domain.string, key.key.string]
+    // No word of a command line can have a NUL.
+    if target.contains(where: { $0.utf8.contains(0) }) { return nil }
     guard let value = after.value else { return words + ["delete"] + target }
     return Self.words(value).map { words + ["write"] + target + $0 }
   }
@@ -158,7 +166,7 @@ extension NetChange {
   /// The words of a command line that mean the value; nil: none do.
   private static func words(_ value: Value) -> [String]? {
     switch value {
-    case .string(let text): ["-string", text]
+    case .string(let text): text.utf8.contains(0) ? nil : ["-string", text]
     case .boolean(let flag): ["-bool", "\(flag)"]
     case .integer(let number) where number.signed != nil: ["-int", "\(number)"]
     case .data(let bytes): ["-data", bytes.hexadecimal]
@@ -174,11 +182,16 @@ extension [String] {
   /// The words as a line of a shell.
   fileprivate var shellLine: String { map(Self.quoted).joined(separator: " ") }
 
+  /// Byte by byte: a quote and a combining mark behind it are one character.
   private static func quoted(_ text: String) -> String {
-    let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:,@%/=")
-    if !text.isEmpty, text.allSatisfy({ plain.contains($0) }) { return text }
-    return "'"
-      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-      + "'"
+    let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:,@%/=".utf8)
+    if !text.isEmpty, text.utf8.allSatisfy({ plain.contains($0) }) { return text }
+    let quote = UInt8(ascii: "'")
+    var bytes = [quote]
+    for byte in text.utf8 {
+      if byte == quote { bytes += "'\\'".utf8 }
+      bytes.append(byte)
+    }
+    return String(decoding: bytes + [quote], as: UTF8.self)
   }
 }

@@ -247,7 +247,9 @@ public struct FileOwnership: Sendable {
   }
 
   private func mode(_ attributes: Attributes) -> mode_t {
-    guard let mask, attributes.type != .link else { return mode_t(attributes.mode) }
+    guard let mask, attributes.type != .link, !attributes.isPrivate else {
+      return mode_t(attributes.mode)
+    }
     let all: mode_t =
       attributes.type == .directory ? 0o777 : attributes.isReadOnly ? 0o444 : 0o666
     return all & ~mask

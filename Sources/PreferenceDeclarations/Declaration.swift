@@ -64,50 +64,78 @@ package struct Declaration: Equatable, Sendable {
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]
 
-  /// Reads a declaration. Throws EINVAL for a document that is none.
-  /// - Parameter domain: returns the domain that a name of the document means.
+  /// Reads a declaration. Throws EINVAL for a document that is not one.
+  /// - Parameter domain: returns the domain that a name of the document means. The declaration has
+  ///   its document with the names of the domains themselves.
   package init(
     _ document: ValueDictionary, isMerged: Bool = false,
     domain: (String) -> DomainName = { DomainName($0) }
   ) throws(EngineError) {
-    (self.document, self.isMerged) = (document, isMerged)
+    var named: ValueDictionary = [:]
     var paths: [DeclaredPath: Declared] = [:]
     for (name, settings) in document {
       let domain = domain(name.string)
-      guard case .dictionary(let settings) = settings else {
+      guard named.updateValue(settings, forKey: domain.key) == nil else {
+        throw EngineError(
+          .system(.invalidArgument), domain: domain, "the document names the domain twice")
+      }
+      guard case .dictionary(let settings) = settings, .dictionary(settings) != Self.absent else {
         throw EngineError(
           .system(.invalidArgument), domain: domain,
-          "a declaration has a dictionary of keys and values for each domain, not a value of type "
-            + settings.kind.rawValue)
+          "a declaration has a dictionary of keys and values for each domain, not "
+            + (settings == Self.absent ? "null" : "a value of type \(settings.kind.rawValue)"))
       }
       guard domain.canNameList, domain != Ledger.domain else {
         throw EngineError(.system(.invalidArgument), domain: domain, "no declaration can name it")
       }
       for (key, value) in settings {
-        Self.add(value, DeclaredPath(domain, key), isMerged, to: &paths)
+        try Self.add(value, DeclaredPath(domain, key), isMerged, to: &paths)
       }
     }
-    self.paths = paths
+    (self.document, self.isMerged, self.paths) = (named, isMerged, paths)
   }
 
   private static func add(
     _ value: Value, _ path: DeclaredPath, _ isMerged: Bool,
     to paths: inout [DeclaredPath: Declared]
-  ) {
+  ) throws(EngineError) {
     if value == absent {
       paths[path] = .absent
     } else if isMerged, case .dictionary(let members) = value {
       // An empty one changes nothing.
       for (key, value) in members {
-        add(value, DeclaredPath(path.domain, path.key, path.members + [key]), isMerged, to: &paths)
+        let part = DeclaredPath(path.domain, path.key, path.members + [key])
+        try add(value, part, isMerged, to: &paths)
       }
     } else {
+      guard !value.hasAbsent else {
+        throw EngineError(
+          .system(.invalidArgument), domain: path.domain, key: path.key,
+          "null can stand for the value of a key, and with --merge for that of a member")
+      }
       paths[path] = .value(value)
     }
   }
 }
 
 extension Value {
+  /// Whether the value is, or has inside, what stands for no value.
+  fileprivate var hasAbsent: Bool {
+    if self == Declaration.absent { return true }
+    switch self {
+    case .array(let elements): return elements.contains { $0.hasAbsent }
+    case .dictionary(let members): return members.contains { $0.value.hasAbsent }
+    default: return false
+    }
+  }
+
+  /// Whether members can be in it: it is a dictionary, and so is each of them but the last.
+  package func canHave(_ members: some Collection<Key>) -> Bool {
+    guard let first = members.first else { return true }
+    guard case .dictionary(let values) = self else { return false }
+    return values[first].map { $0.canHave(members.dropFirst()) } ?? true
+  }
+
   /// The part of the value that members lead to; nil if there is none.
   package func part(_ members: some Collection<Key>) -> Value? {
     guard let first = members.first else { return self }

@@ -5,16 +5,16 @@ import PropertyList
 /// What must be changed so that the values of a place are as a ledger says, and what comes back.
 ///
 /// A declaration takes back only what it gave:
-/// - A path that becomes declared is set, and what was there is kept in the ledger.
-/// - A path that is declared no more gets what was there before, if it still has what was declared.
+/// - A path that is declared now is set, and what was there is kept in the ledger.
+/// - A path that is no longer declared gets what was there before, if it still has what was declared.
 ///   If somebody has changed it since, it stays.
-/// - A declared path that somebody has changed is set again. What comes back one day is then that
-///   newer value.
+/// - A path of the named declarations that somebody has changed is set again. What comes back one day
+///   is then that newer value. Paths of other declarations are left alone, unless what counts for
+///   them changes.
 /// - A forced value that is equal satisfies a declaration; a different one refuses it.
 ///
 /// Values, documents and ledger are changed by one transaction (`intents`), which expects everything
-/// as the plan has found it. Which command came first never matters: the plan follows from the
-/// ledger and the values.
+/// as the plan has found it.
 package struct DeclarationPlan: Sendable {
   /// What happens to a path.
   package enum Outcome: Equatable, Sendable {
@@ -44,28 +44,31 @@ package struct DeclarationPlan: Sendable {
   package private(set) var steps: [Step] = []
   /// The transaction; empty: there is nothing to do.
   package private(set) var intents: [Intent] = []
-  /// The locations that the plan may leave without keys.
+  /// The locations that a declaration has made, and that the plan may leave without keys.
   package private(set) var emptied: [Location] = []
+  private var made: Set<Location> = []
   /// The ledger afterwards.
   package private(set) var ledger: Ledger
 
   /// The value of a key before the plan, and what it has planned so far.
-  private struct Key {
+  private struct Planned {
     let stored: StoredValue?
     var value: Value?
     var text: [UInt8]?
   }
 
-  private var keys: [RecordedKey: Key] = [:]
+  private var keys: [RecordedKey: Planned] = [:]
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set to
   /// something else, and where a list cannot be read.
   /// - Parameters:
+  ///   - names: the declarations that are asked for.
+  ///   - stored: the ledger's domain as it is.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
   ///   - keeps: whether what a key had before may be kept.
   package init(
-    from old: Ledger, to new: Ledger, in place: Place?, _ places: some StoredPlaces,
-    keeps: (PropertyList.Key, DomainName) -> Bool
+    from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
+    in place: Place?, _ places: some StoredPlaces, keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     ledger = new
     // First: a path may be declared where parts of it were, and then these are not what was there.
@@ -73,43 +76,86 @@ package struct DeclarationPlan: Sendable {
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
     restoreContainers(old.paths, paths)
     for path in paths.sorted() {
-      guard let declared = new.effective(path) else { continue }
+      let isNamed = new.names(declaring: path).contains(where: names.contains)
+      guard let declared = new.effective(path), isNamed || declared != old.effective(path) else {
+        continue
+      }
       try declare(path, declared, old, place, places, keeps)
     }
     steps.sort { $0.path < $1.path }
-    try finish(old, at: Location(place ?? .user, Ledger.domain), places)
+    finish(stored, at: Location(place ?? .user, Ledger.domain))
   }
 
   // MARK: - Paths
 
   private mutating func declare(
     _ path: DeclaredPath, _ declared: Declaration.Declared, _ old: Ledger, _ place: Place?,
-    _ places: some StoredPlaces, _ keeps: (PropertyList.Key, DomainName) -> Bool
+    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = old.before[path]
-    let used: Place
-    if let known = before?.place ?? place {
-      used = known
-    } else {
-      used = try ChangeRules(places).writePlace(of: path.key, in: path.domain)
-    }
+    let used = try self.place(of: path, before, old, place, places)
     let key = RecordedKey(path.key, at: Location(used, path.domain))
     let stored = try read(key, places)
+    if stored.stored?.metadata.profile != nil {
+      throw EngineError(
+        .forced, domain: path.domain, key: path.key,
+        "a configuration profile has set it, so nothing was changed")
+    }
     let present = stored.value?.part(path.members)
     // The value that somebody has set since is what comes back one day.
-    let isOurs = before != nil && present == old.effective(path)?.value
-    if !isOurs {
-      var found = Ledger.Before(place: used, value: present)
-      if path.members.isEmpty { found.text = stored.text }
-      if present != nil, !keeps(path.key, path.domain) {
-        (found.value, found.text, found.isKept) = (nil, nil, false)
-      }
-      ledger.before[path] = found
-      if present != declared.value { noteContainers(of: path, in: used, stored.value) }
+    let isOurs = before != nil && isGiven(path, stored.value, old)
+    if isOurs, let before {
+      ledger.before[path] = before
+      ledger.before[path]?.place = used
+    } else {
+      ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
     }
     guard present != declared.value else { return }
+    noteContainers(of: path, in: used, stored.value, keeps, isOurs: isOurs)
     add(path, used, .set, from: present, to: declared.value, text: nil)
+  }
+
+  /// What a path has before it is declared, or what somebody has set since.
+  private func found(
+    _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
+    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
+  ) throws(EngineError) -> Ledger.Before {
+    var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
+    if path.members.isEmpty { found.text = planned.text }
+    if found.value != nil, !keeps(path.key, path.domain) {
+      (found.value, found.text, found.isKept) = (nil, nil, false)
+    }
+    let isThere = try places.exists(Location(place, path.domain))
+    found.hasMadeDomain = before?.hasMadeDomain ?? !isThere
+    return found
+  }
+
+  /// The place of a path: the one that it was declared in; but a key that was moved, to the cloud or
+  /// from there, is where it is now.
+  private func place(
+    of path: DeclaredPath, _ before: Ledger.Before?, _ old: Ledger, _ place: Place?,
+    _ places: some StoredPlaces
+  ) throws(EngineError) -> Place {
+    if let place { return place }
+    guard let before else {
+      return try ChangeRules(places).writePlace(of: path.key, in: path.domain)
+    }
+    if try places.find(path.key, at: Location(before.place, path.domain)) != nil {
+      return before.place
+    }
+    for own in Place.own {
+      let stored = try places.find(path.key, at: Location(own, path.domain))
+      if let stored, isGiven(path, stored.value, old) { return own }
+    }
+    return before.place
+  }
+
+  /// Whether a key has what the ledger has given to the path.
+  private func isGiven(_ path: DeclaredPath, _ whole: Value?, _ old: Ledger) -> Bool {
+    guard let declared = old.effective(path) else { return false }
+    if !path.members.isEmpty, let whole, !whole.canHave(path.members) { return false }
+    return whole?.part(path.members) == declared.value
   }
 
   /// Whether a forced value is the declared one. Throws where it is a different one.
@@ -130,30 +176,37 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, _ old: Ledger, _ places: some StoredPlaces
   ) throws(EngineError) {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
-    let key = RecordedKey(path.key, at: Location(before.place, path.domain))
-    let present = try read(key, places).value?.part(path.members)
-    let isOurs = present == old.effective(path)?.value
-    if isOurs, before.isKept {
+    let known = before.place.isOwn ? nil : before.place
+    let place = try self.place(of: path, before, old, known, places)
+    let key = RecordedKey(path.key, at: Location(place, path.domain))
+    let whole = try read(key, places).value
+    let present = whole?.part(path.members)
+    let isOurs = isGiven(path, whole, old)
+    // A dictionary that somebody has removed is not made again for one of its members.
+    let isGone = !path.members.isEmpty && whole == nil && old.effective(path) == .absent
+    if isOurs, before.isKept, !isGone {
       guard present != before.value else { return }
-      add(
-        path, before.place, .restored, from: present, to: before.value, text: before.text)
-    } else if present != nil {
+      add(path, place, .restored, from: present, to: before.value, text: before.text)
+      if before.hasMadeDomain { made.insert(key.location) }
+    } else if present != nil || whole != nil && !isOurs {
       steps.append(
         Step(
-          path: path, place: before.place, outcome: isOurs ? .notKept : .changedSince,
-          present: present, goal: present))
+          path: path, place: place, outcome: isOurs ? .notKept : .changedSince,
+          present: present ?? whole, goal: present ?? whole))
     }
   }
 
   // MARK: - Dictionaries of parts
 
-  /// Keeps what stands where a part is to be, and is no dictionary with parts.
-  private mutating func noteContainers(of path: DeclaredPath, in place: Place, _ whole: Value?) {
+  /// Keeps what a part takes the place of: a value that is not a dictionary, or an empty one.
+  private mutating func noteContainers(
+    of path: DeclaredPath, in place: Place, _ whole: Value?, _ keeps: (Key, DomainName) -> Bool,
+    isOurs: Bool
+  ) {
+    guard keeps(path.key, path.domain) else { return }
     for count in path.members.indices {
       let container = path.prefix(count)
-      guard let value = whole?.part(container.members), ledger.before[container] == nil else {
-        continue
-      }
+      guard let value = whole?.part(container.members) else { continue }
       if case .dictionary(let parts) = value, !parts.isEmpty { continue }
       ledger.before[container] = Ledger.Before(place: place, value: value)
     }
@@ -168,10 +221,16 @@ package struct DeclarationPlan: Sendable {
     where !old.contains(container) {
       guard !declared.contains(where: { $0.isPart(of: container) }) else { continue }
       ledger.before[container] = nil
+      let isRestored = steps.contains { $0.outcome == .restored && $0.path.isPart(of: container) }
+      guard isRestored else { continue }
       let key = RecordedKey(container.key, at: Location(before.place, container.domain))
       guard let planned = keys[key], planned.value?.part(container.members) == nil else { continue }
       let whole = Value.replacing(before.value, at: container.members, in: planned.value)
       keys[key]?.value = whole
+      steps.append(
+        Step(
+          path: container, place: before.place, outcome: .restored, present: nil,
+          goal: before.value))
     }
   }
 
@@ -179,10 +238,10 @@ package struct DeclarationPlan: Sendable {
 
   private mutating func read(
     _ key: RecordedKey, _ places: some StoredPlaces
-  ) throws(EngineError) -> Key {
+  ) throws(EngineError) -> Planned {
     if let known = keys[key] { return known }
     let stored = try places.find(key.key, at: key.location)
-    let found = Key(stored: stored, value: stored?.value, text: stored?.text)
+    let found = Planned(stored: stored, value: stored?.value, text: stored?.text)
     keys[key] = found
     return found
   }
@@ -199,28 +258,27 @@ package struct DeclarationPlan: Sendable {
     keys[key]?.text = path.members.isEmpty ? text : nil
   }
 
-  private mutating func finish(
-    _ old: Ledger, at location: Location, _ places: some StoredPlaces
-  ) throws(EngineError) {
+  /// Makes the transaction.
+  private mutating func finish(_ before: ValueDictionary, at location: Location) {
     var expected: [Intent] = []
     for (key, planned) in keys.sorted(by: { $0.key.text < $1.key.text }) {
       expected.append(.expect(key.key, key.location, planned.stored?.value))
       guard planned.value != planned.stored?.value else { continue }
       intents.append(Self.edit(key.key, key.location, planned.value, planned.text))
-      if planned.value == nil { emptied.append(key.location) }
     }
-    let (before, after) = (old.values, ledger.values)
+    emptied = Array(made)
+    let after = ledger.values
     for key in Set(before.keys).union(after.keys).sorted() {
       expected.append(.expect(key, location, before[key]))
       guard before[key] != after[key] else { continue }
       intents.append(Self.edit(key, location, after[key], nil))
-      if after[key] == nil { emptied.append(location) }
     }
+    if after.isEmpty, !before.isEmpty { emptied.append(location) }
     if !intents.isEmpty { intents = expected + intents }
   }
 
   private static func edit(
-    _ key: PropertyList.Key, _ location: Location, _ value: Value?, _ text: [UInt8]?
+    _ key: Key, _ location: Location, _ value: Value?, _ text: [UInt8]?
   ) -> Intent {
     let edit: Edit =
       value.map { .set(key, $0, text.map { .exact($0) } ?? .canonical) } ?? .remove(key)

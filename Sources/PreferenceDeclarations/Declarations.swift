@@ -6,7 +6,8 @@ import SystemCalls
 /// The declarations of a store, in one place.
 ///
 /// Promises: a change is one transaction, which is planned again where somebody else has changed
-/// something in between. A plan alone changes nothing.
+/// something in between; a domain that a declaration has made, and that has no keys afterwards, is
+/// then removed by another one. A plan alone changes nothing.
 ///
 /// Threads: any. Calls wait as those of the places do.
 package struct Declarations: Sendable {
@@ -23,7 +24,16 @@ package struct Declarations: Sendable {
 
   /// Reads the ledger. Throws EINVAL where it is damaged.
   package func ledger() throws(EngineError) -> Ledger {
-    try Ledger(try places.snapshots(of: [location]).first?.values ?? [:])
+    try Ledger(try stored())
+  }
+
+  /// The ledger's domain as it is. Cost: no question to the owner, if its list is in memory.
+  private func stored() throws(EngineError) -> ValueDictionary {
+    var values: ValueDictionary = [:]
+    for key in try places.keys(at: location) {
+      values[key] = try places.find(key, at: location)?.value
+    }
+    return values
   }
 
   /// What is asked for.
@@ -37,12 +47,28 @@ package struct Declarations: Sendable {
   /// Plans what is asked for, one after the other. Throws EPERM for a conflict with another
   /// declaration, and names it.
   package func plan(_ requests: [Request]) throws(EngineError) -> DeclarationPlan {
-    let old = try ledger()
+    let stored = try stored()
+    let old = try Ledger(stored)
     var new = old
-    for request in requests { try new.note(request) }
+    var names: Set<String> = []
+    // A name that is declared anew is not removed, in whichever order a rename says both.
+    let declared = requests.compactMap {
+      if case .declare(let name, _, _) = $0 { name } else { nil }
+    }
+    for request in requests {
+      switch request {
+      case .declare(let name, _, _): names.insert(name)
+      case .undeclare(let name):
+        if declared.contains(name) { continue }
+        names.insert(name)
+      }
+      try new.note(request)
+    }
     new.over = new.over.filter { !$0.value.isEmpty }
     let settings = try historySettings()
-    return try DeclarationPlan(from: old, to: new, in: place, places) { key, domain in
+    return try DeclarationPlan(
+      from: old, to: new, for: names, stored: stored, in: place, places
+    ) { key, domain in
       settings.keeps(key, of: domain)
     }
   }
@@ -80,10 +106,11 @@ package struct Declarations: Sendable {
     if plan.intents.isEmpty { return Changeset() }
     let changeset = try places.apply(plan.intents, by: author)
     for location in Set(plan.emptied) where location.domain != .global {
-      guard try places.snapshots(of: [location]).first?.isEmpty == true else { continue }
-      // Somebody may have set a key in between; then it stays.
+      // Somebody may have set a key in between; then it stays. By another author, so that the mount
+      // which has made the change hears of this one.
       do throws(EngineError) {
-        _ = try places.apply([.at(location.place, .removeDomain(location.domain))], by: author)
+        guard try places.keys(at: location).isEmpty else { continue }
+        _ = try places.apply([.at(location.place, .removeDomain(location.domain))], by: .unique())
       } catch {}
     }
     return changeset
@@ -161,9 +188,14 @@ extension Ledger {
       let text = declared.map { ValueDescription.line(of: $0, false) } ?? "absent, or in part"
       return "\(name) (\(text))"
     }
+    let isPart = conflict.names.contains { declarations[$0]?.paths[conflict.path] == nil }
+    let help =
+      isPart
+      ? "declare it as a whole, or by members, in both"
+      : "--over \(conflict.names.last ?? "") decides"
     return EngineError(
       .system(.notPermitted), domain: conflict.path.domain, key: conflict.path.key,
       "it is declared differently by \(values.joined(separator: " and ")), so nothing was changed; "
-        + "--over \(conflict.names.last ?? "") decides")
+        + help)
   }
 }

@@ -24,6 +24,8 @@ package struct Ledger: Equatable, Sendable {
     package var text: [UInt8]?
     /// Whether `value` is known: it is not for keys whose values the history does not keep.
     package var isKept = true
+    /// Whether the place did not have the domain.
+    package var hasMadeDomain = false
   }
 
   package var declarations: [String: Declaration] = [:]
@@ -91,10 +93,11 @@ extension Ledger {
   /// Reads the ledger of a place. Throws EINVAL where it is damaged.
   package init(_ values: ValueDictionary) throws(EngineError) {
     self.init()
-    let merged: Set<String> =
-      if case .array(let names)? = values[".merged"] {
-        Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
-      } else { [] }
+    var merged: Set<String> = []
+    if let value = values[".merged"] {
+      guard case .array(let names) = value else { throw Self.damaged(".merged") }
+      merged = Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+    }
     for (key, value) in values where !key.string.hasPrefix(".") {
       guard case .dictionary(let document) = value else { throw Self.damaged(key) }
       do throws(EngineError) {
@@ -104,7 +107,8 @@ extension Ledger {
         throw Self.damaged(key)
       }
     }
-    if case .dictionary(let all)? = values[".over"] {
+    if let value = values[".over"] {
+      guard case .dictionary(let all) = value else { throw Self.damaged(".over") }
       for case (let name, .array(let others)) in all {
         over[name.string] = Set(
           others.compactMap { if case .string(let other) = $0 { other } else { nil } })
@@ -135,10 +139,11 @@ extension Ledger {
     var before = Before(place: place, value: entry["value"])
     if case .data(let text)? = entry["text"] { before.text = text }
     before.isKept = entry["lost"] != true
+    before.hasMadeDomain = entry["made"] == true
     return (DeclaredPath(DomainName(domain), key, Array(keys.dropFirst())), before)
   }
 
-  /// The keys of the ledger's domain, in the order of their paths.
+  /// The keys of the ledger's domain.
   package var values: ValueDictionary {
     var values: ValueDictionary = [:]
     for (name, declaration) in declarations {
@@ -169,6 +174,7 @@ extension Ledger {
     entry["value"] = before.value
     if let text = before.text { entry["text"] = .data(text) }
     if !before.isKept { entry["lost"] = true }
+    if before.hasMadeDomain { entry["made"] = true }
     return .dictionary(entry)
   }
 }

@@ -35,7 +35,7 @@ package struct HistoryFilter: Equatable, Sendable {
 
   /// Whether the change is meant, apart from its keys.
   package func contains(_ record: HistoryRecord) -> Bool {
-    if let number { return record.number == number }
+    if let number { return (min(record.first, record.number)...record.number).contains(number) }
     if let since, !since.isReached(by: record) { return false }
     if let until, !until.includes(record) { return false }
     if let via, record.source.via != via { return false }

@@ -38,11 +38,12 @@ package enum HistoryMoment: Equatable, Sendable {
     }
   }
 
-  /// `-2h` and the like.
+  /// `-2h` and the like, also without the sign.
   private static func before(_ now: Timestamp, _ text: String) -> Timestamp? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    guard text.hasPrefix("-"), let unit = text.last.flatMap({ units[$0] }),
-      let count = Int32(text.dropFirst().dropLast()), count >= 0
+    let unsigned = text.hasPrefix("-") ? text.dropFirst() : text[...]
+    guard let unit = text.last.flatMap({ units[$0] }), let count = Int32(unsigned.dropLast()),
+      count >= 0
     else { return nil }
     // At most 2^31 * 86,400 seconds.
     let length = (Int64(count) * unit).multipliedReportingOverflow(by: 1_000_000_000)

@@ -9,6 +9,8 @@ package struct HistoryContents: Sendable {
   package private(set) var entries: [HistoryDirectory.Entry] = []
   /// Whether nothing is kept, by the settings.
   package fileprivate(set) var isOff = false
+  /// The owner's number for the files: a different one when values were removed from them.
+  package fileprivate(set) var edition: Value?
 
   /// A history with these changes and gaps.
   package init(_ entries: [HistoryDirectory.Entry] = []) { append(entries) }
@@ -36,8 +38,7 @@ package struct HistoryContents: Sendable {
 package final class HistoryReader: Sendable {
   private struct Known {
     var contents = HistoryContents()
-    /// The owner's number for files without changes to what they had; nil: nothing was read.
-    var edition: Value?
+    var hasRead = false
   }
 
   private let owner: any ReportService
@@ -58,20 +59,17 @@ package final class HistoryReader: Sendable {
           .system(.invalidArgument), "the running prefsd is older and keeps no history")
       }
       let edition = report["Edition"]
-      if edition == nil || edition != known.edition { known = Known() }
+      if edition == nil || edition != known.contents.edition { known = Known() }
       let last = known.contents.lastNumber
-      if known.edition == nil || report["Last"] != .integer(WideInteger(last)) {
+      if !known.hasRead || report["Last"] != .integer(WideInteger(last)) {
         let more = try EngineError.wrapping { () throws(SystemError) in
           try HistoryDirectory(path).entries(after: last)
         }
         known.contents.append(more)
       }
       known.contents.isOff = report["Off"] == true
-      known.edition = edition
+      (known.contents.edition, known.hasRead) = (edition, true)
       return known.contents
     }
   }
-
-  /// Gives the memory back.
-  package func forget() { known.withLock { $0 = Known() } }
 }

@@ -50,10 +50,11 @@ public struct HistorySettings: Equatable, Sendable {
     "privatekey",
   ]
 
-  /// Whether the values of the key are kept: it has no secret's name, and no pattern names it.
+  /// Whether the values of the key are kept: it has no secret's name, no pattern names it, and it is
+  /// not of the ledger of declarations, whose documents may have such keys.
   public func keeps(_ key: Key, of domain: DomainName) -> Bool {
     let name = key.string.lowercased()
-    return !keepsNoValues && !Self.secret.contains { name.contains($0) }
+    return !keepsNoValues && domain != .declared && !Self.secret.contains { name.contains($0) }
       && !never.contain(key, of: domain)
   }
 }

@@ -48,15 +48,22 @@ package final class PastPlaces: PersistentPlaces {
     state = Mutex(State(later: LaterChanges(try reader.read(), after: number)))
   }
 
+  /// The history as it is now. Throws ENODATA where it does not have the moment any more.
+  private func history() throws(EngineError) -> HistoryContents {
+    let history = try reader.read()
+    guard history.number(at: .number(number)) != nil else {
+      throw EngineError(.system(.noData), "the history does not have that moment any more")
+    }
+    return history
+  }
+
   /// The location as it was.
   private func past(_ location: Location) throws(EngineError) -> Past {
     if let known = state.withLock({ $0.locations[location] }) { return known }
     let now = try present.snapshots(of: [location]).first ?? DomainSnapshot()
-    let history = try reader.read()
+    let history = try history()
     return state.withLock { state in
-      if state.later.last != history.lastNumber {
-        state.later = LaterChanges(history, after: number)
-      }
+      if !state.later.isOf(history) { state.later = LaterChanges(history, after: number) }
       let past = state.later[location].map { Self.past(now, $0) } ?? Past(snapshot: now)
       state.locations[location] = past
       return past
@@ -124,11 +131,9 @@ package final class PastPlaces: PersistentPlaces {
   package func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     if let known = state.withLock({ $0.domains[place] }) { return known }
     var found = try present.domains(in: place)
-    let history = try reader.read()
+    let history = try history()
     let changed = state.withLock { state in
-      if state.later.last != history.lastNumber {
-        state.later = LaterChanges(history, after: number)
-      }
+      if !state.later.isOf(history) { state.later = LaterChanges(history, after: number) }
       return state.later.locations(in: place)
     }
     for location in changed {
@@ -174,13 +179,14 @@ private struct LaterChanges {
 
   typealias Keys = [Key: Then]
 
-  /// The number of the last change that is taken back.
-  let last: UInt64
+  /// The number of the last change that is taken back, and the edition that has it.
+  private let last: UInt64
+  private let edition: Value?
   private var keys: [Location: Keys] = [:]
 
   /// Cost: O(changes).
   init(_ history: HistoryContents, after number: UInt64) {
-    last = history.lastNumber
+    (last, edition) = (history.lastNumber, history.edition)
     var modified: [RecordedKey: Timestamp] = [:]
     var oldest: Timestamp?
     for record in history.records {
@@ -197,6 +203,11 @@ private struct LaterChanges {
         }
       }
     }
+  }
+
+  /// Whether these are the changes of that history.
+  func isOf(_ history: HistoryContents) -> Bool {
+    last == history.lastNumber && edition == history.edition
   }
 
   subscript(location: Location) -> Keys? { keys[location] }
@@ -238,15 +249,25 @@ extension HistoryContents {
     }
   }
 
-  /// The days on which something was changed, as `2026-11-21`.
-  package var days: [String] {
-    var days: [String] = []
-    var last: Timestamp?
-    for record in records where record.time.beginningOfDay != last {
-      last = record.time.beginningOfDay
-      days.append(String(record.time.text.prefix(10)))
+  /// The days on which something was changed, as `2026-11-21`, each with the number of the last change
+  /// before it (`number(at:)`). Cost: O(changes).
+  package var dayNumbers: [String: UInt64] {
+    var days: [String: UInt64] = [:]
+    var (day, previous): (Timestamp?, UInt64?)
+    for entry in entries {
+      guard case .change(let record) = entry else {
+        // Days before a gap are no moments.
+        (days, day, previous) = ([:], nil, nil)
+        continue
+      }
+      if record.time.beginningOfDay != day {
+        day = record.time.beginningOfDay
+        let name = String(record.time.text.prefix(10))
+        if days[name] == nil { days[name] = previous ?? record.first.previous }
+      }
+      previous = record.number
     }
-    return Array(Set(days))
+    return days
   }
 }
 

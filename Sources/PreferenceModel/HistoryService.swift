@@ -38,8 +38,8 @@ public protocol HistoryService: AnyObject, Sendable {
   /// The changes of a key, as `defaults history --all` prints them; nil: there are none.
   func changes(of key: Key, in domain: DomainName) throws(EngineError) -> String?
 
-  /// The days with changes, as `2026-11-21`.
-  func days() throws(EngineError) -> [String]
+  /// The days with changes, as `2026-11-21`, each with the number that `number(ofMoment:)` gives.
+  func days() throws(EngineError) -> [String: UInt64]
 
   /// The number of the change that was the last one at a moment: a time, a date, the number of a
   /// change, `yesterday` or `-2h`; nil: the name means none that the history has.

@@ -8,10 +8,10 @@ import SystemCalls
 ///
 /// Setting a document declares exactly what it says; removing it takes back what it gave
 /// (`DeclarationPlan`). A conflict with another declaration, and what is forced, is EPERM; a document
-/// that declares nothing is EINVAL.
+/// that is not a dictionary of domains is EINVAL.
 ///
-/// Threads: any. Cost: setting a document reads every key that it names; the lists that are not in
-/// memory are asked for one by one.
+/// Threads: any. Cost: setting a document reads every key that it names; lists that are not in memory
+/// are asked for one by one, which may wait for the owner of the store.
 struct DeclarationContents: WholeContents {
   let search: SearchEngine
   /// nil: the user's.
@@ -76,8 +76,11 @@ struct DeclarationContents: WholeContents {
     switch value {
     case nil: return .undeclare(name)
     case .dictionary(let document):
-      let isMerged = try declarations.ledger().declarations[name]?.isMerged ?? false
-      return .declare(name, try Declaration(document, isMerged: isMerged), over: [])
+      let all = try declarations.ledger().declarations
+      // A file that was renamed keeps the way in which it is declared.
+      let old = all[name] ?? all.values.first { $0.document == document }
+      return .declare(
+        name, try Declaration(document, isMerged: old?.isMerged ?? false), over: [])
     default:
       throw EngineError(
         .system(.invalidArgument), "\(key): a declaration is a dictionary of domains")
@@ -99,7 +102,7 @@ struct DeclarationContents: WholeContents {
     return Ledger.canName(key.string) ? Self.keys(of: key.string) + [Self.drift] : [Self.drift]
   }
 
-  /// Those of everything that is declared, as far as the ledger is in memory.
+  /// The domains of everything that is declared, as far as the ledger is in memory.
   func domainsNeeded(for key: Key?) -> [DomainName] {
     let location = declarations.location
     guard search.places.isLoaded(location), let ledger = try? declarations.ledger() else {

@@ -6,17 +6,20 @@ import SystemCalls
 
 /// The history of a store and its past, as the control directory of a mount shows them.
 ///
-/// Threads: any. `prepare` is called by one thread for each request that needs it. One lock, held
-/// for a look; nothing is read under it.
+/// Threads: any. `prepare` is called by any of a few threads, for each request that needs it. One
+/// lock, held for a few loads and stores; nothing is read under it.
 final class StoreHistory: HistoryService {
   /// The history as it was read last.
   private struct Changes: Sendable {
     let contents: HistoryContents
     /// Where the changes of each key are in it.
     let positions: [DomainName: [Key: [Int]]]
+    /// The days with changes that are moments, and the number of each.
+    let days: [String: UInt64]
 
     init(_ contents: HistoryContents) {
       self.contents = contents
+      days = contents.dayNumbers
       var positions: [DomainName: [Key: [Int]]] = [:]
       for (index, entry) in contents.entries.enumerated() {
         guard case .change(let record) = entry else { continue }
@@ -31,8 +34,14 @@ final class StoreHistory: HistoryService {
   /// The state of the store at a moment.
   private struct Moment: Sendable {
     let engine: SearchEngine
-    /// What was prepared, and why that failed.
-    var prepared: [DomainName?: EngineError?] = [:]
+    /// What was prepared: a domain, or the names of all (nil).
+    var prepared: [DomainName?: Outcome] = [:]
+  }
+
+  /// How a preparation has ended.
+  private enum Outcome: Sendable {
+    case done
+    case failed(EngineError)
   }
 
   private struct State {
@@ -41,17 +50,23 @@ final class StoreHistory: HistoryService {
     var moments: [UInt64: Moment] = [:]
     /// Their numbers, the last one used at the end.
     var order: [UInt64] = []
+    /// Reads the history. `release` puts a new one in its place, because calls of the old one may be
+    /// waiting for a disk.
+    var reader: HistoryReader
+
+    init(_ owner: any ReportService) { reader = HistoryReader(owner) }
   }
 
   private let places: any PersistentPlaces
-  private let reader: HistoryReader
-  private let state = Mutex(State())
+  private let owner: any ReportService
+  private let state: Mutex<State>
 
   /// The most moments that are kept in memory at once.
   private static let most = 16
 
   init(_ places: any PersistentPlaces, _ owner: any ReportService) {
-    (self.places, reader) = (places, HistoryReader(owner))
+    (self.places, self.owner) = (places, owner)
+    state = Mutex(State(owner))
   }
 
   // MARK: - Preparing
@@ -64,15 +79,20 @@ final class StoreHistory: HistoryService {
   }
 
   private func prepareChanges() {
-    let known = state.withLock { $0.changes }
+    let (known, reader) = state.withLock { ($0.changes, $0.reader) }
     do throws(EngineError) {
       let contents = try reader.read()
       let isSame = known.map {
         $0.contents.lastNumber == contents.lastNumber && $0.contents.isOff == contents.isOff
           && $0.contents.entries.count == contents.entries.count
+          && $0.contents.edition == contents.edition && contents.edition != nil
       }
       let changes = isSame == true ? known : Changes(contents)
-      state.withLock { ($0.changes, $0.failure) = (changes, nil) }
+      state.withLock { state in
+        // Values were removed: what moments have read may have them.
+        if known?.contents.edition != contents.edition { (state.moments, state.order) = ([:], []) }
+        (state.changes, state.failure) = (changes, nil)
+      }
     } catch {
       state.withLock { ($0.changes, $0.failure) = (nil, error) }
     }
@@ -81,9 +101,9 @@ final class StoreHistory: HistoryService {
   private func prepare(_ number: UInt64, _ domain: DomainName?) {
     do throws(EngineError) {
       let engine = try moment(number)
-      prepare(nil, number) { () throws(EngineError) in _ = try engine.domains() }
+      prepare(nil, number, engine) { () throws(EngineError) in _ = try engine.domains() }
       guard let domain else { return }
-      prepare(domain, number) { () throws(EngineError) in
+      prepare(domain, number, engine) { () throws(EngineError) in
         _ = try engine.keys(of: domain)
         do throws(EngineError) {
           _ = try engine.resolve(Self.probe, in: domain)
@@ -98,26 +118,33 @@ final class StoreHistory: HistoryService {
 
   /// Prepares the names of the domains (nil), or one domain.
   private func prepare(
-    _ domain: DomainName?, _ number: UInt64, _ body: () throws(EngineError) -> Void
+    _ domain: DomainName?, _ number: UInt64, _ engine: SearchEngine,
+    _ body: () throws(EngineError) -> Void
   ) {
-    var failure: EngineError?
-    do throws(EngineError) { try body() } catch { failure = error }
-    state.withLock { _ = $0.moments[number]?.prepared.updateValue(failure, forKey: domain) }
+    var outcome = Outcome.done
+    do throws(EngineError) { try body() } catch { outcome = .failed(error) }
+    state.withLock { [outcome] state in
+      guard state.moments[number]?.engine === engine else { return }
+      state.moments[number]?.prepared[domain] = outcome
+    }
   }
 
   /// A key whose look-up asks every place.
   private static let probe: Key = ""
 
   private func moment(_ number: UInt64) throws(EngineError) -> SearchEngine {
-    if let known = state.withLock({ $0.moments[number] }) { return known.engine }
+    let (known, reader) = state.withLock { ($0.moments[number], $0.reader) }
+    if let known { return known.engine }
     let past = try PastPlaces(after: number, places, reader)
     let engine = SearchEngine(places: past, usesLanguages: false)
-    state.withLock { state in
+    return state.withLock { state in
+      // Another thread may have made it meanwhile.
+      if let known = state.moments[number] { return known.engine }
       state.moments[number] = Moment(engine: engine)
       state.order.append(number)
       if state.order.count > Self.most { state.moments[state.order.removeFirst()] = nil }
+      return engine
     }
-    return engine
   }
 
   func isPrepared(_ need: HistoryNeed) -> Bool {
@@ -128,14 +155,15 @@ final class StoreHistory: HistoryService {
         if let index = state.order.firstIndex(of: number), index + 1 < state.order.count {
           state.order.append(state.order.remove(at: index))
         }
-        return state.moments[number]?.prepared[domain] != nil
+        // What has failed is tried again by the next request.
+        if case .done? = state.moments[number]?.prepared[domain] { return true }
+        return false
       }
     }
   }
 
   func release() {
-    state.withLock { $0 = State() }
-    reader.forget()
+    state.withLock { $0 = State(owner) }
   }
 
   // MARK: - Changes
@@ -169,7 +197,7 @@ final class StoreHistory: HistoryService {
 
   // MARK: - The past
 
-  func days() throws(EngineError) -> [String] { try changes().contents.days }
+  func days() throws(EngineError) -> [String: UInt64] { try changes().days }
 
   func number(ofMoment name: String) throws(EngineError) -> UInt64? {
     guard let moment = HistoryMoment(name) else { return nil }
@@ -180,9 +208,9 @@ final class StoreHistory: HistoryService {
     ofMoment number: UInt64, _ domain: DomainName?
   ) throws(EngineError) -> any Engine {
     guard let moment = state.withLock({ $0.moments[number] }),
-      let failure = moment.prepared[domain]
+      let outcome = moment.prepared[domain]
     else { throw Self.notRead }
-    if let failure { throw failure }
+    if case .failed(let failure) = outcome { throw failure }
     return moment.engine
   }
 }

@@ -16,7 +16,8 @@ import SystemCalls
 /// than the list, because its owner was killed in between; but the metadata file of the list then
 /// says that the owner has written it, so no other program has changed it.
 ///
-/// Threads: any thread notes looks; `settle`, `forget` and `removeAll` are called by one at a time.
+/// Threads: any thread notes looks; whatever waits for a disk is called by one at a time. One lock, held
+/// for a few loads and stores.
 final class SeenLists: Sendable {
   /// A list as it was read or written.
   struct Look: Sendable {
@@ -45,6 +46,10 @@ final class SeenLists: Sendable {
     directory = history.path + "/seen"
     let found = (try? Files.names(in: directory)) ?? nil
     let names = (found ?? []).filter { !$0.hasSuffix(HistoryDirectory.temporary) }
+    for name in found ?? [] where name.hasSuffix(HistoryDirectory.temporary) {
+      // A crash has left it.
+      do { try Files.remove(history.path + "/seen/" + name) } catch {}
+    }
     state = Mutex(State(files: Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })))
   }
 
@@ -57,7 +62,7 @@ final class SeenLists: Sendable {
   private func path(_ name: String) -> String { "\(directory)/\(name)" }
 
   /// Notes a look at a list. Cost: a hash look-up; no disk.
-  /// - Returns: whether `settle` has something to do.
+  /// - Returns: whether there is something to write.
   func note(_ look: Look) -> Bool {
     state.withLock { state in
       guard look.identity != nil || state.files[Self.name(look.location)] != nil else {
@@ -134,35 +139,40 @@ final class SeenLists: Sendable {
 
   // MARK: - Looks
 
-  /// Whether `settle` has something to do.
-  var hasLooks: Bool { state.withLock { !$0.looks.isEmpty } }
-
-  /// Writes what was looked at since the last call. Waits for a disk.
-  /// - Parameter append: appends to the history what others have changed while there was no owner, in
-  ///   the order of the times at which it was changed at the latest. If it returns false, the files
-  ///   stay as they are until the next call.
-  func settle(_ settings: HistorySettings, _ append: ([HistoryRecord]) -> Bool) {
-    let looks = state.withLock { state in
+  /// Removes and returns the lists that were noted since the last call.
+  func removeLooks() -> [Look] {
+    state.withLock { state in
       defer { state.looks = [] }
       return state.looks
     }
+  }
+
+  /// Puts back what `removeLooks` has returned, because the history could not be written.
+  func putBack(_ looks: [Look]) { state.withLock { $0.looks = looks + $0.looks } }
+
+  /// The changes that others have made in lists while there was no owner, by the time at which they
+  /// were made at the latest. Waits for a disk.
+  func differences(_ looks: [Look], _ settings: HistorySettings) -> [HistoryRecord] {
     var records: [HistoryRecord] = []
-    var last: [String: Look] = [:]
-    for look in looks {
+    var known: Set<String> = []
+    for look in looks where look.isFirst {
       let name = Self.name(look.location)
-      if look.isFirst, !isUnchanged(look, name), let record = difference(look, name, settings) {
-        records.append(record)
-      }
-      last[name] = look
+      guard known.insert(name).inserted, !isUnchanged(look, name) else { continue }
+      if let record = difference(look, name, settings) { records.append(record) }
     }
-    guard append(records.sorted { $0.time < $1.time }) else {
-      return state.withLock { $0.looks = looks + $0.looks }
-    }
+    return records.sorted { $0.time < $1.time }
+  }
+
+  /// Writes the lists as they were noted. Waits for a disk. Call it when the history has what is
+  /// different.
+  func write(_ looks: [Look], _ settings: HistorySettings) {
+    var last: [String: Look] = [:]
+    for look in looks { last[Self.name(look.location)] = look }
     for (name, look) in last where !isUnchanged(look, name) {
       do throws(SystemError) {
         if let identity = look.identity, identity.size <= Self.largest {
           try write(Seen(look, identity, settings), name)
-        } else {
+        } else if isKnown(name) {
           try remove(name)
         }
       } catch {
@@ -203,7 +213,7 @@ final class SeenLists: Sendable {
     guard !items.isEmpty else { return nil }
     let time = look.identity?.modified ?? .now
     var source = ChangeSource(.list)
-    source.unit = "between \(seen.time.text) and \(time.text)"
+    source.unit = "between \(seen.time.text) and \(max(time, seen.time).text)"
     return HistoryRecord(items, time: time, source: source)
   }
 
@@ -233,7 +243,7 @@ final class SeenLists: Sendable {
     }
   }
 
-  /// Removes the files of a domain.
+  /// Removes the files of a domain, durably.
   func forget(_ domain: DomainName) throws(SystemError) {
     for name in state.withLock({ $0.files.keys }) {
       guard let seen = read(name), seen.location.domain != domain else {
@@ -241,6 +251,7 @@ final class SeenLists: Sendable {
         continue
       }
     }
+    if Files.isDirectory(directory) { try Files.synchronizeDirectory(directory) }
   }
 
   /// Removes all files.

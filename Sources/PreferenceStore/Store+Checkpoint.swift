@@ -130,9 +130,14 @@ extension Store {
     let written = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try write(domain, location)
     }
-    remove(state.withLock { $0.finish(written, start, location, log) })
-    noteLook(location, written.base.values, written.identity, isFirst: false)
+    remove(
+      state.withLock { state in
+        noteLook(location, written.base.values, written.identity, isFirst: false, &state)
+        return state.finish(written, start, location, log)
+      })
     renewStuckRecords()
+    // If this process is killed later, its changes must not be taken for another program's.
+    recordHistory()
     guard written.lacksMetadata else { return }
     // The release of the journal may have made room.
     do throws(SystemError) {

@@ -47,27 +47,24 @@ struct Historian {
     }
   }
 
-  /// Writes the changes that the queue had.
+  /// Writes the changes that the queue had, behind those that others have made in lists while there
+  /// was no owner; and the lists as they were noted, when the history has both.
   /// - Returns: false where they could not be written, and must be put back.
   mutating func write(
-    _ changes: [HistoryQueue.Change], after gap: String?, _ settings: HistorySettings
+    _ changes: [HistoryQueue.Change], after gap: String?, _ looks: [SeenLists.Look],
+    _ settings: HistorySettings
   ) -> Bool {
     self.settings = settings
-    return append(HistoryRecord.compacted(changes.compactMap { record($0) }), after: gap)
-  }
-
-  /// Writes what others have changed in lists while there was no owner, and the lists as they are
-  /// now. It is tried again where the changes cannot be written.
-  mutating func writeSeen(_ settings: HistorySettings) {
-    self.settings = settings
-    seen?.settle(settings) { records in
-      var last = lastTime
-      let later = records.map { record in
-        last = max(last, min(record.time, .now))
-        return HistoryRecord(record.items, time: last, source: record.source)
-      }
-      return append(later, after: nil)
+    var last = lastTime
+    let differences = settings.isOff ? [] : seen?.differences(looks, settings) ?? []
+    let unseen = differences.map { record in
+      last = max(last, min(record.time, .now))
+      return HistoryRecord(record.items, time: last, source: record.source)
     }
+    let own = HistoryRecord.compacted(changes.compactMap { record($0) })
+    guard append(unseen + own, after: gap) else { return false }
+    if !settings.isOff { seen?.write(looks, settings) }
+    return true
   }
 
   private mutating func append(_ records: [HistoryRecord], after gap: String?) -> Bool {
@@ -159,13 +156,16 @@ extension Store {
   public func recordHistory(durably: Bool = false) {
     if isReadOnly { return }
     historian.withLock { historian in
-      let (changes, gap) = state.withLock { $0.takeHistory() }
-      let hasLooks = historian.seen?.hasLooks == true
-      if !changes.isEmpty || gap != nil || hasLooks {
+      // Both at once: a change of the queue may be of a list that was noted before.
+      let (looks, changes, gap) = state.withLock { state in
+        let (changes, gap) = state.takeHistory()
+        return (seen?.removeLooks() ?? [], changes, gap)
+      }
+      if !changes.isEmpty || gap != nil || !looks.isEmpty {
         // Asked when the changes are taken, so that settings which came before them count.
         let settings = historySettings ?? historian.settings
-        if hasLooks { historian.writeSeen(settings) }
-        let isWritten = historian.write(changes, after: gap, settings)
+        let isWritten = historian.write(changes, after: gap, looks, settings)
+        if !isWritten { seen?.putBack(looks) }
         state.withLock { state in
           if settings.isOff { state.history.turnOff() }
           if !isWritten { state.history.putBack(changes, gap: gap, until: historian.nextTry) }
@@ -237,25 +237,24 @@ extension Store {
   /// are not in memory. Cost: two stat(2) for each list, where one may have changed.
   private func compareLists() {
     let appearances = state.withLock { $0.appearances }
-    let isDue = historian.withLock { historian in
-      defer { historian.compared = appearances }
-      return historian.compared != appearances
-    }
-    guard isDue else { return }
+    guard historian.withLock({ $0.compared != appearances }) else { return }
     for location in seen?.changedLocations(layout.path) ?? []
     where state.withLock({ $0.domains[location] == nil }) {
       // One that cannot be read is logged, and compared when it can be.
       do { try load(location) } catch {}
     }
+    historian.withLock { $0.compared = appearances }
   }
 
   /// Notes a list as it was read or written, for the next owner.
   func noteLook(
-    _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool
+    _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool,
+    _ state: inout State
   ) {
+    guard let seen, state.history.isOn else { return }
     let look = SeenLists.Look(
       location: location, values: values, identity: identity, isFirst: isFirst)
-    if seen?.note(look) == true { state.withLock { $0.history.wake() } }
+    if seen.note(look) { state.history.wake() }
   }
 }
 

@@ -34,10 +34,11 @@ extension Store {
         if domain.snapshot.base.values.isPacked, domain.format != .binary { Memory.giveBack() }
         isAdopted = state.withLock { state in
           guard state.appearances == appearances else { return false }
-          state.adopt(domain, at: location)
+          if state.adopt(domain, at: location) {
+            noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
+          }
           return true
         }
-        if isAdopted { noteLook(location, found, domain.identity, isFirst: !isOwn) }
       }
     } catch {
       // After another error, of the system, the next reader tries again: it may pass.
@@ -139,9 +140,10 @@ extension DomainSnapshot.Base {
 extension Store.State {
   /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
   /// stays.
-  fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) {
+  /// - Returns: whether it was not loaded before.
+  fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) -> Bool {
     unreadable[location] = nil
-    guard domains[location] == nil else { return }
+    guard domains[location] == nil else { return false }
     var domain = domain
     for edit in pending.removeValue(forKey: location) ?? [] {
       noteReplayed(edit, on: domain.snapshot, location)
@@ -151,6 +153,7 @@ extension Store.State {
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
+    return true
   }
 
   /// Adds a change to the history that an earlier owner made and that its history lacks.

@@ -75,9 +75,10 @@ extension Store {
       }
     }
     base.values = theirs
-    noteLook(location, theirs, list?.identity, isFirst: false)
-    let failure = state.withLock {
-      $0.adopt(Store.Outside(base: base, list: list, differing: differing, time: time), location)
+    let failure = state.withLock { state in
+      noteLook(location, theirs, list?.identity, isFirst: false, &state)
+      return state.adopt(
+        Store.Outside(base: base, list: list, differing: differing, time: time), location)
     }
     if let failure {
       log(

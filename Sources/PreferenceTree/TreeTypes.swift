@@ -60,6 +60,8 @@ public struct Attributes: Equatable, Sendable {
   public var changed: Timestamp
   /// Whether a write would be refused.
   public var isReadOnly = false
+  /// Whether only the mount's own user may look at it, whatever the options of the mount say.
+  public var isPrivate = false
   /// `st_nlink`: 0 for a file whose name is gone.
   public var links: UInt32 = 1
   /// Whether the kernel may cache the attributes until the tree invalidates them.

@@ -48,7 +48,7 @@ import Testing
               TabWidth = 4;
           }
           e
-          Could not apply; nothing was changed
+          Could not undeclare; nothing was changed
           defaults: prefsfs.declared: there is no declaration site
 
           """, "\(outcome)")

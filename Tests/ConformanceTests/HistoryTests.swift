@@ -448,6 +448,33 @@ import Testing
     }
   }
 
+  @Test("forgotten values are not shown in a mount, and only its user looks at the past")
+  func privacy() throws {
+    try withMount(["-o", "umask=022"]) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs; mkdir ../d; echo hunter > ../d/K; echo new > ../d/K; cat history/d/K at/1/d/K | grep -c hunter
+        defaults history forget d K > /dev/null; cat history/d/K | grep -c hunter; cat at/1/d/K; echo $?
+        stat -c '%a %n' ../d history history/d history/d/K at at/2 at/2/d at/2/d/K
+        """)
+      #expect(
+        outcome.output == """
+          3
+          0
+          1
+          755 ../d
+          500 history
+          500 history/d
+          400 history/d/K
+          500 at
+          700 at/2
+          700 at/2/d
+          600 at/2/d/K
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("rsync of a moment over the domain gives the values of then, of all types")
   func restored() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -232,7 +232,8 @@ import Testing
         machine.waitUntilExit()
       }
       sandbox.waitUntil("[ -d $C/../machine/managed ]")
-      #expect(sandbox.shell("ls $C/../machine").output == "any-user\ndeclared\nmanaged\nmanaged-for\n")
+      #expect(
+        sandbox.shell("ls $C/../machine").output == "any-user\ndeclared\nmanaged\nmanaged-for\n")
       let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
       defer { sandbox.end(watcher) }
       let probe = try sandbox.start("$PROBE watch d 1 > $C/../changes")

@@ -127,6 +127,91 @@ import Testing
     #expect(throws: EngineError.self) { try declare("m", ["D": ["b": 2]], isMerged: true) }
   }
 
+  @Test("what somebody puts in the place of a dictionary of members stays")
+  func replaced() throws {
+    try set("d", "D", ["a": 1, "b": 2])
+    try declare("m", ["D": ["a": Declaration.absent]], isMerged: true)
+    #expect(try find("d", "D") == ["b": 2])
+    try set("d", "D", "text")
+    let plan = try undeclare("m")
+    #expect(try find("d", "D") == "text" && plan.steps.map(\.outcome) == [.changedSince])
+    try set("d", "D", "old")
+    try declare("m", ["D": ["a": 5]], isMerged: true)
+    try set("d", "D", "newer")
+    try declare("m", ["D": ["a": 5]], isMerged: true)
+    #expect(try find("d", "D") == ["a": 5])
+    try undeclare("m")
+    #expect(try find("d", "D") == "newer")
+    try declare("m", ["D": ["a": 5]], isMerged: true)
+    try set("d", "D", nil)
+    try undeclare("m")
+    #expect(try find("d", "D") == nil)
+  }
+
+  @Test("null stands for the value of a key, or of a member, and for nothing else")
+  func misplaced() throws {
+    let absent = Declaration.absent
+    #expect(throws: EngineError.self) { try Declaration(["d": absent]) }
+    for value: Value in [["a": absent], [absent], ["a": [["b": absent]]]] {
+      #expect(throws: EngineError.self) { try Declaration(["d": ["D": value]]) }
+    }
+    #expect(throws: EngineError.self) { try Declaration(["d": ["D": [absent]]], isMerged: true) }
+    let twice: ValueDictionary = ["g": ["A": 1], "global": ["B": 1]]
+    #expect(throws: EngineError.self) { try Declaration(twice) { _ in .global } }
+    let named = try Declaration(["g": ["A": 1]]) { _ in .global }
+    #expect(named.document.keys.map(\.string) == [DomainName.global.string])
+  }
+
+  @Test("one declaration leaves the drift of another alone, and what another one may not set")
+  func others() throws {
+    try declare("site", ["K": 1])
+    try set("d", "K", 7)
+    let own = try Declaration(["e": ["X": 1]])
+    let declarations = Declarations(places)
+    _ = try declarations.carryOut([.declare("own", own, over: [])], by: author)
+    #expect(try find("d", "K") == 7)
+    try set("d", "K", 2, in: .managed)
+    _ = try declarations.carryOut([.undeclare("own")], by: author)
+    #expect(try find("e", "X") == nil && find("d", "K") == 7)
+  }
+
+  @Test("a key that was moved to the cloud is followed there")
+  func moved() throws {
+    try set("d", "K", 1)
+    try declare("a", ["K": 2])
+    try set("d", "K", 2, in: .cloud)
+    try set("d", "K", nil)
+    #expect(try declare("a", ["K": 2]).steps.isEmpty)
+    try undeclare("a")
+    #expect(try find("d", "K", in: .cloud) == 1 && find("d", "K") == nil)
+  }
+
+  @Test("a domain that was there, empty or not, stays; one that a declaration made goes")
+  func domains() throws {
+    _ = try places.apply([.createDomain("empty")], by: author)
+    let declaration = try Declaration(["empty": ["K": 1], "made": ["K": 1]])
+    _ = try Declarations(places).carryOut([.declare("a", declaration, over: [])], by: author)
+    try undeclare("a")
+    #expect(try places.exists(Location(.user, "empty")) && !places.exists(Location(.user, "made")))
+  }
+
+  @Test("a rename of a declaration takes nothing back")
+  func renamed() throws {
+    try set("d", "K", 0)
+    try declare("a", ["K": 1])
+    let declaration = try Declaration(["d": ["K": 1]])
+    for requests: [Declarations.Request] in [
+      [.declare("b", declaration, over: []), .undeclare("a")],
+      [.declare("b", declaration, over: []), .undeclare("b")],
+    ] {
+      let plan = try Declarations(places).carryOut(requests, by: author).plan
+      #expect(plan.steps.isEmpty)
+    }
+    #expect(try Declarations(places).ledger().declarations.keys.sorted() == ["b"])
+    try undeclare("b")
+    #expect(try find("d", "K") == 0)
+  }
+
   @Test("what is forced satisfies if it is equal, else refuses the whole")
   func forced() throws {
     try set("d", "F", 1, in: .managed)

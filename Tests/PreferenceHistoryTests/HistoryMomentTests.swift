@@ -15,7 +15,8 @@ import Testing
     arguments: [
       ("7", HistoryMoment.number(7)), ("now", .time(now)), ("today", at(101)),
       ("yesterday", at(100)), ("1970-04-11", at(100)), ("-1d", .time(at(100, half: true))),
-      ("-0s", .time(now)), ("1970-04-11T12:00:00Z", .time(at(100, half: true))),
+      ("-0s", .time(now)), ("1d", .time(at(100, half: true))),
+      ("1970-04-11T12:00:00Z", .time(at(100, half: true))),
       ("-2000000000d", .time(Timestamp(nanoseconds: .min))), ("-1x", nil), ("", nil), ("-d", nil),
       ("tomorrow", nil), ("18446744073709551615", .number(.max)), ("18446744073709551616", nil),
     ] as [(String, HistoryMoment?)])

@@ -36,7 +36,7 @@ import Testing
     func changedDomains() -> Set<DomainName> { [] }
     func changedKeys(of domain: DomainName) -> Set<Key> { [] }
     func changes(of key: Key, in domain: DomainName) -> String? { nil }
-    func days() -> [String] { [] }
+    func days() -> [String: UInt64] { [:] }
     func number(ofMoment name: String) -> UInt64? { nil }
     func engine(ofMoment number: UInt64, _ domain: DomainName?) throws(EngineError) -> any Engine {
       throw EngineError(.noSuchDomain, domain: domain, "there is no history")

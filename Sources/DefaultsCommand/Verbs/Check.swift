@@ -37,7 +37,7 @@ enum Check {
     } catch {
       return complain(path, "\(error)", &status)
     }
-    for name in names.sorted() where !name.hasPrefix(".") {
+    for name in names.sorted() where !name.hasPrefix(".") || name.hasPrefix(".GlobalPreferences.") {
       let inner = "\(path)/\(name)"
       if Files.isDirectory(inner) {
         let isKnown = depth > 0 || ["ByHost", "managed"].contains(name)

@@ -34,21 +34,23 @@ enum Declared {
     do throws(EngineError) {
       let store = try StoreView(via: .declaration)
       let declarations = Declarations(store.places, in: place)
-      let plan: DeclarationPlan
+      var plan = try declarations.plan([request])
+      // Asked before the change, which the history has afterwards.
+      let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
       if isDryRun {
-        plan = try declarations.plan([request])
         try store.check(plan.intents)
       } else {
         let changeset: Changeset
         (plan, changeset) = try declarations.carryOut([request], by: store.author)
-        if !changeset.isEmpty { try store.places.awaitMounts(through: changeset.version) }
+        // The change is made, whether or not a mount is slow to show it.
+        if !changeset.isEmpty { try? store.places.awaitMounts(through: changeset.version) }
       }
-      let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
       for step in plan.steps { Output.write(line: step.line(changes)) }
       if case .undeclare = request { return 0 }
       return plan.steps.contains(where: \.isChange) ? Apply.changed : 0
     } catch {
-      throw Refusal("Could not apply; nothing was changed", error)
+      let verb = if case .undeclare = request { "undeclare" } else { "apply" }
+      throw Refusal("Could not \(verb); nothing was changed", error)
     }
   }
 

@@ -86,17 +86,43 @@ enum Diff {
     selection.filter.until = try HistoryArguments.moment(word: try arguments.removeNext())
       .endOfSecond
     selection.filter.since = from.next
-    while !arguments.isEmpty {
+    var isJSON = false
+    while let word = arguments.first {
       if try selection.read(&arguments) { continue }
-      try selection.readTarget(&arguments)
+      if word == "--json" {
+        _ = try arguments.removeNext()
+        isJSON = true
+      } else if !word.hasPrefix("--"), selection.filter.domain == nil {
+        try selection.readTarget(&arguments)
+      } else {
+        throw .usage
+      }
     }
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())
       for change in NetChange.all(history, selection.filter) where change.isDifference {
+        if isJSON {
+          Output.write(json: change.values)
+          continue
+        }
         Output.write(line: "\(change.key.text): \(change.before.text) -> \(change.after.text)")
       }
     } catch {
       throw Refusal("Could not read the history", error)
     }
+  }
+}
+
+extension NetChange {
+  fileprivate var values: ValueDictionary {
+    var values: ValueDictionary = [
+      "place": .string(key.location.place.rawValue), "domain": .string(key.location.domain.string),
+      "key": .string(key.key.string),
+    ]
+    for (name, value) in [("before", before), ("after", after)] {
+      if let value = value.value { values[Key(name)] = value }
+      if !value.isKnown { values[Key(name + "-not-kept")] = true }
+    }
+    return values
   }
 }

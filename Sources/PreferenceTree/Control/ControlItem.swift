@@ -61,6 +61,14 @@ enum ControlItem: Hashable {
     }
   }
 
+  /// Whether it shows the history or the past, which are their user's alone.
+  var isPrivate: Bool {
+    switch self {
+    case .histories, .changed, .changes, .moments: true
+    default: moment != nil
+    }
+  }
+
   /// The moment that it belongs to; nil: it is of the present.
   var moment: UInt64? {
     switch self {

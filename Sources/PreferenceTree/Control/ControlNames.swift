@@ -153,12 +153,7 @@ struct ControlNames {
 
   /// The days with changes that can be looked up.
   private func days() throws(EngineError) -> [(name: String, item: ControlItem)] {
-    var all: [(name: String, item: ControlItem)] = []
-    for day in try service.history.days() {
-      guard let number = try service.history.number(ofMoment: day) else { continue }
-      all.append((day, .moment(number)))
-    }
-    return all
+    try service.history.days().map { (name: $0.key, item: .moment($0.value)) }
   }
 
   /// Whether the name is one that a user may have. Every such name can be looked up, because an

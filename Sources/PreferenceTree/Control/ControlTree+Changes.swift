@@ -57,6 +57,7 @@ extension ControlTree {
   }
 
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
+    if nodes[id]?.item.moment != nil { throw .readOnly }
     if !name.hasPrefix("user.prefs.") { throw .unsupported }
   }
 

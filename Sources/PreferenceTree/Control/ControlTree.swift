@@ -218,6 +218,7 @@ extension ControlTree: Branch {
   func tick(now: Moment) {
     guard let end = nextDeadline, end <= now.instant else { return }
     nextDeadline = nil
+    for node in nodes.values where node.item.isPrivate { node.report = nil }
     names.service.history.release()
   }
 
@@ -284,6 +285,7 @@ extension ControlTree: Branch {
     (attributes.isReadOnly, attributes.isCacheable) = (true, false)
     // A copy must be a file that can be written to.
     if node.item.moment != nil { (attributes.isReadOnly, attributes.mode) = (false, 0o600) }
+    attributes.isPrivate = node.item.isPrivate
     return attributes
   }
 
@@ -292,6 +294,7 @@ extension ControlTree: Branch {
   ) throws(TreeError) -> Attributes {
     var attributes = Attributes(
       inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
+    attributes.isPrivate = item.isPrivate
     switch item {
     case .pastDomain(let number, let domain):
       let time = try asTreeError { () throws(EngineError) in

@@ -1,0 +1,67 @@
+import Foundation
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import DefaultsCommand
+
+@Suite("Forms of recorded changes") struct RecordedFormTests {
+  private func changes(_ value: Value) -> [NetChange] {
+    let stored = StoredValue(value, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
+    var record = HistoryRecord(
+      [.init(Location(.user, "d"), "K", from: .none, to: RecordedValue(stored))],
+      time: .now, source: ChangeSource(.command))
+    record.number = 1
+    return NetChange.all(HistoryContents([.change(record)]), HistoryFilter())
+  }
+
+  @Test(
+    "a shell takes the whole text for one word",
+    arguments: ["it's", "'\u{301}; echo no", "$(echo no)", "'", "''\u{200D}'", "a\\nb", "\u{2028}"])
+  func shell(_ text: String) throws {
+    let line = RecordedForm.commands.text(of: changes(.string(text))).text
+    let process = Process()
+    let pipe = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "defaults() { printf %s \"$5\"; }; " + line]
+    process.standardOutput = pipe
+    try process.run()
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    #expect([UInt8](output) == Array(text.utf8))
+  }
+
+  @Test("a text with NUL is left out of commands")
+  func nul() {
+    let (text, rest) = RecordedForm.commands.text(of: changes("a\0b"))
+    #expect(text.isEmpty && rest.count == 1)
+  }
+
+  @Test(
+    "YAML reads strings back", arguments: ["it's {# x #}", "{{ x }}", "\u{301}a", "\u{85}\u{2028}"])
+  func yaml(_ text: String) throws {
+    let tasks = RecordedForm.ansible.text(of: changes(.string(text))).text
+    let process = Process()
+    let (input, pipe) = (Pipe(), Pipe())
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+    process.arguments = [
+      "-c",
+      """
+      import plistlib, sys, yaml
+      yaml.SafeLoader.add_constructor('!unsafe', lambda loader, node: loader.construct_scalar(node))
+      task = yaml.safe_load(sys.stdin.buffer.read().decode())[0]
+      list = task['ansible.builtin.command']['stdin']
+      sys.stdout.buffer.write(plistlib.loads(list.encode())['d']['K'].encode())
+      """,
+    ]
+    (process.standardInput, process.standardOutput) = (input, pipe)
+    try process.run()
+    input.fileHandleForWriting.write(Data(tasks.utf8))
+    try input.fileHandleForWriting.close()
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    #expect([UInt8](output) == Array(text.utf8))
+  }
+}
