@@ -72,6 +72,18 @@ package struct HistoryFilter: Equatable, Sendable {
 }
 
 extension HistoryContents {
+  /// How many changes of keys the filter would have, if it had those that hold a program's state.
+  package func leftOut(by filter: HistoryFilter) -> Int {
+    guard !filter.isAll else { return 0 }
+    let all = filter.withState
+    return records.reduce(0) { count, record in
+      guard filter.contains(record) else { return count }
+      return record.items.reduce(count) {
+        all.contains($1.recordedKey) && !filter.contains($1.recordedKey) ? $0 + 1 : $0
+      }
+    }
+  }
+
   /// The keys that change all the time, so that they hold a program's state: for a day at least, and
   /// more than 20 times a day on average. Cost: O(changes).
   package func busyKeys() -> Set<RecordedKey> {

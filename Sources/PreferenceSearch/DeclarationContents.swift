@@ -102,6 +102,18 @@ struct DeclarationContents: WholeContents {
     return Ledger.canName(key.string) ? Self.keys(of: key.string) + [Self.drift] : [Self.drift]
   }
 
+  /// A document comes and goes with its key of the ledger; the report is always there.
+  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
+    guard key != Self.drift, item.location == declarations.location else { return .changed }
+    switch item.edit {
+    case .remove, .removeDomain: return .removed
+    case .set:
+      if case .nothing = item.before { return .created }
+      return .changed
+    default: return .changed
+    }
+  }
+
   /// The domains of everything that is declared, as far as the ledger is in memory.
   func domainsNeeded(for key: Key?) -> [DomainName] {
     let location = declarations.location

@@ -28,6 +28,8 @@ protocol WholeContents: Sendable {
   func isReadOnly(_ key: Key) -> Bool
   /// The keys whose values an edit of the store changes.
   func keys(changedBy item: Changeset.Item) -> [Key]
+  /// What an edit of the store has done to such a key.
+  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind
   /// The domains whose lists a look-up of the key, or a listing (nil), needs.
   func domainsNeeded(for key: Key?) -> [DomainName]
 }
@@ -48,6 +50,15 @@ extension WholeContents {
   }
 
   func isReadOnly(_ key: Key) -> Bool { false }
+
+  /// A key stands for a domain.
+  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
+    switch item.edit {
+    case .createDomain: .created
+    case .removeDomain: .removed
+    default: .changed
+    }
+  }
 }
 
 /// An engine that has the global domain alone. Each of its keys stands for a part of the store, and
@@ -113,11 +124,8 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     var kinds: [Key: KeyEvent.Kind] = [:]
     for item in changeset.items {
       for key in contents.keys(changedBy: item) {
-        switch item.edit {
-        case .createDomain: kinds[key] = .created
-        case .removeDomain: kinds[key] = .removed
-        default: kinds[key] = kinds[key] ?? .changed
-        }
+        let kind = contents.kind(of: item, for: key)
+        kinds[key] = kind == .changed ? kinds[key] ?? kind : kind
       }
     }
     for location in changeset.invalidated {

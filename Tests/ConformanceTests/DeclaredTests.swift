@@ -85,7 +85,9 @@ import Testing
         echo x > $D/drift; touch $D/nothing; echo "[$?]"
         echo '{"d": {"B": "y"}}' > $C/../s.json; cp $C/../s.json $D/site.json; cat d/A d/B; ls
         sed -i 's/"y"/"z"/' $D/site.json; cat d/B; mv $D/site.json $D/site2.json; cat d/B
-        grep -c '<key>B</key>' $D/site2.plist; rm $D/site2.json; ls d; ls $D
+        grep -c '<key>B</key>' $D/site2.plist; rm $D/site2.json; ls d; ls $D; ls
+        printf '{"d": {"A": 1}}' > $C/../s.json; cp $C/../s.json $D/k.json; cat $D/k.json > /dev/null; ls $D/k.plist
+        defaults undeclare k > /dev/null; cp $C/../s.json $D/k.json && cat d/A; rm $D/k.json; ls $D/k.plist
         """)
       #expect(
         outcome.output.replacing("/bin/bash: line", with: "bash: line").replacing(
@@ -118,6 +120,11 @@ import Testing
             1
             A
             drift
+            NSGlobalDomain
+            d
+            .prefs/declared/k.plist
+            1
+            ls: cannot access '.prefs/declared/k.plist': No such file or directory
 
             """, "\(outcome)")
       #expect(mount.log.contains("declared differently by other (3) and site (2)"), "\(mount.log)")

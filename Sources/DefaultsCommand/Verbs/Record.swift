@@ -13,6 +13,10 @@ enum Record {
     var command: [String] = []
     while let word = arguments.first, command.isEmpty {
       if try selection.read(&arguments) { continue }
+      if !word.hasPrefix("--"), selection.filter.domain == nil {
+        try selection.readTarget(&arguments)
+        continue
+      }
       _ = try arguments.removeNext()
       switch word {
       case "--as":
@@ -23,8 +27,6 @@ enum Record {
         }
         form = known
       case "--": while !arguments.isEmpty { command.append(try arguments.removeNext()) }
-      case _ where !word.hasPrefix("--") && selection.filter.domain == nil:
-        selection.filter.domain = Target.domain(named: word)
       default: throw .usage
       }
     }

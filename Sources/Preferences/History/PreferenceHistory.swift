@@ -146,8 +146,9 @@ public struct PreferenceHistory: Sendable {
     var filter = HistoryFilter()
     (filter.domain, filter.key) = (domain, selection.key.map { Key($0) })
     (filter.number, filter.by) = (selection.number, selection.program)
-    filter.since = selection.since.map { .time(Timestamp($0)) }
-    filter.until = selection.until.map { .time(Timestamp($0)) }
+    // A date of a change, rounded as dates are, must find that change.
+    filter.since = selection.since.map { .time(Timestamp($0 - 1e-6)) }
+    filter.until = selection.until.map { .time(Timestamp($0 + 1e-6)) }
     filter.isAll = selection.includesState
     if !filter.isAll { filter.busy = history.busyKeys() }
     return filter
