@@ -150,8 +150,8 @@ enum RecordedForm: String, CaseIterable {
 }
 
 extension NetChange {
-  /// The words of the command that makes the change again; nil where there is none: the value is not
-  /// kept, or the place is not one of `defaults`.
+  /// The words of the command that makes the change again; nil where there is none: the value is
+  /// not kept, or the place is not one of `defaults`.
   fileprivate var command: [String]? {
     let location = key.location
     guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }

@@ -240,8 +240,8 @@ final class RequestGate {
     free(request.buffer.mem)
   }
 
-  /// Answers every held request with an error, when the mount ends: ETIMEDOUT where it waits for the
-  /// owner, else EIO.
+  /// Answers every held request with an error, when the mount ends: ETIMEDOUT where it waits for
+  /// the owner, else EIO.
   func refuse(_ driver: Driver) {
     let all = waiting
     waiting = []

@@ -42,8 +42,8 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
 }
 
 /// A document that declares preferences: a dictionary of domains, each a dictionary of keys and
-/// values. A value `null` of JSON, or the dictionary `{"$absent": true}` of any format, declares that
-/// the key has no value.
+/// values. A value `null` of JSON, or the dictionary `{"$absent": true}` of any format, declares
+/// that the key has no value.
 package struct Declaration: Equatable, Sendable {
   /// What is declared of a path.
   package enum Declared: Equatable, Sendable {
@@ -143,8 +143,8 @@ extension Value {
     return values[first]?.part(members.dropFirst())
   }
 
-  /// The value with another part, or without it (nil). What is no dictionary on the way becomes one;
-  /// a dictionary that only the part was in goes with it.
+  /// The value with another part, or without it (nil). A value on the way that is not a
+  /// dictionary becomes one; a dictionary that had only this part goes with it.
   package static func replacing(
     _ part: Value?, at members: some Collection<Key>, in value: Value?
   ) -> Value? {

@@ -6,15 +6,15 @@ import PropertyList
 ///
 /// A declaration takes back only what it gave:
 /// - A path that is declared now is set, and what was there is kept in the ledger.
-/// - A path that is no longer declared gets what was there before, if it still has what was declared.
-///   If somebody has changed it since, it stays.
-/// - A path of the named declarations that somebody has changed is set again. What comes back one day
-///   is then that newer value. Paths of other declarations are left alone, unless what counts for
-///   them changes.
+/// - A path that is no longer declared gets what was there before, if it still has what was
+///   declared. If somebody has changed it since, it stays.
+/// - A path of the named declarations that somebody has changed is set again. What comes back one
+///   day is then that newer value. Paths of other declarations are left alone, unless what counts
+///   for them changes.
 /// - A forced value that is equal satisfies a declaration; a different one refuses it.
 ///
-/// Values, documents and ledger are changed by one transaction (`intents`), which expects everything
-/// as the plan has found it.
+/// Values, documents and ledger are changed by one transaction (`intents`), which expects
+/// everything as the plan has found it.
 package struct DeclarationPlan: Sendable {
   /// What happens to a path.
   package enum Outcome: Equatable, Sendable {
@@ -59,8 +59,8 @@ package struct DeclarationPlan: Sendable {
 
   private var keys: [RecordedKey: Planned] = [:]
 
-  /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set to
-  /// something else, and where a list cannot be read.
+  /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
+  /// to something else, and where a list cannot be read.
   /// - Parameters:
   ///   - names: the declarations that are asked for.
   ///   - stored: the ledger's domain as it is.
@@ -112,7 +112,7 @@ package struct DeclarationPlan: Sendable {
       ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
     }
     guard present != declared.value else { return }
-    noteContainers(of: path, in: used, stored.value, keeps, isOurs: isOurs)
+    noteContainers(of: path, in: used, stored.value, keeps)
     add(path, used, .set, from: present, to: declared.value, text: nil)
   }
 
@@ -131,8 +131,8 @@ package struct DeclarationPlan: Sendable {
     return found
   }
 
-  /// The place of a path: the one that it was declared in; but a key that was moved, to the cloud or
-  /// from there, is where it is now.
+  /// The place of a path: the one that it was declared in; but a key that was moved, to the cloud
+  /// or from there, is where it is now.
   private func place(
     of path: DeclaredPath, _ before: Ledger.Before?, _ old: Ledger, _ place: Place?,
     _ places: some StoredPlaces
@@ -200,8 +200,7 @@ package struct DeclarationPlan: Sendable {
 
   /// Keeps what a part takes the place of: a value that is not a dictionary, or an empty one.
   private mutating func noteContainers(
-    of path: DeclaredPath, in place: Place, _ whole: Value?, _ keeps: (Key, DomainName) -> Bool,
-    isOurs: Bool
+    of path: DeclaredPath, in place: Place, _ whole: Value?, _ keeps: (Key, DomainName) -> Bool
   ) {
     guard keeps(path.key, path.domain) else { return }
     for count in path.members.indices {
@@ -212,8 +211,8 @@ package struct DeclarationPlan: Sendable {
     }
   }
 
-  /// Puts what stood in the place of a dictionary back, where no part of it is declared any more and
-  /// nobody has added one.
+  /// Puts what stood in the place of a dictionary back, where no part of it is declared any more
+  /// and nobody has added one.
   private mutating func restoreContainers(
     _ old: Set<DeclaredPath>, _ declared: Set<DeclaredPath>
   ) {

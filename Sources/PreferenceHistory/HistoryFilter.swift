@@ -84,8 +84,8 @@ extension HistoryContents {
     }
   }
 
-  /// The keys that change all the time, so that they hold a program's state: for a day at least, and
-  /// more than 20 times a day on average. Cost: O(changes).
+  /// The keys that change all the time, so that they hold a program's state: for a day at least,
+  /// and more than 20 times a day on average. Cost: O(changes).
   package func busyKeys() -> Set<RecordedKey> {
     var all: [RecordedKey: (count: Int, first: Timestamp, last: Timestamp)] = [:]
     for record in records {

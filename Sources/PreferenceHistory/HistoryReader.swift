@@ -9,7 +9,7 @@ package struct HistoryContents: Sendable {
   package private(set) var entries: [HistoryDirectory.Entry] = []
   /// Whether nothing is kept, by the settings.
   package fileprivate(set) var isOff = false
-  /// The owner's number for the files: a different one when values were removed from them.
+  /// The owner's number for the files, which changes when values were removed from them.
   package fileprivate(set) var edition: Value?
 
   /// A history with these changes and gaps.

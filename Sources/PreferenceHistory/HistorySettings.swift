@@ -50,8 +50,8 @@ public struct HistorySettings: Equatable, Sendable {
     "privatekey",
   ]
 
-  /// Whether the values of the key are kept: it has no secret's name, no pattern names it, and it is
-  /// not of the ledger of declarations, whose documents may have such keys.
+  /// Whether the values of the key are kept: it has no secret's name, no pattern names it, and it
+  /// is not of the ledger of declarations, whose documents may have such keys.
   public func keeps(_ key: Key, of domain: DomainName) -> Bool {
     let name = key.string.lowercased()
     return !keepsNoValues && domain != .declared && !Self.secret.contains { name.contains($0) }

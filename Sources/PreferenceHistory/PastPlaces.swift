@@ -7,8 +7,8 @@ import SystemCalls
 /// the later changes taken back. Every change is refused.
 ///
 /// Promises: once a location has been asked for, it stays as it was at the moment, whatever is
-/// changed in the present. A key whose value of then the history has not kept is among the keys, and
-/// throws ENODATA where its value is asked for.
+/// changed in the present. A key whose value of then the history has not kept is among the keys,
+/// and throws ENODATA where its value is asked for.
 ///
 /// A location's present values are read first and the history after them: so the history has every
 /// change that the values have.
@@ -249,8 +249,8 @@ extension HistoryContents {
     }
   }
 
-  /// The days on which something was changed, as `2026-11-21`, each with the number of the last change
-  /// before it (`number(at:)`). Cost: O(changes).
+  /// The days on which something was changed, as `2026-11-21`, each with the number of the last
+  /// change before it (`number(at:)`). Cost: O(changes).
   package var dayNumbers: [String: UInt64] {
     var days: [String: UInt64] = [:]
     var (day, previous): (Timestamp?, UInt64?)

@@ -20,8 +20,8 @@ public protocol ControlService: AnyObject, Sendable {
   var suites: any Engine { get }
 
   /// An engine whose global domain has two keys for each declaration of a place (nil: of the user),
-  /// `<name>.plist` and `<name>.json`, and a report `drift`. Setting a key declares exactly what the
-  /// document says, and removing it takes back what that gave.
+  /// `<name>.plist` and `<name>.json`, and a report `drift`. Setting a key declares exactly what
+  /// the document says, and removing it takes back what that gave.
   func declarations(in place: Place?) -> any Engine
 
   /// What `null` stands for in the documents of `declarations`.

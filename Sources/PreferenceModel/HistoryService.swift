@@ -11,13 +11,13 @@ public enum HistoryNeed: Hashable, Sendable {
 
 /// What the control directory `.prefs` of a mount shows of the history of a store, and of its past.
 ///
-/// Promises: only `prepare` waits. Calls for something that is not in memory throw; what is prepared
-/// may go again when other moments are prepared, or the history is released.
+/// Promises: only `prepare` waits. Calls for something that is not in memory throw; what is
+/// prepared may go again when other moments are prepared, or the history is released.
 ///
 /// Threads: any.
 public protocol HistoryService: AnyObject, Sendable {
-  /// Reads what is needed. Waits for the owner of the store and for a disk. If that fails, the calls
-  /// for it throw the error.
+  /// Reads what is needed. Waits for the owner of the store and for a disk. If that fails, the
+  /// calls for it throw the error.
   func prepare(_ need: HistoryNeed)
 
   /// Whether what is needed is in memory. Changes since it was read are not.

@@ -8,8 +8,8 @@ public enum OwnerReport: Equatable, Sendable {
   /// `ManagedSettings.reports` has them.
   case profiles
   /// The history, after every change so far was written to it: a dictionary with `Directory`, where
-  /// it lies; `Off`, whether nothing is kept; `Last`, the number of the last change; and `Edition`, a
-  /// number that is a different one when the files lack something that they had.
+  /// it lies; `Off`, whether nothing is kept; `Last`, the number of the last change; and `Edition`,
+  /// a number that changes when values were removed from the files.
   case history
   /// Removes the values of a domain's keys, or of one key, from the history, durably: an integer,
   /// the number of records that had one. It changes something, unlike other reports.

@@ -7,11 +7,11 @@ import SystemCalls
 /// report `drift` of what was changed since.
 ///
 /// Setting a document declares exactly what it says; removing it takes back what it gave
-/// (`DeclarationPlan`). A conflict with another declaration, and what is forced, is EPERM; a document
-/// that is not a dictionary of domains is EINVAL.
+/// (`DeclarationPlan`). A conflict with another declaration, and what is forced, is EPERM; a
+/// document that is not a dictionary of domains is EINVAL.
 ///
-/// Threads: any. Cost: setting a document reads every key that it names; lists that are not in memory
-/// are asked for one by one, which may wait for the owner of the store.
+/// Threads: any. Cost: setting a document reads every key that it names; lists that are not in
+/// memory are asked for one by one, which may wait for the owner of the store.
 struct DeclarationContents: WholeContents {
   let search: SearchEngine
   /// nil: the user's.

@@ -50,8 +50,8 @@ final class StoreHistory: HistoryService {
     var moments: [UInt64: Moment] = [:]
     /// Their numbers, the last one used at the end.
     var order: [UInt64] = []
-    /// Reads the history. `release` puts a new one in its place, because calls of the old one may be
-    /// waiting for a disk.
+    /// Reads the history. `release` puts a new one in its place, because calls of the old one may
+    /// be waiting for a disk.
     var reader: HistoryReader
 
     init(_ owner: any ReportService) { reader = HistoryReader(owner) }

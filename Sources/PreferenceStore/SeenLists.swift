@@ -5,19 +5,19 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The lists of a store as its owner has last read or written them (`history/seen`), so that the next
-/// owner finds what other programs changed while there was none.
+/// The lists of a store as its owner has last read or written them (`history/seen`), so that the
+/// next owner finds what other programs changed while there was none.
 ///
 /// A file has the values of a list, but those of which the history keeps none, and the state of the
-/// list. It has the list's modification time, so that one lstat(2) tells that nothing has changed. A
-/// list of more than 1 MiB has no file, and changes of it that nobody has seen are not recorded.
+/// list. It has the list's modification time, so that one lstat(2) tells that nothing has changed.
+/// A list of more than 1 MiB has no file, and changes of it that nobody has seen are not recorded.
 ///
-/// Half-broken states: a file that a loss of power has left torn counts as none. A file may be older
-/// than the list, because its owner was killed in between; but the metadata file of the list then
-/// says that the owner has written it, so no other program has changed it.
+/// Half-broken states: a file that a loss of power has left torn counts as none. A file may be
+/// older than the list, because its owner was killed in between; but the metadata file of the list
+/// then says that the owner has written it, so no other program has changed it.
 ///
-/// Threads: any thread notes looks; whatever waits for a disk is called by one at a time. One lock, held
-/// for a few loads and stores.
+/// Threads: any thread notes looks; whatever waits for a disk is called by one at a time. One lock,
+/// held for a few loads and stores.
 final class SeenLists: Sendable {
   /// A list as it was read or written.
   struct Look: Sendable {
@@ -25,8 +25,8 @@ final class SeenLists: Sendable {
     let values: ListValues
     /// nil: there is no list.
     let identity: FileIdentity?
-    /// Whether this owner has read it for the first time, and no owner has written it as it is: what
-    /// differs from the file was changed by others while there was no owner.
+    /// Whether this owner has read it for the first time, and no owner has written it as it is:
+    /// what differs from the file was changed by others while there was no owner.
     let isFirst: Bool
   }
 

@@ -9,8 +9,7 @@ struct Historian {
   private var writer: HistoryWriter?
   /// The settings that counted last.
   private(set) var settings = HistorySettings.unknown
-  /// A number that is a different one when the files lack something that they had: readers then read
-  /// them again.
+  /// Changes when values were removed from the files; readers then read all of them again.
   private(set) var edition = UInt64.random(in: 1..<1 << 62)
   private var hasFailed = false
   private let log: @Sendable (LogLine) -> Void

@@ -184,8 +184,8 @@ extension Tree {
   }
 
   /// Whether an empty file that replaces a key leaves the value as it is, because its text may be
-  /// written after the rename, through the descriptor that made the file. Not where a tool has set a
-  /// type on the file that an empty text is a value of: `rsync -X` of an empty string.
+  /// written after the rename, through the descriptor that made the file. Not where a tool has set
+  /// a type on the file that an empty text is a value of: `rsync -X` of an empty string.
   private func mayComeLater(
     _ text: [UInt8], _ existing: Resolution?, _ wanted: Kind?
   ) -> Bool {

@@ -106,7 +106,8 @@ import Testing
       try commit(store, [.set("A", 6, .canonical)])
       try store.checkpoint(TestStore.user)
       store.unlock()
-      // What an owner has written is not another program's, though it was killed before it noted it.
+      // What an owner has written is not another program's, though it was killed before it noted
+      // it.
       store = try open(sandbox)
       _ = store.historyReport()
       #expect(try written(store).count == 4)

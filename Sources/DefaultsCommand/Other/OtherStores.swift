@@ -54,9 +54,9 @@ enum OtherStores {
     return document
   }
 
-  /// A file of KDE: it is a domain, its groups are dictionaries, nested as they are. `true`, `false`
-  /// and integers have their types, because the file has none; all else is a string. Entries for a
-  /// language are left out, because the system's languages choose among them.
+  /// A file of KDE: it is a domain, its groups are dictionaries, nested as they are. `true`,
+  /// `false` and integers have their types, because the file has none; all else is a string.
+  /// Entries for a language are left out, because the system's languages choose among them.
   static func kconfig(_ text: String, domain: String) -> Document {
     var document = Document()
     var root: Value? = .dictionary([:])

@@ -48,8 +48,8 @@ enum Check {
     }
   }
 
-  /// - Parameter isNamed: whether the command line names it: then it is a document whatever its name
-  ///   is.
+  /// - Parameter isNamed: whether the command line names it: then it is a document whatever its
+  ///   name is.
   private static func checkFile(
     _ path: String, isNamed: Bool, _ status: inout Int32
   ) throws(Refusal) {

@@ -30,8 +30,8 @@ enum Explain {
   }
 }
 
-/// `read --effective`: the values that count, where they are from, and whether they are forced; those
-/// that a domain inherits are among them.
+/// `read --effective`: the values that count, where they are from, and whether they are forced;
+/// those that a domain inherits are among them.
 enum Effective {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let options = arguments.options

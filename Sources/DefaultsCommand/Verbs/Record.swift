@@ -4,8 +4,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// `record`: prints what makes the same changes again, in another store (`RecordedForm`). The changes
-/// are those since a moment, or those that are made while a program runs, or until Ctrl-C.
+/// `record`: prints what makes the same changes again, in another store (`RecordedForm`). The
+/// changes are those since a moment, or those that are made while a program runs, or until Ctrl-C.
 enum Record {
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     var selection = HistoryArguments()

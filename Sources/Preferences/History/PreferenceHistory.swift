@@ -34,8 +34,8 @@ public struct PreferenceHistory: Sendable {
 
   /// Why the history could not be asked or undone.
   public enum Failure: Error, Equatable, Sendable {
-    /// The owner of the store does not answer, there is no history, or a change is refused. The text
-    /// says which.
+    /// The owner of the store does not answer, there is no history, or a change is refused. The
+    /// text says which.
     case unavailable(String)
     /// These keys were changed again, or what they had before is not kept; nothing was undone. With
     /// the reason for each key.
@@ -109,9 +109,9 @@ public struct PreferenceHistory: Sendable {
     case skip
   }
 
-  /// Takes changes back, all or none, in one transaction: each key gets the value that it had before
-  /// them. When the call returns, every process and mount reads those values. An undo is a change
-  /// like any other, and can be undone.
+  /// Takes changes back, all or none, in one transaction: each key gets the value that it had
+  /// before them. When the call returns, every process and mount reads those values. An undo is a
+  /// change like any other, and can be undone.
   /// - Returns: the keys that were changed.
   @discardableResult
   public func undo(

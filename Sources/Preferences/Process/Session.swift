@@ -10,16 +10,16 @@ internal import SystemCalls
 /// arguments, observers.
 ///
 /// Promises: the shared session connects to the owner of the store when it is made, and starts one
-/// if there is none. If the owner is stopped, or cannot be started at the moment, it goes on without
-/// it, and connects later. If no owner can be had at all (there is no `prefsd`), only arguments and
-/// registered defaults can be read, changes are refused, and the log says so.
+/// if there is none. If the owner is stopped, or cannot be started at the moment, it goes on
+/// without it, and connects later. If no owner can be had at all (there is no `prefsd`), only
+/// arguments and registered defaults can be read, changes are refused, and the log says so.
 ///
 /// Threads: any. Locks: `volatile`, for one look; the dispatcher's.
 final class Session: Sendable {
   let engine: SearchEngine
   let durability: any DurabilityService
-  /// Answers questions about the store as a whole; nil: there is no owner, or the preferences are kept
-  /// in memory.
+  /// Answers questions about the store as a whole; nil: there is no owner, or the preferences are
+  /// kept in memory.
   let owner: (any ReportService)?
   let author = Author.unique()
   let dispatcher: Dispatcher
