@@ -48,22 +48,24 @@ package final class PastPlaces: PersistentPlaces {
     state = Mutex(State(later: LaterChanges(try reader.read(), after: number)))
   }
 
-  /// The history as it is now. Throws ENODATA where it does not have the moment any more.
-  private func history() throws(EngineError) -> HistoryContents {
+  /// Takes the later changes from the history as it is now. Throws ENODATA where it does not have
+  /// the moment any more.
+  private func update() throws(EngineError) {
     let history = try reader.read()
+    if state.withLock({ $0.later.isOf(history) }) { return }
     guard history.number(at: .number(number)) != nil else {
       throw EngineError(.system(.noData), "the history does not have that moment any more")
     }
-    return history
+    let later = LaterChanges(history, after: number)
+    state.withLock { if $0.later.last <= later.last { $0.later = later } }
   }
 
   /// The location as it was.
   private func past(_ location: Location) throws(EngineError) -> Past {
     if let known = state.withLock({ $0.locations[location] }) { return known }
     let now = try present.snapshots(of: [location]).first ?? DomainSnapshot()
-    let history = try history()
+    try update()
     return state.withLock { state in
-      if !state.later.isOf(history) { state.later = LaterChanges(history, after: number) }
       let past = state.later[location].map { Self.past(now, $0) } ?? Past(snapshot: now)
       state.locations[location] = past
       return past
@@ -131,11 +133,8 @@ package final class PastPlaces: PersistentPlaces {
   package func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     if let known = state.withLock({ $0.domains[place] }) { return known }
     var found = try present.domains(in: place)
-    let history = try history()
-    let changed = state.withLock { state in
-      if !state.later.isOf(history) { state.later = LaterChanges(history, after: number) }
-      return state.later.locations(in: place)
-    }
+    try update()
+    let changed = state.withLock { $0.later.locations(in: place) }
     for location in changed {
       if try past(location).snapshot.exists {
         found.insert(location.domain)
@@ -180,28 +179,32 @@ private struct LaterChanges {
   typealias Keys = [Key: Then]
 
   /// The number of the last change that is taken back, and the edition that has it.
-  private let last: UInt64
+  let last: UInt64
   private let edition: Value?
   private var keys: [Location: Keys] = [:]
 
   /// Cost: O(changes).
   init(_ history: HistoryContents, after number: UInt64) {
     (last, edition) = (history.lastNumber, history.edition)
-    var modified: [RecordedKey: Timestamp] = [:]
+    var found: [RecordedKey: (value: RecordedValue, modified: Timestamp?)] = [:]
     var oldest: Timestamp?
-    for record in history.records {
-      oldest = oldest ?? record.time
+    // Backwards: what counts of a key is the first change after the moment, and the last before it.
+    for entry in history.entries.reversed() {
+      guard case .change(let record) = entry else { continue }
+      oldest = record.time
       for item in record.items {
-        if record.number <= number {
-          modified[item.recordedKey] = record.time
-        } else if keys[item.location]?[item.key] == nil {
+        if record.number > number {
           // A record may stand for changes before and after the moment.
           let isWithin = record.first <= number
-          keys[item.location, default: [:]][item.key] = Then(
-            value: isWithin ? .notKept : item.before,
-            modified: modified[item.recordedKey] ?? oldest ?? record.time)
+          found[item.recordedKey] = (isWithin ? .notKept : item.before, nil)
+        } else if let known = found[item.recordedKey], known.modified == nil {
+          found[item.recordedKey]?.modified = record.time
         }
       }
+    }
+    for (key, then) in found {
+      let modified = then.modified ?? oldest ?? Timestamp(nanoseconds: 0)
+      keys[key.location, default: [:]][key.key] = Then(value: then.value, modified: modified)
     }
   }
 

@@ -148,13 +148,14 @@ package struct ByteReader {
   /// Reads a little-endian number of that many bytes, at most eight.
   @usableFromInline
   mutating func word(_ count: Int) throws(Exhausted) -> UInt64 {
-    var word: UInt64 = 0
-    var shift: UInt64 = 0
-    for byte in try removeNext(count) {
-      word |= UInt64(byte) << shift
-      shift += 8
+    guard count >= 0, count <= 8, count <= bytes.endIndex - position else { throw Exhausted() }
+    let start = position - bytes.startIndex
+    position += count
+    return bytes.withUnsafeBytes { bytes in
+      var word: UInt64 = 0
+      for index in 0..<count { word |= UInt64(bytes[start + index]) << UInt64(8 * index) }
+      return word
     }
-    return word
   }
 
   /// Reads a number that `append(variable:)` wrote.

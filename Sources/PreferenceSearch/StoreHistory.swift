@@ -13,13 +13,19 @@ final class StoreHistory: HistoryService {
   private struct Changes: Sendable {
     let contents: HistoryContents
     /// Where the changes of each key are in it.
+    /// Empty where nobody has asked for that.
     let positions: [DomainName: [Key: [Int]]]
+    let hasPositions: Bool
     /// The days with changes that are moments, and the number of each.
     let days: [String: UInt64]
 
-    init(_ contents: HistoryContents) {
-      self.contents = contents
+    init(_ contents: HistoryContents, withPositions: Bool) {
+      (self.contents, hasPositions) = (contents, withPositions)
       days = contents.dayNumbers
+      guard withPositions else {
+        positions = [:]
+        return
+      }
       var positions: [DomainName: [Key: [Int]]] = [:]
       for (index, entry) in contents.entries.enumerated() {
         guard case .change(let record) = entry else { continue }
@@ -73,12 +79,13 @@ final class StoreHistory: HistoryService {
 
   func prepare(_ need: HistoryNeed) {
     switch need {
-    case .changes: prepareChanges()
+    case .moments: prepareChanges(withPositions: false)
+    case .changes: prepareChanges(withPositions: true)
     case .moment(let number, let domain): prepare(number, domain)
     }
   }
 
-  private func prepareChanges() {
+  private func prepareChanges(withPositions: Bool) {
     let (known, reader) = state.withLock { ($0.changes, $0.reader) }
     do throws(EngineError) {
       let contents = try reader.read()
@@ -86,8 +93,12 @@ final class StoreHistory: HistoryService {
         $0.contents.lastNumber == contents.lastNumber && $0.contents.isOff == contents.isOff
           && $0.contents.entries.count == contents.entries.count
           && $0.contents.edition == contents.edition && contents.edition != nil
+          && ($0.hasPositions || !withPositions)
       }
-      let changes = isSame == true ? known : Changes(contents)
+      let hadPositions = known?.hasPositions ?? false
+      let changes =
+        isSame == true
+        ? known : Changes(contents, withPositions: withPositions || hadPositions)
       state.withLock { state in
         // Values were removed: what moments have read may have them.
         if known?.contents.edition != contents.edition { (state.moments, state.order) = ([:], []) }
@@ -150,7 +161,8 @@ final class StoreHistory: HistoryService {
   func isPrepared(_ need: HistoryNeed) -> Bool {
     state.withLock { state in
       switch need {
-      case .changes: return state.changes != nil
+      case .moments: return state.changes != nil
+      case .changes: return state.changes?.hasPositions == true
       case .moment(let number, let domain):
         if let index = state.order.firstIndex(of: number), index + 1 < state.order.count {
           state.order.append(state.order.remove(at: index))

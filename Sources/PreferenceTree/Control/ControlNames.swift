@@ -135,8 +135,9 @@ struct ControlNames {
   func historyNeeded(_ item: ControlItem, _ name: [UInt8]?) -> HistoryNeed? {
     let name = name.flatMap { String(validating: $0, as: UTF8.self) }
     switch item {
-    case .root: return name.map(Self.isHistory) == true ? .changes : nil
-    case .histories, .changed, .changes, .moments: return .changes
+    case .root: return name.map(Self.isHistory) == true ? .moments : nil
+    case .moments: return .moments
+    case .histories, .changed, .changes: return .changes
     case .moment(let number):
       guard case .key(let key)? = name.map(NameCodec.decode) else { return .moment(number, nil) }
       return .moment(number, DomainName(key.string))

@@ -207,7 +207,8 @@ extension ControlTree: Branch {
   func historyNeeded(at id: NodeID, _ name: [UInt8]?, isLook: Bool) -> HistoryNeed? {
     guard let node = nodes[id], let need = names.historyNeeded(node.item, name) else { return nil }
     nextDeadline = .now.advanced(milliseconds: Self.patience)
-    if names.service.history.isPrepared(need), need != .changes || !isLook { return nil }
+    let isAsked = need == .changes || need == .moments
+    if names.service.history.isPrepared(need), !isAsked || !isLook { return nil }
     if !isLook, node.report != nil { return nil }
     return need
   }
