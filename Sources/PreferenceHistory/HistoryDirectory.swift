@@ -39,22 +39,34 @@ public struct HistoryDirectory: Sendable {
   /// Returns the path of a file.
   func file(_ number: UInt64) -> String { "\(path)/\(number)" }
 
-  /// Returns how many bytes the files have, the time of the oldest change, and when one was last
-  /// written. Cost: O(files), and the oldest file is read.
-  public func summary() throws(SystemError) -> (bytes: Int, since: Timestamp?, until: Timestamp?) {
+  /// What the files have, as a whole.
+  public struct Summary: Sendable {
+    /// Bytes of all files.
+    public var bytes = 0
+    /// The time of the oldest change; nil if there is none.
+    public var since: Timestamp?
+    /// When a file was last written; nil if there is none.
+    public var until: Timestamp?
+    /// How often changes are missing.
+    public var gaps = 0
+  }
+
+  /// Returns what the files have. Cost: all files are read, 64 MiB at most, but only the oldest one
+  /// is decoded.
+  public func summary() throws(SystemError) -> Summary {
+    var summary = Summary()
     let numbers = try numbers()
-    var bytes = 0
-    var until: Timestamp?
     for number in numbers {
       guard let status = try Files.linkStatus(file(number)) else { continue }
-      bytes += Int(clamping: status.st_size)
-      until = Timestamp(status.st_mtim)
+      summary.bytes += Int(clamping: status.st_size)
+      summary.until = Timestamp(status.st_mtim)
+      summary.gaps += try HistoryFile.gapCount(file(number))
     }
-    guard let first = numbers.first else { return (bytes, nil, until) }
-    let since = try HistoryFile.read(file(first)).entries.lazy.compactMap { _, entry in
+    guard let first = numbers.first else { return summary }
+    summary.since = try HistoryFile.read(file(first)).entries.lazy.compactMap { _, entry in
       if case .change(let record) = entry { record.time } else { nil }
     }.first
-    return (bytes, since, until)
+    return summary
   }
 
   /// Reads the changes after the one with that number, the oldest first, and the gaps between them.

@@ -81,6 +81,21 @@ enum HistoryFile {
     return contents
   }
 
+  /// Returns how many records of a file are gaps. Looks at their lengths and kinds alone.
+  static func gapCount(_ path: String) throws(SystemError) -> Int {
+    let bytes = try Files.contents(path, limit: largest) ?? []
+    var (count, position) = (0, headerSize)
+    while position < bytes.count {
+      var reader = ByteReader(bytes[position...])
+      guard let length = try? reader.number(UInt32.self),
+        (try? reader.removeNext(12)) != nil, let kind = try? reader.number(UInt8.self)
+      else { break }
+      if kind == 3 { count += 1 }
+      position += 16 + Int(length)
+    }
+    return count
+  }
+
   private static func record(
     _ bytes: [UInt8], at offset: Int, _ sources: [UInt32: ChangeSource]
   ) -> (number: UInt64, entry: Entry, end: Int)? {

@@ -206,12 +206,13 @@ extension Store {
     return .integer(WideInteger(UInt64(clamping: count)))
   }
 
-  /// What `status.json` says of the history. Reads its oldest file.
+  /// What `status.json` says of the history. Reads its files.
   var historyStatus: ValueDictionary {
     let isOn = state.withLock { $0.history.isOn }
     var status: ValueDictionary = ["off": .boolean(!isOn)]
     guard let summary = try? layout.history.summary() else { return status }
     status["bytes"] = .integer(WideInteger(UInt64(clamping: summary.bytes)))
+    status["gaps"] = .integer(WideInteger(UInt64(clamping: summary.gaps)))
     for (name, time) in [("since", summary.since), ("until", summary.until)] {
       if let time { status[Key(name)] = .date(AbsoluteTime(time)) }
     }
