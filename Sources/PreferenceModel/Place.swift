@@ -151,20 +151,23 @@ extension Place: RawRepresentable {
 
   /// Creates the place with that name; nil if no place has it.
   public init?(rawValue name: String) {
-    let plain: [Place] = [
-      .ownManaged, .managed, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser,
-      .registered,
-    ]
-    if let place = plain.first(where: { $0.rawValue == name }) {
-      self = place
-    } else if name.hasPrefix(Self.others) {
+    switch name {
+    case "user": self = .user
+    case "host": self = .host
+    case "cloud": self = .cloud
+    case "cloud-records": self = .cloudRecords
+    case "any-user": self = .anyUser
+    case "managed": self = .managed
+    case "own-managed": self = .ownManaged
+    case "arguments": self = .arguments
+    case "registered": self = .registered
+    case _ where name.hasPrefix(Self.others):
       let user = String(name.dropFirst(Self.others.count))
       guard Self.isUserName(user) else { return nil }
       self = .managedFor(user)
-    } else if name.hasPrefix(Self.language) {
+    case _ where name.hasPrefix(Self.language):
       self = .language(String(name.dropFirst(Self.language.count)))
-    } else {
-      return nil
+    default: return nil
     }
   }
 
