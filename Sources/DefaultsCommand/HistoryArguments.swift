@@ -35,6 +35,24 @@ struct HistoryArguments {
     return true
   }
 
+  /// Reads the rest of a command line: filters, a domain with or without a key, and `--json`.
+  /// - Returns: whether it has `--json`.
+  mutating func readAll(_ arguments: inout Arguments) throws(Refusal) -> Bool {
+    var isJSON = false
+    while let word = arguments.first {
+      if try read(&arguments) { continue }
+      if word == "--json" {
+        _ = try arguments.removeNext()
+        isJSON = true
+      } else if !word.hasPrefix("--"), filter.domain == nil {
+        try readTarget(&arguments)
+      } else {
+        throw .usage
+      }
+    }
+    return isJSON
+  }
+
   /// Reads the domain, and a key behind it.
   mutating func readTarget(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)

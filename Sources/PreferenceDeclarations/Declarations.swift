@@ -65,19 +65,13 @@ package struct Declarations: Sendable {
       try new.note(request)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
-    let settings = try historySettings()
+    let settings = HistorySettings(
+      try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     return try DeclarationPlan(
       from: old, to: new, for: names, stored: stored, in: place, places
     ) { key, domain in
       settings.keeps(key, of: domain)
     }
-  }
-
-  private func historySettings() throws(EngineError) -> HistorySettings {
-    let lists = SearchList.locations(for: .settings).filter {
-      $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
-    }
-    return HistorySettings(try places.findFirst(HistorySettings.key, in: lists)?.stored.value)
   }
 
   /// How often a plan is made again.
@@ -127,11 +121,7 @@ package struct Declarations: Sendable {
 
     /// A line that says so.
     package var line: String {
-      let text = { (value: Value?) in
-        value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
-      }
-      return "\(path): declared \(text(declared)) (\(names.joined(separator: ", "))), "
-        + "is \(text(present))"
+      "\(path): declared \(declared.line) (\(names.joined(separator: ", "))), is \(present.line)"
     }
   }
 

@@ -7,6 +7,13 @@ public struct HistorySettings: Equatable, Sendable {
   /// The key of the preference.
   public static let key: Key = "History"
 
+  /// The locations that may have the key; the first that has it counts.
+  package static var locations: [Location] {
+    SearchList.locations(for: .settings).filter {
+      $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
+    }
+  }
+
   /// `Days`: for how many days changes are kept.
   public var days = 400
   /// `Megabytes`: how many MiB all files may have together.

@@ -45,13 +45,20 @@ extension HistoryRecord {
       "via": .string("\(source.via)"), "user": .integer(WideInteger(UInt64(source.user))),
       "process": .integer(WideInteger(Int64(source.process))),
       "program": .string(source.program), "unit": .string(source.unit),
-      "changes": .array(items.map { .dictionary($0.values) }),
+      "changes": .array(
+        items.map { .dictionary($0.recordedKey.values(from: $0.before, to: $0.after)) }),
     ]
   }
 }
 
-extension HistoryRecord.Item {
-  fileprivate var values: ValueDictionary {
+extension RecordedKey {
+  /// The place, domain and key, as lines name them.
+  package var text: String { "\(location.place.rawValue) \(location.domain) \(key)" }
+
+  /// A change of the key as a dictionary, for JSON.
+  package func values(
+    from before: RecordedValue, to after: RecordedValue
+  ) -> ValueDictionary {
     var values: ValueDictionary = [
       "place": .string(location.place.rawValue), "domain": .string(location.domain.string),
       "key": .string(key.string),
@@ -64,9 +71,9 @@ extension HistoryRecord.Item {
   }
 }
 
-extension RecordedKey {
-  /// The place, domain and key, as lines name them.
-  package var text: String { "\(location.place.rawValue) \(location.domain) \(key)" }
+extension Value? {
+  /// The value in one line; `(none)` if there is none.
+  package var line: String { map { ValueDescription.line(of: $0, false) } ?? "(none)" }
 }
 
 extension RecordedValue {

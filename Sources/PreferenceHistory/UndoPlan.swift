@@ -56,8 +56,7 @@ extension NetChange {
     guard after.isKnown else { return "its values are not kept" }
     guard present == after.value else {
       let by = other.map { ": changed again by \($0)" } ?? ""
-      let value = present.map { ValueDescription.line(of: $0, false) } ?? "(none)"
-      return "is \(value), not \(after.text)\(by)"
+      return "is \(present.line), not \(after.text)\(by)"
     }
     return between.map { "was changed in between by \($0)" }
   }

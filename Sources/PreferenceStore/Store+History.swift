@@ -177,11 +177,9 @@ extension Store {
   /// The settings of the history that count: the first of the persistent places that has them; nil
   /// where a list cannot be read. May read lists.
   private var historySettings: HistorySettings? {
-    let places = SearchList.locations(for: .settings).filter {
-      $0.domain == .settings && SearchList.persistentPlaces.contains($0.place)
-    }
     do throws(EngineError) {
-      return HistorySettings(try findFirst(HistorySettings.key, in: places)?.stored.value)
+      return HistorySettings(
+        try findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     } catch {
       return nil
     }

@@ -119,10 +119,6 @@ enum Declared {
     }
     return Apply.changed
   }
-
-  fileprivate static func text(_ value: Value?) -> String {
-    value.map { ValueDescription.line(of: $0, false) } ?? "(none)"
-  }
 }
 
 /// The last changes of keys, as the history has them.
@@ -142,16 +138,16 @@ private struct LastChanges {
 
 extension DeclarationPlan.Step {
   fileprivate func line(_ changes: LastChanges?) -> String {
-    let change = "\(path): \(Declared.text(present)) -> \(Declared.text(goal))"
+    let change = "\(path): \(present.line) -> \(goal.line)"
     switch outcome {
     case .set: return change
     case .restored: return change + "    (back: no longer declared)"
     case .changedSince:
       let last = changes?.last(of: path, in: place)
       let who = last.map { ", \($0.time.text), \($0.source.text)" } ?? ""
-      return "\(path): \(Declared.text(present)) stays    (changed since\(who))"
+      return "\(path): \(present.line) stays    (changed since\(who))"
     case .notKept:
-      return "\(path): \(Declared.text(present)) stays    (what was there before is not kept)"
+      return "\(path): \(present.line) stays    (what was there before is not kept)"
     }
   }
 }

@@ -7,19 +7,8 @@ import SystemCalls
 enum History {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     var selection = HistoryArguments()
-    var isJSON = false
     if arguments.first == "forget", arguments.count > 1 { return try forget(&arguments) }
-    while let word = arguments.first {
-      if try selection.read(&arguments) { continue }
-      if word == "--json" {
-        _ = try arguments.removeNext()
-        isJSON = true
-      } else if !word.hasPrefix("--"), selection.filter.domain == nil {
-        try selection.readTarget(&arguments)
-      } else {
-        throw .usage
-      }
-    }
+    let isJSON = try selection.readAll(&arguments)
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())
       for entry in history.entries {

@@ -88,18 +88,7 @@ enum Diff {
     selection.filter.until = try HistoryArguments.moment(word: try arguments.removeNext())
       .endOfSecond
     selection.filter.since = from.next
-    var isJSON = false
-    while let word = arguments.first {
-      if try selection.read(&arguments) { continue }
-      if word == "--json" {
-        _ = try arguments.removeNext()
-        isJSON = true
-      } else if !word.hasPrefix("--"), selection.filter.domain == nil {
-        try selection.readTarget(&arguments)
-      } else {
-        throw .usage
-      }
-    }
+    let isJSON = try selection.readAll(&arguments)
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())
       for change in NetChange.all(history, selection.filter) where change.isDifference {
@@ -117,14 +106,6 @@ enum Diff {
 
 extension NetChange {
   fileprivate var values: ValueDictionary {
-    var values: ValueDictionary = [
-      "place": .string(key.location.place.rawValue), "domain": .string(key.location.domain.string),
-      "key": .string(key.key.string),
-    ]
-    for (name, value) in [("before", before), ("after", after)] {
-      if let value = value.value { values[Key(name)] = value }
-      if !value.isKnown { values[Key(name + "-not-kept")] = true }
-    }
-    return values
+    key.values(from: before, to: after)
   }
 }

@@ -61,8 +61,7 @@ enum Undo {
 
 extension UndoPlan.Step {
   fileprivate var line: String {
-    let present = present.map { ValueDescription.line(of: $0, false) } ?? "(none)"
-    return "\(key.shortText): \(present) -> \(goal.text)"
+    "\(key.shortText): \(present.line) -> \(goal.text)"
   }
 }
 
