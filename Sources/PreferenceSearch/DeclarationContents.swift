@@ -87,12 +87,6 @@ struct DeclarationContents: WholeContents {
     }
   }
 
-  func intents(
-    toSet key: Key, _ value: Value?, isComputed: Bool
-  ) throws(EngineError) -> [Intent] {
-    try declarations.plan([try request(key, value)]).intents
-  }
-
   func isReadOnly(_ key: Key) -> Bool { key == Self.drift }
 
   func keys(changedBy item: Changeset.Item) -> [Key] {

@@ -10,7 +10,7 @@ import SystemCalls
 /// EINVAL.
 ///
 /// Threads: any. Cost: reading a document copies every value of its domain.
-struct DocumentContents: WholeContents {
+struct DocumentContents: SeparateContents {
   let search: SearchEngine
 
   /// The domain that a key names, and whether as JSON; nil if no list can have the name.

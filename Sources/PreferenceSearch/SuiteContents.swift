@@ -7,7 +7,7 @@ import SystemCalls
 ///
 /// Setting a text with a line that cannot name a suite is EINVAL. Setting an empty text, or
 /// removing the key, keeps no suites.
-struct SuiteContents: WholeContents {
+struct SuiteContents: SeparateContents {
   let search: SearchEngine
 
   func keys() throws(EngineError) -> Set<Key> {

@@ -13,14 +13,10 @@ protocol WholeContents: Sendable {
   func keys() throws(EngineError) -> Set<Key>
   /// The value of a key, its usual text, and when it last changed; nil if there is no such key.
   func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
-  /// The intents that set the key to a value, or remove it (nil). Throws if the key or the value is
-  /// not possible.
-  /// - Parameter isComputed: whether the value was computed from the present one, so that changes
+  /// Sets keys, or removes those with nil, in one transaction. Throws if a key or a value is not
+  /// possible.
+  /// - Parameter isComputed: whether values were computed from the present ones, so that changes
   ///   which others make meanwhile must not be lost.
-  func intents(
-    toSet key: Key, _ value: Value?, isComputed: Bool
-  ) throws(EngineError) -> [Intent]
-  /// Sets keys, or removes those with nil, in one transaction.
   func apply(
     _ changes: [WholeChange], isComputed: Bool, by author: Author
   ) throws(EngineError) -> Changeset
@@ -37,7 +33,15 @@ protocol WholeContents: Sendable {
 /// A key of a `WholeEngine`, and its new value; nil removes it.
 typealias WholeChange = (key: Key, value: Value?)
 
-extension WholeContents {
+/// Contents of which each key can be set without regard to the others.
+protocol SeparateContents: WholeContents {
+  /// The intents that set the key to a value, or remove it (nil): see `apply`.
+  func intents(
+    toSet key: Key, _ value: Value?, isComputed: Bool
+  ) throws(EngineError) -> [Intent]
+}
+
+extension SeparateContents {
   /// Makes one transaction of the intents of each change.
   func apply(
     _ changes: [WholeChange], isComputed: Bool, by author: Author
@@ -48,7 +52,9 @@ extension WholeContents {
     }
     return intents.isEmpty ? Changeset() : try search.apply(intents, by: author)
   }
+}
 
+extension WholeContents {
   func isReadOnly(_ key: Key) -> Bool { false }
 
   /// A key stands for a domain.
