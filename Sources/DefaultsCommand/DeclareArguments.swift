@@ -49,7 +49,7 @@ struct DeclareArguments {
     let places: [Place] = [.managed, .anyUser, .user, .host]
     if let place = places.first(where: { $0.rawValue == name }) { return place }
     throw Refusal(
-      message: "--place \(name) means no place that can be declared",
+      message: "\(name) is not a place that can be declared",
       detail: "it is one of " + places.map(\.rawValue).joined(separator: ", "))
   }
 

@@ -22,7 +22,7 @@ struct HistoryArguments {
       filter.place = Place(rawValue: name.replacing("managed-for/", with: "managed-for:"))
       if filter.place == nil {
         throw Refusal(
-          message: "--place \(name) means no place",
+          message: "\(name) is not a place",
           detail: "managed, managed-for/USER, cloud, host, user, or any-user")
       }
     case "--all":
@@ -75,7 +75,7 @@ struct HistoryArguments {
   private static func via(_ name: String) throws(Refusal) -> ChangeSource.Via {
     if let via = ChangeSource.Via.allCases.first(where: { "\($0)" == name }) { return via }
     let names = ChangeSource.Via.allCases.map { "\($0)" }.joined(separator: ", ")
-    throw Refusal(message: "--via \(name) means no changes", detail: "it is one of \(names)")
+    throw Refusal(message: "\(name) is not a way of changes", detail: "it is one of \(names)")
   }
 
   private static func moment(_ arguments: inout Arguments) throws(Refusal) -> HistoryMoment {
@@ -85,7 +85,7 @@ struct HistoryArguments {
   /// Returns the moment that a word of the command line means.
   static func moment(word text: String) throws(Refusal) -> HistoryMoment {
     guard let moment = HistoryMoment(text) else {
-      throw Refusal(message: "\(text) is no time", detail: HistoryMoment.forms)
+      throw Refusal(message: "\(text) is not a time", detail: HistoryMoment.forms)
     }
     return moment
   }

@@ -40,7 +40,7 @@ package struct Declarations: Sendable {
   package enum Request: Sendable {
     /// The declaration declares exactly this, and takes precedence of these others.
     case declare(String, Declaration, over: Set<String>)
-    /// The declaration is no more. Throws `.noSuchKey` where there is none.
+    /// The declaration ends. Throws `.noSuchKey` if there is none of that name.
     case undeclare(String)
   }
 
@@ -51,7 +51,7 @@ package struct Declarations: Sendable {
     let old = try Ledger(stored)
     var new = old
     var names: Set<String> = []
-    // A name that is declared anew is not removed, in whichever order a rename says both.
+    // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
       if case .declare(let name, _, _) = $0 { name } else { nil }
     }

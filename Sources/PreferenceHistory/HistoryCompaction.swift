@@ -83,7 +83,7 @@ extension HistoryRecord {
 }
 
 extension HistoryWriter {
-  /// Writes a file anew, in one step, with fewer records: see `HistoryRecord.compacted`. A file
+  /// Rewrites a file in one step, with fewer records: see `HistoryRecord.compacted`. A file
   /// with damage stays as it is.
   func compact(_ number: UInt64, byDay: Bool = false) throws(SystemError) {
     let path = directory.file(number)

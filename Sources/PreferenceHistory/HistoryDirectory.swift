@@ -29,7 +29,7 @@ public struct HistoryDirectory: Sendable {
   /// The end of the name of a file that takes another one's place when it is complete.
   package static let temporary = ".new"
 
-  /// Removes what a crash has left of files that were being written anew.
+  /// Removes what a crash has left of files that were being rewritten.
   func removeLeftovers() throws(SystemError) {
     for name in try Files.names(in: path) ?? [] where name.hasSuffix(Self.temporary) {
       try Files.remove("\(path)/\(name)")

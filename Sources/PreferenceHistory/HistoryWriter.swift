@@ -107,7 +107,7 @@ public struct HistoryWriter: Sendable {
     guard file == nil || isOver else { return false }
     try synchronize()
     let last = try directory.numbers().last ?? 0
-    // Nothing depends on it: a file that cannot be written anew stays as it is.
+    // Nothing depends on it: a file that cannot be rewritten stays as it is.
     do {
       try compact(last)
       try compactOld(time)

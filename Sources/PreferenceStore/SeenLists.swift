@@ -61,7 +61,7 @@ final class SeenLists: Sendable {
 
   private func path(_ name: String) -> String { "\(directory)/\(name)" }
 
-  /// Notes a look at a list. Cost: a hash look-up; no disk.
+  /// Notes a list that was read or written. Cost: a hash look-up; no disk.
   /// - Returns: whether there is something to write.
   func note(_ look: Look) -> Bool {
     state.withLock { state in
