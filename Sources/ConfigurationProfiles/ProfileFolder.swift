@@ -40,18 +40,13 @@ public struct ProfileFolder: ProfileReading {
 
   public func state(of place: Place) -> [String] {
     guard layout.hasLists(place) else { return [] }
-    return (files(place) + signerFiles).map { path in
-      guard let status = try? Files.status(path) else { return path }
-      // Mode and owner are a part of it: they decide whether the file can be read.
-      let times = [status.st_mtim, status.st_ctim].map { Timestamp($0).nanoseconds }
-      return "\(path) \(status.st_ino) \(status.st_size) \(times) \(status.st_mode)"
-    }
+    return (files(place) + signerFiles).map(PlaceAdditions.fileState)
   }
 
-  public func settings(of place: Place, at now: Timestamp) -> ManagedSettings {
-    guard layout.hasLists(place) else { return ManagedSettings() }
+  public func settings(of place: Place, at now: Timestamp) -> PlaceAdditions {
+    guard layout.hasLists(place) else { return PlaceAdditions() }
     let files = files(place)
-    if files.isEmpty { return ManagedSettings() }
+    if files.isEmpty { return PlaceAdditions() }
     let signers = signers
     let installed = files.map { read($0, signers) }
     return Self.settings(installed.sorted(by: Self.isBefore), place, AbsoluteTime(now))
@@ -149,8 +144,8 @@ public struct ProfileFolder: ProfileReading {
   /// that have ended have a report only.
   private static func settings(
     _ files: [Installed], _ place: Place, _ now: AbsoluteTime
-  ) -> ManagedSettings {
-    var settings = ManagedSettings()
+  ) -> PlaceAdditions {
+    var settings = PlaceAdditions()
     var ends: [AbsoluteTime] = []
     var joined: [DomainName: [Key: [Value]]] = [:]
     for file in files {
@@ -169,7 +164,7 @@ public struct ProfileFolder: ProfileReading {
 
   // MARK: - Reports
 
-  /// What `defaults profiles` and `status.json` say of a profile; see `ManagedSettings.reports`.
+  /// What `defaults profiles` and `status.json` say of a profile; see `PlaceAdditions.reports`.
   private static func report(
     _ file: Installed, _ place: Place?, isOver: Bool
   ) -> ValueDictionary {

@@ -30,13 +30,13 @@ enum ProfileEffect {
   private static func forced(_ value: Value, over found: Resolution?) -> String? {
     guard let found else { return "(none) -> \(text(value)) (managed), cannot be changed" }
     let source = found.location.place.rawValue
-    if found.isForced, found.stored.metadata.profile == nil {
-      return found.value == value
-        ? nil : "\(text(found.value)) stays: a managed list forces it, and wins over profiles"
-    }
     if found.isForced {
       guard found.value != value else { return nil }
-      let profile = found.stored.metadata.profile ?? ""
+      let setter = found.stored.metadata.setter
+      guard case .profile(let profile)? = setter else {
+        let list = setter.map { "\($0)" } ?? "a managed list"
+        return "\(text(found.value)) stays: \(list) forces it, and wins over profiles"
+      }
       return "\(text(found.value)) (profile \(profile)) or \(text(value)): "
         + "the last profile by name wins"
     }

@@ -83,7 +83,8 @@ struct Target {
   /// Returns the place of the user's own store that has this directory; nil if there is none.
   private static func place(of directory: String, _ surroundings: Surroundings) -> Place? {
     let layout = StoreLayout(surroundings)
-    for place in SearchList.persistentPlaces where isSame(directory, layout.directory(place)) {
+    for place in SearchList.persistentPlaces
+    where layout.hasLists(place) && isSame(directory, layout.directory(place)) {
       return place
     }
     let home = getenv("HOME").map { String(cString: $0) } ?? ""

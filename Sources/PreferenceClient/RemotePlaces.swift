@@ -157,6 +157,7 @@ extension RemotePlaces {
   private func read<Result>(
     _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
   ) throws(EngineError) -> Result {
+    if lacks(location) { return body(DomainSnapshot()) }
     validate()
     for _ in 0..<Self.mostLoads {
       if let found = replica.read(location, body) { return found }
@@ -203,6 +204,7 @@ extension RemotePlaces {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
+    let locations = spoken < Request.version ? locations.filter { !lacks($0) } : locations
     guard isBrief, !locations.contains(where: replica.holds) else {
       if !isBrief, !locations.allSatisfy(replica.holds) {
         _ = loadLists(ListLoad(locations, evenIfAbsent: true))
@@ -227,8 +229,6 @@ extension RemotePlaces {
 
   public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
     guard let needed = needed(load) else { return [:] }
-    // The version that has the message.
-    guard spoken >= 10 else { return loadListsInTurn(load) }
     validate()
     for location in needed.locations { replica.beginLoading(location) }
     do throws(EngineError) {
@@ -248,7 +248,7 @@ extension RemotePlaces {
   func loadLists(
     _ load: ListLoad, then body: @escaping @Sendable ([Location: ListReader.Finding]?) -> Void
   ) -> Bool {
-    guard spoken >= 10, link.wasHeard, let needed = needed(load) else { return false }
+    guard link.wasHeard, let needed = needed(load) else { return false }
     for location in needed.locations { replica.beginLoading(location) }
     let sent = link.post(.loadLists(needed), until: .now) { [self] message in
       let findings = message.flatMap { try? keep($0, needed) }
@@ -263,7 +263,7 @@ extension RemotePlaces {
   /// The lists that are not in memory; nil: all are, and no change is prepared.
   private func needed(_ load: ListLoad) -> ListLoad? {
     var needed = load
-    needed.locations = load.locations.filter { !replica.holds($0) }
+    needed.locations = load.locations.filter { !isLoaded($0) }
     return needed.locations.isEmpty && needed.changing.isEmpty ? nil : needed
   }
 
@@ -291,7 +291,15 @@ extension RemotePlaces {
     return findings
   }
 
-  public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
+  public func isLoaded(_ location: Location) -> Bool {
+    replica.holds(location) || lacks(location)
+  }
+
+  /// Whether the owner does not know the place, because it is of an earlier version (10). Then the
+  /// place has no domains.
+  private func lacks(_ location: Location) -> Bool {
+    spoken < Request.version && location.place == .vendor
+  }
 
   public func isPrepared(_ location: Location) -> Bool {
     prepared.withLock { $0[location].map { $0 > .now } ?? false }
@@ -315,10 +323,11 @@ extension RemotePlaces {
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
-    guard case .snapshots(let all, _) = try call(.loadAll(locations)),
-      all.count == locations.count
+    let known = locations.filter { !lacks($0) }
+    guard case .snapshots(let all, _) = try call(.loadAll(known)), all.count == known.count
     else { throw Self.unexpected }
-    return all.map { DomainSnapshot($0) }
+    var rest = all[...]
+    return locations.map { lacks($0) ? DomainSnapshot() : DomainSnapshot(rest.removeFirst()) }
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {
@@ -326,6 +335,7 @@ extension RemotePlaces {
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    if lacks(location) { return nil }
     validate()
     if let known = replica.read(location, { $0.exists ? $0.lastModified : nil }) { return known }
     guard case .time(let time) = try call(.modified(location)) else { throw Self.unexpected }
@@ -333,6 +343,7 @@ extension RemotePlaces {
   }
 
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    if lacks(Location(place, .global)) { return [] }
     guard case .domains(let names) = try call(.domains(place)) else { throw Self.unexpected }
     return names
   }

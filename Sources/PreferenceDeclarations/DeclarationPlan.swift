@@ -97,10 +97,10 @@ package struct DeclarationPlan: Sendable {
     let used = try self.place(of: path, before, old, place, places)
     let key = RecordedKey(path.key, at: Location(used, path.domain))
     let stored = try read(key, places)
-    if stored.stored?.metadata.profile != nil {
+    if let setter = stored.stored?.metadata.setter {
       throw EngineError(
         .forced, domain: path.domain, key: path.key,
-        "a configuration profile has set it, so nothing was changed")
+        "\(setter) has set it, so nothing was changed")
     }
     let present = stored.value?.part(path.members)
     // The value that somebody has set since is what comes back one day.

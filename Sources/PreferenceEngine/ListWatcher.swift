@@ -11,7 +11,8 @@ import SystemCalls
 /// above it. The target of a list that is a symbolic link is watched too, unless it lies on another
 /// machine or in a file system in user space, which may not answer. It also sees when files of the
 /// state directory are removed, when something is mounted over a directory (pam_mount, ecryptfs), and
-/// when configuration profiles, or the certificates of their signers, may have changed.
+/// when configuration profiles, the certificates of their signers, fragments or vendors' lists may
+/// have changed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
@@ -31,8 +32,10 @@ struct ListWatcher {
   /// The directories in which targets of symbolic links lie: the location of each target by its
   /// name.
   private var linked: [String: [String: Location]] = [:]
-  /// The targets of profiles and certificates that are symbolic links.
-  private var linkedProfiles: Set<String> = []
+  /// The targets of profiles, certificates and fragments that are symbolic links.
+  private var linkedAdditions: Set<String> = []
+  /// The directories of fragments, and those of vendors' lists.
+  private var fragmentDirectories: Set<String> = []
   /// Directories of places that are watched.
   private var watched: Set<String> = []
   /// Paths that do not exist yet: when one appears, the directories are watched anew.
@@ -81,14 +84,15 @@ struct ListWatcher {
   /// Whether files of the state directory may have been removed before the last `changes`.
   private(set) var isStateInDoubt = false
 
-  /// Whether configuration profiles, or the certificates of their signers, may have changed.
-  private var areProfilesInDoubt = false
+  /// Whether profiles, the certificates of their signers, fragments or vendors' lists may have
+  /// changed.
+  private var areAdditionsInDoubt = false
 
-  /// Returns whether profiles may have changed since this was last called, as far as `changes` and
-  /// `begin` have seen; then forgets it.
-  mutating func removeDoubtOfProfiles() -> Bool {
-    defer { areProfilesInDoubt = false }
-    return areProfilesInDoubt
+  /// Returns whether additions of places may have changed since this was last called, as far as
+  /// `changes` and `begin` have seen; then forgets it.
+  mutating func removeDoubtOfAdditions() -> Bool {
+    defer { areAdditionsInDoubt = false }
+    return areAdditionsInDoubt
   }
 
   /// When `changes` must be called although the descriptor is not readable; nil: never.
@@ -100,9 +104,9 @@ struct ListWatcher {
   ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
-    linkedProfiles = []
+    (linkedAdditions, fragmentDirectories) = ([], [])
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
-    areProfilesInDoubt = true
+    areAdditionsInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
       places[path] = place
       guard let watch else {
@@ -118,7 +122,10 @@ struct ListWatcher {
     }
     watchState()
     (seen, hasBegun) = (look(at: Array(places.keys) + [layout.stateDirectory]), true)
-    if let watch { watchSigners(watch) }
+    if let watch {
+      watchSigners(watch)
+      for path in layout.vendorDirectories { watchVendors(path, watch) }
+    }
     nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
     listed = listed.filter { polled.contains($0.key) }
     for place in polled where listed[place] == nil { _ = listsThatCameOrWent(in: place) }
@@ -127,13 +134,13 @@ struct ListWatcher {
   private mutating func begin(
     _ path: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
-    let hasProfiles = place.hasProfiles
-    if try !watch.add(path, withModes: hasProfiles) {
+    if try !watch.add(path, withModes: place.hasAdditions) {
       try wait(for: path, watch)
       // The directory may have been made meanwhile.
-      guard try watch.add(path, withModes: hasProfiles) else { return }
+      guard try watch.add(path, withModes: place.hasAdditions) else { return }
     }
-    if hasProfiles { followProfileLinks(in: path, watch) }
+    if place.isManaged { followAdditionLinks(in: path, ".mobileconfig", watch) }
+    if place.hasAdditions { watchFragments(in: path, place, watch) }
     watched.insert(path)
     try followLinks(in: path, place, watch)
     if Self.isSilent(path) { polled.append(place) }
@@ -142,9 +149,33 @@ struct ListWatcher {
   /// Watches the certificates of those who may sign profiles, or waits for their directory.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
     if (try? watch.add(layout.signersDirectory, withModes: true)) == true {
-      followProfileLinks(in: layout.signersDirectory, watch)
+      followAdditionLinks(in: layout.signersDirectory, "", watch)
     } else {
       try? wait(for: layout.signersDirectory, watch)
+    }
+  }
+
+  /// Watches a directory of vendors' lists, or waits for it.
+  private mutating func watchVendors(_ path: String, _ watch: DirectoryWatch) {
+    guard (try? watch.add(path, withModes: true)) == true else {
+      try? wait(for: path, watch)
+      return
+    }
+    fragmentDirectories.insert(path)
+    followAdditionLinks(in: path, ".plist", watch)
+    watchFragments(in: path, .vendor, watch)
+  }
+
+  /// Watches the directories of fragments that lie in a directory.
+  private mutating func watchFragments(
+    in directory: String, _ place: Place, _ watch: DirectoryWatch
+  ) {
+    for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
+    where layout.domain(ofFragments: name, in: place) != nil {
+      let path = "\(directory)/\(name)"
+      guard (try? watch.add(path, withModes: true)) == true else { continue }
+      fragmentDirectories.insert(path)
+      followAdditionLinks(in: path, ".plist", watch)
     }
   }
 
@@ -177,16 +208,17 @@ struct ListWatcher {
     }
   }
 
-  /// Watches the targets of the profiles, or certificates, in the directory that are links.
-  private mutating func followProfileLinks(in directory: String, _ watch: DirectoryWatch) {
-    for name in ((try? Files.names(in: directory)) ?? nil) ?? []
-    where directory == layout.signersDirectory || name.hasSuffix(".mobileconfig") {
+  /// Watches the targets of the directory's files with that ending that are links.
+  private mutating func followAdditionLinks(
+    in directory: String, _ ending: String, _ watch: DirectoryWatch
+  ) {
+    for name in ((try? Files.names(in: directory)) ?? nil) ?? [] where name.hasSuffix(ending) {
       let path = "\(directory)/\(name)"
       guard let target = Files.linkTarget(path),
         !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)"),
         let real = Files.realPath(path), (try? watch.add(Files.parent(of: real))) == true
       else { continue }
-      linkedProfiles.insert(real)
+      linkedAdditions.insert(real)
     }
   }
 
@@ -219,11 +251,12 @@ struct ListWatcher {
       let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
       if awaited.contains(path) { before = before ?? watched }
       if let location = linked[event.directory]?[name] { changed.insert(location) }
-      if linkedProfiles.contains(path) { areProfilesInDoubt = true }
-      if isOfProfiles(event.directory, name) {
+      if linkedAdditions.contains(path) { areAdditionsInDoubt = true }
+      if isAddition(event.directory, name) {
         let isLink = Files.linkTarget(path) != nil
-        if isLink { before = before ?? watched }
-        if isLink || !event.isCreation || !Self.isBegun(path) { areProfilesInDoubt = true }
+        // The directory of fragments is to be watched.
+        if isLink || name.hasSuffix(".d") { before = before ?? watched }
+        if isLink || !event.isCreation || !Self.isBegun(path) { areAdditionsInDoubt = true }
       }
       guard let place = places[event.directory],
         let location = layout.location(ofFile: name, in: place)
@@ -235,7 +268,7 @@ struct ListWatcher {
     if let poll = nextPoll, poll <= .now {
       changed.formUnion(known().filter { polled.contains($0.place) })
       for place in polled { changed.formUnion(listsThatCameOrWent(in: place)) }
-      areProfilesInDoubt = true
+      areAdditionsInDoubt = true
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
     if let before {
@@ -246,10 +279,15 @@ struct ListWatcher {
     return changed
   }
 
-  /// Whether the file is a configuration profile, or the certificate of a signer.
-  private func isOfProfiles(_ directory: String, _ name: String) -> Bool {
-    directory == layout.signersDirectory
-      || places[directory]?.hasProfiles == true && name.hasSuffix(".mobileconfig")
+  /// Whether the file is a profile, the certificate of a signer, a fragment or a directory of
+  /// fragments, or a vendor's list.
+  private func isAddition(_ directory: String, _ name: String) -> Bool {
+    if directory == layout.signersDirectory || fragmentDirectories.contains(directory) {
+      return true
+    }
+    guard let place = places[directory], place.hasAdditions else { return false }
+    return place.isManaged && name.hasSuffix(".mobileconfig")
+      || layout.domain(ofFragments: name, in: place) != nil
   }
 
   /// Whether a file that has just been made is still to be written: it is looked at when its writer

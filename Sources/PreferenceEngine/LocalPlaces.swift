@@ -193,6 +193,7 @@ extension LocalPlaces {
     case .history: return store.historyReport()
     case .forget(let domain, let key): return try store.forgetHistory(of: domain, key)
     case .profiles: return .array(store.profileReports.map { .dictionary($0) })
+    case .fragments: return .array(store.fragmentReports.map { .dictionary($0) })
     case .check(let bytes): return .dictionary(store.check(profile: bytes) ?? [:])
     }
   }

@@ -163,7 +163,7 @@ final class Writer: Sendable {
       self?.isPlaceNew.store(true, ordering: .releasing)
       self?.bell.ring()
     }
-    for place in Place.forced { store.loadProfiles(of: place) }
+    for place in Place.forced { store.loadAdditions(of: place) }
     watcher.begin(store.managedPlaces, report: log)
     // Lists that were read before their directories were watched may have changed in between.
     for location in store.loadedLocations { store.refresh(location) }
@@ -273,7 +273,6 @@ final class Writer: Sendable {
   private func look(_ watcher: inout ListWatcher, _ revival: inout Revival) {
     let known = { [store] in store.loadedLocations }
     if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
-      store.loadRequestedProfiles()
       watcher.begin(store.managedPlaces, report: log)
     }
     for location in watcher.changes(known: known, report: log) { store.refresh(location) }
@@ -281,8 +280,8 @@ final class Writer: Sendable {
       let identity = store.layout.identity
       lastIdentity.withLock { $0 = identity }
     }
-    if watcher.removeDoubtOfProfiles() || store.profilesEnd.map({ $0 <= .now }) == true {
-      store.refreshProfiles()
+    if watcher.removeDoubtOfAdditions() || store.profilesEnd.map({ $0 <= .now }) == true {
+      store.refreshAdditions()
     }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
     revival.attempt(store, log)

@@ -74,7 +74,7 @@ package final class PastPlaces: PersistentPlaces {
 
   /// A domain with changes taken back.
   private static func past(_ now: DomainSnapshot, _ changes: LaterChanges.Keys) -> Past {
-    var past = Past(snapshot: now.with(profiles: now.profiles.filter { changes[$0.key] == nil }))
+    var past = Past(snapshot: now.with(additions: now.additions.filter { changes[$0.key] == nil }))
     for (key, then) in changes {
       let text: [UInt8]?
       if case .list(_, let written) = then.value { text = written } else { text = nil }

@@ -6,8 +6,8 @@ extension ChangeRules {
   /// Returns the edits that carry out the intent in one place alone. An intent that names its own
   /// location is carried out there.
   ///
-  /// Throws `.forced` for a value that a configuration profile sets, because a profile is never
-  /// written; a description of such a key is accepted. Throws `.noSuchKey`, `.noSuchDomain`,
+  /// Throws `.forced` for a value that a profile, a fragment or a vendor's list sets, because those
+  /// are never written; a description of such a key is accepted. Throws `.noSuchKey`, `.noSuchDomain`,
   /// `.domainExists` or `.domainNotEmpty` where the place is not as the intent needs it.
   func items(for intent: Intent, in place: Place) throws(EngineError) -> [Changeset.Item] {
     switch intent {
@@ -43,12 +43,12 @@ extension ChangeRules {
     }
   }
 
-  /// The edit of a key; throws `.forced` where a profile sets the key.
+  /// The edit of a key; throws `.forced` where something beside the list sets the key.
   private func item(_ edit: Edit, _ location: Location) throws(EngineError) -> Changeset.Item {
-    if let key = edit.key, let profile = try places.find(key, at: location)?.metadata.profile {
+    if let key = edit.key, let setter = try places.find(key, at: location)?.metadata.setter {
       throw EngineError(
         .forced, domain: location.domain, key: key,
-        "the profile \(profile) sets it; change or remove that file")
+        "\(setter) sets it, and is never written; change or remove it")
     }
     try requireCloudDomain(location)
     return Changeset.Item(location, edit)

@@ -95,7 +95,7 @@ public struct ChangeRules<Places: StoredPlaces> {
       return Location(.user, domain)
     }
     guard !found.location.place.isForced else {
-      let source = found.stored.metadata.profile.map { "the profile \($0)" } ?? "a managed list"
+      let source = found.stored.metadata.setter.map { "\($0)" } ?? "a managed list"
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
@@ -127,7 +127,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     guard domain != .global else {
       throw EngineError(.heldElsewhere, domain: domain, "the global domain is always there")
     }
-    for place in Place.forced + [.anyUser] {
+    for place in Place.forced + Place.shared {
       let location = Location(place, domain)
       guard try places.exists(location) else { continue }
       let name = location.source(seenFrom: domain)

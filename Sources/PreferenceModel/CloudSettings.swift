@@ -44,7 +44,7 @@ public struct CloudSettings: Equatable, Sendable {
   /// Reads the settings of a store. Unlike other preferences they are not inherited, and not read
   /// from the cloud: who can write there must not choose what leaves this machine.
   public init(of places: any StoredPlaces) throws(EngineError) {
-    let locations = (Place.forced + [.host, .user, .anyUser]).map { Location($0, Self.domain) }
+    let locations = (Place.forced + [.host, .user] + Place.shared).map { Location($0, Self.domain) }
     try self.init { (key) throws(EngineError) in
       for location in locations {
         if let found = try places.find(key, at: location) { return found.value }

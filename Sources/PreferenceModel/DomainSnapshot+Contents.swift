@@ -17,8 +17,8 @@ extension DomainSnapshot {
     package var metadata = MetadataTable()
     /// The values that were set since the list was written; nil for keys that were removed.
     package var changes: [Key: StoredValue?] = [:]
-    /// The values that configuration profiles set.
-    package var profiles: [Key: StoredValue] = [:]
+    /// The values that profiles, fragments and vendors' lists set (`PlaceAdditions`).
+    package var additions: [Key: StoredValue] = [:]
 
     /// Creates a domain that does not exist.
     public init() {}
@@ -30,7 +30,7 @@ extension DomainSnapshot {
     var contents = Contents()
     (contents.exists, contents.modified) = (exists, lastModified)
     (contents.list, contents.listModified) = (base.values, base.modified)
-    (contents.metadata, contents.profiles) = (base.metadata, profiles)
+    (contents.metadata, contents.additions) = (base.metadata, additions)
     collapsed().changes.forEach { key, change in
       switch change {
       case .set(let stored): contents.changes.updateValue(stored, forKey: key)
@@ -48,7 +48,7 @@ extension DomainSnapshot {
     self.init()
     var base = Base()
     (base.values, base.modified) = (contents.list, contents.listModified)
-    (base.metadata, profiles) = (contents.metadata, contents.profiles)
+    (base.metadata, additions) = (contents.metadata, contents.additions)
     self.base = base
     for (key, stored) in contents.changes { add(stored.map { .set($0) } ?? .removed, for: key) }
     (exists, lastModified) = (contents.exists, contents.modified)

@@ -37,6 +37,6 @@ extension DomainSnapshot.Base {
 extension Metadata {
   /// Whether it says nothing but that time.
   fileprivate func isNothing(but time: Timestamp) -> Bool {
-    modified == time && text == nil && mode == nil && profile == nil
+    modified == time && text == nil && mode == nil && setter == nil
   }
 }

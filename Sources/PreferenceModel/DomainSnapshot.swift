@@ -56,9 +56,9 @@ public struct DomainSnapshot: Sendable {
 
   private var list = List.empty
 
-  /// The list, if it has every change and no profile sets a value beside it: a look-up in it costs
+  /// The list, if it has every change and nothing is added to it: a look-up in it costs
   /// less than in the snapshot. Else nil.
-  package var wholeList: List? { hasNoChanges && profiles.isEmpty ? list : nil }
+  package var wholeList: List? { hasNoChanges && additions.isEmpty ? list : nil }
 
   package var base: Base {
     get { list.base }
@@ -76,17 +76,17 @@ public struct DomainSnapshot: Sendable {
   /// Creates a domain that does not exist.
   package init() {}
 
-  /// The values that configuration profiles set, which are read where the list does not have the
-  /// key. Only a copy that was made for readers has them.
-  package internal(set) var profiles: [Key: StoredValue] = [:]
+  /// The values that profiles, fragments and vendors' lists set (`PlaceAdditions`). Only a copy that
+  /// was made for readers has them.
+  package internal(set) var additions: [Key: StoredValue] = [:]
 
-  /// Returns a copy for readers, with the values that configuration profiles set. It exists if
-  /// there are any, and is as new as the newest of them. Cost: O(values of profiles).
-  package func with(profiles: [Key: StoredValue]) -> DomainSnapshot {
+  /// Returns a copy for readers, with values that are added to the list. It exists if there are any,
+  /// and is as new as the newest of them. Cost: O(additions).
+  package func with(additions: [Key: StoredValue]) -> DomainSnapshot {
     var copy = self
-    copy.profiles = profiles
-    if !profiles.isEmpty { copy.exists = true }
-    let latest = profiles.values.map(\.modified).max() ?? lastModified
+    copy.additions = additions
+    if !additions.isEmpty { copy.exists = true }
+    let latest = additions.values.map(\.modified).max() ?? lastModified
     copy.lastModified = max(lastModified, latest)
     return copy
   }
@@ -109,7 +109,17 @@ public struct DomainSnapshot: Sendable {
 
   /// The value of a key. Cost: a hash look-up in the base and in each layer, of which there are
   /// seldom more than two; O(its bytes) where splices made the value.
-  public subscript(key: Key) -> Value? { listed(key) ?? profiles[key]?.value }
+  public subscript(key: Key) -> Value? {
+    fragment(key)?.value ?? listed(key) ?? additions[key]?.value
+  }
+
+  /// The value that counts before the list.
+  private func fragment(_ key: Key) -> StoredValue? {
+    guard !additions.isEmpty, let added = additions[key], added.metadata.isOfFile else {
+      return nil
+    }
+    return added
+  }
 
   private func listed(_ key: Key) -> Value? {
     for layer in layers.reversed() {
@@ -123,7 +133,9 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// The value of a key and what is kept beside it; nil where the domain does not have the key.
-  public func entry(_ key: Key) -> StoredValue? { listedEntry(key) ?? profiles[key] }
+  public func entry(_ key: Key) -> StoredValue? {
+    fragment(key) ?? listedEntry(key) ?? additions[key]
+  }
 
   private func listedEntry(_ key: Key) -> StoredValue? {
     if hasNoChanges { return list.base.entry(key) }
@@ -149,19 +161,21 @@ public struct DomainSnapshot: Sendable {
         if case .set = change, list.base.values[key] == nil { listed.append(key) }
       }
     }
-    return profiles.isEmpty ? listed : Array(Set(listed).union(profiles.keys))
+    return additions.isEmpty ? listed : Array(Set(listed).union(additions.keys))
   }
 
   /// The values without what is kept beside them. Cost: O(keys).
   public var values: ValueDictionary {
     let listed =
       (hasNoChanges ? base.values : merged(onto: base).values).dictionary
-    return profiles.isEmpty ? listed : ValueDictionary(profiles).merging(listed)
+    if additions.isEmpty { return listed }
+    return ValueDictionary(additions).merging(listed)
+      .merging(ValueDictionary(additions.filter { $0.value.metadata.isOfFile }))
   }
 
   /// A number that the keys do not exceed. Cost: O(layers).
   public var mostKeys: Int {
-    layers.reduce(list.base.values.count + profiles.count) { $0 + $1.changes.count }
+    layers.reduce(list.base.values.count + additions.count) { $0 + $1.changes.count }
   }
 
   /// Whether there is no key. Cost: O(keys).

@@ -23,6 +23,8 @@ public enum Place: Hashable, Sendable {
   case user
   /// Any user, current host.
   case anyUser
+  /// What the packages of the machine give as defaults, in lists that are never written.
+  case vendor
   /// The values of a language, by its name in `AppleLanguages`: names of days, formats and so on.
   case language(String)
   /// The registered defaults of this process.
@@ -31,7 +33,7 @@ public enum Place: Hashable, Sendable {
   /// Whether the place's lists are the machine's, and not in a directory of the user's.
   public var isMachineWide: Bool {
     switch self {
-    case .ownManaged, .managed, .managedFor, .anyUser: true
+    case .ownManaged, .managed, .managedFor, .anyUser, .vendor: true
     case .arguments, .cloud, .cloudRecords, .host, .user, .language, .registered: false
     }
   }
@@ -39,7 +41,9 @@ public enum Place: Hashable, Sendable {
   /// Whether the place is kept in lists.
   public var isPersistent: Bool {
     switch self {
-    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser: true
+    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
+      .vendor:
+      true
     case .arguments, .language, .registered: false
     }
   }
@@ -48,19 +52,25 @@ public enum Place: Hashable, Sendable {
   public var isForced: Bool {
     switch self {
     case .ownManaged, .managed: true
-    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .language,
+    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .language,
       .registered:
       false
     }
   }
 
-  /// Whether configuration profiles add settings to the place: the managed places.
-  public var hasProfiles: Bool {
+  /// Whether the place is one of the administrator's, for this user, for another one or for all.
+  /// Only these have configuration profiles.
+  public var isManaged: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor: true
-    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .language, .registered: false
+    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .language,
+      .registered:
+      false
     }
   }
+
+  /// Whether files beside the place's lists add values to it (`PlaceAdditions`).
+  public var hasAdditions: Bool { isManaged || self == .anyUser || self == .vendor }
 
   /// The places whose keys are forced, the one that wins first.
   public static let forced: [Place] = [.ownManaged, .managed]
@@ -68,12 +78,15 @@ public enum Place: Hashable, Sendable {
   /// The places that the user's changes go to, the one that wins first.
   public static let own: [Place] = [.cloud, .host, .user]
 
+  /// The places whose lists are the machine's and force nothing, the one that wins first.
+  public static let shared: [Place] = [.anyUser, .vendor]
+
   /// Whether the user's changes may go to the place.
   public var isOwn: Bool {
     switch self {
     case .cloud, .host, .user: true
-    case .ownManaged, .managed, .managedFor, .arguments, .cloudRecords, .anyUser, .language,
-      .registered:
+    case .ownManaged, .managed, .managedFor, .arguments, .cloudRecords, .anyUser, .vendor,
+      .language, .registered:
       false
     }
   }
@@ -114,6 +127,7 @@ extension Place {
     case .anyUser: 8
     case .language: nil
     case .registered: 10
+    case .vendor: 11
     }
   }
 
@@ -144,6 +158,7 @@ extension Place: RawRepresentable {
     case .host: "host"
     case .user: "user"
     case .anyUser: "any-user"
+    case .vendor: "vendor"
     case .language(let name): Self.language + name
     case .registered: "registered"
     }
@@ -157,6 +172,7 @@ extension Place: RawRepresentable {
     case "cloud": self = .cloud
     case "cloud-records": self = .cloudRecords
     case "any-user": self = .anyUser
+    case "vendor": self = .vendor
     case "managed": self = .managed
     case "own-managed": self = .ownManaged
     case "arguments": self = .arguments
@@ -205,6 +221,7 @@ public struct Location: Hashable, Sendable {
     case .host: return "global-host"
     case .user: return "global"
     case .anyUser: return "any-user-global"
+    case .vendor: return "vendor-global"
     }
   }
 }
@@ -254,15 +271,18 @@ public enum SearchList {
   /// The locations that are kept in lists and that an argument precedes, in order.
   public static func stored(_ domain: DomainName, suites: [DomainName]) -> [Location] {
     var all: [Location] = []
-    all.reserveCapacity(8 + 3 * suites.count)
+    all.reserveCapacity(10 + 3 * suites.count)
     for place in Place.own { all.append(Location(place, domain)) }
     for suite in suites.reversed() {
       for place in Place.own { all.append(Location(place, suite)) }
     }
-    if domain == .global { return all + [Location(.anyUser, .global)] }
-    for place in Place.own { all.append(Location(place, .global)) }
-    all.append(Location(.anyUser, domain))
-    all.append(Location(.anyUser, .global))
+    if domain != .global {
+      for place in Place.own { all.append(Location(place, .global)) }
+    }
+    for place in Place.shared {
+      if domain != .global { all.append(Location(place, domain)) }
+      all.append(Location(place, .global))
+    }
     return all
   }
 
@@ -274,5 +294,5 @@ public enum SearchList {
   }
 
   /// The places that are kept in lists. A domain exists where one of them has it.
-  public static let persistentPlaces: [Place] = Place.forced + Place.own + [.anyUser]
+  public static let persistentPlaces: [Place] = Place.forced + Place.own + Place.shared
 }

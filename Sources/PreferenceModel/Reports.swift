@@ -5,8 +5,12 @@ public enum OwnerReport: Equatable, Sendable {
   /// What `status.json` says of the store and its owner: a dictionary.
   case status
   /// The configuration profiles that the owner has read: an array of dictionaries, as
-  /// `ManagedSettings.reports` has them.
+  /// `PlaceAdditions.reports` has them.
   case profiles
+  /// The fragments and vendors' lists that the owner has read: an array of dictionaries with `place`,
+  /// `domain`, `file` and `values`, of which the first one of a place that has a key counts. Keys of
+  /// a list that fragments hide follow, as of a file too. (Since version 11 of the messages.)
+  case fragments
   /// The history, after every change so far was written to it: a dictionary with `Directory`, where
   /// it lies; `Off`, whether nothing is kept; `Last`, the number of the last change; and `Edition`,
   /// a number that changes when values were removed from the files.

@@ -13,11 +13,14 @@ public struct StoreLayout: Sendable {
   /// The file name of the user's list of the global domain, without `.plist`. GNUstep uses
   /// `NSGlobalDomain`.
   public let globalName: String
+  /// The directories of vendors' lists, the one that counts first.
+  public let vendorDirectories: [String]
 
   /// Creates a layout from absolute paths.
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
-    hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences"
+    hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences",
+    vendorDirectories: [String] = []
   ) {
     self.userDirectory = userDirectory
     self.systemDirectory = systemDirectory
@@ -25,6 +28,7 @@ public struct StoreLayout: Sendable {
     self.hostIdentifier = hostIdentifier
     self.userName = userName
     self.globalName = globalName
+    self.vendorDirectories = vendorDirectories
   }
 
   /// Every directory that the store reads or writes.
@@ -44,15 +48,23 @@ public struct StoreLayout: Sendable {
     case .managedFor(let user): "\(managedDirectory)/\(user)"
     case .cloud: stateDirectory + "/Cloud"
     case .cloudRecords: stateDirectory + "/CloudRecords"
+    // The one that packages use.
+    case .vendor: vendorDirectories.last ?? "/usr/share/preferences"
     case .user, .arguments, .language, .registered: userDirectory
     }
   }
 
   private var managedDirectory: String { systemDirectory + "/managed" }
 
-  /// Whether the place can have lists. The place of the user's own managed lists cannot, where the
-  /// system does not know the user's name.
-  public func hasLists(_ place: Place) -> Bool { place != .ownManaged || !userName.isEmpty }
+  /// Whether the place can have lists of its own. The place of the user's own managed lists cannot,
+  /// where the system does not know the user's name; the vendors' place has additions alone.
+  public func hasLists(_ place: Place) -> Bool {
+    switch place {
+    case .ownManaged: !userName.isEmpty
+    case .vendor: false
+    default: true
+    }
+  }
 
   /// The place of the managed lists of a user: `.ownManaged` for the user of this store.
   public func managedPlace(of user: String) -> Place {
@@ -113,6 +125,15 @@ public struct StoreLayout: Sendable {
   public func location(ofFile name: String, in place: Place) -> Location? {
     domain(ofFile: name, in: place).map { Location(place, $0) }
   }
+
+  /// The domain whose fragments are in the directory of that name, `<domain>.d`; nil where it is no
+  /// such directory.
+  public func domain(ofFragments name: String, in place: Place) -> DomainName? {
+    guard name.hasSuffix(Self.fragments) else { return nil }
+    return domain(ofFile: name.dropLast(Self.fragments.count) + Self.suffix, in: place)
+  }
+
+  private static let fragments = ".d"
 
   /// The domain of the list with that file name; nil where the file is not a list of the place.
   package func domain(ofFile file: String, in place: Place) -> DomainName? {

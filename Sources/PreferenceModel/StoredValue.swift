@@ -6,12 +6,12 @@ public struct Metadata: Equatable, Sendable {
   /// What few keys have, in an object of its own, so that the others take less memory.
   private final class Rare: Equatable, Sendable {
     let mode: UInt32?
-    let profile: String?
+    let setter: Setter?
 
-    init(_ mode: UInt32?, _ profile: String?) { (self.mode, self.profile) = (mode, profile) }
+    init(_ mode: UInt32?, _ setter: Setter?) { (self.mode, self.setter) = (mode, setter) }
 
     static func == (left: Rare, right: Rare) -> Bool {
-      left.mode == right.mode && left.profile == right.profile
+      left.mode == right.mode && left.setter == right.setter
     }
   }
 
@@ -23,28 +23,49 @@ public struct Metadata: Equatable, Sendable {
 
   /// Creates the metadata of a key.
   public init(
-    text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, profile: String? = nil
+    text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, setter: Setter? = nil
   ) {
     (self.text, self.modified) = (text, modified)
-    set(mode, profile)
+    set(mode, setter)
   }
 
   /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
   /// value changes.
   public var mode: UInt32? {
     get { rare?.mode }
-    set { set(newValue, profile) }
+    set { set(newValue, setter) }
   }
 
-  /// The identifier of the configuration profile that sets the value; nil where a list has it. A
-  /// value of a profile cannot be changed.
-  public var profile: String? {
-    get { rare?.profile }
+  /// What sets the value, beside the list of its place; nil where the list has it. A value that has
+  /// a setter cannot be changed.
+  public var setter: Setter? {
+    get { rare?.setter }
     set { set(mode, newValue) }
   }
 
-  private mutating func set(_ mode: UInt32?, _ profile: String?) {
-    rare = mode == nil && profile == nil ? nil : Rare(mode, profile)
+  /// Whether a fragment or a vendor's list sets the value, which then counts before the list.
+  public var isOfFile: Bool {
+    if case .file? = rare?.setter { true } else { false }
+  }
+
+  private mutating func set(_ mode: UInt32?, _ setter: Setter?) {
+    rare = mode == nil && setter == nil ? nil : Rare(mode, setter)
+  }
+}
+
+/// What sets a value beside the list of its place.
+public enum Setter: Hashable, Sendable, CustomStringConvertible {
+  /// A configuration profile, by its identifier. It counts where the list does not have the key.
+  case profile(String)
+  /// A fragment or a vendor's list, by its path. It counts before the list.
+  case file(String)
+
+  /// What error texts call it.
+  public var description: String {
+    switch self {
+    case .profile(let identifier): "the profile \(identifier)"
+    case .file(let path): "the file \(path)"
+    }
   }
 }
 

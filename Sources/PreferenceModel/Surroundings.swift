@@ -122,6 +122,26 @@ public struct Surroundings: Sendable {
     }
   }
 
+  /// The directories of data, the one that counts first: `$XDG_DATA_HOME` (`~/.local/share`), then
+  /// those of `$XDG_DATA_DIRS` (XDG Base Directory Specification).
+  public static var dataDirectories: [String] {
+    let home =
+      Environment.directory("XDG_DATA_HOME")
+      ?? Environment.variable("HOME").map { $0 + "/.local/share" }
+    return [home].compactMap { $0 } + machineDataDirectories
+  }
+
+  private static var machineDataDirectories: [String] {
+    let all = Environment.variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
+    return all.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+  }
+
+  /// The directories of vendors' lists, the one that counts first: `preferences` in those of
+  /// `$XDG_DATA_DIRS`.
+  public static var vendorDirectories: [String] {
+    machineDataDirectories.map { $0 + "/preferences" }
+  }
+
   /// The file name of the user's list of the global domain, without `.plist`. In a store of
   /// GNUstep's (`~/GNUstep/Defaults`) it is the domain's own name. Cost: at most two stat(2).
   public var globalName: String {
@@ -160,6 +180,6 @@ extension StoreLayout {
       userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,
       stateDirectory: surroundings.stateDirectory,
       hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName,
-      globalName: surroundings.globalName)
+      globalName: surroundings.globalName, vendorDirectories: Surroundings.vendorDirectories)
   }
 }

@@ -146,7 +146,7 @@ extension ByteWriter {
       writer.append(stored == nil ? 0 : 1 as UInt8)
       if let stored { writer.append(stored) }
     }
-    append(contents.profiles) { $0.append($1) }
+    append(contents.additions) { $0.append($1) }
   }
 
   private mutating func append<Item>(
@@ -170,7 +170,7 @@ extension ByteWriter {
   private mutating func append(_ metadata: Metadata) {
     append(metadata.text.map { .exact($0) } ?? WrittenText.canonical)
     append(Description(mode: metadata.mode, modified: metadata.modified))
-    append(metadata.profile ?? "")
+    append(metadata.setter?.coded ?? "")
   }
 
   fileprivate mutating func append(_ stored: StoredValue) {
@@ -325,7 +325,7 @@ extension ByteReader {
     contents.changes = try items { reader in
       try reader.number(UInt8.self) == 0 ? nil : try reader.stored()
     }
-    contents.profiles = try items { try $0.stored() }
+    contents.additions = try items { try $0.stored() }
     return contents
   }
 
@@ -353,10 +353,10 @@ extension ByteReader {
   }
 
   private mutating func metadata() throws -> Metadata {
-    let (text, kept, profile) = (try writtenText(), try description(), try string())
+    let (text, kept, setter) = (try writtenText(), try description(), try string())
     var metadata = Metadata(
       text: nil, modified: kept.modified ?? Timestamp(nanoseconds: 0), mode: kept.mode,
-      profile: profile.isEmpty ? nil : profile)
+      setter: Setter(coded: setter))
     if case .exact(let bytes) = text { metadata.text = bytes }
     return metadata
   }
@@ -413,5 +413,24 @@ extension EngineError.Reason {
     } else {
       return nil
     }
+  }
+}
+
+extension Setter {
+  /// Before the path of a file; an identifier does not begin with it.
+  private static let file: Character = "\0"
+
+  /// The setter as a text that is not empty, unless the identifier is.
+  fileprivate var coded: String {
+    switch self {
+    case .profile(let identifier): identifier
+    case .file(let path): "\(Self.file)\(path)"
+    }
+  }
+
+  /// Creates the setter of a text; nil for an empty one.
+  fileprivate init?(coded text: String) {
+    if text.isEmpty { return nil }
+    self = text.first == Self.file ? .file(String(text.dropFirst())) : .profile(text)
   }
 }

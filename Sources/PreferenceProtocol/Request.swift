@@ -64,11 +64,11 @@ public enum Request: Equatable, Sendable {
   }
 
   /// The version of the protocol. It grows with a change that an earlier version cannot ignore.
-  public static let version: UInt32 = 10
+  public static let version: UInt32 = 11
 
   /// The oldest version that this one understands: the one before. An owner refuses older clients,
   /// and a client older owners.
-  public static let oldest: UInt32 = 9
+  public static let oldest: UInt32 = 10
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -155,6 +155,7 @@ extension ByteWriter {
     case .status: append(1 as UInt8)
     case .profiles: append(2 as UInt8)
     case .history: append(4 as UInt8)
+    case .fragments: append(6 as UInt8)
     case .forget(let domain, let key):
       append(5 as UInt8)
       append(domain.string)
@@ -280,6 +281,7 @@ extension ByteReader {
     case 2: return .profiles
     case 3: return .check(Array(try counted()))
     case 4: return .history
+    case 6: return .fragments
     case 5:
       let (domain, hasKey) = (try domain(), try number(UInt8.self) == 1)
       let key = try key()

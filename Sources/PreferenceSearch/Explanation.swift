@@ -2,8 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Shows everything in the search list that sets a key, the one that counts first: lists, profiles,
-/// and the volatile places.
+/// Shows everything in the search list that sets a key, the one that counts first: lists, fragments,
+/// profiles, and the volatile places.
 public struct Explanation {
   private let search: SearchEngine
   private let layout: StoreLayout
@@ -17,11 +17,11 @@ public struct Explanation {
     public let isForced: Bool
     /// What it sets.
     public let value: Value
-    /// The list or profile that it is from, or `(this process)`.
+    /// The list, fragment or profile that it is from, or `(this process)`.
     public let file: String
   }
 
-  /// - Parameter owner: is asked which configuration profiles set the key.
+  /// - Parameter owner: is asked which profiles and fragments set the key.
   public init(_ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService) {
     (self.search, self.layout, self.owner) = (search, layout, owner)
   }
@@ -33,8 +33,10 @@ public struct Explanation {
     for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
       var setters = [(value: found.value, file: file(location))]
-      if location.place.hasProfiles {
-        if reports == nil { reports = try profiles() }
+      if found.metadata.isOfFile {
+        setters = try fragments(at: location, key, found)
+      } else if location.place.isManaged {
+        if reports == nil { reports = try rows(of: .profiles) }
         let (winner, others) = Self.setters(of: key, at: location, found, reports ?? [])
         if let winner { setters[0].file = winner }
         setters += others
@@ -66,9 +68,36 @@ public struct Explanation {
     return text.isEmpty ? nil : text
   }
 
-  private func profiles() throws(EngineError) -> [ValueDictionary] {
-    guard case .array(let all) = try owner.report(.profiles) else { return [] }
+  private func rows(of report: OwnerReport) throws(EngineError) -> [ValueDictionary] {
+    guard case .array(let all) = try owner.report(report) else { return [] }
     return all.compactMap { if case .dictionary(let report) = $0 { report } else { nil } }
+  }
+
+  /// The fragments that set the key at the location, and its list if that does, the one that counts
+  /// first.
+  private func fragments(
+    at location: Location, _ key: Key, _ found: StoredValue
+  ) throws(EngineError) -> [(value: Value, file: String)] {
+    let all = try fragments().filter { $0.location == location }.compactMap { fragment in
+      fragment.values[key].map { (value: $0, file: fragment.file) }
+    }
+    // They may have changed since.
+    guard case .file(let path)? = found.metadata.setter, all.isEmpty else { return all }
+    return [(found.value, path)]
+  }
+
+  /// The fragments of all locations, and what each sets; of a location the one that counts first.
+  /// Where a fragment sets a key that the list has, the list follows.
+  func fragments() throws(EngineError)
+    -> [(location: Location, file: String, values: ValueDictionary)]
+  {
+    try rows(of: .fragments).compactMap { row in
+      guard case .string(let name)? = row["place"], let place = Place(rawValue: name),
+        case .string(let domain)? = row["domain"], case .string(let file)? = row["file"],
+        case .dictionary(let values)? = row["values"]
+      else { return nil }
+      return (Location(place, DomainName(domain)), file, values)
+    }
   }
 
   /// The file of the profile that the value is from (nil: it is from a list), and what other
@@ -83,7 +112,7 @@ public struct Explanation {
         case .string(let file)? = profile["file"], case .string(let name)? = profile["identifier"]
       else { continue }
       let label = "\(file) (profile \(name))"
-      if name == found.metadata.profile, winner == nil {
+      if found.metadata.setter == .profile(name), winner == nil {
         // The value may be joined from several profiles, so it need not be the profile's own.
         winner = label
       } else if case .dictionary(let domains)? = profile["forced"],
@@ -92,7 +121,9 @@ public struct Explanation {
         others.append((value, label))
       }
     }
-    if winner == nil, let name = found.metadata.profile { winner = "(profile \(name))" }
+    if winner == nil, case .profile(let name)? = found.metadata.setter {
+      winner = "(profile \(name))"
+    }
     return (winner, others)
   }
 

@@ -14,7 +14,7 @@ enum LanguageValues {
   /// disk. A file that cannot be read, or is not a dictionary, is passed over.
   static func read(_ language: String) -> ValueDictionary {
     guard isName(language) else { return [:] }
-    for directory in dataDirectories {
+    for directory in Surroundings.dataDirectories {
       let path = "\(directory)/preferences/languages/\(language).plist"
       guard let bytes = (try? Files.regularContents(path, limit: 1 << 20)) ?? nil else { continue }
       if case .dictionary(let values)? = try? Document.read(bytes).value { return values }
@@ -26,16 +26,6 @@ enum LanguageValues {
   private static func isName(_ language: String) -> Bool {
     !language.isEmpty && language.utf8.count <= 64 && !language.hasPrefix(".")
       && !language.utf8.contains(0x2F) && !language.utf8.contains(0)
-  }
-
-  /// The directories of data, the one that counts first (XDG Base Directory Specification).
-  private static var dataDirectories: [String] {
-    let home =
-      Environment.directory("XDG_DATA_HOME")
-      ?? Environment.variable("HOME").map { $0 + "/.local/share" }
-    let others = Environment.variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share"
-    return [home].compactMap { $0 }
-      + others.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
   }
 
   // MARK: - Locales

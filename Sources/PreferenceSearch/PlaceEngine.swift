@@ -63,7 +63,7 @@ final class PlaceEngine: Engine {
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
     let location = Location(place, domain)
     guard let stored = try search.find(key, at: location, for: domain) else { return nil }
-    let isReadOnly = place == .arguments || stored.metadata.profile != nil
+    let isReadOnly = place == .arguments || stored.metadata.setter != nil
     return Resolution(stored, location: location, isReadOnly: isReadOnly)
   }
 

@@ -112,7 +112,9 @@ extension SearchEngine {
       return languages.values(of: name)[key].map {
         StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
       }
-    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser: break
+    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
+      .vendor:
+      break
     }
     do throws(EngineError) {
       if let finding = lists?.finding(location) {

@@ -53,7 +53,10 @@ public final class StoreControl: ControlService {
     try EngineError.wrapping { () throws(SystemError) in
       let directory = layout.directory(.managed)
       let names = try Files.names(in: directory, withDirectories: true) ?? []
-      let made = names.filter { Files.isDirectory("\(directory)/\($0)") }
+      let made = names.filter {
+        Files.isDirectory("\(directory)/\($0)")
+          && layout.domain(ofFragments: $0, in: .managed) == nil
+      }
       // Directories that the next rewrite of a list makes.
       let begun = users.withLock { $0 }.union([layout.userName]).filter { user in
         let domains = try? search.places.domains(in: layout.managedPlace(of: user))
@@ -77,9 +80,15 @@ public final class StoreControl: ControlService {
 
   public func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""
+    let fragments = try Explanation(search, layout, owner).fragments()
     for location in try search.locations(for: domain) {
-      text += "\(location.source(seenFrom: domain)): \(location.domain)"
-      text += location.place.isPersistent ? " \(layout.path(location))\n" : "\n"
+      let row = "\(location.source(seenFrom: domain)): \(location.domain)"
+      let list = layout.path(location)
+      for fragment in fragments where fragment.location == location && fragment.file != list {
+        text += "\(row) \(fragment.file)\n"
+      }
+      // The vendors' place has no list of its own, but the reader wants to know where one goes.
+      text += location.place.isPersistent ? "\(row) \(list)\n" : "\(row)\n"
     }
     return text
   }

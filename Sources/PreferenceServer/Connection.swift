@@ -20,6 +20,8 @@ final class Connection: Sendable {
     var outgoing = OutgoingBytes()
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
+    /// The version of the messages that the client speaks.
+    var spoken: UInt32 = 0
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
     var clockOffset: Int64 = 0
@@ -93,9 +95,11 @@ final class Connection: Sendable {
   // MARK: - Sending
 
   /// Sends a notice, unless the client has not said hello yet.
-  func notify(_ frame: [UInt8]) {
+  /// - Parameter older: the frame for a client of the version before.
+  func notify(_ frame: [UInt8], older: [UInt8]) {
     state.withLock { state in
-      if state.client != nil { send(frame, isAnswer: false, &state) }
+      guard state.client != nil else { return }
+      send(state.spoken < Request.version ? older : frame, isAnswer: false, &state)
     }
   }
 
@@ -390,7 +394,7 @@ final class Connection: Sendable {
         state.hasEnded = true
         return
       }
-      state.client = client
+      (state.client, state.spoken) = (client, version)
       state.outgoing.append(frame, isAnswer: true)
       state.outgoing.didSend(count)
     }

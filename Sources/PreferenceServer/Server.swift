@@ -127,7 +127,8 @@ public final class Server: Sendable {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
       let frame = Message.notice(notice).frame(0)
-      for connection in connections { connection.notify(frame) }
+      let older = notice.forVersion10.map { Message.notice($0).frame(0) } ?? frame
+      for connection in connections { connection.notify(frame, older: older) }
     }
     number.raise(to: notice.changeset.version)
   }
@@ -251,5 +252,17 @@ public final class Server: Sendable {
         state.idleSince = .now
       }
     }
+  }
+}
+
+extension Notice {
+  /// The notice without the place that version 10 of the messages does not know; nil if it is not
+  /// about that place.
+  fileprivate var forVersion10: Notice? {
+    guard changeset.locations.contains(where: { $0.place == .vendor }) else { return nil }
+    var reduced = self
+    reduced.changeset.items.removeAll { $0.location.place == .vendor }
+    reduced.changeset.invalidated = changeset.invalidated.filter { $0.place != .vendor }
+    return reduced
   }
 }

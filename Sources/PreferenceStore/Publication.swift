@@ -36,11 +36,11 @@ extension Store {
 
 extension Store.State {
   /// Numbers the change and enqueues it; ignores an empty one.
-  /// - Parameter withProfiles: whether the change is already what readers see, with what profiles
-  ///   set; otherwise it is a change of lists alone.
+  /// - Parameter withAdditions: whether the change is already what readers see, with what is added
+  ///   to lists; otherwise it is a change of lists alone.
   /// - Returns: the number of the last change.
   @discardableResult
-  mutating func enqueue(_ publication: Publication, withProfiles: Bool = false) -> UInt64 {
+  mutating func enqueue(_ publication: Publication, withAdditions: Bool = false) -> UInt64 {
     guard !publication.changeset.isEmpty else { return version }
     // The time of another program's change is that of its list, which may be any.
     let isOutside = [.list, .profile].contains(publication.source.via)
@@ -49,32 +49,33 @@ extension Store.State {
     let version = changeNumber.advance()
     publications.append(publication)
     publications[publications.count - 1].number(version)
-    if !withProfiles { publications[publications.count - 1].show(managed) }
+    if !withAdditions { publications[publications.count - 1].show(additions) }
     return version
   }
 }
 
 extension Publication {
   /// Makes a change of lists the change that readers see: where a list no longer has a key, the
-  /// value of a profile shows. Copies of such a location are invalid: the change would put a
-  /// profile's value among those of the list.
-  fileprivate mutating func show(_ managed: [Place: Store.Managed]) {
-    guard changeset.items.contains(where: { $0.location.place.hasProfiles }) else { return }
+  /// value of a profile shows; a key that a fragment sets does not change. Copies of such a location
+  /// are invalid: the change would put an added value among those of the list.
+  fileprivate mutating func show(_ additions: [Place: Store.Additions]) {
+    guard changeset.items.contains(where: { $0.location.place.hasAdditions }) else { return }
     var items: [Changeset.Item] = []
     for item in changeset.items {
       let (place, domain) = (item.location.place, item.location.domain)
-      guard let forced = managed[place]?.settings.forced[domain], !forced.isEmpty else {
+      guard let added = additions[place]?.settings.values[domain], !added.isEmpty else {
         items.append(item)
         continue
       }
       changeset.invalidated.insert(item.location)
       let before = { (item: Changeset.Item, key: Key) in
-        forced[key] == nil ? item.before : Changeset.Before.something
+        added[key] == nil ? item.before : Changeset.Before.something
       }
+      if let key = item.edit.key, added[key]?.metadata.isOfFile == true { continue }
       switch item.edit {
       case .createDomain, .removeDomain: break
       case .remove(let key):
-        let edit = forced[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
+        let edit = added[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
         items.append(.init(item.location, edit, before: before(item, key)))
       case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
         items.append(.init(item.location, item.edit, before: before(item, key)))

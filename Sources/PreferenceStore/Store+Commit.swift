@@ -87,6 +87,11 @@ extension Store {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
+    guard layout.hasLists(location.place) else {
+      throw EngineError(
+        .forced, domain: location.domain,
+        "the place \(location.place.rawValue) is never written; change its files")
+    }
     if state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
     let known = state.withLock { $0.checks[location] }
     if let known, known.until > .now {

@@ -94,7 +94,7 @@ struct Historian {
   private func logManaged(_ record: HistoryRecord) {
     let isOwn = ![.list, .profile, .once].contains(record.source.via)
     guard isOwn || geteuid() == 0 else { return }
-    for item in record.items where item.location.place.hasProfiles {
+    for item in record.items where item.location.place.isManaged {
       let change = item.recordedKey.text
       let (before, after) = (item.before.text.prefix(200), item.after.text.prefix(200))
       let source = "\(record.source.text), user \(record.source.user)"

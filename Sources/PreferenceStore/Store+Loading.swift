@@ -13,7 +13,7 @@ extension Store {
         .invalidDomain, domain: location.domain,
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
     }
-    if location.place.hasProfiles { loadProfiles(of: location.place) }
+    if location.place.hasAdditions { loadAdditions(of: location.place) }
     let before = state.withLock { $0.appearances }
     let (isAbsent, identity) = identity(location)
     if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),

@@ -105,8 +105,8 @@ extension Store {
   private func reread(_ known: Domain, _ location: Location) {
     let old = state.withLock { state in
       state.domains[location] = nil
-      return location.place.hasProfiles
-        ? known.snapshot.with(profiles: state.forced(location)) : known.snapshot
+      return location.place.hasAdditions
+        ? known.snapshot.with(additions: state.added(location)) : known.snapshot
     }
     guard let new = try? snapshot(of: location) else {
       _ = state.withLock { $0.enqueue(invalidation(location)) }
@@ -117,7 +117,7 @@ extension Store {
       change.add(
         Changeset.Item(location, edit, replacing: edit.key.flatMap { old.entry($0) }))
     }
-    _ = state.withLock { $0.enqueue(change, withProfiles: true) }
+    _ = state.withLock { $0.enqueue(change, withAdditions: true) }
   }
 }
 

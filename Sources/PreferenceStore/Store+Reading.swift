@@ -5,8 +5,9 @@ import Synchronization
 import SystemCalls
 
 extension Store {
-  /// A key's value, text and modification time in one location: from its list, else from a profile.
-  /// Cost: a few hash look-ups; the first use of the location reads its list and profiles.
+  /// A key's value, text and modification time in one location: from a fragment, its list, or a
+  /// profile, in this order. Cost: a few hash look-ups; the first use of the location reads its list
+  /// and additions.
   public func find(
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
@@ -26,7 +27,7 @@ extension Store {
 
   /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
   /// hash look-up in each list that is not empty, and a hash for each domain that was not among the
-  /// last two; the first use of a location reads its list and profiles.
+  /// last two; the first use of a location reads its list and additions.
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
@@ -59,16 +60,22 @@ extension Store {
   /// reads its list.
   public func mostKeys(at location: Location) throws(EngineError) -> Int {
     let listed = try read(location) { $0.mostKeys }
-    guard location.place.hasProfiles else { return listed }
-    return listed + state.withLock { $0.forced(location).count }
+    guard location.place.hasAdditions else { return listed }
+    return try state.withLock { state throws(EngineError) in
+      try state.requireReadableAdditions(location)
+      return listed + state.added(location).count
+    }
   }
 
-  /// The location as it is at this moment, with what profiles force; later changes are not in the
-  /// result.
+  /// The location as it is at this moment, with what is added to its list; later changes are not in
+  /// the result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
     let listed = try read(location) { $0 }
-    guard location.place.hasProfiles else { return listed }
-    return listed.with(profiles: state.withLock { $0.forced(location) })
+    guard location.place.hasAdditions else { return listed }
+    return try state.withLock { state throws(EngineError) in
+      try state.requireReadableAdditions(location)
+      return listed.with(additions: state.added(location))
+    }
   }
 
   /// The location as it is at this moment, and the number of the last change of the store by then.
@@ -131,13 +138,17 @@ extension Store {
     }
   }
 
-  /// Whether the location's domain exists: it has a list, or a profile forces keys of it. Cost: one
+  /// Whether the location's domain exists: it has a list, or something adds keys to it. Cost: one
   /// stat(2) where the list is not loaded. Reads the list where it has replayed changes, and the
-  /// profiles of a managed place where that has not been done.
+  /// additions of the place where that has not been done.
   public func exists(_ location: Location) throws(EngineError) -> Bool {
-    if location.place.hasProfiles {
-      loadProfiles(of: location.place)
-      if state.withLock({ !$0.forced(location).isEmpty }) { return true }
+    if location.place.hasAdditions {
+      loadAdditions(of: location.place)
+      let isAdded = try state.withLock { state throws(EngineError) in
+        try state.requireReadableAdditions(location)
+        return !state.added(location).isEmpty
+      }
+      if isAdded { return true }
     }
     let known = state.withLock { state in
       state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
@@ -153,13 +164,13 @@ extension Store {
   /// When the location last changed; nil where it does not exist. Cost: as `exists`.
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     let listed = try listModified(location)
-    guard location.place.hasProfiles else { return listed }
-    loadProfiles(of: location.place)
-    let times = state.withLock { $0.forced(location).values.map(\.modified) }
+    guard location.place.hasAdditions else { return listed }
+    loadAdditions(of: location.place)
+    let times = state.withLock { $0.added(location).values.map(\.modified) }
     return (times + [listed].compactMap { $0 }).max()
   }
 
-  /// When the location's list last changed, without regard to profiles; nil where there is no list.
+  /// When the location's list last changed, without what is added; nil where there is no list.
   func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard StoreLayout.isValid(location.domain) else { return nil }
     if state.withLock({ $0.pending[location] != nil }) {
@@ -205,15 +216,17 @@ extension Store {
   /// The locations whose lists have been read.
   public var loadedLocations: [Location] { state.withLock { $0.domains.locations } }
 
-  /// The domains that exist in a persistent place, those of profiles included. Cost: a listing of
-  /// its directory.
+  /// The domains that exist in a persistent place, those of profiles and fragments included. Cost: a
+  /// listing of its directory; the first time, its additions are read.
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     var found = try EngineError.wrapping { () throws(SystemError) in
       try layout.domains(in: place)
     }
-    if place.hasProfiles { requestProfiles(of: place) }
+    if place.hasAdditions { loadAdditions(of: place) }
     state.withLock { state in
-      found.formUnion(state.managed[place]?.settings.forced.keys.map { $0 } ?? [])
+      let added = state.additions[place]?.settings
+      // A domain that cannot be read is there, and says why.
+      if let added { found.formUnion(Array(added.values.keys) + Array(added.unreadable.keys)) }
       // No list is read for this: the replayed edits say whether there will be one.
       for (location, edits) in state.pending where location.place == place {
         for pending in edits {
@@ -225,9 +238,9 @@ extension Store {
         }
       }
       for (location, domain) in state.domains.all where location.place == place {
-        if domain.snapshot.exists || !state.forced(location).isEmpty {
+        if domain.snapshot.exists || !state.added(location).isEmpty {
           found.insert(location.domain)
-        } else {
+        } else if added?.unreadable[location.domain] == nil {
           found.remove(location.domain)
         }
       }
@@ -259,7 +272,7 @@ extension Store.State {
     return .nothing
   }
 
-  /// What is known of a key in one location: from its list, else from a profile.
+  /// What is known of a key in one location: from a fragment, its list, or a profile, in this order.
   /// Inlined, because the result is large: to copy it once more takes a twentieth of a look-up.
   /// - Parameter number: of the location's domain in the table.
   @inline(__always)
@@ -267,9 +280,11 @@ extension Store.State {
     _ key: Key, _ location: Location, ofDomain number: Int?
   ) throws(EngineError) -> DomainTable.Finding {
     let finding = try domains.find(key, at: location.place, ofDomain: number)
-    guard case .nothing = finding, hasForced, location.place.hasProfiles,
-      let forced = forced(location)[key]
-    else { return finding }
-    return .value(forced)
+    guard hasAdditions, location.place.hasAdditions else { return finding }
+    if case .unread = finding { return finding }
+    try requireReadableAdditions(location)
+    guard let added = added(location)[key] else { return finding }
+    if case .value = finding, !added.metadata.isOfFile { return finding }
+    return .value(added)
   }
 }

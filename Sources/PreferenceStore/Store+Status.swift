@@ -11,7 +11,13 @@ extension Store {
     }
     let unsaved = domains.filter { $0.list.unsavedSince != nil }.map(\.location)
     let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
+    let added = state.withLock { state in
+      state.additions.flatMap { place, additions in
+        additions.settings.unreadable.map { (Location(place, $0.key), $0.value) }
+      }
+    }
     let failures = Dictionary(failed) { $1 }.merging(unreadable.mapValues(\.error)) { $1 }
+      .merging(added) { $1 }
     let profiles = profileReports.map { report in
       Value.dictionary(
         ValueDictionary(report.filter { !["forced", "joined", "once"].contains($0.key) }))

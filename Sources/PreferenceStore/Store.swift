@@ -13,7 +13,7 @@ import SystemCalls
 /// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
 /// with the process, however that ends.
 ///
-/// Threads: any thread may call; `checkpoint`, `makeReleaseDurable`, `refresh`, `refreshProfiles`,
+/// Threads: any thread may call; `checkpoint`, `makeReleaseDurable`, `refresh`, `refreshAdditions`,
 /// and `revive` belong to the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
@@ -22,7 +22,8 @@ import SystemCalls
 /// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and `placeAdded` are each
 /// held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
 /// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
-/// `readingProfiles` is held while profiles are read for the first time, which may wait for a disk.
+/// `readingAdditions` is held while profiles and fragments are read for the first time, which may
+/// wait for a disk.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.
@@ -63,12 +64,12 @@ public final class Store: Sendable {
     var edit: Edit
   }
 
-  /// The configuration profiles of a place.
-  struct Managed: Sendable {
-    /// The state of the files that they were read from (`ProfileReading.state`).
+  /// What is added to the lists of a place.
+  struct Additions: Sendable {
+    /// The state of the files that it was read from (`ProfileReading.state`).
     var state: [String]
-    /// What they set.
-    var settings: ManagedSettings
+    /// The additions.
+    var settings: PlaceAdditions
   }
 
   /// What a check found, whether a list can be replaced.
@@ -90,14 +91,17 @@ public final class Store: Sendable {
     /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
     var journal: Journal?
-    /// What configuration profiles set, by place. A place that nobody has asked for is missing.
-    var managed: [Place: Managed] = [:] {
-      didSet { hasForced = managed.values.contains { !$0.settings.forced.isEmpty } }
+    /// What profiles, fragments and vendors' lists set, by place. A place that nobody has asked for
+    /// is missing.
+    var additions: [Place: Additions] = [:] {
+      didSet {
+        hasAdditions = additions.values.contains {
+          !$0.settings.values.isEmpty || !$0.settings.unreadable.isEmpty
+        }
+      }
     }
-    /// Whether profiles force anything.
-    private(set) var hasForced = false
-    /// The places whose profiles the writer is to read.
-    var requested: Set<Place> = []
+    /// Whether there is anything in `additions`.
+    private(set) var hasAdditions = false
     /// Bytes of the journal after the last `renewStuckRecords`.
     var renewedSize = 0
     /// When records that are kept for unanswered requests may go; nil: none is kept for one.
@@ -140,10 +144,10 @@ public final class Store: Sendable {
   public let layout: StoreLayout
   /// Reads configuration profiles; nil: there are none.
   let profiles: (any ProfileReading)?
-  /// Held while profiles are read for the first time.
-  let readingProfiles = Mutex(())
-  /// Called when the profiles of a managed place are to be read, or were read for another user for
-  /// the first time.
+  let fragments: FragmentReader
+  /// Held while the additions of a place are read for the first time.
+  let readingAdditions = Mutex(())
+  /// Called when the profiles of another user were read for the first time.
   let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
   let state: Mutex<State>
   /// The number of the last change, the state's own.
@@ -177,6 +181,7 @@ public final class Store: Sendable {
   ) throws(EngineError) {
     self.layout = layout
     self.profiles = profiles
+    fragments = FragmentReader(layout)
     self.log = log
     isReadOnly = readOnly
     do throws(SystemError) {

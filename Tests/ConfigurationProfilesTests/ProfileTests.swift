@@ -158,11 +158,11 @@ import Testing
       try install(sandbox, ".5.mobileconfig", payload("hidden"), ["PayloadIdentifier": "z"])
       try install(sandbox, "6.plist", payload("list"), ["PayloadIdentifier": "z"])
       let settings = folder(sandbox).settings(of: .managed, at: .now)
-      #expect(settings.forced["d"]?["K"]?.value == "z")
-      #expect(settings.forced["d"]?["K"]?.metadata.profile == "org.b")
+      #expect(settings.values["d"]?["K"]?.value == "z")
+      #expect(settings.values["d"]?["K"]?.metadata.setter == .profile("org.b"))
       #expect(settings.reports.map { $0["identifier"] } == ["org.B", "org.a", "org.b"])
       let own = folder(sandbox).settings(of: .ownManaged, at: .now)
-      #expect(own.forced["d"]?["K"]?.value == "own")
+      #expect(own.values["d"]?["K"]?.value == "own")
       #expect(folder(sandbox).settings(of: .managedFor("bob"), at: .now).reports == [])
     }
   }
@@ -184,7 +184,7 @@ import Testing
           sandbox, "\(file).mobileconfig", [Self.managed(["d": ["Forced": [entry]]])],
           ["PayloadIdentifier": .string("org.\(file)")])
       }
-      let forced = folder(sandbox).settings(of: .managed, at: .now).forced["d"]
+      let forced = folder(sandbox).settings(of: .managed, at: .now).values["d"]
       #expect(forced?["out"]?.value == ["a", "b", "c"])
       #expect(forced?["all"]?.value == ["a", "b", "b", "c"])
       #expect(forced?["in"]?.value == ["b", "c"])
@@ -203,15 +203,15 @@ import Testing
         Timestamp(nanoseconds: Timestamp.now.nanoseconds + Int64(later * 1e9))
       }
       let settings = folder(sandbox).settings(of: .managed, at: .now)
-      #expect(settings.forced["d"] != nil)
+      #expect(settings.values["d"] != nil)
       let until = try #require(settings.until)
       #expect(abs(until.nanoseconds(after: seconds(1000))) < 10_000_000_000)
-      #expect(folder(sandbox).settings(of: .managed, at: seconds(1100)).forced["d"] == nil)
+      #expect(folder(sandbox).settings(of: .managed, at: seconds(1100)).values["d"] == nil)
       try install(
         sandbox, "1.mobileconfig", payload,
         ["RemovalDate": .date(AbsoluteTime(seconds: 2e11)), "DurationUntilRemoval": 500])
-      #expect(folder(sandbox).settings(of: .managed, at: seconds(400)).forced["d"] != nil)
-      #expect(folder(sandbox).settings(of: .managed, at: seconds(600)).forced["d"] == nil)
+      #expect(folder(sandbox).settings(of: .managed, at: seconds(400)).values["d"] != nil)
+      #expect(folder(sandbox).settings(of: .managed, at: seconds(600)).values["d"] == nil)
       for duration in [Value.real(-1e308), .integer(WideInteger(UInt64.max))] {
         try install(sandbox, "1.mobileconfig", payload, ["DurationUntilRemoval": duration])
         _ = folder(sandbox).settings(of: .managed, at: .now)
@@ -272,9 +272,9 @@ import Testing
   func noSigners(_ make: String) throws {
     try withSandbox { sandbox in
       try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "blue"]])
-      #expect(folder(sandbox).settings(of: .managed, at: .now).forced["d"] != nil)
+      #expect(folder(sandbox).settings(of: .managed, at: .now).values["d"] != nil)
       sandbox.shell("cd \(sandbox.system); \(make) profile-signers")
-      #expect(folder(sandbox).settings(of: .managed, at: .now).forced["d"] == nil)
+      #expect(folder(sandbox).settings(of: .managed, at: .now).values["d"] == nil)
     }
   }
 
@@ -312,7 +312,7 @@ import Testing
     try withSandbox { sandbox in
       try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "red"]])
       let signers = "\(sandbox.system)/profile-signers"
-      let isForced = { folder(sandbox).settings(of: .managed, at: .now).forced["d"] != nil }
+      let isForced = { folder(sandbox).settings(of: .managed, at: .now).values["d"] != nil }
       #expect(isForced())
       sandbox.shell("mkdir \(signers)")
       #expect(isForced(), "no signer is required yet")

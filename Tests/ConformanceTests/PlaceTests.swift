@@ -148,6 +148,7 @@ import Testing
           managed-for
           registered
           user
+          vendor
 
           arguments:
           Arg

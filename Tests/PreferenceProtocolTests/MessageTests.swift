@@ -30,6 +30,8 @@ import Testing
       ListLoad([location, Location(.user, .global)], changing: [location], evenIfAbsent: true)),
     .loadLists(ListLoad([], evenIfAbsent: false)), .loadAll([location]), .find("K", [location]),
     .save(nil), .save(location), .report(.status), .report(.profiles), .report(.check([1, 255])),
+    // Those that version 11 has recorded too.
+    .report(.fragments), .load(Location(.vendor, "com.example.app")),
   ]
 
   static var contents: DomainSnapshot.Contents {
@@ -43,8 +45,9 @@ import Testing
     let stored = StoredValue("text", Metadata(text: nil, modified: Timestamp(nanoseconds: 6)))
     contents.changes.updateValue(stored, forKey: "New")
     contents.changes.updateValue(nil, forKey: "Plain")
-    contents.profiles["P"] = StoredValue(
-      true, Metadata(text: nil, modified: Timestamp(nanoseconds: 7), profile: "org.example"))
+    contents.additions["P"] = StoredValue(
+      true,
+      Metadata(text: nil, modified: Timestamp(nanoseconds: 7), setter: .profile("org.example")))
     return contents
   }
 
@@ -92,6 +95,11 @@ import Testing
     ]), .lists([]), .snapshots([contents], version: 6), .report(["a": 1]),
     .found(StoredValue("t", Metadata(text: [9], modified: Timestamp(nanoseconds: 2))), index: 3),
     .found(nil, index: 0),
+    // Those that version 11 has recorded too.
+    .found(
+      StoredValue(
+        1, Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: .file("/etc/x.plist"))),
+      index: 1),
   ]
 
   private func frame(_ bytes: [UInt8]) throws -> Frame {
@@ -148,7 +156,8 @@ import Testing
     return longer
   }
 
-  @Test("the conversations that earlier versions have recorded are understood", arguments: [9, 10])
+  @Test(
+    "the conversations that earlier versions have recorded are understood", arguments: [10, 11])
   func recorded(_ version: UInt32) throws {
     let file = try String(contentsOf: Self.recording(version), encoding: .utf8)
     var (requests, messages): ([Request], [Message]) = ([], [])

@@ -39,6 +39,7 @@ public final class Sandbox: Sendable {
     environment["XDG_STATE_HOME"] = state
     environment["XDG_RUNTIME_DIR"] = root + "/run"
     environment["PREFSFS_SYSTEM_DIR"] = system
+    environment["XDG_DATA_DIRS"] = "\(root)/local:\(root)/share"
     environment["LC_ALL"] = "C.UTF-8"
     environment["PREFSFS_LOG"] = backgroundLogFile
     return environment

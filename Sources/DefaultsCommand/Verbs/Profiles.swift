@@ -76,7 +76,7 @@ enum Profiles {
     return 0
   }
 
-  /// The line of one profile, from its report (`ManagedSettings.reports`).
+  /// The line of one profile, from its report (`PlaceAdditions.reports`).
   private static func line(_ report: ValueDictionary) -> String {
     var parts: [String] = []
     let name = report["identifier"].map(text).map { "\($0) \"\(text(report["name"]))\"" }

@@ -31,7 +31,7 @@ struct ControlNames {
   }
 
   private static let places: [Place] = [
-    .managed, .arguments, .cloud, .host, .user, .anyUser, .registered,
+    .managed, .arguments, .cloud, .host, .user, .anyUser, .vendor, .registered,
   ]
 
   /// The names that a directory lists, in no order. Throws where the service does. Cost: for users,

@@ -1,11 +1,19 @@
 import PropertyList
 import SystemCalls
 
-/// What the configuration profiles of one managed place set. What its lists have is not included:
-/// the lists are searched before the profiles.
-public struct ManagedSettings: Sendable {
-  /// The values that profiles force, by domain. The metadata of each names its profile.
-  public var forced: [DomainName: [Key: StoredValue]] = [:]
+/// What files beside the lists of one place add to it: configuration profiles, fragments, and the
+/// lists of vendors.
+///
+/// A profile's value counts where the list does not have the key. The value of a fragment, or of a
+/// vendor's list, counts before that of the list (`Setter`).
+public struct PlaceAdditions: Sendable {
+  /// The values that are added, by domain. The metadata of each names what sets it.
+  public var values: [DomainName: [Key: StoredValue]] = [:]
+  /// The domains of which a fragment, or a vendor's list, cannot be read, and why. Nothing of such
+  /// a domain can be read in the place: the file may be the one that counts.
+  public var unreadable: [DomainName: EngineError] = [:]
+  /// The fragments and vendors' lists, in the order in which they apply: the last one counts.
+  public var fragments: [Fragment] = []
   /// The values that profiles set once, for the user to change.
   public var once: [OnceSetting] = []
   /// A dictionary for each profile, also for those that are refused or have ended, in the order in
@@ -17,8 +25,32 @@ public struct ManagedSettings: Sendable {
   /// When the first of the profiles that count ends; nil: none ends.
   public var until: Timestamp?
 
-  /// Creates the settings of a place without profiles.
+  /// Creates the additions of a place that has none.
   public init() {}
+
+  /// A property list beside the lists of a place, which applies after them.
+  public struct Fragment: Equatable, Sendable {
+    /// The path.
+    public let file: String
+    /// The domain that it is about.
+    public let domain: DomainName
+    /// What it sets.
+    public let values: ValueDictionary
+
+    /// Creates a fragment.
+    public init(file: String, domain: DomainName, values: ValueDictionary) {
+      (self.file, self.domain, self.values) = (file, domain, values)
+    }
+  }
+
+  /// Returns a text that differs if the file, or the right to read it, may have changed. Cost: one
+  /// stat(2).
+  public static func fileState(_ path: String) -> String {
+    guard let status = try? Files.status(path) else { return path }
+    // Mode and owner are a part of it: they decide whether the file can be read.
+    let times = [status.st_mtim, status.st_ctim].map { Timestamp($0).nanoseconds }
+    return "\(path) \(status.st_ino) \(status.st_size) \(times) \(status.st_mode)"
+  }
 }
 
 /// A value that a profile sets once, in the user's or the host's place, and does not force.
@@ -55,9 +87,9 @@ public protocol ProfileReading: Sendable {
 
   /// Reads the profiles of a place, as they count at that time. A profile that is refused sets
   /// nothing; its report says why.
-  func settings(of place: Place, at now: Timestamp) -> ManagedSettings
+  func settings(of place: Place, at now: Timestamp) -> PlaceAdditions
 
-  /// Returns the report of a profile with these bytes, as `ManagedSettings.reports` has them,
+  /// Returns the report of a profile with these bytes, as `PlaceAdditions.reports` has them,
   /// without file and place.
   func check(_ bytes: [UInt8]) -> ValueDictionary
 }

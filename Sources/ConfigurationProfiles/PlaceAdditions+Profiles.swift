@@ -4,16 +4,16 @@ import SystemCalls
 
 // What profiles add to the settings of their place.
 
-extension ManagedSettings {
+extension PlaceAdditions {
   /// Adds a value that a profile sets. It replaces a forced value of an earlier profile.
   mutating func add(
     _ setting: Profile.Setting, _ profile: Profile, _ modified: Timestamp
   ) {
     switch setting.kind {
     case .forced:
-      forced[setting.domain, default: [:]][setting.key] = StoredValue(
+      values[setting.domain, default: [:]][setting.key] = StoredValue(
         setting.value,
-        Metadata(text: nil, modified: modified, profile: profile.identifier))
+        Metadata(text: nil, modified: modified, setter: .profile(profile.identifier)))
     case .once(let time):
       let parts = [
         profile.identifier, profile.uuid, setting.domain.string, setting.key.string,
@@ -41,7 +41,8 @@ extension ManagedSettings {
       }
     }
     joined[union.output] = elements
-    forced[union.domain, default: [:]][union.output] = StoredValue(
-      .array(elements), Metadata(text: nil, modified: modified, profile: profile.identifier))
+    values[union.domain, default: [:]][union.output] = StoredValue(
+      .array(elements),
+      Metadata(text: nil, modified: modified, setter: .profile(profile.identifier)))
   }
 }

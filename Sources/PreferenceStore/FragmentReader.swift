@@ -1,0 +1,108 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Reads the property lists that apply after the list of a machine-wide place: its fragments, which
+/// are the files `*.plist` of the directory `<domain>.d` beside the list, in byte order; and for
+/// the vendors' place the lists of packages, each followed by its fragments. A later one counts.
+///
+/// None of these files is ever written. A file that cannot be read, or is not a dictionary, makes
+/// its domain unreadable in the place, as a damaged list does. Hidden files do not count.
+///
+/// Threads: any; it has no state. A call reads files, and may wait for a disk.
+struct FragmentReader {
+  private let layout: StoreLayout
+  private static let suffix = ".plist"
+
+  init(_ layout: StoreLayout) { self.layout = layout }
+
+  /// A file, or a directory that could not be listed, and the domain that it is about.
+  private struct Source {
+    let path: String
+    let domain: DomainName
+    var failure: SystemError?
+  }
+
+  /// What identifies the state of the place's fragments on the disk: an equal result means that
+  /// nothing has changed. Cost: a listing of each directory, and a stat(2) for each file.
+  func state(of place: Place) -> [String] {
+    sources(of: place).map { PlaceAdditions.fileState($0.path) }
+  }
+
+  /// Adds what the place's fragments set to what its profiles set.
+  func add(_ place: Place, to additions: inout PlaceAdditions) {
+    for source in sources(of: place) {
+      do throws(EngineError) {
+        guard let list = try read(source) else { continue }
+        let values = list.values.dictionary
+        additions.fragments.append(
+          PlaceAdditions.Fragment(file: source.path, domain: source.domain, values: values))
+        let metadata = Metadata(
+          text: nil, modified: list.identity.modified, setter: .file(source.path))
+        for (key, value) in values {
+          additions.values[source.domain, default: [:]][key] = StoredValue(value, metadata)
+        }
+      } catch {
+        additions.unreadable[source.domain] = error
+      }
+    }
+  }
+
+  private func read(_ source: Source) throws(EngineError) -> ListFile.Contents? {
+    if let failure = source.failure { throw Self.unreadable(source.domain, "\(failure)") }
+    do throws(ListFile.ReadError) {
+      return try ListFile(path: source.path).read()
+    } catch {
+      switch error {
+      case .system(let error): throw Self.unreadable(source.domain, "\(error)")
+      case .format(let sentence): throw Self.unreadable(source.domain, sentence)
+      }
+    }
+  }
+
+  private static func unreadable(_ domain: DomainName, _ sentence: String) -> EngineError {
+    EngineError(
+      .unreadable, domain: domain,
+      "a list that applies to the domain cannot be read; repair or remove it: \(sentence)")
+  }
+
+  /// The files of a place, in the order in which they apply.
+  private func sources(of place: Place) -> [Source] {
+    guard place == .vendor else {
+      return layout.hasLists(place) ? fragments(in: layout.directory(place), place) : []
+    }
+    // The first directory of the path counts, so it applies last.
+    return layout.vendorDirectories.reversed().flatMap { directory in
+      let lists = Self.names(in: directory).compactMap { name in
+        layout.domain(ofFile: name, in: .vendor).map {
+          Source(path: "\(directory)/\(name)", domain: $0)
+        }
+      }
+      return lists + fragments(in: directory, place)
+    }
+  }
+
+  private func fragments(in directory: String, _ place: Place) -> [Source] {
+    Self.names(in: directory).flatMap { name -> [Source] in
+      guard let domain = layout.domain(ofFragments: name, in: place) else { return [] }
+      let path = "\(directory)/\(name)"
+      guard Files.isDirectory(path) else { return [] }
+      do throws(SystemError) {
+        let files = try Files.names(in: path) ?? []
+        return files.filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }
+          .sorted { Key($0) < Key($1) }
+          .map { Source(path: "\(path)/\($0)", domain: domain) }
+      } catch {
+        return [Source(path: path, domain: domain, failure: error)]
+      }
+    }
+  }
+
+  /// The names of a directory, sorted. None where it cannot be listed: its lists cannot be read
+  /// either, and say so.
+  private static func names(in directory: String) -> [String] {
+    ((try? Files.names(in: directory, withDirectories: true)) ?? nil ?? []).sorted {
+      Key($0) < Key($1)
+    }
+  }
+}

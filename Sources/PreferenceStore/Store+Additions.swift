@@ -1,0 +1,192 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Configuration profiles, fragments and vendors' lists. What they set is read beside the lists of
+// their place, and is in no list, journal or `Domain`: readers get both together.
+
+extension Store.State {
+  /// What is added to the location's list, as far as the additions of its place have been read.
+  func added(_ location: Location) -> [Key: StoredValue] {
+    guard hasAdditions else { return [:] }
+    return additions[location.place]?.settings.values[location.domain] ?? [:]
+  }
+
+  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
+  func requireReadableAdditions(_ location: Location) throws(EngineError) {
+    guard hasAdditions else { return }
+    if let error = additions[location.place]?.settings.unreadable[location.domain] { throw error }
+  }
+
+  /// The location as readers see it, with what is added; nil if its list has not been read.
+  func shown(_ location: Location) -> DomainSnapshot? {
+    guard let listed = domains[location]?.snapshot else { return nil }
+    return location.place.hasAdditions ? listed.with(additions: added(location)) : listed
+  }
+}
+
+extension Store {
+  /// Sets the body that is called when the profiles of another user have been read for the first
+  /// time, so that their directory is watched. Any thread calls it; it must not wait.
+  public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
+    placeAdded.withLock { $0 = body }
+  }
+
+  /// The managed places whose profiles have been read: those that were asked for.
+  public var managedPlaces: [Place] {
+    state.withLock { $0.additions.keys.filter(\.isManaged) }
+  }
+
+  /// Reads the additions of the place, unless that has been done, and logs those that do not count.
+  /// It waits for a disk, under the lock `readingAdditions`: other threads that need the additions
+  /// wait for it, and do not read them too.
+  public func loadAdditions(of place: Place) {
+    guard state.withLock({ $0.additions[place] == nil }) else { return }
+    readingAdditions.withLock { _ in
+      guard state.withLock({ $0.additions[place] == nil }) else { return }
+      let read = readAdditions(of: place)
+      state.withLock { $0.additions[place] = read }
+      report(read.settings, since: PlaceAdditions())
+      if case .managedFor = place { placeAdded.withLock { $0 }?() }
+    }
+  }
+
+  private func readAdditions(of place: Place) -> Additions {
+    let state = additionsState(of: place)
+    var settings = PlaceAdditions()
+    if place.isManaged, let profiles { settings = profiles.settings(of: place, at: .now) }
+    fragments.add(place, to: &settings)
+    return Additions(state: state, settings: settings)
+  }
+
+  /// What identifies the state of the place's additions on the disk.
+  private func additionsState(of place: Place) -> [String] {
+    (place.isManaged ? profiles?.state(of: place) ?? [] : []) + fragments.state(of: place)
+  }
+
+  /// Reads the additions again of each place where a file has changed or a profile has ended, and
+  /// publishes what became of the keys. The caller then notifies observers. Cost: for each place
+  /// that has been asked for, a look at its files (`ProfileReading.state`). The writer's thread
+  /// calls it.
+  public func refreshAdditions() {
+    for (place, known) in state.withLock({ $0.additions }) {
+      let isOver = known.settings.until.map { $0 <= .now } ?? false
+      guard additionsState(of: place) != known.state || isOver else { continue }
+      let read = readAdditions(of: place)
+      adopt(read, known, place)
+      report(read.settings, since: known.settings)
+    }
+  }
+
+  /// When the first of the profiles ends; nil: none ends.
+  public var profilesEnd: Timestamp? {
+    state.withLock { $0.additions.values.compactMap(\.settings.until).min() }
+  }
+
+  /// The values that profiles set once for the user of this store, as far as they have been read.
+  public var onceSettings: [OnceSetting] {
+    state.withLock { state in Place.forced.flatMap { state.additions[$0]?.settings.once ?? [] } }
+  }
+
+  /// A report of each profile of the search list's places, and of other managed places that have
+  /// been read (see `PlaceAdditions.reports`). Waits for a disk where the first have not been
+  /// read.
+  public var profileReports: [ValueDictionary] {
+    for place in Place.forced { loadAdditions(of: place) }
+    return state.withLock { state in
+      Place.forced.flatMap { state.additions[$0]?.settings.reports ?? [] }
+        + state.additions.filter { !$0.key.isForced }.flatMap(\.value.settings.reports)
+    }
+  }
+
+  /// Returns the report of a profile with these bytes, which is not installed; nil where the store
+  /// has no profiles.
+  public func check(profile bytes: [UInt8]) -> ValueDictionary? { profiles?.check(bytes) }
+
+  /// The fragments and vendors' lists of each place that has been read, and the keys of lists that
+  /// they hide: dictionaries with `place`, `domain`, `file` and `values`, of which the first one that
+  /// has a key counts.
+  public var fragmentReports: [ValueDictionary] {
+    state.withLock { state in
+      state.additions.flatMap { place, additions in
+        let fragments = additions.settings.fragments
+        let hidden = Set(fragments.map(\.domain)).compactMap { domain in
+          state.hidden(Location(place, domain)).map {
+            PlaceAdditions.Fragment(
+              file: layout.path(Location(place, domain)), domain: domain, values: $0)
+          }
+        }
+        return (fragments.reversed() + hidden).map { fragment -> ValueDictionary in
+          [
+            "place": .string(place.rawValue), "domain": .string(fragment.domain.string),
+            "file": .string(fragment.file), "values": .dictionary(fragment.values),
+          ]
+        }
+      }
+    }
+  }
+
+  /// Logs the profiles that are refused, and fragments that cannot be read, if they were not before.
+  private func report(_ settings: PlaceAdditions, since old: PlaceAdditions) {
+    for report in settings.reports where !old.reports.contains(report) {
+      guard case .string(let file)? = report["file"], case .string(let why)? = report["refused"]
+      else { continue }
+      log("the profile \(file) is refused, and none of its settings count: \(why)")
+    }
+    for (domain, error) in settings.unreadable where old.unreadable[domain] != error {
+      log("\(error)")
+    }
+  }
+
+  /// Replaces the additions of a place, and enqueues the difference for observers. A location whose
+  /// additions differ is invalidated.
+  private func adopt(_ new: Additions, _ old: Additions, _ place: Place) {
+    let (before, after) = (old.settings, new.settings)
+    let known = Set(after.values.keys).union(before.values.keys)
+      .union(after.unreadable.keys).union(before.unreadable.keys)
+    let domains = known.filter {
+      after.values[$0] != before.values[$0] || after.unreadable[$0] != before.unreadable[$0]
+    }
+    let lists = domains.filter { ((try? listModified(Location(place, $0))) ?? nil) != nil }
+    // Only profiles have reports; everything else is a list that somebody edits.
+    let source = ChangeSource(before.reports == after.reports ? .list : .profile)
+    state.withLock { state in
+      var change = Changeset(time: .now)
+      for domain in domains {
+        let location = Location(place, domain)
+        let (values, present) = (before.values[domain] ?? [:], after.values[domain] ?? [:])
+        // Copies of the location say what sets a value.
+        change.invalidated.insert(location)
+        if !lists.contains(domain), values.isEmpty != present.isEmpty {
+          change.items.append(.init(location, present.isEmpty ? .removeDomain : .createDomain))
+        }
+        change.items += state.edits(from: values, to: present, location)
+      }
+      state.additions[place] = new
+      state.enqueue(Publication(change, source: source), withAdditions: true)
+    }
+  }
+}
+
+extension Store.State {
+  /// The values of the location's list that fragments hide; nil if there are none, or the list is
+  /// not in memory.
+  fileprivate func hidden(_ location: Location) -> ValueDictionary? {
+    guard let listed = domains[location]?.snapshot else { return nil }
+    let keys = added(location).filter { $0.value.metadata.isOfFile }.keys
+    let values = keys.compactMap { key in listed[key].map { (key, $0) } }
+    return values.isEmpty ? nil : ValueDictionary(values)
+  }
+
+  /// What becomes of the keys whose value for readers is another one.
+  fileprivate func edits(
+    from before: [Key: StoredValue], to after: [Key: StoredValue], _ location: Location
+  ) -> [Changeset.Item] {
+    let listed = domains[location]?.snapshot ?? DomainSnapshot()
+    let (old, new) = (listed.with(additions: before), listed.with(additions: after))
+    return Set(before.keys).union(after.keys).compactMap { key in
+      guard old.entry(key) != new.entry(key) else { return nil }
+      return Changeset.Item(location, new.restoring(key), replacing: old.entry(key))
+    }
+  }
+}
