@@ -25,7 +25,18 @@ struct StoreView {
     {
       throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
-    let surroundings = Surroundings(store: directory)
+    try self.init(Surroundings(store: directory), isBrief: isBrief, via: via)
+  }
+
+  /// Connects to the store of a user (see `Surroundings.init(ofUser:)`); nil: of this user.
+  init(ofUser user: String?) throws(EngineError) {
+    try self.init(
+      user.map { name throws(EngineError) in try Surroundings(ofUser: name) } ?? Surroundings())
+  }
+
+  private init(
+    _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
+  ) throws(EngineError) {
     guard isBrief else {
       places = try Member(clientOf: surroundings) {
         Output.write(line: "defaults: \($0)", to: .errors)

@@ -33,9 +33,12 @@ enum Manual {
   ]
 
   private static let ours = [
-    Form("explain [--json] DOMAIN KEY", "shows every place that has the key; * marks what is read"),
     Form(
-      "read --effective [--json] [DOMAIN]", "shows what counts, from where, whether it is forced"),
+      "explain [--json] [--for USER] DOMAIN KEY",
+      "shows every place that has the key; * marks what is read"),
+    Form(
+      "read --effective [--json] [--for USER] [DOMAIN]",
+      "shows what counts, from where, whether it is forced"),
     Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
     Form("import-from kconfig FILE...", "the same for files of KDE"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
@@ -58,7 +61,8 @@ enum Manual {
     Form(
       "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
     Form(
-      "profiles [check [--effect]|show FILE]", "shows what configuration profiles set, or would set"
+      "profiles [check [--effect [--for USER]]|show FILE]",
+      "shows what configuration profiles set, or would set"
     ),
     Form("cloud [status]", "says whether this machine is connected to a cloud"),
     Form("cloud login USER [URL...]", "connects it, with the password from standard input"),

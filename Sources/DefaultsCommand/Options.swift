@@ -18,6 +18,8 @@ struct Options {
   var moment: HistoryMoment?
   /// `--effective`: `read` shows the values that count.
   var isEffective = false
+  /// `--for USER`: a report is about that user; nil: about the one who asks.
+  var user: String?
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -84,6 +86,15 @@ struct Arguments {
   /// Removes a word, wherever it is.
   mutating func remove(_ word: String) { rest.removeAll { $0 == word } }
 
+  /// Removes an option, wherever it is, and returns the word behind it; nil if it is not there.
+  mutating func remove(option: String) throws(Refusal) -> String? {
+    guard let index = rest.firstIndex(of: option) else { return nil }
+    guard index + 1 < rest.endIndex else { throw .usage }
+    let word = rest[index + 1]
+    rest.removeSubrange(index...index + 1)
+    return word
+  }
+
   /// Throws `.usage` if there are more words.
   func end() throws(Refusal) {
     if !rest.isEmpty { throw .usage }
@@ -102,6 +113,10 @@ struct Arguments {
         guard let moment = rest.first else { throw .usage }
         options.moment = try HistoryArguments.moment(word: moment).endOfSecond
       case "--effective": options.isEffective = true
+      case "--for":
+        rest.removeFirst()
+        guard let user = rest.first else { throw .usage }
+        options.user = user
       case "--dry-run": options.isDryRun = true
       default: options.isAppleText = true
       }

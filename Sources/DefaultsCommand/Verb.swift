@@ -16,12 +16,12 @@ enum Verb: String, CaseIterable {
   /// The options that may be behind the verb.
   var options: [String] {
     switch self {
-    case .read: ["--json", "--plist", "--path", "--apple-text", "--at", "--effective"]
+    case .read: ["--json", "--plist", "--path", "--apple-text", "--at", "--effective", "--for"]
     case .readType: ["--path"]
     case .write, .delete, .deleteAll: ["--path", "--sync"]
     case .rename, .import: ["--sync"]
     case .find, .domains, .watch: ["--apple-text"]
-    case .explain: ["--apple-text", "--json"]
+    case .explain: ["--apple-text", "--json", "--for"]
     case .apply: ["--dry-run", "--apple-text"]
     case .undeclare: ["--dry-run"]
     default: []

@@ -16,13 +16,15 @@ public enum OwnerProgram {
   public static func start(
     _ surroundings: Surroundings, _ options: OwnerOptions = OwnerOptions()
   ) throws(EngineError) {
+    let options = surroundings.other.map { OwnerOptions(reading: $0) } ?? options
     if let path = surroundings.activationPath, !options.isReadOnly,
       (try? activate(path, surroundings)) == true
     {
       return
     }
     let program = SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD")
-    let arguments = ["--store", surroundings.userDirectory] + options.words
+    let store = options.user == nil ? ["--store", surroundings.userDirectory] : []
+    let arguments = store + options.words
     let outcome = try EngineError.wrapping { () throws(SystemError) in
       try Child.runApartAgain(program, arguments, milliseconds: RemotePlaces.patience)
     }
@@ -61,12 +63,19 @@ public struct OwnerOptions: Sendable {
   public var isReadOnly = false
   /// Seconds from the first unsaved change of a list to its rewrite; nil: as usual.
   public var writeback: Double?
+  /// The name of another user, whose store it reads.
+  fileprivate var user: String?
 
   /// Creates the options of an owner as most programs start it.
   public init() {}
 
+  /// Creates the options of an owner that only reads another user's store. It ends soon: nobody
+  /// tells it what that user changes.
+  fileprivate init(reading other: Account) { (isReadOnly, user) = (true, other.name) }
+
   fileprivate var words: [String] {
     (isReadOnly ? ["--read-only"] : []) + (writeback.map { ["--writeback", "\($0)"] } ?? [])
+      + (user.map { ["--user", $0, "--idle", "0.5"] } ?? [])
   }
 }
 

@@ -24,7 +24,9 @@ public struct Surroundings: Sendable {
     return String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
   /// The user's name; empty where the system knows none. Cost: a look-up in the system's accounts.
-  public var userName: String { Account.own?.name ?? "" }
+  public var userName: String { (other ?? Account.own)?.name ?? "" }
+  /// The other user whose store it is, for root; nil: it is a store of this user's.
+  public let other: Account?
   /// The paths where the store's owner may listen, the first choice first: in
   /// `$XDG_RUNTIME_DIR/prefsfs`, unless that directory is another user's, and in the state
   /// directory.
@@ -42,17 +44,55 @@ public struct Surroundings: Sendable {
     let home = Environment.variable("HOME") ?? Account.own?.home ?? "/"
     userDirectory = Self.absolute(
       directory ?? Environment.directory("XDG_CONFIG_HOME") ?? home + "/.config")
-    systemDirectory = Self.absolute(
-      Environment.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
+    systemDirectory = Self.machineDirectory
     let state = Self.stateHome(home)
     let canonical = Files.canonicalPath(userDirectory)
-    let name = StableHash.text(of: canonical.utf8)
-    let usual = "\(state)/prefsfs/\(name)"
+    let usual = "\(state)/prefsfs/\(StableHash.text(of: canonical.utf8))"
     stateDirectory = StateNote.directory(usual)
-    let socket = StableHash.text(of: "\(canonical)\0\(systemDirectory)\0\(usual)".utf8)
+    let socket = Self.socketName(canonical, systemDirectory, usual)
     let own = Self.runtimeDirectory.map { "\($0)/prefsfs/\(socket)" }
     let last = "\(stateDirectory)/run/\(socket)"
     socketPaths = own.map { [$0, last] } ?? [last]
+    other = nil
+  }
+
+  /// Determines the surroundings of another user's usual store, to be read by root without the
+  /// owner of that store and without a change to it: `~/.config` and `~/.local/state` of the user,
+  /// whose environment is not known, and a socket in root's own runtime directory.
+  public init(of user: Account) {
+    userDirectory = user.home + "/.config"
+    systemDirectory = Self.machineDirectory
+    let canonical = Files.canonicalPath(userDirectory)
+    let usual = "\(user.home)/.local/state/prefsfs/\(StableHash.text(of: canonical.utf8))"
+    stateDirectory = StateNote.directory(usual)
+    let socket = Self.socketName(canonical, systemDirectory, "\(usual)\0\(user.name)")
+    socketPaths = ["\(Self.runtimeDirectory ?? "/run")/prefsfs/\(socket)"]
+    other = user
+  }
+
+  /// Determines the surroundings of a user's usual store. Throws EPERM unless this process is root
+  /// or runs as that user, and `.noSuchDomain` if there is no such user.
+  public init(ofUser name: String) throws(EngineError) {
+    if name == Account.own?.name {
+      self.init()
+      return
+    }
+    guard geteuid() == 0 else {
+      throw EngineError(
+        .system(.notPermitted), "only root can read the preferences of \(name)")
+    }
+    guard let account = Account.named(name) else {
+      throw EngineError(.noSuchDomain, "there is no user \(name)")
+    }
+    self.init(of: account)
+  }
+
+  private static var machineDirectory: String {
+    absolute(Environment.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
+  }
+
+  private static func socketName(_ user: String, _ system: String, _ state: String) -> String {
+    StableHash.text(of: "\(user)\0\(system)\0\(state)".utf8)
   }
 
   /// `$XDG_RUNTIME_DIR`, if it is the user's own: `su` keeps the variable of the user who called it.
@@ -92,6 +132,7 @@ public struct Surroundings: Sendable {
 
   /// The paths where the present owner may be listening: the noted one first, then `socketPaths`.
   public var ownerSocketPaths: [String] {
+    if other != nil { return socketPaths }
     let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
     guard let noted, !noted.isEmpty else { return socketPaths }
     let path = String(decoding: noted, as: UTF8.self)

@@ -25,7 +25,8 @@ public final class OwnedStore: Sendable {
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     let layout = StoreLayout(surroundings)
-    if readOnly, Store.isOwned(layout) {
+    // Root reads another user's store beside its owner, which serves that user alone.
+    if readOnly, surroundings.other == nil, Store.isOwned(layout) {
       throw EngineError(
         .owned, "another process owns the store, and serves those who only read too")
     }

@@ -16,21 +16,48 @@ public struct Account: Equatable, Sendable {
   public static let own: Account? = of(geteuid())
 
   /// The account of a user.
-  static func of(_ user: uid_t) -> Account? {
+  static func of(_ user: uid_t) -> Account? { of(.number(user)) }
+
+  /// The account of a user by its name; nil where the system knows none. Cost: as of `own`, at each
+  /// call.
+  public static func named(_ name: String) -> Account? {
+    // getent would read a number as one, and an option as one.
+    guard uid_t(name) == nil, !name.hasPrefix("-"), !name.isEmpty else { return nil }
+    return of(.name(name))
+  }
+
+  /// What a user is looked up by.
+  enum Identifier {
+    case number(uid_t)
+    case name(String)
+
+    fileprivate var word: String {
+      switch self {
+      case .number(let number): "\(number)"
+      case .name(let name): name
+      }
+    }
+
+    fileprivate func fits(_ fields: [ArraySlice<UInt8>]) -> Bool {
+      switch self {
+      case .number(let number): uid_t(String(decoding: fields[2], as: UTF8.self)) == number
+      case .name(let name): fields[0].elementsEqual(name.utf8)
+      }
+    }
+  }
+
+  private static func of(_ user: Identifier) -> Account? {
     let file = (try? Files.contents("/etc/passwd", limit: 1 << 24)) ?? []
     if let account = find(user, in: file) { return account }
-    let found = try? Child.output(
-      "/usr/bin/getent", ["passwd", "\(user)"], milliseconds: 5000)
+    let found = try? Child.output("/usr/bin/getent", ["passwd", user.word], milliseconds: 5000)
     return found.flatMap { find(user, in: $0) }
   }
 
   /// Finds a user in lines of passwd(5).
-  static func find(_ user: uid_t, in bytes: [UInt8]) -> Account? {
+  static func find(_ user: Identifier, in bytes: [UInt8]) -> Account? {
     for line in bytes.split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-      guard fields.count >= 6, uid_t(String(decoding: fields[2], as: UTF8.self)) == user else {
-        continue
-      }
+      guard fields.count >= 6, user.fits(fields) else { continue }
       return Account(
         name: String(decoding: fields[0], as: UTF8.self),
         home: String(decoding: fields[5], as: UTF8.self))

@@ -10,11 +10,13 @@ import SystemCalls
 enum Program {
   private static let usage = """
     usage: prefsd [--store DIRECTORY] [--read-only] [--writeback SECONDS] [--idle SECONDS] [-f]
+           prefsd --user NAME --read-only [--idle SECONDS] [-f]
 
     Owns the preferences of the user (or of DIRECTORY) and serves them to mounts and programs, which
     start it themselves. It ends when there has been no client for 30 s (or --idle SECONDS).
 
       --read-only            write nothing, and end when a client wants to change something
+      --user NAME            read that user's preferences, beside their owner (root only)
       --writeback SECONDS    time from a change to the rewriting of its list (1)
       -f                     stay in the foreground, log to standard error
       -h, --help             this help
@@ -25,6 +27,7 @@ enum Program {
 
   private struct Options {
     var store: String?
+    var user: String?
     var idle = 30.0
     var isReadOnly = false
     var writeback = 1.0
@@ -38,6 +41,9 @@ enum Program {
           guard let directory = rest.popFirst() else { return nil }
           store = directory
         case "--read-only": isReadOnly = true
+        case "--user":
+          guard let name = rest.popFirst() else { return nil }
+          user = name
         case "--idle":
           guard let seconds = Self.seconds(rest.popFirst()) else { return nil }
           idle = seconds
@@ -48,6 +54,14 @@ enum Program {
         default: return nil
         }
       }
+      // What root would write into a user's directories would be root's.
+      if user != nil, !isReadOnly || store != nil { return nil }
+    }
+
+    /// The surroundings of the store. Throws where there is no such user, or this is not root.
+    func surroundings() throws(EngineError) -> Surroundings {
+      guard let user else { return Surroundings(store: store) }
+      return try Surroundings(ofUser: user)
     }
 
     private static func seconds(_ text: String?) -> Double? {
@@ -96,8 +110,7 @@ enum Program {
       let calls = ActivationSocket()
       defer { calls?.answer() }
       let store = try OwnedStore(
-        Surroundings(store: options.store), readOnly: options.isReadOnly,
-        writeback: options.writeback
+        options.surroundings(), readOnly: options.isReadOnly, writeback: options.writeback
       ) { log($0) }
       if Background.isChild {
         Background.detach(log)

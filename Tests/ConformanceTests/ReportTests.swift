@@ -58,7 +58,7 @@ import Testing
           d F: 1 stays: a managed list forces it, and wins over profiles
           d N: (none) -> 1 (managed), cannot be changed
           d F: 1 stays: it is forced
-          d Theme: (none) -> Light, once; it can be changed then
+          d Theme: (none) -> Light, once; \(NSUserName()) can change it
           0
           {
               A = 1;
@@ -90,6 +90,57 @@ import Testing
           x.json: d: a declaration has a dictionary of keys and values for each domain, not a value of type integer
           none: there is no such file
           1
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "root reads what counts for another user, with what only the journal has, and changes nothing")
+  func others() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.prepare)
+        cp /etc/passwd passwd; echo "test-ada:x:54321:54321::$PWD/ada:/bin/sh" >> passwd
+        mkdir -p ada/.config $PREFSFS_SYSTEM_DIR/managed/test-ada
+        home() { env -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME=$PWD/ada "$@"; }
+        home prefsd --writeback 60; home defaults write d Saved 1
+        home defaults synchronize; home defaults write d A 7
+        python3 -c "import plistlib; plistlib.dump({'Own': 1}, open('$PREFSFS_SYSTEM_DIR/managed/test-ada/d.plist', 'wb'))"
+        find ada -name '*.plist' -o -name 'journal*' | sort | xargs md5sum > before
+        cat > ask <<'END'
+        mount --bind passwd /etc/passwd
+        defaults read --effective --for test-ada d; defaults explain --for test-ada d F
+        defaults explain --for test-ada d G; defaults profiles check --effect --for test-ada a.mobileconfig
+        cp a.mobileconfig $PREFSFS_SYSTEM_DIR/managed/test-ada; sleep 1.2
+        defaults profiles check a.mobileconfig --effect --for test-ada | grep removed
+        defaults read --effective --for nobody-knows d; defaults read --effective --for 54321 d
+        END
+        python3 -c "import plistlib
+        plistlib.dump(dict(PayloadType='Configuration', PayloadVersion=1, PayloadIdentifier='a',
+          PayloadUUID='U', PayloadContent=[dict(PayloadType='com.apple.ManagedClient.preferences',
+          PayloadContent={'d': {'Forced': [{'mcx_preference_settings': {'A': 9, 'F': 2}}]}})]),
+          open('a.mobileconfig', 'wb'))"
+        unshare -m sh ask; find ada -name '*.plist' -o -name 'journal*' | sort | xargs md5sum | diff before -
+        setpriv --reuid 65534 --clear-groups defaults read --effective --for root d
+        """)
+      #expect(
+        outcome.output.replacing(#/20.*defaults\[.*\n/#, with: "") == """
+          d A: 7 (user)
+          d F: 1 (managed, forced)
+          d Own: 1 (managed, forced)
+          d Saved: 1 (user)
+          * managed (forced): 1
+              \(sandbox.system)/managed/d.plist
+          The domain/default pair of (d, G) does not exist
+          d A: 7 (user) -> 9 (managed), cannot be changed
+          d F: 1 stays: a managed list forces it, and wins over profiles
+          d A: 9 (managed) -> 7 (user) when the profile is removed
+          d F: 2 (managed) -> 1 (managed) when the profile is removed
+          defaults: there is no user nobody-knows
+          defaults: there is no user 54321
+          defaults: only root can read the preferences of root
 
           """, "\(outcome)")
     }

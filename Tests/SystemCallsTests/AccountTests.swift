@@ -15,8 +15,13 @@ import Testing
   @Test("a user is found by number in lines of passwd(5); lines that are none are left out")
   func find() {
     let lines = Array("a:x:1:1::/a:/bin/sh\nbad\nb:x:x:2::/b:\nc:x:7:7:C,,:/home/c:/bin/sh\n".utf8)
-    #expect(Account.find(7, in: lines) == Account(name: "c", home: "/home/c"))
-    #expect(Account.find(2, in: lines) == nil)
+    let account = Account(name: "c", home: "/home/c")
+    #expect(Account.find(.number(7), in: lines) == account)
+    #expect(Account.find(.name("c"), in: lines) == account)
+    #expect(
+      Account.find(.number(2), in: lines) == nil && Account.find(.name("C"), in: lines) == nil)
+    #expect(Account.named("0") == nil && Account.named("-h") == nil && Account.named("") == nil)
+    #expect(Account.named("root")?.home == "/root")
     #expect(Account.of(4_000_000_001) == nil)
   }
 

@@ -9,9 +9,16 @@ enum Explain {
     let key = Key(try arguments.removeNext())
     try arguments.end()
     let options = arguments.options
-    let layout = StoreLayout(Surroundings(store: target.directory))
+    if options.user != nil, target.directory != nil { throw .usage }
     let holders = try target.reading { () throws(EngineError) -> [Explanation.Holder]? in
-      let store = try DomainView(target).store
+      let layout: StoreLayout
+      let store: StoreView
+      if let user = options.user {
+        (layout, store) = (StoreLayout(try Surroundings(ofUser: user)), try StoreView(ofUser: user))
+      } else {
+        layout = StoreLayout(Surroundings(store: target.directory))
+        store = try DomainView(target).store
+      }
       let explanation = Explanation(store.engine, layout, store.places)
       if options.form == .json { return try explanation.holders(of: key, in: target.domain) }
       let text = try explanation.text(
@@ -37,9 +44,13 @@ enum Effective {
     let options = arguments.options
     let target = arguments.isEmpty ? nil : try Target(&arguments)
     try arguments.end()
-    guard options.moment == nil, options.form != .plist else { throw .usage }
+    guard options.moment == nil, options.form != .plist,
+      options.user == nil || target?.directory == nil
+    else { throw .usage }
     do throws(EngineError) {
-      let engine = try StoreView(target?.directory).engine
+      let isPath = target?.directory != nil
+      let store = try isPath ? StoreView(target?.directory) : StoreView(ofUser: options.user)
+      let engine = store.engine
       var domains = target.map { [$0.domain] } ?? []
       if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }
       for domain in domains { try show(domain, engine, isJSON: options.form == .json) }

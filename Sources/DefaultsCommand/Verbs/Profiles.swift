@@ -50,10 +50,12 @@ enum Profiles {
   }
 
   private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    let isEffect = arguments.first == "--effect" || arguments.rest.last == "--effect"
+    let user = try arguments.remove(option: "--for")
+    let isEffect = arguments.rest.contains("--effect")
     if isEffect { arguments.remove("--effect") }
+    if user != nil, !isEffect { throw .usage }
     let report = try report(on: &arguments).report
-    if isEffect, report["refused"] == nil { return try ProfileEffect.show(report) }
+    if isEffect, report["refused"] == nil { return try ProfileEffect.show(report, user) }
     Output.write(line: line(report))
     return report["refused"] == nil ? 0 : 1
   }
