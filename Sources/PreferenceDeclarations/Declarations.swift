@@ -38,8 +38,9 @@ package struct Declarations: Sendable {
 
   /// What is asked for.
   package enum Request: Sendable {
-    /// The declaration declares exactly this, and takes precedence of these others.
-    case declare(String, Declaration, over: Set<String>)
+    /// The declaration declares exactly this, and takes precedence of these others. The text is
+    /// that of the document, if it was written as a file.
+    case declare(String, Declaration, over: Set<String>, text: Ledger.Text? = nil)
     /// The declaration ends. Throws `.noSuchKey` if there is none of that name.
     case undeclare(String)
   }
@@ -53,11 +54,11 @@ package struct Declarations: Sendable {
     var names: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
-      if case .declare(let name, _, _) = $0 { name } else { nil }
+      if case .declare(let name, _, _, _) = $0 { name } else { nil }
     }
     for request in requests {
       switch request {
-      case .declare(let name, _, _): names.insert(name)
+      case .declare(let name, _, _, _): names.insert(name)
       case .undeclare(let name):
         if declared.contains(name) { continue }
         names.insert(name)
@@ -148,12 +149,14 @@ package struct Declarations: Sendable {
 extension Ledger {
   fileprivate mutating func note(_ request: Declarations.Request) throws(EngineError) {
     switch request {
-    case .declare(let name, let declaration, let others):
+    case .declare(let name, let declaration, let others, let text):
       guard Self.canName(name) else {
         throw EngineError(
           .system(.invalidArgument),
           "\"\(name)\" cannot name a declaration: no blanks, no slash, no dot at the beginning")
       }
+      // A command that declares the same leaves the bytes of the file as they are.
+      if text != nil || declarations[name]?.document != declaration.document { texts[name] = text }
       declarations[name] = declaration
       for other in others {
         guard other != name, declarations[other] != nil else { throw Self.missing(other) }
@@ -163,7 +166,7 @@ extension Ledger {
       if let conflict = conflicts(of: name).first { throw refusal(conflict) }
     case .undeclare(let name):
       guard declarations.removeValue(forKey: name) != nil else { throw Self.missing(name) }
-      over[name] = nil
+      (over[name], texts[name]) = (nil, nil)
       for other in over.keys { over[other]?.remove(name) }
     }
   }

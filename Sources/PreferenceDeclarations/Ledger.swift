@@ -7,8 +7,9 @@ import SystemCalls
 ///
 /// Its keys are ordinary preferences: each name of a declaration has its document. Names that begin
 /// with a dot are the ledger's own: `.merged`, the names of declarations that merge dictionaries;
-/// `.over`, for each name the declarations that it takes precedence of; `.before`, what was there
-/// before each path that is declared. Where a part is declared and something else than a dictionary
+/// `.over`, for each name the declarations that it takes precedence of; `.texts`, the bytes of the
+/// documents that were written as files, by the file's name; `.before`, what was there before each
+/// path that is declared. Where a part is declared and something else than a dictionary
 /// with parts stood there, `.before` has that too, under the path of the dictionary.
 package struct Ledger: Equatable, Sendable {
   /// The domain that has it.
@@ -28,7 +29,22 @@ package struct Ledger: Equatable, Sendable {
     package var hasMadeDomain = false
   }
 
+  /// A document as it was written as a file.
+  package struct Text: Equatable, Sendable {
+    /// The end of the file's name: `.json` or `.plist`.
+    package let ending: String
+    package let bytes: [UInt8]
+
+    package init(ending: String, bytes: [UInt8]) { (self.ending, self.bytes) = (ending, bytes) }
+
+    /// The ends of the names that documents have.
+    package static let endings = [".plist", ".json"]
+  }
+
   package var declarations: [String: Declaration] = [:]
+  /// The texts of declarations. Whether one still says what the declaration does, a reader checks:
+  /// the ledger may have been edited.
+  package var texts: [String: Text] = [:]
   package var over: [String: Set<String>] = [:]
   package var before: [DeclaredPath: Before] = [:]
 
@@ -114,6 +130,13 @@ extension Ledger {
           others.compactMap { if case .string(let other) = $0 { other } else { nil } })
       }
     }
+    if case .dictionary(let texts)? = values[Self.textsKey] {
+      for case (let file, .data(let bytes)) in texts {
+        guard let ending = Text.endings.first(where: file.string.hasSuffix) else { continue }
+        let name = String(file.string.dropLast(ending.count))
+        if declarations[name] != nil { self.texts[name] = Text(ending: ending, bytes: bytes) }
+      }
+    }
     guard let entries = values[".before"] else { return }
     guard case .array(let entries) = entries else { throw Self.damaged(".before") }
     for entry in entries {
@@ -121,6 +144,9 @@ extension Ledger {
       self.before[path] = before
     }
   }
+
+  /// The key of the texts.
+  package static let textsKey: Key = ".texts"
 
   private static func damaged(_ key: Key) -> EngineError {
     EngineError(
@@ -158,6 +184,10 @@ extension Ledger {
           over.map { name, others in
             (key: Key(name), value: .array(others.sorted().map { .string($0) }))
           }))
+    }
+    if !texts.isEmpty {
+      values[Self.textsKey] = .dictionary(
+        ValueDictionary(texts.map { (Key($0 + $1.ending), Value.data($1.bytes)) }))
     }
     if !before.isEmpty {
       values[".before"] = .array(

@@ -8,7 +8,8 @@ import SystemCalls
 ///
 /// Setting a document declares exactly what it says; removing it takes back what it gave
 /// (`DeclarationPlan`). A conflict with another declaration, and what is forced, is EPERM; a
-/// document that is not a dictionary of domains is EINVAL.
+/// document that is not a dictionary of domains is EINVAL. The ledger keeps the bytes that were
+/// written, so that a configuration manager finds them again after a remount.
 ///
 /// Threads: any. Cost: setting a document reads every key that it names; lists that are not in
 /// memory are asked for one by one, which may wait for the owner of the store.
@@ -21,18 +22,15 @@ struct DeclarationContents: WholeContents {
 
   private var declarations: Declarations { Declarations(search.places, in: place) }
 
-  /// The declaration that a key names, and whether as JSON.
-  private static func name(_ key: Key) -> (name: String, isJSON: Bool)? {
-    for (ending, isJSON) in [(".plist", false), (".json", true)] where key.string.hasSuffix(ending)
-    {
-      let name = String(key.string.dropLast(ending.count))
-      return Ledger.canName(name) ? (name, isJSON) : nil
-    }
-    return nil
+  /// The declaration that a key names, and the ending, which says how the document is written.
+  private static func name(_ key: Key) -> (name: String, ending: String)? {
+    guard let ending = Ledger.Text.endings.first(where: key.string.hasSuffix) else { return nil }
+    let name = String(key.string.dropLast(ending.count))
+    return Ledger.canName(name) ? (name, ending) : nil
   }
 
   private static func keys(of name: String) -> [Key] {
-    [Key(name + ".plist"), Key(name + ".json")]
+    Ledger.Text.endings.map { Key(name + $0) }
   }
 
   func keys() throws(EngineError) -> Set<Key> {
@@ -51,39 +49,50 @@ struct DeclarationContents: WholeContents {
       let text = try declarations.drift().map { $0.line.printable() + "\n" }.joined()
       return (.string(text), Array(text.utf8), modified)
     }
-    guard let (name, isJSON) = Self.name(key),
-      let declaration = try declarations.ledger().declarations[name]
-    else { return nil }
+    let ledger = try declarations.ledger()
+    guard let (name, ending) = Self.name(key), let declaration = ledger.declarations[name] else {
+      return nil
+    }
     let value = Value.dictionary(declaration.document)
-    let text = isJSON ? nil : try? Document.write(value, as: .xml)
+    if let text = ledger.texts[name], text.ending == ending, Self.isText(text.bytes, of: value) {
+      return (value, text.bytes, modified)
+    }
+    let text = ending == ".json" ? nil : try? Document.write(value, as: .xml)
     return (value, text ?? ValueText.canonical(value, style: .json), modified)
+  }
+
+  private static func isText(_ bytes: [UInt8], of value: Value) -> Bool {
+    Recogniser.value(
+      of: bytes, kind: .dictionary, template: value, shown: value, null: Declaration.absent)
+      == value
   }
 
   func apply(
     _ changes: [WholeChange], isComputed: Bool, by author: Author
   ) throws(EngineError) -> Changeset {
     var requests: [Declarations.Request] = []
-    for (key, value) in changes { requests.append(try request(key, value)) }
+    for change in changes { requests.append(try request(change)) }
     return try declarations.carryOut(requests, by: author).changeset
   }
 
-  private func request(_ key: Key, _ value: Value?) throws(EngineError) -> Declarations.Request {
-    guard let (name, _) = Self.name(key) else {
+  private func request(_ change: WholeChange) throws(EngineError) -> Declarations.Request {
+    guard let (name, ending) = Self.name(change.key) else {
       throw EngineError(
         .system(.notPermitted),
-        "\(key): the name of a declaration has .json or .plist behind it, and no blanks")
+        "\(change.key): the name of a declaration has .json or .plist behind it, and no blanks")
     }
-    switch value {
+    switch change.value {
     case nil: return .undeclare(name)
     case .dictionary(let document):
       let all = try declarations.ledger().declarations
       // A file that was renamed keeps the way in which it is declared.
       let old = all[name] ?? all.values.first { $0.document == document }
       return .declare(
-        name, try Declaration(document, isMerged: old?.isMerged ?? false), over: [])
+        name, try Declaration(document, isMerged: old?.isMerged ?? false), over: [],
+        text: change.text.map { Ledger.Text(ending: ending, bytes: $0) })
     default:
       throw EngineError(
-        .system(.invalidArgument), "\(key): a declaration is a dictionary of domains")
+        .system(.invalidArgument), "\(change.key): a declaration is a dictionary of domains")
     }
   }
 
@@ -93,12 +102,19 @@ struct DeclarationContents: WholeContents {
     guard item.location == declarations.location, let key = item.edit.key else {
       return [Self.drift]
     }
+    // A text changes alone where a file is written again, with other blanks.
+    if key == Ledger.textsKey {
+      guard case .set(_, .dictionary(let texts), _) = item.edit else { return [] }
+      return texts.map(\.key)
+    }
     return Ledger.canName(key.string) ? Self.keys(of: key.string) + [Self.drift] : [Self.drift]
   }
 
   /// A document comes and goes with its key of the ledger; the report is always there.
   func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
-    guard key != Self.drift, item.location == declarations.location else { return .changed }
+    guard key != Self.drift, item.location == declarations.location,
+      item.edit.key != Ledger.textsKey
+    else { return .changed }
     switch item.edit {
     case .remove, .removeDomain: return .removed
     case .set:

@@ -30,8 +30,9 @@ protocol WholeContents: Sendable {
   func domainsNeeded(for key: Key?) -> [DomainName]
 }
 
-/// A key of a `WholeEngine`, and its new value; nil removes it.
-typealias WholeChange = (key: Key, value: Value?)
+/// A key of a `WholeEngine`, its new value, and the bytes that were written for it, as far as they
+/// are known; a nil value removes it.
+typealias WholeChange = (key: Key, value: Value?, text: [UInt8]?)
 
 /// Contents of which each key can be set without regard to the others.
 protocol SeparateContents: WholeContents {
@@ -155,9 +156,13 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     for intent in intents {
       switch intent {
       case .set(let key, _, let value, let text):
-        changes.append((key, value))
-        if case .exact(let bytes) = text { written.append((key, value, bytes)) }
-      case .remove(let key, _): changes.append((key, nil))
+        guard case .exact(let bytes) = text else {
+          changes.append((key, value, nil))
+          continue
+        }
+        changes.append((key, value, bytes))
+        written.append((key, value, bytes))
+      case .remove(let key, _): changes.append((key, nil, nil))
       case .expectUnchanged(let key, _, let time):
         guard try contents.whole(key)?.modified == time else {
           throw .changedMeanwhile(key, .global)

@@ -72,6 +72,37 @@ import Testing
     }
   }
 
+  @Test("a document reads back its bytes, null and all, in another mount and after a remount")
+  func bytes() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      let text = #"{ "d":{"A":1,   "Gone": null},"e": {} }"#
+      sandbox.shell("printf '\(text)' > $M/.prefs/declared/s.json")
+      #expect(sandbox.shell("cat $M2/.prefs/declared/s.json; cat $M/d/A").output == "\(text)1\n")
+      #expect(sandbox.shell("cat $M2/.prefs/declared/s.plist").output.contains("$absent"))
+      other.unmount()
+      sandbox.shell("pkill -f \"prefsd --store $C\"; sleep 0.3")
+      let again = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { again.unmount() }
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; cat $M2/.prefs/declared/s.json
+        printf '\(text)' > s.json; defaults apply --as s s.json; cat $M2/.prefs/declared/s.json
+        printf '{"d": {"A": 2}}' > s.json; defaults apply --as s s.json; cat $M/.prefs/declared/s.json
+        """)
+      #expect(
+        outcome.output == """
+          \(text)\(text)d A: 1 -> 2
+          {
+            "d": {
+              "A": 2
+            }
+          }
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a declaration is a file: writing applies it, removing it takes back, a conflict is EPERM")
   func files() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in

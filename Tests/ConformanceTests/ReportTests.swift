@@ -77,6 +77,8 @@ import Testing
         defaults check; echo $?
         echo '<plist><dict><key>A</key>' > $C/bad.plist; echo '[1]' > $PREFSFS_SYSTEM_DIR/managed/array.plist
         echo '<plist><dict/></plist>' > $PREFSFS_SYSTEM_DIR/managed/p.mobileconfig; mkdir $C/other; echo x > $C/other/x.plist
+        mkdir -p $PREFSFS_SYSTEM_DIR/d.d share/preferences/d.d; echo x > $PREFSFS_SYSTEM_DIR/d.d/1.plist
+        echo '[1]' > share/preferences/d.d/1.plist; echo '{".over" = x; }' > $C/prefsfs.declared.plist
         defaults check; echo $?
         echo '{"d": 1}' > x.json; echo '{"d": {"A": null}}' > y.json; defaults check x.json y.json none; echo $?
         """)
@@ -84,8 +86,13 @@ import Testing
         outcome.output.replacing(sandbox.root, with: "R") == """
           0
           R/config/bad.plist: xml property list, line 2: the text ends too early
+          R/config/prefsfs.declared.plist: prefsfs.declared .over: the ledger of declarations is damaged, \
+          so nothing was changed; without it (defaults delete prefsfs.declared) nothing counts as declared, \
+          and values stay
+          R/system/d.d/1.plist: it is not a dictionary, but of type string
           R/system/managed/array.plist: it is not a dictionary, but of type array
           R/system/managed/p.mobileconfig: it has no PayloadType
+          R/share/preferences/d.d/1.plist: it is not a dictionary, but of type array
           1
           x.json: d: a declaration has a dictionary of keys and values for each domain, not a value of type integer
           none: there is no such file

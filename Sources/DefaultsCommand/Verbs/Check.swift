@@ -12,7 +12,8 @@ enum Check {
     while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
     if paths.isEmpty {
       let surroundings = Surroundings()
-      paths = [surroundings.userDirectory, surroundings.systemDirectory].filter(Files.isDirectory)
+      let directories = [surroundings.userDirectory, surroundings.systemDirectory]
+      paths = (directories + Surroundings.vendorDirectories).filter(Files.isDirectory)
     }
     var status: Int32 = 0
     for path in paths {
@@ -25,8 +26,9 @@ enum Check {
     return status
   }
 
-  /// Lists lie in a directory, in `ByHost` of it, and in `managed` and a user's directory of that.
-  private static let deepest = 2
+  /// Lists lie in a directory, in `ByHost` of it, in `managed` and a user's directory of that, and
+  /// fragments in `<domain>.d` beside lists.
+  private static let deepest = 3
 
   private static func checkDirectory(
     _ path: String, depth: Int, _ status: inout Int32
@@ -40,7 +42,7 @@ enum Check {
     for name in names.sorted() where !name.hasPrefix(".") || name.hasPrefix(".GlobalPreferences.") {
       let inner = "\(path)/\(name)"
       if Files.isDirectory(inner) {
-        let isKnown = depth > 0 || ["ByHost", "managed"].contains(name)
+        let isKnown = depth > 0 || ["ByHost", "managed"].contains(name) || name.hasSuffix(".d")
         if isKnown, depth < deepest { try checkDirectory(inner, depth: depth + 1, &status) }
       } else {
         try checkFile(inner, isNamed: false, &status)
@@ -75,6 +77,7 @@ enum Check {
         return complain(path, "it is not a dictionary, but of type \(value.kind.rawValue)", &status)
       }
       if isDocument { _ = try Declaration(values, domain: Target.domain(named:)) }
+      if path.hasSuffix("/\(Ledger.domain).plist") { _ = try Ledger(values) }
     } catch {
       complain(path, "\(error)", &status)
     }

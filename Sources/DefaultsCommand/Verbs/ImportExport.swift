@@ -35,6 +35,11 @@ enum Import {
       throw Refusal("Could not parse property list from \(path) due to \(error)")
     }
     guard case .dictionary(let values) = value else {
+      if null != nil {
+        throw Refusal(
+          message: "Could not apply \(path); nothing was changed",
+          detail: "it is a \(value.kind.rawValue), and not a dictionary of domains")
+      }
       let list = ValueDescription.text(of: value, isAppleText: false)
       throw Refusal(
         "Property list \(list) was not a dictionary\nDefaults have not been changed.")
