@@ -45,10 +45,16 @@ let package = Package(
     .target(
       name: "PreferenceHistory", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
+    // 2: what the keys of a domain are
+    .target(
+      name: "PreferenceSchemas", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
     // 3: property list files, journal, durability
     .target(
       name: "PreferenceStore",
-      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
+      dependencies: [
+        "PreferenceHistory", "PreferenceSchemas", "PreferenceModel", "PropertyList", "SystemCalls",
+      ],
       swiftSettings: strict),
     // 2: reads the administrator's profiles
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -76,8 +82,8 @@ let package = Package(
     .target(
       name: "PreferenceSearch",
       dependencies: [
-        "PreferenceDeclarations", "PreferenceHistory", "PreferenceModel", "PropertyList",
-        "SystemCalls",
+        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemas", "PreferenceModel",
+        "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
     // 2: frames and messages
@@ -88,7 +94,7 @@ let package = Package(
     .target(
       name: "PreferenceEngine",
       dependencies: [
-        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceSchemas", "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
     // 5: the owner's side of the socket | the client's
@@ -123,8 +129,8 @@ let package = Package(
       name: "DefaultsCommand",
       dependencies: [
         "PreferenceClient", "PreferenceCloud", "PreferenceDeclarations", "PreferenceHistory",
-        "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux",
-        "ManualPage",
+        "PreferenceSchemas", "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
+        "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud
     .target(
@@ -189,7 +195,11 @@ let package = Package(
     // The example program of the README.
     .executableTarget(
       name: "tab-editor", dependencies: ["Preferences"], path: "Tests/Example",
-      swiftSettings: strict),
+      exclude: ["Schema"], swiftSettings: strict),
+    // A program whose keys are made from its schema.
+    .executableTarget(
+      name: "tabs-example", dependencies: ["Preferences"], path: "Tests/Example/Schema",
+      exclude: ["org.example.tabs.plist"], swiftSettings: strict),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     // Counts what Swift code allocates.
@@ -209,6 +219,10 @@ let package = Package(
       dependencies: [
         "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
       ], swiftSettings: strict),
+    .testTarget(
+      name: "PreferenceSchemasTests",
+      dependencies: ["PreferenceSchemas", "PreferenceModel", "PropertyList"],
+      swiftSettings: strict),
     .testTarget(
       name: "PreferenceDeclarationsTests",
       dependencies: [

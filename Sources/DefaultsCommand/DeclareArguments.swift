@@ -9,11 +9,13 @@ struct DeclareArguments {
   private(set) var over: Set<String> = []
   private(set) var place: Place?
   private(set) var isDryRun: Bool
+  /// Whether schemas refuse nothing.
+  private(set) var isForced: Bool
 
   /// Reads the command line; nil: it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
     guard arguments.rest.contains("--as") else { return nil }
-    isDryRun = arguments.options.isDryRun
+    (isDryRun, isForced) = (arguments.options.isDryRun, arguments.options.isForced)
     var name: String?
     var files: [String] = []
     var isMerged = false
@@ -25,6 +27,7 @@ struct DeclareArguments {
       case "--place": place = try Self.place(try arguments.removeNext())
       case "--merge": isMerged = true
       case "--dry-run": isDryRun = true
+      case "--force": isForced = true
       case _ where word.hasPrefix("--"): throw .usage
       default: files.append(word)
       }

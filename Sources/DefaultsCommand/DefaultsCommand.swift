@@ -60,7 +60,19 @@ struct Refusal: Error {
 
   /// Creates a refusal with Apple's message and, if there is an error, its text as the explanation.
   init(_ message: String, _ error: EngineError? = nil) {
-    self.init(message: message, detail: error.map { "\($0)" })
+    let hint = error?.reason == .unfit ? " (--force sets it)" : ""
+    self.init(message: message, detail: error.map { "\($0)\(hint)" })
+  }
+
+  /// Runs the body, and turns an error that it throws into a refusal with this message.
+  static func wrapping<Result>(
+    _ message: String, _ body: () throws(EngineError) -> Result
+  ) throws(Refusal) -> Result {
+    do throws(EngineError) {
+      return try body()
+    } catch {
+      throw Refusal(message, error)
+    }
   }
 
   /// Prints the usage to standard output, or the message and the explanation to standard error.

@@ -50,12 +50,16 @@ struct StoreView {
   }
 
   /// Carries out a transaction, and returns when every mount and program reads the new values.
-  /// - Parameter target: what the command line names. If it is a path, or the command line has
-  ///   `--sync`, the call returns when its lists on the disk have the change.
+  /// - Parameters:
+  ///   - target: what the command line names. If it is a path, or the command line has `--sync`, the
+  ///     call returns when its lists on the disk have the change.
+  ///   - isJudged: whether schemas may refuse it.
   /// - Returns: what has changed.
   @discardableResult
-  func apply(_ intents: [Intent], _ target: Target? = nil) throws(EngineError) -> Changeset {
-    let changeset = try engine.apply(intents, by: author)
+  func apply(
+    _ intents: [Intent], _ target: Target? = nil, isJudged: Bool = false
+  ) throws(EngineError) -> Changeset {
+    let changeset = try engine.apply((isJudged ? [.judged] : []) + intents, by: author)
     if !changeset.isEmpty { try places.awaitMounts(through: changeset.version) }
     // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
@@ -65,13 +69,31 @@ struct StoreView {
   }
 
   /// Throws if a change would be refused, and changes nothing.
-  func check(_ intents: [Intent]) throws(EngineError) { try Self.check(intents, places) }
+  /// - Parameter isJudged: as of `apply`; what follows `.judged` is judged too.
+  func check(_ intents: [Intent], isJudged: Bool = false) throws(EngineError) {
+    let items = try Self.items((isJudged ? [.judged] : []) + intents, places)
+    let engine = engine
+    for item in items {
+      guard case .set(let key, let value, _) = item.edit,
+        let objection = engine.schema(of: item.location.domain)?.refusal(of: value, for: key),
+        try places.find(key, at: item.location)?.value != value
+      else { continue }
+      throw EngineError(.unfit, domain: item.location.domain, key: key, objection)
+    }
+  }
 
-  private static func check(
+  /// The edits that are judged. Throws if an intent would be refused.
+  private static func items(
     _ intents: [Intent], _ places: some StoredPlaces
-  ) throws(EngineError) {
+  ) throws(EngineError) -> [Changeset.Item] {
     let rules = ChangeRules(places)
-    for intent in intents { _ = try rules.items(for: intent) }
+    var judged: [Changeset.Item]?
+    for intent in intents {
+      let items = try rules.items(for: intent)
+      if intent == .judged { judged = judged ?? [] }
+      judged?.append(contentsOf: items)
+    }
+    return judged ?? []
   }
 }
 
@@ -128,12 +150,12 @@ struct DomainView {
   /// Reads a key and sets it to what the body returns; nil removes the key. If another program
   /// changes the key in between, reads it and calls the body again, so that no change is lost.
   func update(
-    _ key: Key, _ body: (Value?) throws(Refusal) -> Value?
+    _ key: Key, isJudged: Bool = false, _ body: (Value?) throws(Refusal) -> Value?
   ) throws(Refusal) {
     for _ in 0..<Self.mostAttempts {
       let found = try target.writing { () throws(EngineError) in try find(key) }
       let value = try body(found?.stored.value)
-      if try commit(key, value, insteadOf: found) { return }
+      if try commit(key, value, insteadOf: found, isJudged) { return }
     }
     throw target.couldNotWrite(nil)
   }
@@ -144,12 +166,13 @@ struct DomainView {
   /// Sets or removes the key, if its value is still the one that was found.
   /// - Returns: false if the value has changed.
   private func commit(
-    _ key: Key, _ value: Value?, insteadOf found: LocatedValue?
+    _ key: Key, _ value: Value?, insteadOf found: LocatedValue?, _ isJudged: Bool
   ) throws(Refusal) -> Bool {
     let location = found?.location ?? Location(target.place ?? .user, target.domain)
     let change = value.map { setting(key, $0) } ?? removing(key, from: location)
     do throws(EngineError) {
-      try store.apply([.expect(key, location, found?.stored.value), change], target)
+      try store.apply(
+        [.expect(key, location, found?.stored.value), change], target, isJudged: isJudged)
       return true
     } catch  where error.reason == .changedMeanwhile {
       return false

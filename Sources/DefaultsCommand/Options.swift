@@ -20,6 +20,8 @@ struct Options {
   var isEffective = false
   /// `--for USER`: a report is about that user; nil: about the one who asks.
   var user: String?
+  /// `--force`: schemas refuse nothing.
+  var isForced = false
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -118,6 +120,7 @@ struct Arguments {
         guard let user = rest.first else { throw .usage }
         options.user = user
       case "--dry-run": options.isDryRun = true
+      case "--force": options.isForced = true
       default: options.isAppleText = true
       }
       rest.removeFirst()

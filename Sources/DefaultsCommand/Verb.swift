@@ -6,6 +6,7 @@ enum Verb: String, CaseIterable {
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
   case declared, undeclare, check
   case importFrom = "import-from"
+  case describe, changed, lint, schema, complete
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -18,11 +19,13 @@ enum Verb: String, CaseIterable {
     switch self {
     case .read: ["--json", "--plist", "--path", "--apple-text", "--at", "--effective", "--for"]
     case .readType: ["--path"]
-    case .write, .delete, .deleteAll: ["--path", "--sync"]
-    case .rename, .import: ["--sync"]
+    case .write: ["--path", "--sync", "--force"]
+    case .delete, .deleteAll: ["--path", "--sync"]
+    case .rename: ["--sync"]
+    case .import: ["--sync", "--force"]
     case .find, .domains, .watch: ["--apple-text"]
     case .explain: ["--apple-text", "--json", "--for"]
-    case .apply: ["--dry-run", "--apple-text"]
+    case .apply: ["--dry-run", "--apple-text", "--force"]
     case .undeclare: ["--dry-run"]
     default: []
     }
@@ -58,6 +61,11 @@ enum Verb: String, CaseIterable {
     case .declared: return try Declared.run(&arguments)
     case .importFrom: try ImportFrom.run(&arguments)
     case .check: return try Check.run(&arguments)
+    case .describe: try Describe.run(&arguments)
+    case .changed: try Changed.run(&arguments)
+    case .lint: return try Lint.run(&arguments)
+    case .schema: try SchemaVerb.run(&arguments)
+    case .complete: try Complete.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
     }
     return 0

@@ -298,7 +298,7 @@ extension RemotePlaces {
   /// Whether the owner does not know the place, because it is of an earlier version (10). Then the
   /// place has no domains.
   private func lacks(_ location: Location) -> Bool {
-    spoken < Request.version && location.place == .vendor
+    spoken < Request.version && location.place.isFixed
   }
 
   public func isPrepared(_ location: Location) -> Bool {

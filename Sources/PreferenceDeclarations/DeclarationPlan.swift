@@ -65,10 +65,12 @@ package struct DeclarationPlan: Sendable {
   ///   - names: the declarations that are asked for.
   ///   - stored: the ledger's domain as it is.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
+  ///   - isJudged: whether schemas may refuse what is declared.
   ///   - keeps: whether what a key had before may be kept.
   package init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
-    in place: Place?, _ places: some StoredPlaces, keeps: (Key, DomainName) -> Bool
+    in place: Place?, _ places: some StoredPlaces, isJudged: Bool = false,
+    keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     ledger = new
     // First: a path may be declared where parts of it were, and then these are not what was there.
@@ -83,7 +85,7 @@ package struct DeclarationPlan: Sendable {
       try declare(path, declared, old, place, places, keeps)
     }
     steps.sort { $0.path < $1.path }
-    finish(stored, at: Location(place ?? .user, Ledger.domain))
+    finish(stored, at: Location(place ?? .user, Ledger.domain), isJudged: isJudged)
   }
 
   // MARK: - Paths
@@ -257,13 +259,21 @@ package struct DeclarationPlan: Sendable {
     keys[key]?.text = path.members.isEmpty ? text : nil
   }
 
-  /// Makes the transaction.
-  private mutating func finish(_ before: ValueDictionary, at location: Location) {
+  /// Makes the transaction. What was there before comes back whatever a schema says of it.
+  private mutating func finish(
+    _ before: ValueDictionary, at location: Location, isJudged: Bool
+  ) {
     var expected: [Intent] = []
+    var declared: [Intent] = isJudged ? [.judged] : []
+    let set = Set(
+      steps.filter { $0.outcome == .set }.map {
+        RecordedKey($0.path.key, at: Location($0.place, $0.path.domain))
+      })
     for (key, planned) in keys.sorted(by: { $0.key.text < $1.key.text }) {
       expected.append(.expect(key.key, key.location, planned.stored?.value))
       guard planned.value != planned.stored?.value else { continue }
-      intents.append(Self.edit(key.key, key.location, planned.value, planned.text))
+      let edit = Self.edit(key.key, key.location, planned.value, planned.text)
+      if set.contains(key) { declared.append(edit) } else { intents.append(edit) }
     }
     emptied = Array(made)
     let after = ledger.values
@@ -273,7 +283,12 @@ package struct DeclarationPlan: Sendable {
       intents.append(Self.edit(key, location, after[key], nil))
     }
     if after.isEmpty, !before.isEmpty { emptied.append(location) }
-    if !intents.isEmpty { intents = expected + intents }
+    intents += declared
+    if intents.contains(where: { $0 != .judged }) {
+      intents = expected + intents
+    } else {
+      intents = []
+    }
   }
 
   private static func edit(

@@ -47,7 +47,11 @@ package struct Declarations: Sendable {
 
   /// Plans what is asked for, one after the other. Throws EPERM for a conflict with another
   /// declaration, and names it.
-  package func plan(_ requests: [Request]) throws(EngineError) -> DeclarationPlan {
+  /// - Parameter isJudged: whether schemas may refuse what is declared. What was there before comes
+  ///   back in any case.
+  package func plan(
+    _ requests: [Request], isJudged: Bool = false
+  ) throws(EngineError) -> DeclarationPlan {
     let stored = try stored()
     let old = try Ledger(stored)
     var new = old
@@ -69,7 +73,7 @@ package struct Declarations: Sendable {
     let settings = HistorySettings(
       try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     return try DeclarationPlan(
-      from: old, to: new, for: names, stored: stored, in: place, places
+      from: old, to: new, for: names, stored: stored, in: place, places, isJudged: isJudged
     ) { key, domain in
       settings.keeps(key, of: domain)
     }
@@ -81,17 +85,17 @@ package struct Declarations: Sendable {
   /// Carries out what is asked for.
   /// - Returns: the plan that was carried out, and the changes.
   package func carryOut(
-    _ requests: [Request], by author: Author
+    _ requests: [Request], isJudged: Bool = false, by author: Author
   ) throws(EngineError) -> (plan: DeclarationPlan, changeset: Changeset) {
     for _ in 1..<Self.mostAttempts {
-      let plan = try plan(requests)
+      let plan = try plan(requests, isJudged: isJudged)
       do throws(EngineError) {
         return (plan, try carryOut(plan, by: author))
       } catch  where error.reason == .changedMeanwhile {
         continue
       }
     }
-    let plan = try plan(requests)
+    let plan = try plan(requests, isJudged: isJudged)
     return (plan, try carryOut(plan, by: author))
   }
 

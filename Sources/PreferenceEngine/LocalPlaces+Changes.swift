@@ -22,6 +22,11 @@ extension LocalPlaces {
     try commit(intents, by: author, origin: origin, from: source, until: deadline)
   }
 
+  /// Moves keys that a schema has renamed.
+  func move(_ intents: [Intent]) throws(EngineError) {
+    _ = try commit(intents, by: .unique(), origin: nil, from: ChangeSource(.schema))
+  }
+
   /// Carries the intents out, and returns when observers were notified. A refusal because the value
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value.
@@ -50,8 +55,11 @@ extension LocalPlaces {
       var items: [Changeset.Item] = []
       let rules = ChangeRules(self)
       var foreign: Set<Int> = []
+      var isJudged = false
       for intent in intents {
         let edits = try rules.items(for: intent)
+        if intent == .judged { isJudged = true }
+        if isJudged, intent.isJudgeable { try judge(edits) }
         if case .edit(let location, _) = intent, location.place == .cloud {
           foreign.formUnion(items.count..<items.count + edits.count)
         }
@@ -65,6 +73,7 @@ extension LocalPlaces {
       let (changeset, wakesWriter) = try store.commit(
         items, by: author, origin: origin, from: source)
       note(usage, items, foreign: foreign)
+      if source.via == .library { logUnfit(changeset.items) }
       return (changeset, wakesWriter)
     }
   }

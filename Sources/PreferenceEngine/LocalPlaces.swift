@@ -1,5 +1,6 @@
 import Glibc
 import PreferenceModel
+import PreferenceSchemas
 import PreferenceStore
 import PropertyList
 import Synchronization
@@ -37,6 +38,13 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
   /// Sets the values that configuration profiles set once.
   let onceSetter: OnceSetter
 
+  let schemas = SchemaTable()
+  let renamer: KeyRenamer
+  /// The keys that were logged because a program has set what the schema does not allow, and until
+  /// when they are not logged again.
+  let unfit = Mutex<[String: Instant]>([:])
+  let log: @Sendable (LogLine) -> Void
+
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
@@ -48,8 +56,9 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
     isFirstAfterLogin: Bool = false,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
-    self.store = store
+    (self.store, self.log) = (store, log)
     notified = Atomic(store.version)
+    renamer = KeyRenamer(log: log)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     settlements = Settlements(note: mountNote, log: log)
     do {
@@ -69,6 +78,7 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
   /// journal, and the log says so. Call it once, when nothing uses the places any more.
   public func close() {
     onceSetter.stop()
+    renamer.stop()
     writer.stop()
   }
 
@@ -128,6 +138,7 @@ extension LocalPlaces {
   public func load(_ location: Location) throws(EngineError) {
     // Any look-up reads the list.
     _ = try store.find("", at: location)
+    if location.place == .schema { renameKeys(of: location.domain) }
   }
 
   /// Whether the location's list has been read, so that a look-up waits for no disk.
@@ -212,6 +223,7 @@ extension LocalPlaces {
   func notifyObservers() {
     notifying.withLock { _ in
       while let publication = store.removeNextPublication() {
+        forgetSchemas(publication.changeset)
         notify(of: publication)
         notified.store(publication.changeset.version, ordering: .releasing)
       }

@@ -36,7 +36,7 @@ package struct UndoPlan: Sendable {
   package init(
     _ changes: [NetChange], _ places: some StoredPlaces, over: Bool
   ) throws(EngineError) {
-    for change in changes {
+    for change in changes where !change.key.isNote {
       let stored = try places.find(change.key.key, at: change.key.location)
       if change.before.isKnown, change.before.isSame(as: stored) { continue }
       if let reason = change.conflict(stored?.value, over: over) {
@@ -45,6 +45,14 @@ package struct UndoPlan: Sendable {
         steps.append(try change.step(from: stored?.value, places))
       }
     }
+  }
+}
+
+extension RecordedKey {
+  /// Whether the key notes what was done once, for profiles and for renamed keys. An undo leaves it:
+  /// what is taken back is not done again.
+  fileprivate var isNote: Bool {
+    location.domain == .settings && (key == "AppliedProfiles" || key == "RenamedKeys")
   }
 }
 

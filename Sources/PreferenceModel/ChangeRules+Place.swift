@@ -39,7 +39,7 @@ extension ChangeRules {
       return try rename(Location(place, old), to: Location(place, new))
     case .expect(_, let location, _), .expectUnchanged(_, let location, _):
       return location.place == place ? try items(for: intent) : []
-    case .at, .edit, .replace: return try items(for: intent)
+    case .at, .edit, .replace, .judged: return try items(for: intent)
     }
   }
 

@@ -57,6 +57,7 @@ public struct ChangeRules<Places: StoredPlaces> {
         + [Changeset.Item(location, .removeDomain)]
     case .edit(let location, let edit): return [Changeset.Item(location, edit)]
     case .replace(let location, let values): return try replace(location, values)
+    case .judged: return []
     case .expect(let key, let location, let value):
       guard try places.find(key, at: location)?.value == value else {
         throw .changedMeanwhile(key, location.domain)

@@ -25,6 +25,8 @@ public struct ChangeSource: Hashable, Sendable {
     case undo
     /// A declaration: `defaults apply --as`.
     case declaration
+    /// A schema that has renamed the key.
+    case schema
   }
 
   /// The way.

@@ -50,6 +50,19 @@ public protocol ControlService: AnyObject, Sendable {
   /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
   func explanation(of key: Key, in domain: DomainName) throws(EngineError) -> String?
 
+  /// The domains that have schemas. Cost: a listing of each directory.
+  func schemaDomains() throws(EngineError) -> Set<DomainName>
+
+  /// The keys of a domain's schema; none if it is not in memory.
+  func schemaKeys(of domain: DomainName) -> [Key]
+
+  /// What the schema of the domain says of the key, as `defaults describe` writes it; nil if it does
+  /// not have the key.
+  func description(of key: Key, in domain: DomainName) throws(EngineError) -> String?
+
+  /// The schema of a domain as an XML property list, or as JSON Schema; nil if there is none.
+  func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]?
+
   /// The history of the store, and its past.
   var history: any HistoryService { get }
 

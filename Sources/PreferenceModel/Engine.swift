@@ -40,7 +40,7 @@ public struct Resolution: Equatable, Sendable {
 ///
 /// `apply` returns the change in the terms of the store, and observers get it so: with locations
 /// and keys of lists. `notice` translates it into the domains and keys of this engine.
-public protocol Engine: ChangeService {
+public protocol Engine: ChangeService, SchemaService {
   /// Every domain that a persistent place has, and the global domain. Cost: a listing of the
   /// places' directories.
   func domains() throws(EngineError) -> Set<DomainName>

@@ -21,6 +21,8 @@ public struct EngineError: Error, Equatable, Sendable {
     case domainNotEmpty
     /// The name is not one that a list can have.
     case invalidDomain
+    /// The schema of the domain does not allow the value.
+    case unfit
     /// A key is not as the transaction expects it.
     case changedMeanwhile
     /// The list cannot be parsed, or its file system does not answer. It is left alone.

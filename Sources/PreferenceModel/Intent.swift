@@ -44,6 +44,10 @@ public enum Intent: Equatable, Sendable {
   /// place was last changed at a different time; nil expects that the place does not have the key.
   /// It protects a change that was computed from the key's text.
   case expectUnchanged(Key, Location, since: Timestamp?)
+  /// Changes nothing, but a value that a later intent of the transaction sets must be one that the
+  /// schema of its domain allows (`.unfit`), unless the key has it already. People and their tools
+  /// are judged, programs are not.
+  case judged
 }
 
 extension Intent {
@@ -59,6 +63,7 @@ extension Intent {
     case .edit(let location, _), .replace(let location, _), .expect(_, let location, _),
       .expectUnchanged(_, let location, _):
       [location.domain]
+    case .judged: []
     }
   }
 
@@ -69,6 +74,7 @@ extension Intent {
       .expectUnchanged(_, let location, _):
       [location]
     case .at(let place, let intent): intent.domains.map { Location(place, $0) }
+    case .judged: []
     case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
       .renameDomain:
       nil
@@ -79,7 +85,9 @@ extension Intent {
   var asksEveryPlace: Bool {
     switch self {
     case .remove, .removeOwn, .createDomain, .removeDomain, .renameDomain: true
-    case .set, .describe, .splice, .setOwn, .at, .edit, .replace, .expect, .expectUnchanged: false
+    case .set, .describe, .splice, .setOwn, .at, .edit, .replace, .expect, .expectUnchanged,
+      .judged:
+      false
     }
   }
 }
@@ -88,7 +96,7 @@ extension EngineError {
   /// Returns the error with the domain and the key of the first intent, if that sets or removes a
   /// key.
   package func about(_ intents: [Intent]) -> EngineError {
-    switch intents.first {
+    switch intents.first(where: { $0 != .judged }) {
     case .set(let key, let domain, _, _), .remove(let key, let domain):
       EngineError(reason, domain: domain, key: key, sentence)
     default: self

@@ -35,8 +35,9 @@ public final class ListReader: Sendable {
 
   private struct State {
     var looks: [DomainName: Look] = [:]
-    /// The places whose lists are read: those of the search list, and others that are looked at.
-    var places = SearchList.persistentPlaces
+    /// The places whose lists are read: those of the search list, the schemas, and others that are
+    /// looked at.
+    var places = SearchList.persistentPlaces + [.schema]
     var told: (@Sendable () -> Void)?
   }
 

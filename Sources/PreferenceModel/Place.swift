@@ -25,6 +25,9 @@ public enum Place: Hashable, Sendable {
   case anyUser
   /// What the packages of the machine give as defaults, in lists that are never written.
   case vendor
+  /// The schemas of domains: what their keys are (`PreferenceSchemas`). A location of it holds the
+  /// schema itself. The search list does not ask for its keys, but for the defaults that it gives.
+  case schema
   /// The values of a language, by its name in `AppleLanguages`: names of days, formats and so on.
   case language(String)
   /// The registered defaults of this process.
@@ -33,18 +36,18 @@ public enum Place: Hashable, Sendable {
   /// Whether the place's lists are the machine's, and not in a directory of the user's.
   public var isMachineWide: Bool {
     switch self {
-    case .ownManaged, .managed, .managedFor, .anyUser, .vendor: true
+    case .ownManaged, .managed, .managedFor, .anyUser, .vendor, .schema: true
     case .arguments, .cloud, .cloudRecords, .host, .user, .language, .registered: false
     }
   }
 
-  /// Whether the place is kept in lists.
+  /// Whether the place's values are kept in lists.
   public var isPersistent: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
       .vendor:
       true
-    case .arguments, .language, .registered: false
+    case .arguments, .schema, .language, .registered: false
     }
   }
 
@@ -52,8 +55,8 @@ public enum Place: Hashable, Sendable {
   public var isForced: Bool {
     switch self {
     case .ownManaged, .managed: true
-    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .language,
-      .registered:
+    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .schema,
+      .language, .registered:
       false
     }
   }
@@ -63,11 +66,17 @@ public enum Place: Hashable, Sendable {
   public var isManaged: Bool {
     switch self {
     case .ownManaged, .managed, .managedFor: true
-    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .language,
+    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .schema, .language,
       .registered:
       false
     }
   }
+
+  /// Whether the place has files.
+  public var hasFiles: Bool { isPersistent || self == .schema }
+
+  /// Whether the place's files are never written.
+  public var isFixed: Bool { self == .vendor || self == .schema }
 
   /// Whether files beside the place's lists add values to it (`PlaceAdditions`).
   public var hasAdditions: Bool { isManaged || self == .anyUser || self == .vendor }
@@ -86,7 +95,7 @@ public enum Place: Hashable, Sendable {
     switch self {
     case .cloud, .host, .user: true
     case .ownManaged, .managed, .managedFor, .arguments, .cloudRecords, .anyUser, .vendor,
-      .language, .registered:
+      .schema, .language, .registered:
       false
     }
   }
@@ -128,6 +137,7 @@ extension Place {
     case .language: nil
     case .registered: 10
     case .vendor: 11
+    case .schema: 12
     }
   }
 
@@ -159,6 +169,7 @@ extension Place: RawRepresentable {
     case .user: "user"
     case .anyUser: "any-user"
     case .vendor: "vendor"
+    case .schema: "schema"
     case .language(let name): Self.language + name
     case .registered: "registered"
     }
@@ -173,6 +184,7 @@ extension Place: RawRepresentable {
     case "cloud-records": self = .cloudRecords
     case "any-user": self = .anyUser
     case "vendor": self = .vendor
+    case "schema": self = .schema
     case "managed": self = .managed
     case "own-managed": self = .ownManaged
     case "arguments": self = .arguments
@@ -222,6 +234,7 @@ public struct Location: Hashable, Sendable {
     case .user: return "global"
     case .anyUser: return "any-user-global"
     case .vendor: return "vendor-global"
+    case .schema: return "schema-global"
     }
   }
 }
@@ -291,6 +304,12 @@ public enum SearchList {
   public static func registered(_ domain: DomainName) -> [Location] {
     let global = Location(.registered, .global)
     return domain == .global ? [global] : [Location(.registered, domain), global]
+  }
+
+  /// The locations of the schemas whose defaults are asked for last.
+  public static func schemas(_ domain: DomainName) -> [Location] {
+    let global = Location(.schema, .global)
+    return domain == .global ? [global] : [Location(.schema, domain), global]
   }
 
   /// The places that are kept in lists. A domain exists where one of them has it.

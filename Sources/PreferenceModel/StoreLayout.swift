@@ -1,3 +1,5 @@
+import SystemCalls
+
 /// The paths of a store: its lists, their locks and metadata, and its directories.
 public struct StoreLayout: Sendable {
   /// The directory of the user's lists: `$XDG_CONFIG_HOME`, or the one that `-o store=` names.
@@ -15,12 +17,14 @@ public struct StoreLayout: Sendable {
   public let globalName: String
   /// The directories of vendors' lists, the one that counts first.
   public let vendorDirectories: [String]
+  /// The directories of schemas, the one that counts first.
+  public let schemaDirectories: [String]
 
   /// Creates a layout from absolute paths.
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
     hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences",
-    vendorDirectories: [String] = []
+    vendorDirectories: [String] = [], schemaDirectories: [String] = []
   ) {
     self.userDirectory = userDirectory
     self.systemDirectory = systemDirectory
@@ -29,6 +33,7 @@ public struct StoreLayout: Sendable {
     self.userName = userName
     self.globalName = globalName
     self.vendorDirectories = vendorDirectories
+    self.schemaDirectories = schemaDirectories
   }
 
   /// Every directory that the store reads or writes.
@@ -50,6 +55,7 @@ public struct StoreLayout: Sendable {
     case .cloudRecords: stateDirectory + "/CloudRecords"
     // The one that packages use.
     case .vendor: vendorDirectories.last ?? "/usr/share/preferences"
+    case .schema: schemaDirectories.last ?? "/usr/share/preferences/schemas"
     case .user, .arguments, .language, .registered: userDirectory
     }
   }
@@ -89,9 +95,15 @@ public struct StoreLayout: Sendable {
     return place.isMachineWide || (userDirectory + "/").hasPrefix(systemDirectory + "/")
   }
 
-  /// The path of the location's list.
+  /// The path of the location's list. Cost: none; for a schema, a stat(2) for each directory that
+  /// does not have it.
   public func path(_ location: Location) -> String {
-    directory(location.place) + "/" + fileName(location)
+    let name = fileName(location)
+    guard location.place == .schema else { return directory(location.place) + "/" + name }
+    // Of several schemas the first counts, whole.
+    let all = schemaDirectories.map { "\($0)/\(name)" }
+    return all.first { ((try? Files.linkStatus($0)) ?? nil) != nil }
+      ?? directory(location.place) + "/" + name
   }
 
   /// The file that is locked while the location's list is rewritten. For the machine's lists it
@@ -118,6 +130,7 @@ public struct StoreLayout: Sendable {
   /// The directories that hold lists, each with its place.
   public var listDirectories: [(place: Place, path: String)] {
     SearchList.persistentPlaces.filter(hasLists).map { ($0, directory($0)) }
+      + schemaDirectories.map { (.schema, $0) }
   }
 
   /// The location of the list with that file name in a place's directory; nil where the file is not

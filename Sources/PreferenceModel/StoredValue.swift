@@ -204,7 +204,9 @@ extension StoredValue {
   }
 
   /// The value after the splice, which it must accept.
-  func applying(_ splice: Splice, time: Timestamp) -> StoredValue {
+  package func applying(
+    _ splice: Splice, time: Timestamp = Timestamp(nanoseconds: 0)
+  ) -> StoredValue {
     let kept = Metadata(text: nil, modified: time, mode: metadata.mode)
     let bytes: SharedBytes =
       if case .spliced(_, let bytes, _) = content { bytes } else {

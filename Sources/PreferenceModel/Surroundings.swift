@@ -183,6 +183,12 @@ public struct Surroundings: Sendable {
     machineDataDirectories.map { $0 + "/preferences" }
   }
 
+  /// The directories of schemas, the one that counts first: that of the machine's lists, then
+  /// `preferences/schemas` in the directories of data.
+  public var schemaDirectories: [String] {
+    [systemDirectory + "/schemas"] + Self.dataDirectories.map { $0 + "/preferences/schemas" }
+  }
+
   /// The file name of the user's list of the global domain, without `.plist`. In a store of
   /// GNUstep's (`~/GNUstep/Defaults`) it is the domain's own name. Cost: at most two stat(2).
   public var globalName: String {
@@ -221,6 +227,7 @@ extension StoreLayout {
       userDirectory: surroundings.userDirectory, systemDirectory: surroundings.systemDirectory,
       stateDirectory: surroundings.stateDirectory,
       hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName,
-      globalName: surroundings.globalName, vendorDirectories: Surroundings.vendorDirectories)
+      globalName: surroundings.globalName, vendorDirectories: Surroundings.vendorDirectories,
+      schemaDirectories: surroundings.schemaDirectories)
   }
 }

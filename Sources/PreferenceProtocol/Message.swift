@@ -398,6 +398,7 @@ extension EngineError.Reason {
   private static let plain: [EngineError.Reason] = [
     .forced, .argument, .heldElsewhere, .noSuchKey, .noSuchDomain, .domainExists, .domainNotEmpty,
     .invalidDomain, .unreadable, .readOnly, .owned, .ownerGone, .changedMeanwhile,
+    .unfit,
   ]
 
   fileprivate var numbers: (number: UInt8, errno: Int32) {

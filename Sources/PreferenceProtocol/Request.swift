@@ -97,9 +97,12 @@ extension Request {
         $0.append(author.number)
         $0.append(deadline.nanoseconds)
         $0.append(answering.rawValue)
-        $0.append(UInt32(intents.count))
-        for intent in intents { $0.append(intent) }
-        if let source { $0.append(source) }
+        let plain = intents.filter { $0 != .judged }
+        $0.append(UInt32(plain.count))
+        for intent in plain { $0.append(intent) }
+        $0.append(source ?? ChangeSource(.unknown))
+        // How many intents are not judged; the largest number: none is. (Since version 11.)
+        $0.append(intents.firstIndex(of: .judged).map { UInt32($0) } ?? .max)
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
     case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
@@ -222,6 +225,8 @@ extension ByteWriter {
       append(domain.string)
       append(text)
       append(counted: Document.binary(value))
+    // Not an intent of its own in a message: see `apply`.
+    case .judged: break
     case .removeOwn(let key, let domain):
       append(13 as UInt8)
       append(key.string)
@@ -254,7 +259,10 @@ extension ByteReader {
       var intents: [Intent] = []
       for _ in 0..<count { intents.append(try intent()) }
       // Added without a new version: an owner that does not know it ignores it.
-      let source = isAtEnd ? nil : try? changeSource()
+      var source = isAtEnd ? nil : try changeSource()
+      if source == ChangeSource(.unknown) { source = nil }
+      let judged = isAtEnd ? UInt32.max : try number()
+      if judged <= intents.count { intents.insert(.judged, at: Int(judged)) }
       return .apply(serial: serial, author, deadline: deadline, answering, intents, source)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())

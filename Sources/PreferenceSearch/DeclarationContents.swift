@@ -68,11 +68,11 @@ struct DeclarationContents: WholeContents {
   }
 
   func apply(
-    _ changes: [WholeChange], isComputed: Bool, by author: Author
+    _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset {
     var requests: [Declarations.Request] = []
     for change in changes { requests.append(try request(change)) }
-    return try declarations.carryOut(requests, by: author).changeset
+    return try declarations.carryOut(requests, isJudged: isJudged, by: author).changeset
   }
 
   private func request(_ change: WholeChange) throws(EngineError) -> Declarations.Request {

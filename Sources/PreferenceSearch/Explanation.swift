@@ -129,6 +129,6 @@ public struct Explanation {
 
   /// The path of the list that holds the location.
   private func file(_ location: Location) -> String {
-    location.place.isPersistent ? layout.path(location) : "(this process)"
+    location.place.hasFiles ? layout.path(location) : "(this process)"
   }
 }

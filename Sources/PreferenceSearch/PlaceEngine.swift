@@ -13,7 +13,7 @@ import SystemCalls
 /// Threads: any; it has no lock of its own.
 final class PlaceEngine: Engine {
   private let place: Place
-  private let search: SearchEngine
+  fileprivate let search: SearchEngine
 
   init(_ place: Place, _ search: SearchEngine) { (self.place, self.search) = (place, search) }
 
@@ -89,7 +89,7 @@ final class PlaceEngine: Engine {
   }
 
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    let here = intents.map { Intent.at(place, $0) }
+    let here = intents.map { $0 == .judged ? $0 : Intent.at(place, $0) }
     switch place {
     case .arguments:
       throw EngineError(
@@ -141,5 +141,17 @@ extension VolatilePlace: StoredPlaces {
 
   func exists(_ location: Location) throws(EngineError) -> Bool {
     location.place == place && modified(location.domain) != nil
+  }
+}
+
+// MARK: - Schemas
+
+extension PlaceEngine {
+  func newKind(of key: Key, in domain: DomainName) -> (kind: Kind, isCertain: Bool)? {
+    search.newKind(of: key, in: domain)
+  }
+
+  func summary(of key: Key, in domain: DomainName) -> String? {
+    search.summary(of: key, in: domain)
   }
 }

@@ -68,7 +68,7 @@ extension SearchEngine {
       guard registered.keys(of: new).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: new, "it has registered defaults")
       }
-    case .createDomain, .at, .edit, .replace, .expect, .expectUnchanged: break
+    case .createDomain, .at, .edit, .replace, .expect, .expectUnchanged, .judged: break
     }
   }
 

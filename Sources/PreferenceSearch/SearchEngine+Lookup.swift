@@ -12,6 +12,7 @@ extension SearchEngine {
     let languages = try languageTable(of: domain).languages.map { Location(.language($0), .global) }
     return SearchList.forced(domain) + [Location(.arguments, .global)]
       + SearchList.stored(domain, suites: suites) + languages + SearchList.registered(domain)
+      + (usesSchemas ? SearchList.schemas(domain) : [])
   }
 
   public var generation: Generation? {
@@ -35,14 +36,18 @@ extension SearchEngine {
       if let found = try find(key, in: path.forced, for: domain) { return found }
       return Resolution(argument, location: Location(.arguments, .global))
     }
-    if let found = try find(key, in: path.lists, for: domain) { return found }
+    if let former = path.formerNames[key] {
+      if let found = try find([key] + former, in: path.lists, for: domain) { return found }
+    } else if let found = try find(key, in: path.lists, for: domain) {
+      return found
+    }
     if withLanguages, let found = try languageTable(of: domain).find(key) { return found }
     for location in path.registered {
       if let found = registered.find(key, in: location.domain) {
         return Resolution(found, location: location)
       }
     }
-    return nil
+    return fallback(of: key, in: domain)
   }
 
   /// The locations of the domain's search list, which are made anew only for another domain or
@@ -51,10 +56,34 @@ extension SearchEngine {
     let suites = try allSuites(of: domain)
     return lastPath.withLock { last in
       if let last, last.domain == domain, last.suites == suites { return last }
-      let path = SearchPath(domain, suites)
-      last = path
-      return path
+      return nil
+    } ?? newPath(of: domain, suites)
+  }
+
+  private func newPath(of domain: DomainName, _ suites: [DomainName]) -> SearchPath {
+    let count = changes.load(ordering: .acquiring)
+    let path = SearchPath(domain, suites, formerNames: schema(of: domain)?.allFormerNames ?? [:])
+    // A schema that is not in memory is none for the moment.
+    guard lists == nil || places.isLoaded(Location(.schema, domain)) else { return path }
+    lastPath.withLock { last in
+      // A change in between may be one of the schema.
+      if changes.load(ordering: .acquiring) == count { last = path }
     }
+    return path
+  }
+
+  /// The value in the first location that has one of the names: of a location the first name.
+  private func find(
+    _ names: [Key], in locations: [Location], for domain: DomainName
+  ) throws(EngineError) -> Resolution? {
+    for location in locations {
+      for name in location.domain == domain ? names[...] : names.prefix(1) {
+        if let found = try find(name, at: location, for: domain) {
+          return Resolution(found, location: location)
+        }
+      }
+    }
+    return nil
   }
 
   /// The key's value in the first of these lists that has it. The places are asked once for all of
@@ -115,6 +144,7 @@ extension SearchEngine {
     case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
       .vendor:
       break
+    case .schema: return schemaEntry(of: location.domain)?.fallback(of: key)
     }
     do throws(EngineError) {
       if let finding = lists?.finding(location) {
@@ -200,6 +230,10 @@ extension SearchEngine {
     }
     found.formUnion(try suiteKeys(of: domain))
     found.formUnion(try languageTable(of: domain).keys)
+    for location in SearchList.schemas(domain) {
+      guard let schema = schema(of: location.domain), schema.isAuthoritative else { continue }
+      found.formUnion(schema.keys.lazy.filter { $0.fallback != nil }.map(\.name))
+    }
     return found
   }
 

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 import Synchronization
 import SystemCalls
@@ -29,6 +30,9 @@ public final class SearchEngine: Engine {
   let languages: Languages
   /// Whether the search list has languages.
   let usesLanguages: Bool
+  let schemas = SchemaTable()
+  /// Whether the search list has schemas.
+  let usesSchemas: Bool
   /// The observers of changes of the volatile places. The persistent places notify observers of
   /// other changes.
   let observers = ObserverList()
@@ -54,11 +58,13 @@ public final class SearchEngine: Engine {
   ///     next read would not see it (a mount); otherwise it is stored (NSUserDefaults).
   ///   - lists: reads lists for a caller that must not wait; a list that it finds hung is an error.
   ///   - usesLanguages: whether the search list has languages.
+  ///   - usesSchemas: whether it has schemas.
   public init(
     places: any PersistentPlaces, arguments: ValueDictionary = [:], refusesShadowed: Bool = true,
-    lists: ListReader? = nil, usesLanguages: Bool = true
+    lists: ListReader? = nil, usesLanguages: Bool = true, usesSchemas: Bool = true
   ) {
     (self.places, self.usesLanguages) = (places, usesLanguages)
+    self.usesSchemas = usesSchemas
     self.lists = lists
     self.refusesShadowed = refusesShadowed
     languages = Languages()
@@ -104,12 +110,16 @@ extension SearchEngine {
     defer {
       noticed.store(changeset.version, ordering: .relaxed)
       changes.add(1, ordering: .releasing)
+      if changeset.invalidated.contains(where: { $0.place == .schema }) {
+        lastPath.withLock { $0 = nil }
+      }
     }
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
     let (concernsLanguages, concernsSuites) = (
       changeset.concernsLanguages, changeset.concernsAllSuites
     )
     if concernsLanguages { languages.forget() }
+    schemas.forget(changeset)
     let isWhole = concernsLanguages || concernsSuites
     let suites = suites.withLock { suites in
       if concernsSuites || !changed.isEmpty { suites.changes += 1 }

@@ -88,7 +88,7 @@ public final class StoreControl: ControlService {
         text += "\(row) \(fragment.file)\n"
       }
       // The vendors' place has no list of its own, but the reader wants to know where one goes.
-      text += location.place.isPersistent ? "\(row) \(list)\n" : "\(row)\n"
+      text += location.place.hasFiles ? "\(row) \(list)\n" : "\(row)\n"
     }
     return text
   }
@@ -105,5 +105,30 @@ public final class StoreControl: ControlService {
     guard case .dictionary(let owner) = try owner.report(.status) else { return status }
     for (key, value) in owner { status[key] = value }
     return status
+  }
+
+  // MARK: - Schemas
+
+  public func schemaDomains() throws(EngineError) -> Set<DomainName> {
+    try search.domains(in: .schema)
+  }
+
+  public func schemaKeys(of domain: DomainName) -> [Key] {
+    search.schema(of: domain)?.keys.map(\.name) ?? []
+  }
+
+  public func description(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
+    try search.description(of: key, in: domain)
+  }
+
+  public func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]? {
+    guard let schema = search.schema(of: domain) else { return nil }
+    if isJSON { return ValueText.canonical(schema.jsonSchema(of: domain), style: .json) }
+    let location = Location(.schema, domain)
+    var values: ValueDictionary = [:]
+    for key in try search.keys(at: location).sorted() {
+      values[key] = try search.find(key, at: location)?.value
+    }
+    return Document.anyXML(.dictionary(values))
   }
 }

@@ -147,7 +147,7 @@ final class StoreHistory: HistoryService {
     let (known, reader) = state.withLock { ($0.moments[number], $0.reader) }
     if let known { return known.engine }
     let past = try PastPlaces(after: number, places, reader)
-    let engine = SearchEngine(places: past, usesLanguages: false)
+    let engine = SearchEngine(places: past, usesLanguages: false, usesSchemas: false)
     return state.withLock { state in
       // Another thread may have made it meanwhile.
       if let known = state.moments[number] { return known.engine }

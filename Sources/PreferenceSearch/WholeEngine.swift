@@ -15,10 +15,12 @@ protocol WholeContents: Sendable {
   func whole(_ key: Key) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)?
   /// Sets keys, or removes those with nil, in one transaction. Throws if a key or a value is not
   /// possible.
-  /// - Parameter isComputed: whether values were computed from the present ones, so that changes
-  ///   which others make meanwhile must not be lost.
+  /// - Parameters:
+  ///   - isComputed: whether values were computed from the present ones, so that changes which
+  ///     others make meanwhile must not be lost.
+  ///   - isJudged: whether schemas may refuse values.
   func apply(
-    _ changes: [WholeChange], isComputed: Bool, by author: Author
+    _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset
   /// Whether a key cannot be changed.
   func isReadOnly(_ key: Key) -> Bool
@@ -45,13 +47,14 @@ protocol SeparateContents: WholeContents {
 extension SeparateContents {
   /// Makes one transaction of the intents of each change.
   func apply(
-    _ changes: [WholeChange], isComputed: Bool, by author: Author
+    _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset {
-    var intents: [Intent] = []
+    var intents: [Intent] = isJudged ? [.judged] : []
     for change in changes {
       intents += try self.intents(toSet: change.key, change.value, isComputed: isComputed)
     }
-    return intents.isEmpty ? Changeset() : try search.apply(intents, by: author)
+    return intents.allSatisfy { $0 == .judged }
+      ? Changeset() : try search.apply(intents, by: author)
   }
 }
 
@@ -169,11 +172,12 @@ final class WholeEngine<Contents: WholeContents>: Engine {
         }
         isComputed = true
       case .splice(let key, _, _): throw .changedMeanwhile(key, .global)
-      case .describe: break
+      case .describe, .judged: break
       default: throw EngineError(.system(.notPermitted), "only files can be made and removed here")
       }
     }
-    let changeset = try contents.apply(changes, isComputed: isComputed, by: author)
+    let changeset = try contents.apply(
+      changes, isComputed: isComputed, isJudged: intents.contains(.judged), by: author)
     texts.withLock { texts in
       for case .remove(let key, _) in intents { texts[key] = nil }
       for (key, value, text) in written { texts[key] = (value, text) }

@@ -256,13 +256,13 @@ public final class Server: Sendable {
 }
 
 extension Notice {
-  /// The notice without the place that version 10 of the messages does not know; nil if it is not
-  /// about that place.
+  /// The notice without the places that version 10 of the messages does not know; nil if it is not
+  /// about them.
   fileprivate var forVersion10: Notice? {
-    guard changeset.locations.contains(where: { $0.place == .vendor }) else { return nil }
+    guard changeset.locations.contains(where: \.place.isFixed) else { return nil }
     var reduced = self
-    reduced.changeset.items.removeAll { $0.location.place == .vendor }
-    reduced.changeset.invalidated = changeset.invalidated.filter { $0.place != .vendor }
+    reduced.changeset.items.removeAll { $0.location.place.isFixed }
+    reduced.changeset.invalidated = changeset.invalidated.filter { !$0.place.isFixed }
     return reduced
   }
 }

@@ -87,7 +87,7 @@ extension Store {
     if isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
-    guard layout.hasLists(location.place) else {
+    guard layout.hasLists(location.place), !location.place.isFixed else {
       throw EngineError(
         .forced, domain: location.domain,
         "the place \(location.place.rawValue) is never written; change its files")

@@ -249,7 +249,7 @@ extension Store {
     _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool,
     _ state: inout State
   ) {
-    guard let seen, state.history.isOn else { return }
+    guard let seen, state.history.isOn, location.place != .schema else { return }
     let look = SeenLists.Look(
       location: location, values: values, identity: identity, isFirst: isFirst)
     if seen.note(look) { state.history.wake() }

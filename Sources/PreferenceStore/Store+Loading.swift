@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 import SystemCalls
 
@@ -101,6 +102,7 @@ extension Store {
   /// Reads the location's list; nil if there is none. A list that cannot be parsed is
   /// `.unreadable`.
   func list(_ location: Location) throws(EngineError) -> ListFile.Contents? {
+    if location.place == .schema { return schema(of: location) }
     guard layout.hasLists(location.place) else { return nil }
     do throws(ListFile.ReadError) {
       return try ListFile(path: layout.path(location)).read()
@@ -112,6 +114,32 @@ extension Store {
           .unreadable, domain: location.domain,
           "the list cannot be read and is left alone: \(sentence)")
       }
+    }
+  }
+}
+
+extension Store {
+  /// Reads a schema. One that cannot be read is none: the domain goes on without it, with a line in
+  /// the log.
+  private func schema(of location: Location) -> ListFile.Contents? {
+    let file = ListFile(path: layout.path(location))
+    do {
+      guard let identity = try file.identity() else { return nil }
+      guard identity.size <= Int64(Schema.largest) else {
+        throw ListFile.ReadError.format("\(file.path): it has more than 16 MiB")
+      }
+      guard let contents = try file.read() else { return nil }
+      _ = try Schema(manifest: contents.values.dictionary)
+      return contents
+    } catch {
+      let reason =
+        switch error {
+        case ListFile.ReadError.system(let error): "\(error)"
+        case ListFile.ReadError.format(let sentence): sentence
+        default: "\(file.path): \(error)"
+        }
+      log("\(location.domain): the schema counts as none: \(reason)")
+      return nil
     }
   }
 }

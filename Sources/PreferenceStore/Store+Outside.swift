@@ -49,6 +49,10 @@ extension Store {
     state.withLock { $0.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
     let exists = ((try? Files.linkStatus(layout.path(location))) ?? nil) != nil
+    if location.place == .schema {
+      _ = state.withLock { $0.enqueue(invalidation(location)) }
+      return
+    }
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now))) }
   }
@@ -147,7 +151,11 @@ extension Store.State {
     domains[location] = domain
     var failure: SystemError?
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
-    enqueue(change(outside, old, ours, location))
+    // The values of a schema are no preferences; what they mean for its domain may be anything.
+    let isSchema = location.place == .schema
+    enqueue(
+      isSchema
+        ? Publication(Changeset(invalidating: location)) : change(outside, old, ours, location))
     return failure
   }
 

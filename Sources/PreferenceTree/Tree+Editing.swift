@@ -28,10 +28,11 @@ extension Tree {
   /// Returns what text that is written to the file must be: that of a value of the file's type, or,
   /// from the creator of a new key, anything.
   private func rule(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge.Rule {
-    if let creation = file.creation, handle == creation.handle, !options.createsStrings,
-      options.kind == nil
-    {
-      return .inferred(preferred: creation.preferredKind)
+    if let creation = file.creation, handle == creation.handle, options.kind == nil {
+      let known = engine.newKind(of: file.path.key, in: file.path.domain)
+      if let known, known.isCertain, options.judges { return .kind(known.kind) }
+      if let known { return .inferred(preferred: known.kind) }
+      if !options.createsStrings { return .inferred(preferred: creation.preferredKind) }
     }
     if let kind = options.kind {
       return .kind(kind, template: resolution.value, null: options.null)
@@ -66,6 +67,7 @@ extension Tree {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
       revert(file)
+      if case .notAValue = error { removeRefused(file) }
       throw error
     }
   }

@@ -8,7 +8,7 @@ extension Tree {
   private static let prefix = "user.prefs."
 
   private enum Name: String, CaseIterable {
-    case type, source, forced, key, domain
+    case type, source, forced, key, domain, description
   }
 
   /// Carries out listxattr(2).
@@ -20,7 +20,9 @@ extension Tree {
         directory is DomainDirectory ? [.domain] : directory is ScratchDirectory ? [.type] : []
       case .detached: []
       case .scratch: [.type]
-      case .key: Name.allCases
+      case .key(let file):
+        engine.summary(of: file.path.key, in: file.path.domain) == nil
+          ? Name.allCases.filter { $0 != .description } : Name.allCases
       }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
@@ -40,6 +42,12 @@ extension Tree {
     case .key(let file):
       let found = try requireValue(file.path)
       if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
+      if attribute == .description {
+        guard let summary = engine.summary(of: file.path.key, in: file.path.domain) else {
+          throw .noAttribute
+        }
+        return Array(summary.utf8)
+      }
       return Array(text(attribute, file.path, found).utf8)
     }
   }
@@ -55,6 +63,7 @@ extension Tree {
     case .forced: found.isForced ? "1" : "0"
     case .key: path.key.string
     case .domain: path.domain.string
+    case .description: ""
     }
   }
 

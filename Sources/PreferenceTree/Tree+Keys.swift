@@ -85,7 +85,8 @@ extension Tree {
     intents = inFormerPlace(path, intents)
     lastHandle += 1
     let handle = HandleID(rawValue: lastHandle)
-    try transact(intents, touching: [path]) { _ in
+    // An empty value is none that anybody wants: the text that follows is judged.
+    try transact(intents, touching: [path], isJudged: false) { _ in
       departures.forget(path)
       // Where the notice of a removal has not been handled, there is a node. It keeps its number.
       if table[path] == nil { table.renewInode(of: path) }

@@ -53,7 +53,8 @@ extension Tree {
   /// Whether the value is the domain's own and not inherited. Listings show only keys with such
   /// values.
   func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {
-    resolution.location.domain == path.domain && resolution.location.place != .arguments
+    let place = resolution.location.place
+    return resolution.location.domain == path.domain && place != .arguments && place != .schema
   }
 
   /// Returns the key's value; nil if no place has the key, or its name departed a moment ago.

@@ -211,15 +211,18 @@ extension Tree {
       return .set(path.key, path.domain, value, written(text, value))
     }
     let template = options.style == .json ? existing?.value : nil
+    let known = engine.newKind(of: path.key, in: path.domain)
     let kind =
-      existing?.kind ?? moved.flatMap { departures.former($0)?.kind }
+      existing?.kind ?? known?.kind ?? moved.flatMap { departures.former($0)?.kind }
       ?? departures.former(path)?.kind
-    let known = kind.flatMap {
+    let read = kind.flatMap {
       Recogniser.value(
         of: text, kind: $0, template: template, shown: existing?.value, null: options.null)
     }
-    if let existing, known == nil { throw wrongType(path, existing.kind) }
-    let value = known ?? newValue(of: text)
+    if let kind, read == nil, existing != nil || known?.isCertain == true && options.judges {
+      throw wrongType(path, kind)
+    }
+    let value = read ?? newValue(of: text)
     return .set(path.key, path.domain, value, written(text, value))
   }
 

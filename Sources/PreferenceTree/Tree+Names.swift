@@ -56,7 +56,13 @@ extension Tree {
   ) throws(TreeError) {
     try requireWritable()
     let (old, new) = (try validated(oldName), try validated(newName))
-    try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
+    do {
+      try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
+    } catch {
+      // Never EINVAL, after which programs move the key aside, try again, and delete both.
+      if case .notAValue(let sentence) = error { throw .refused(sentence) }
+      throw error
+    }
   }
 
   /// Returns the domains whose lists a request about the node, or about the name in it, needs. The

@@ -13,6 +13,7 @@ extension Tree {
   ///   - remembers: whether the keys' present values are saved for a successor, which repeats a
   ///     request with them if it was carried out and not answered. Pass false for write(2), and for
   ///     a request whose repetition has the same effect.
+  ///   - isJudged: whether schemas may refuse it.
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.
   /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
@@ -20,10 +21,12 @@ extension Tree {
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    remembers: Bool = true, _ update: (Changeset) throws(TreeError) -> Void = { _ in }
+    remembers: Bool = true, isJudged: Bool = true,
+    _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     if remembers, let remember { remember(try values(of: touched)) }
-    let changeset = engine.shown(try apply(intents))
+    let judged: [Intent] = isJudged && options.judges ? [.judged] : []
+    let changeset = engine.shown(try apply(judged + intents))
     if remembers { past = [:] }
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)

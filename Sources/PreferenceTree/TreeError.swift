@@ -43,6 +43,7 @@ public enum TreeError: Error, Equatable, Sendable {
   init(_ error: EngineError) {
     switch error.reason {
     case .changedMeanwhile: self = .changedMeanwhile
+    case .unfit: self = .notAValue("\(error)")
     case .forced, .argument, .heldElsewhere, .invalidDomain, .owned:
       self = .refused("\(error)")
     case .noSuchKey, .noSuchDomain: self = .missing

@@ -226,6 +226,8 @@ public struct TreeOptions: Sendable {
   public var createsStrings = false
   /// `-o list=all`: listings show inherited keys too.
   public var listsInherited = false
+  /// `-o schemas=off`: schemas do not refuse what is written.
+  public var judges = true
   /// Whether the text of a file is made anew after each change of many keys. Its events are then
   /// announced a second later, once for all changes, and only if the kernel knows the file. The
   /// control directory sets it, for documents and kept suites.

@@ -38,6 +38,7 @@ enum Help {
     Form("-o format=FORMAT", "arrays and dictionaries: auto (JSON, else XML), xml, json"),
     Form("-o new=infer", "take a new key's type from its text; new=string: always string"),
     Form("-o list=own", "list a domain's own keys; list=all: inherited keys too"),
+    Form("-o schemas=on", "schemas refuse values that people write; schemas=off: they do not"),
     Form("-o writeback=SECS", "seconds from a change to the rewriting of its list (1)"),
     Form("-o uid=,gid=,umask=", "as for other FUSE mounts, and allow_other (see fuse.conf)"),
   ]

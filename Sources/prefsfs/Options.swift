@@ -24,6 +24,7 @@ struct Options: Equatable {
   var style = ValueText.Style.automatic
   var createsStrings = false
   var listsInherited = false
+  var judges = true
   var writeback: Double?
   var user: uid_t?
   var group: gid_t?
@@ -140,6 +141,7 @@ struct Options: Equatable {
       }
     case "new": createsStrings = try choice(value, name, ["infer", "string"]) { $0 == "string" }
     case "list": listsInherited = try choice(value, name, ["own", "all"]) { $0 == "all" }
+    case "schemas": judges = try choice(value, name, ["on", "off"]) { $0 == "on" }
     case "writeback":
       writeback = try number(value, name, "seconds, 0 to 3600") {
         Double($0).flatMap { (0...3600).contains($0) ? $0 : nil }
@@ -197,6 +199,7 @@ struct Options: Equatable {
     options.style = style
     options.createsStrings = createsStrings
     options.listsInherited = listsInherited
+    options.judges = judges
     return options
   }
 

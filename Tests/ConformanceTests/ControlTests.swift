@@ -133,7 +133,7 @@ import Testing
           d
           explain/d/Forced
           search/d
-          managed arguments cloud host user cloud global-host global any-user any-user-global vendor vendor-global registered\u{20}
+          managed arguments cloud host user cloud global-host global any-user any-user-global vendor vendor-global registered schema schema-global\u{20}
           """, "\(outcome)")
       #expect(outcome.errors.components(separatedBy: "Permission denied").count >= 4, "\(outcome)")
     }

@@ -24,6 +24,10 @@ import Testing
     func domainsNeeded(for domain: DomainName) -> [DomainName] { [] }
     func searchList(of domain: DomainName) -> String { "" }
     func explanation(of key: Key, in domain: DomainName) -> String? { nil }
+    func schemaDomains() -> Set<DomainName> { [] }
+    func schemaKeys(of domain: DomainName) -> [Key] { [] }
+    func description(of key: Key, in domain: DomainName) -> String? { nil }
+    func schema(of domain: DomainName, isJSON: Bool) -> [UInt8]? { nil }
     func status() -> ValueDictionary { [:] }
     let history: any HistoryService = NoHistory()
   }

@@ -14,6 +14,8 @@ import Testing
     "README.md",
     catalogue + "Preferences.md",
     catalogue + "History.md",
+    catalogue + "Declarations.md",
+    catalogue + "Schemas.md",
     catalogue + "PreferencesInScripts.md",
     catalogue + "PreferencesOfMachines.md",
     catalogue + "PreferencesOfManyMachines.md",
@@ -76,6 +78,30 @@ import Testing
     }
   }
 
+  @Test("a program's keys are what its schema makes them, and the schema is what a mount judges by")
+  func schema() throws {
+    let directory = Self.root.appendingPathComponent("Tests/Example/Schema").path
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; defaults schema swift \(directory)/org.example.tabs.plist | diff - \(directory)/Keys.swift
+        mkdir -p $C/../share/preferences/schemas; mkdir $M/org.example.tabs; tabs-example
+        cp \(directory)/org.example.tabs.plist $C/../share/preferences/schemas; sleep 0.5
+        cd $M/org.example.tabs; echo 99 > Width 2> /dev/null || echo refused; echo 8 > Width
+        echo '["Mono"]' > Fonts; echo Dark > Theme; tabs-example; defaults lint
+        """)
+      #expect(
+        outcome.output == """
+          width 4, theme light
+          fonts []
+          refused
+          width 8, theme dark
+          fonts ["Mono"]
+
+          """, "\(outcome)")
+    }
+  }
+
   // MARK: - Shell
 
   /// Commands before each session, which make it print the same on every machine.
@@ -94,6 +120,7 @@ import Testing
   private static let preparations = [
     "README.md": "defaults delete prefs-sample; defaults write com.example.editor TabWidth -int 4",
     catalogue + "PreferencesOfMachines.md": "mkdir Preferences/com.example.editor",
+    catalogue + "Schemas.md": "mkdir Preferences/com.example.editor",
     catalogue + "PreferencesOfManyMachines.md": "PATH=$PATH:\(root.path)/.build/etcd/usr/bin",
   ]
 
@@ -126,7 +153,8 @@ import Testing
         return "echo '\(line.replacing("'", with: "'\\''"))'\n\(line.dropFirst(2))"
       }
       let documents = try Self.blocks("xml", of: path).map { block in
-        "cat > ~/editor.mobileconfig <<'END'\n\(block.joined(separator: "\n"))\nEND"
+        let name = path.hasSuffix("Schemas.md") ? "editor.plist" : "editor.mobileconfig"
+        return "cat > ~/\(name) <<'END'\n\(block.joined(separator: "\n"))\nEND"
       }
       let preparation = documents + [Self.preparations[path] ?? "", "echo BEGIN"]
       let script = [Self.prelude] + preparation + commands

@@ -17,9 +17,9 @@ enum Apply {
       let store = try StoreView()
       let differences = try differences(settings, store, options)
       if options.isDryRun {
-        try store.check(differences.map(\.intent))
+        try store.check(differences.map(\.intent), isJudged: !options.isForced)
       } else {
-        try store.apply(differences.map(\.intent))
+        try store.apply(differences.map(\.intent), isJudged: !options.isForced)
       }
       for difference in differences { Output.write(line: difference.line) }
       return differences.isEmpty ? 0 : changed

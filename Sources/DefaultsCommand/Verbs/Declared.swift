@@ -9,7 +9,8 @@ enum Declared {
   static func declare(_ arguments: DeclareArguments) throws(Refusal) -> Int32 {
     let request = Declarations.Request.declare(
       arguments.name, arguments.declaration, over: arguments.over)
-    return try carryOut(request, in: arguments.place, isDryRun: arguments.isDryRun)
+    return try carryOut(
+      request, in: arguments.place, isDryRun: arguments.isDryRun, isJudged: !arguments.isForced)
   }
 
   static func undeclare(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
@@ -29,19 +30,20 @@ enum Declared {
   }
 
   private static func carryOut(
-    _ request: Declarations.Request, in place: Place?, isDryRun: Bool
+    _ request: Declarations.Request, in place: Place?, isDryRun: Bool, isJudged: Bool = false
   ) throws(Refusal) -> Int32 {
     do throws(EngineError) {
       let store = try StoreView(via: .declaration)
       let declarations = Declarations(store.places, in: place)
-      var plan = try declarations.plan([request])
+      var plan = try declarations.plan([request], isJudged: isJudged)
       // Asked before the change, which the history has afterwards.
       let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
       if isDryRun {
         try store.check(plan.intents)
       } else {
         let changeset: Changeset
-        (plan, changeset) = try declarations.carryOut([request], by: store.author)
+        (plan, changeset) = try declarations.carryOut(
+          [request], isJudged: isJudged, by: store.author)
         // The change is made, whether or not a mount is slow to show it.
         if !changeset.isEmpty { try? store.places.awaitMounts(through: changeset.version) }
       }

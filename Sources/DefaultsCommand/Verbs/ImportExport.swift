@@ -16,7 +16,8 @@ enum Import {
       let view = try DomainView(target)
       let location = Location(target.place ?? .user, target.domain)
       let sets = values.map { view.setting($0.key, $0.value) }
-      return try view.store.apply([.edit(location, .createDomain)] + sets, target)
+      return try view.store.apply(
+        [.edit(location, .createDomain)] + sets, target, isJudged: !arguments.options.isForced)
     }
   }
 

@@ -5,18 +5,25 @@ import PropertyList
 enum Write {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
-    if arguments.count == 1 { return try replace(target, with: try arguments.removeNext()) }
+    let isJudged = !arguments.options.isForced
+    if arguments.count == 1 {
+      return try replace(target, with: try arguments.removeNext(), isJudged)
+    }
     let path = ValuePath(try arguments.removeNext(), isPath: arguments.options.isPath)
-    let form = try ValueArgument.parse(&arguments)
+    let isTyped = arguments.first?.hasPrefix("-") == true
+    var form = try ValueArgument.parse(&arguments)
     try target.makeDirectory()
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }
+    if !isTyped, case .value(.string(let text)) = form, path.entries.isEmpty {
+      form = .value(view.typed(text, for: path.key))
+    }
     if case .value(let value) = form, path.entries.isEmpty {
       try target.writing { () throws(EngineError) in
-        try view.store.apply([view.setting(path.key, value)], target)
+        try view.store.apply([view.setting(path.key, value)], target, isJudged: isJudged)
       }
-      return
+      return view.hint(path.key)
     }
-    try view.update(path.key) { value throws(Refusal) in
+    try view.update(path.key, isJudged: isJudged) { value throws(Refusal) in
       let present = value.flatMap { path.find(in: $0) }
       return try path.changed(value, to: try added(form, to: present, path.text))
     }
@@ -44,7 +51,9 @@ enum Write {
   }
 
   /// Makes the domain have the keys of the dictionary and no others.
-  private static func replace(_ target: Target, with word: String) throws(Refusal) {
+  private static func replace(
+    _ target: Target, with word: String, _ isJudged: Bool
+  ) throws(Refusal) {
     guard case .dictionary(let values) = try ValueArgument.untyped(word) else {
       throw Refusal("\nRep argument is not a dictionary\nDefaults have not been changed.\n")
     }
@@ -52,7 +61,8 @@ enum Write {
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
       if let place = target.place {
-        try view.store.apply([.replace(Location(place, target.domain), values)], target)
+        try view.store.apply(
+          [.replace(Location(place, target.domain), values)], target, isJudged: isJudged)
         return
       }
       var intents = values.map { view.setting($0.key, $0.value) }
@@ -61,7 +71,7 @@ enum Write {
           intents.append(.edit(location, .remove(key)))
         }
       }
-      try view.store.apply(intents, target)
+      try view.store.apply(intents, target, isJudged: isJudged)
       if values.isEmpty { try Delete.removeEmptyDomain(view) }
     }
   }

@@ -19,6 +19,13 @@ enum ControlItem: Hashable {
   /// `explain/<domain>`: a report for each key.
   case explained(DomainName)
 
+  /// `describe`: a directory for each domain that has a schema.
+  case descriptions
+  /// `describe/<domain>`: a report for each key of the schema.
+  case described(DomainName)
+  /// `schemas`: two documents for each domain that has a schema.
+  case schemas
+
   /// `history`: a directory for each domain with changes.
   case histories
   /// `history/<domain>`: a report for each key with changes.
@@ -35,6 +42,10 @@ enum ControlItem: Hashable {
   case search(DomainName)
   /// `explain/<domain>/<key>`: every place that holds the key.
   case explanation(DomainName, Key)
+  /// `describe/<domain>/<key>`: what the schema says of the key.
+  case description(DomainName, Key)
+  /// `schemas/<domain>.plist`, and `.json`: the schema, and the same as JSON Schema.
+  case schema(DomainName, isJSON: Bool)
   /// `history/<domain>/<key>`: the changes of a key.
   case changes(DomainName, Key)
   /// `at/<moment>/<domain>/<key>`: the value of a key then.
@@ -56,7 +67,7 @@ enum ControlItem: Hashable {
   /// Whether the item is a file whose text is made when somebody asks for it.
   var isReport: Bool {
     switch self {
-    case .search, .explanation, .status, .changes, .pastKey: true
+    case .search, .explanation, .description, .schema, .status, .changes, .pastKey: true
     default: false
     }
   }
@@ -80,7 +91,9 @@ enum ControlItem: Hashable {
   /// The domain whose lists a request about the item needs.
   var domain: DomainName? {
     switch self {
-    case .explained(let domain), .search(let domain), .explanation(let domain, _): domain
+    case .explained(let domain), .search(let domain), .explanation(let domain, _),
+      .described(let domain), .description(let domain, _), .schema(let domain, _):
+      domain
     default: nil
     }
   }

@@ -17,7 +17,8 @@ struct ControlNames {
     case .root:
       [
         ("places", .places), ("domains", .documents), ("suites", .suites), ("search", .searches),
-        ("explain", .explanations), ("declared", .declarations(nil)),
+        ("explain", .explanations), ("describe", .descriptions), ("schemas", .schemas),
+        ("declared", .declarations(nil)),
         ("history", .histories), ("at", .moments),
         ("status.json", .status),
       ]
@@ -47,6 +48,16 @@ struct ControlNames {
       case .explanations: try service.domains().map { (NameCodec.encode($0.key), .explained($0)) }
       case .explained(let domain):
         try service.keys(of: domain).map { (NameCodec.encode($0), .explanation(domain, $0)) }
+      case .descriptions:
+        try service.schemaDomains().map { (NameCodec.encode($0.key), .described($0)) }
+      case .described(let domain):
+        service.schemaKeys(of: domain).map { (NameCodec.encode($0), .description(domain, $0)) }
+      case .schemas:
+        try service.schemaDomains().flatMap { domain in
+          [(".plist", false), (".json", true)].map {
+            (NameCodec.encode(domain.key) + $0, .schema(domain, isJSON: $1))
+          }
+        }
       case .histories:
         try service.history.changedDomains().map { (NameCodec.encode($0.key), .changed($0)) }
       case .changed(let domain):
@@ -82,6 +93,19 @@ struct ControlNames {
     case .explained(let domain):
       guard case .key(let key) = NameCodec.decode(name) else { return nil }
       return .explanation(domain, key)
+    case .descriptions:
+      return try domain(name) { () throws(EngineError) in try service.schemaDomains() }
+        .map { .described($0) }
+    case .described(let domain):
+      guard case .key(let key) = NameCodec.decode(name) else { return nil }
+      return .description(domain, key)
+    case .schemas:
+      for (ending, isJSON) in [(".plist", false), (".json", true)] where name.hasSuffix(ending) {
+        return try domain(String(name.dropLast(ending.count))) { () throws(EngineError) in
+          try service.schemaDomains()
+        }.map { .schema($0, isJSON: isJSON) }
+      }
+      return nil
     case .histories:
       return try domain(name) { () throws(EngineError) in try service.history.changedDomains() }
         .map { .changed($0) }

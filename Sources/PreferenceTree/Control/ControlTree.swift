@@ -123,6 +123,14 @@ final class ControlTree {
       return try asTreeError { () throws(EngineError) in
         try service.explanation(of: key, in: domain).map { Array($0.utf8) }
       }
+    case .description(let domain, let key):
+      return try asTreeError { () throws(EngineError) in
+        try service.description(of: key, in: domain).map { Array($0.utf8) }
+      }
+    case .schema(let domain, let isJSON):
+      return try asTreeError { () throws(EngineError) in
+        try service.schema(of: domain, isJSON: isJSON)
+      }
     case .changes(let domain, let key):
       return try asTreeError { () throws(EngineError) in
         try service.history.changes(of: key, in: domain).map { Array($0.utf8) }
@@ -304,7 +312,7 @@ extension ControlTree: Branch {
       (attributes.mode, attributes.modified) = (0o700, time ?? started)
     case .moment: attributes.mode = 0o700
     // Its domain may go, or the settings of the history may change.
-    case .explained, .histories, .changed, .moments: break
+    case .explained, .described, .histories, .changed, .moments: break
     default: return attributes
     }
     attributes.isCacheable = false

@@ -121,6 +121,18 @@ extension ByteWriter {
     case .declarations(let place):
       append(20 as UInt8)
       append(place?.rawValue ?? "")
+    case .descriptions: append(21 as UInt8)
+    case .described(let domain):
+      append(22 as UInt8)
+      append(domain.string)
+    case .description(let domain, let key):
+      append(23 as UInt8)
+      append(KeyPath(domain: domain, key: key))
+    case .schemas: append(24 as UInt8)
+    case .schema(let domain, let isJSON):
+      append(25 as UInt8)
+      append(domain.string)
+      append(isJSON ? 1 : 0 as UInt8)
     case .histories: append(12 as UInt8)
     case .changed(let domain):
       append(13 as UInt8)
@@ -204,6 +216,13 @@ extension ByteReader {
     case 20:
       let name = try string()
       return .declarations(name.isEmpty ? nil : Place(rawValue: name))
+    case 21: return .descriptions
+    case 22: return .described(try domain())
+    case 23:
+      let path = try keyPath()
+      return .description(path.domain, path.key)
+    case 24: return .schemas
+    case 25: return .schema(try domain(), isJSON: try number(UInt8.self) == 1)
     case 12: return .histories
     case 13: return .changed(try domain())
     case 14:

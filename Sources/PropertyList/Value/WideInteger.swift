@@ -77,3 +77,12 @@ extension UInt64 {
     return overflow || carry ? nil : sum
   }
 }
+
+extension WideInteger: Comparable {
+  /// Compares the numbers that two integers stand for.
+  public static func < (left: WideInteger, right: WideInteger) -> Bool {
+    if left.isNegative != right.isNegative { return left.isNegative }
+    // In two's complement the order of two negative numbers is that of their bits, too.
+    return left.bits < right.bits
+  }
+}

@@ -1,0 +1,33 @@
+import PreferenceModel
+import PreferenceSchemas
+import PropertyList
+import SystemCalls
+
+extension DomainView {
+  /// The schema of the domain; nil if there is none. Cost: a stat(2) for each directory of schemas;
+  /// the owner is asked only if one of them has a schema of the domain.
+  var schema: Schema? {
+    let layout = StoreLayout(Surroundings(store: target.directory))
+    let path = layout.path(Location(.schema, target.domain))
+    guard ((try? Files.linkStatus(path)) ?? nil) != nil else { return nil }
+    return store.engine.schema(of: target.domain)
+  }
+
+  /// The value of a word that has no type on the command line: one of the type that the schema says,
+  /// if the word can be read so; else a string.
+  func typed(_ word: String, for key: Key) -> Value {
+    guard let kind = schema?[key]?.kind, kind != .string,
+      let value = Recogniser.value(of: Array(word.utf8), kind: kind)
+    else { return .string(word) }
+    return value
+  }
+
+  /// Says which key may have been meant, if the schema does not have this one.
+  func hint(_ key: Key) {
+    guard let schema, schema[key] == nil,
+      let near = schema.nearName(to: key)
+    else { return }
+    Output.write(
+      line: "defaults: \(target.name) has no key \(key); did you mean \(near)?", to: .errors)
+  }
+}

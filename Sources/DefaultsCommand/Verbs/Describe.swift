@@ -1,0 +1,101 @@
+import PreferenceModel
+import PreferenceSchemas
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// `describe`: says what the schemas of domains say: of a key, of a domain, or of keys about a word.
+enum Describe {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    if arguments.first == "-k" {
+      _ = try arguments.removeNext()
+      let word = try arguments.removeNext()
+      try arguments.end()
+      return try search(for: word)
+    }
+    let target = try Target(&arguments)
+    let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
+    try arguments.end()
+    let engine = try Refusal.wrapping("Could not describe \(target.name)") {
+      () throws(EngineError) in try StoreView(target.directory).engine
+    }
+    guard let schema = engine.schema(of: target.domain) else {
+      throw Refusal("There is no schema of the domain \(target.name)")
+    }
+    let text = try Refusal.wrapping("Could not describe \(target.name)") {
+      () throws(EngineError) -> String? in
+      if let key { return try engine.description(of: key, in: target.domain) }
+      return try Self.text(of: target, schema, engine)
+    }
+    guard let text else {
+      let near = key.flatMap { schema.nearName(to: $0) }.map { "; did you mean \($0)?" } ?? ""
+      throw Refusal("The schema of \(target.name) has no key \(key ?? "")\(near)")
+    }
+    Output.write(text)
+  }
+
+  private static func text(
+    of target: Target, _ schema: Schema, _ engine: SearchEngine
+  ) throws(EngineError) -> String {
+    var text = schema.title.isEmpty ? target.name : "\(target.name): \(schema.title)"
+    text += schema.isAuthoritative ? "\n" : " (informs only)\n"
+    if !schema.summary.isEmpty { text += "    \(schema.summary.printable())\n" }
+    for known in schema.keys {
+      text += known.text(present: try engine.present(known, in: target.domain))
+    }
+    return text
+  }
+
+  /// A line for each key whose name, title or summary has the word, as apropos(1) has them.
+  private static func search(for word: String) throws(Refusal) {
+    var isFound = false
+    do throws(EngineError) {
+      let engine = try StoreView().engine
+      for domain in try engine.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
+        for key in engine.schema(of: domain)?.keys(about: word) ?? [] {
+          isFound = true
+          let about = key.summary.isEmpty ? key.title : key.summary
+          Output.write(line: "\(domain) \(key.name): \(about)".printable())
+        }
+      }
+    } catch {
+      throw Refusal("Could not read the schemas", error)
+    }
+    if !isFound { throw Refusal("No schema says anything about \(word)") }
+  }
+}
+
+/// `changed`: shows what is set and is not the default.
+enum Changed {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let target = arguments.isEmpty ? nil : try Target(&arguments)
+    try arguments.end()
+    do throws(EngineError) {
+      let store = try StoreView(target?.directory)
+      let engine = store.engine
+      var domains = target.map { [$0.domain] } ?? []
+      if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }
+      for domain in domains { try show(domain, engine, isOnly: target != nil) }
+    } catch {
+      throw Refusal("Could not read the values", error)
+    }
+  }
+
+  private static func show(
+    _ domain: DomainName, _ engine: SearchEngine, isOnly: Bool
+  ) throws(EngineError) {
+    let schema = engine.schema(of: domain)
+    // Without a schema nothing is known of defaults; it is shown only if somebody asks for it.
+    guard schema != nil || isOnly else { return }
+    for key in try engine.keys(of: domain).sorted() {
+      let known = schema?[key]
+      guard let found = try engine.resolve(key, in: domain), found.location.place.isOwn,
+        known?.isState != true, found.value != known?.fallback
+      else { continue }
+      let value =
+        known?.isSensitive == true ? "(secret)" : ValueDescription.line(of: found.value, false)
+      let usual = known?.fallback.map { " (default \(ValueDescription.line(of: $0, false)))" } ?? ""
+      Output.write(line: "\(domain) \(key): \(value)\(usual)")
+    }
+  }
+}

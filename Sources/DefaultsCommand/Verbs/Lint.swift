@@ -1,0 +1,123 @@
+import PreferenceDeclarations
+import PreferenceModel
+import PreferenceSchemas
+import PreferenceSearch
+import PropertyList
+import SystemCalls
+
+/// `lint`: complains about values that do not fit the schemas of their domains: those of the store,
+/// or those that a profile, a declaration, a document for `apply` or a list would set; and about what
+/// is wrong in schemas.
+struct Lint {
+  private let engine: SearchEngine
+  private let store: StoreView
+  private var status: Int32 = 0
+
+  /// - Returns: the exit status: 1 if something does not fit.
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    var paths: [String] = []
+    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    do throws(EngineError) {
+      let store = try StoreView()
+      var lint = Lint(engine: store.engine, store: store)
+      if paths.isEmpty { try lint.checkStore() }
+      for path in paths { try lint.check(file: path) }
+      return lint.status
+    } catch {
+      throw Refusal("Could not read the preferences", error)
+    }
+  }
+
+  private init(engine: SearchEngine, store: StoreView) {
+    (self.engine, self.store) = (engine, store)
+  }
+
+  // MARK: - The store
+
+  private mutating func checkStore() throws(EngineError) {
+    for domain in try engine.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
+      guard let schema = engine.schema(of: domain) else { continue }
+      for problem in schema.problems { complain("schema \(domain)", problem) }
+      for place in SearchList.persistentPlaces {
+        let location = Location(place, domain)
+        for key in try engine.keys(at: location).sorted() {
+          guard let value = try engine.find(key, at: location)?.value else { continue }
+          check(
+            key, value, schema, "\(place == .ownManaged ? "managed" : place.rawValue) \(domain)")
+        }
+      }
+    }
+  }
+
+  private mutating func check(_ key: Key, _ value: Value, _ schema: Schema, _ subject: String) {
+    guard let known = schema[key] else {
+      if let present = schema.presentNames[key] {
+        return complain("\(subject) \(key)", "it is named \(present) now")
+      }
+      let near = schema.nearName(to: key)
+      guard near != nil || schema.isAuthoritative else { return }
+      return complain("\(subject) \(key)", "no such key\(near.map { "; \($0)?" } ?? "")")
+    }
+    if let objection = known.objection(to: value) { complain("\(subject) \(key)", objection) }
+    if let version = known.deprecated {
+      complain("\(subject) \(key)", "deprecated\(version.isEmpty ? "" : " since \(version)")")
+    }
+  }
+
+  private mutating func complain(_ subject: String, _ reason: String) {
+    Output.write(line: "\(subject): \(reason)".printable())
+    status = 1
+  }
+
+  // MARK: - Files
+
+  private mutating func check(file path: String) throws(EngineError) {
+    guard let bytes = ListFile.contents(path) else {
+      return complain(path, "it cannot be read")
+    }
+    if path.hasSuffix(".mobileconfig") { return try check(profile: bytes, path) }
+    do {
+      var limits = Limits.list
+      limits.null = Declaration.absent
+      guard case .dictionary(let values) = try Document.read(bytes, limits: limits).value else {
+        return complain(path, "it is not a dictionary")
+      }
+      if values["pfm_subkeys"] != nil {
+        for problem in try Schema(manifest: values).problems { complain(path, problem) }
+        return
+      }
+      check(document: values, path)
+    } catch {
+      complain(path, "\(error)")
+    }
+  }
+
+  /// A document has a dictionary for each domain; a list is one of the domain of its name.
+  private mutating func check(document values: ValueDictionary, _ path: String) {
+    let name = String(path.split(separator: "/").last ?? "")
+    if name.hasSuffix(".plist"), engine.schema(of: DomainName(String(name.dropLast(6)))) != nil {
+      return check(values, DomainName(String(name.dropLast(6))), path)
+    }
+    for case (let domain, .dictionary(let settings)) in values.sorted(by: { $0.key < $1.key }) {
+      check(settings, Target.domain(named: domain.string), path)
+    }
+  }
+
+  private mutating func check(profile bytes: [UInt8], _ path: String) throws(EngineError) {
+    guard case .dictionary(let report) = try store.places.report(.check(bytes)) else { return }
+    if case .string(let reason)? = report["refused"] { complain(path, reason) }
+    for row in ["forced", "once"] {
+      guard case .dictionary(let domains)? = report[Key(row)] else { continue }
+      for case (let domain, .dictionary(let settings)) in domains.sorted(by: { $0.key < $1.key }) {
+        check(settings, DomainName(domain.string), path)
+      }
+    }
+  }
+
+  private mutating func check(_ values: ValueDictionary, _ domain: DomainName, _ path: String) {
+    guard let schema = engine.schema(of: domain) else { return }
+    for (key, value) in values.sorted(by: { $0.key < $1.key }) where value != Declaration.absent {
+      check(key, value, schema, "\(path) \(domain)")
+    }
+  }
+}

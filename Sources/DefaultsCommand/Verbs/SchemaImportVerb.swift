@@ -1,0 +1,87 @@
+import PreferenceModel
+import PreferenceSchemas
+import PropertyList
+import SystemCalls
+
+/// `schema import`: makes schemas of those of GSettings, or of a JSON Schema. They inform: whoever
+/// ships the program adds `prefs_authoritative`.
+enum SchemaImportVerb {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let directory = try arguments.remove(option: "--into")
+    var paths: [String] = []
+    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    guard !paths.isEmpty else { throw .usage }
+    let manifests = try read(paths)
+    if let directory {
+      for (domain, manifest) in manifests {
+        try write(manifest, to: "\(directory)/\(domain).plist")
+      }
+      return
+    }
+    guard manifests.count == 1, let only = manifests.first else {
+      let names = manifests.map(\.domain).joined(separator: ", ")
+      throw Refusal(
+        message: "There are \(manifests.count) schemas\(names.isEmpty ? "" : ": \(names)")",
+        detail: "--into DIRECTORY writes a file for each")
+    }
+    Output.write(Document.anyXML(.dictionary(only.manifest)))
+  }
+
+  private static func read(
+    _ paths: [String]
+  ) throws(Refusal) -> [(domain: String, manifest: ValueDictionary)] {
+    var manifests: [(domain: String, manifest: ValueDictionary)] = []
+    var settings = GSettingsSchemas()
+    // Enumerations are declared in files of their own, beside those of schemas.
+    for path in Set(paths.flatMap(enumerations)).subtracting(paths).sorted() {
+      try? settings.read(try text(path))
+    }
+    for path in paths {
+      let text = try text(path)
+      if text.first(where: { !$0.isWhitespace }) == "{" {
+        manifests.append(try jsonSchema(path))
+        continue
+      }
+      do throws(GSettingsSchemas.Failure) {
+        try settings.read(text)
+      } catch {
+        throw Refusal(message: "Could not import \(path)", detail: "\(error)")
+      }
+    }
+    return settings.manifests + manifests
+  }
+
+  private static func text(_ path: String) throws(Refusal) -> String {
+    guard let bytes = ListFile.contents(path) else {
+      throw Refusal("Could not read data from \(path)")
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The files of enumerations in the directory of a file.
+  private static func enumerations(beside path: String) -> [String] {
+    guard path != "-" else { return [] }
+    let directory = Files.parent(of: path.contains("/") ? path : "./" + path)
+    let names = ((try? Files.names(in: directory)) ?? nil) ?? []
+    return names.filter { $0.hasSuffix(".enums.xml") }.map { "\(directory)/\($0)" }
+  }
+
+  private static func jsonSchema(
+    _ path: String
+  ) throws(Refusal) -> (domain: String, manifest: ValueDictionary) {
+    var schemas = JSONSchemas(try Import.dictionary(path))
+    let file = String(path.split(separator: "/").last ?? "schema")
+    let domain = file.replacing(".schema.json", with: "").replacing(".json", with: "")
+    let manifest = schemas.manifest(of: domain)
+    for line in schemas.rest { Output.write(line: "# left out: \(line)", to: .errors) }
+    return (domain, manifest)
+  }
+
+  private static func write(_ manifest: ValueDictionary, to path: String) throws(Refusal) {
+    do throws(SystemError) {
+      try Files.replace(path, with: Document.anyXML(.dictionary(manifest)))
+    } catch {
+      throw Refusal(message: "Could not write \(path)", detail: "\(error)")
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import PreferenceModel
+import PreferenceSchemas
+import PropertyList
+
+/// `schema`: makes something of a schema, or a schema of something else.
+enum SchemaVerb {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    switch try arguments.removeNext() {
+    case "swift": Output.write(try schema(&arguments) { $0.swift(of: $1) })
+    case "markdown": Output.write(try schema(&arguments) { $0.markdown(of: $1) })
+    case "json":
+      Output.write(
+        try schema(&arguments) { schema, domain in
+          String(
+            decoding: ValueText.canonical(schema.jsonSchema(of: domain), style: .json),
+            as: UTF8.self)
+        })
+    case "import": try SchemaImportVerb.run(&arguments)
+    default: throw .usage
+    }
+  }
+
+  /// What the body makes of the schema of the next word: a domain, or the path of a schema's file.
+  private static func schema(
+    _ arguments: inout Arguments, _ body: (Schema, DomainName) -> String
+  ) throws(Refusal) -> String {
+    let word = arguments.first ?? ""
+    if word.contains("/") || word.hasSuffix(".plist") {
+      _ = try arguments.removeNext()
+      try arguments.end()
+      return try file(word, body)
+    }
+    let target = try Target(&arguments)
+    try arguments.end()
+    do throws(EngineError) {
+      guard let schema = try StoreView(target.directory).engine.schema(of: target.domain) else {
+        throw EngineError(.noSuchDomain, domain: target.domain, "it has no schema")
+      }
+      return body(schema, target.domain)
+    } catch {
+      throw Refusal("Could not read the schema", error)
+    }
+  }
+
+  private static func file(
+    _ path: String, _ body: (Schema, DomainName) -> String
+  ) throws(Refusal) -> String {
+    let values = try Import.dictionary(path)
+    do throws(SchemaError) {
+      var domain = String(path.split(separator: "/").last ?? "").replacing(".plist", with: "")
+      if case .string(let name)? = values["pfm_domain"] { domain = name }
+      return body(try Schema(manifest: values), DomainName(domain))
+    } catch {
+      throw Refusal(message: "Could not read the schema \(path)", detail: "\(error)")
+    }
+  }
+}
+
+/// `complete`: what the completions of shells offer, a word in each line.
+enum Complete {
+  static func run(_ arguments: inout Arguments) throws(Refusal) {
+    let kind = try arguments.removeNext()
+    switch kind {
+    case "verbs":
+      try arguments.end()
+      for verb in Verb.allCases where verb != .complete { Output.write(line: verb.rawValue) }
+    case "domains":
+      try arguments.end()
+      let known = try Refusal.wrapping("Could not read the domains") { () throws(EngineError) in
+        let engine = try StoreView().engine
+        return try engine.domains().union(engine.domains(in: .schema))
+      }
+      for domain in known.map(\.string).sorted() { Output.write(line: domain) }
+    case "keys": try complete(try Target(&arguments), nil, &arguments)
+    case "values":
+      let target = try Target(&arguments)
+      try complete(target, Key(try arguments.removeNext()), &arguments)
+    default: throw .usage
+    }
+  }
+
+  /// Offers the keys of a domain, or the values of a key.
+  private static func complete(
+    _ target: Target, _ key: Key?, _ arguments: inout Arguments
+  ) throws(Refusal) {
+    try arguments.end()
+    let words = try Refusal.wrapping("Could not read the domain") { () throws(EngineError) in
+      let engine = try StoreView(target.directory).engine
+      let schema = engine.schema(of: target.domain)
+      if let key { return schema?[key]?.candidates ?? [] }
+      let known = Set(schema?.keys.map(\.name) ?? [])
+      return try engine.keys(of: target.domain).union(known).sorted().map(\.string)
+    }
+    for word in words { Output.write(line: word) }
+  }
+}
+
+extension SchemaKey {
+  /// The words that a value of the key may be, if they are few.
+  fileprivate var candidates: [String] {
+    if kind == .boolean { return ["true", "false"] }
+    return choices.compactMap {
+      let text = String(decoding: ValueText.canonical($0), as: UTF8.self)
+      return text.contains("\n") && !text.hasSuffix("\n") ? nil : String(text.dropLast())
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import PreferenceModel
+import PreferenceSchemas
+import PreferenceStore
+import PropertyList
+import SystemCalls
+
+// What the schemas of domains say of changes. Called under `applying`: schemas are read with the
+// lists of their domains, so no disk is waited for.
+
+extension LocalPlaces {
+  /// The schema of a domain; nil if there is none.
+  func schema(of domain: DomainName) -> Schema? {
+    let location = Location(.schema, domain)
+    return schemas.entry(of: domain) { [store] in
+      guard store.isLoaded(location), let found = try? store.snapshot(of: location) else {
+        return nil
+      }
+      return (found.values, found.lastModified)
+    }?.schema
+  }
+
+  /// Has keys moved that the schema of the domain has renamed, if that has not been done. Returns at
+  /// once.
+  func renameKeys(of domain: DomainName) {
+    if let schema = schema(of: domain) { renamer.move(domain, schema, in: self) }
+  }
+
+  /// Forgets the schemas that a change concerns. Those that are in memory are looked at again.
+  func forgetSchemas(_ changeset: Changeset) {
+    schemas.forget(changeset)
+    for location in changeset.invalidated where location.place == .schema {
+      renamer.forget(location.domain)
+      if store.isLoaded(location) { renameKeys(of: location.domain) }
+    }
+  }
+
+  /// Throws `.unfit` if a schema does not allow what an edit sets, unless the key has it already.
+  func judge(_ items: [Changeset.Item]) throws(EngineError) {
+    for item in items {
+      let domain = item.location.domain
+      guard let key = item.edit.key, let schema = schema(of: domain), schema.isAuthoritative,
+        let known = schema[key], let value = try changed(item, known),
+        let objection = known.objection(to: value)
+      else { continue }
+      throw EngineError(.unfit, domain: domain, key: key, objection)
+    }
+  }
+
+  /// The value that the edit gives its key; nil if it is the present one, or nothing is to be judged.
+  private func changed(
+    _ item: Changeset.Item, _ known: SchemaKey
+  ) throws(EngineError) -> Value? {
+    guard let key = item.edit.key else { return nil }
+    switch item.edit {
+    case .set(_, let value, _):
+      return try store.find(key, at: item.location)?.value == value ? nil : value
+    case .splice(_, let splice):
+      // The type stays; a long text is made whole only if its characters matter.
+      guard known.pattern != nil || !known.choices.isEmpty else { return nil }
+      let old = try store.find(key, at: item.location)
+      return old.flatMap { $0.accepts(splice) ? $0.applying(splice).value : nil }
+    case .remove, .describe, .createDomain, .removeDomain: return nil
+    }
+  }
+
+  /// Logs what a program has set and the schema does not allow, once a key and day. Programs are not
+  /// refused.
+  func logUnfit(_ items: [Changeset.Item]) {
+    for item in items {
+      guard case .set(let key, let value, _) = item.edit,
+        let objection = schema(of: item.location.domain)?.refusal(of: value, for: key)
+      else { continue }
+      let name = "\(item.location.domain) \(key)"
+      let isNew = unfit.withLock { unfit in
+        if unfit.count > 1000 { unfit = unfit.filter { $0.value > .now } }
+        guard unfit[name].map({ $0 <= .now }) ?? true else { return false }
+        unfit[name] = Instant.now.advanced(seconds: 24 * 3600)
+        return true
+      }
+      if isNew {
+        log(.notice("\(name): a program has set what its schema does not allow: \(objection)"))
+      }
+    }
+  }
+}
+
+extension Intent {
+  /// Whether the values that the intent sets are somebody's choice: not where a domain is renamed.
+  var isJudgeable: Bool {
+    switch self {
+    case .renameDomain: false
+    case .at(_, let intent): intent.isJudgeable
+    default: true
+    }
+  }
+}

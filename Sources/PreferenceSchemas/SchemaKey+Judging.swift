@@ -1,0 +1,123 @@
+import PropertyList
+import SystemCalls
+
+extension SchemaKey {
+  /// Says what does not fit in a value; nil if it fits. Cost: O(the value), and for a string with a
+  /// pattern O(its characters times the pattern).
+  public func objection(to value: Value) -> String? {
+    if let kind, !kind.accepts(value.kind) {
+      return "\(Self.text(value)) is not \(kind.phrase)"
+    }
+    if let problem = rangeObjection(to: value) ?? choiceObjection(to: value) { return problem }
+    switch value {
+    case .string(let text): return patternObjection(to: text)
+    case .array(let elements): return objection(toElements: elements)
+    case .dictionary(let values): return objection(toMembers: values)
+    default: return nil
+    }
+  }
+
+  private func rangeObjection(to value: Value) -> String? {
+    if let minimum, value.isLess(than: minimum) {
+      return "\(Self.text(value)) is less than \(Self.text(minimum))"
+    }
+    if let maximum, maximum.isLess(than: value) {
+      return "\(Self.text(value)) is more than \(Self.text(maximum))"
+    }
+    return nil
+  }
+
+  private func choiceObjection(to value: Value) -> String? {
+    guard !choices.isEmpty, !allowsOthers, value.kind != .array, value.kind != .dictionary,
+      !choices.contains(where: { $0 == value || $0.isSameNumber(as: value) })
+    else { return nil }
+    let known = choices.prefix(12).map(Self.text).joined(separator: ", ")
+    let rest = choices.count > 12 ? ", ..." : ""
+    return "\(Self.text(value)) is not one of \(known)\(rest)"
+  }
+
+  private func patternObjection(to text: String) -> String? {
+    guard let pattern, text.utf8.count <= Pattern.longestText, !pattern.matches(text) else {
+      return nil
+    }
+    return "\(Self.text(.string(text))) does not match \(pattern.text)"
+  }
+
+  private func objection(toElements elements: [Value]) -> String? {
+    guard !members.isEmpty else { return nil }
+    for (number, element) in elements.enumerated() {
+      let problems = members.map { $0.objection(to: element) }
+      // Of several kinds of elements, one must fit.
+      if problems.contains(nil) { continue }
+      return problems.first.flatMap { $0 }.map { "\(number): \($0)" }
+    }
+    return nil
+  }
+
+  private func objection(toMembers values: ValueDictionary) -> String? {
+    let any = members.first { $0.name == Self.anyValue }
+    for (key, value) in values {
+      guard let member = members.first(where: { $0.name == key }) ?? any else { continue }
+      if let problem = member.objection(to: value) { return "\(key): \(problem)" }
+    }
+    return nil
+  }
+
+  /// A value as objections quote it: short, and without the contents of collections.
+  static func text(_ value: Value) -> String {
+    switch value {
+    case .array: return "an array"
+    case .dictionary: return "a dictionary"
+    case .data(let bytes): return "data of \(bytes.count) bytes"
+    case .string(let text) where text.isEmpty: return "an empty string"
+    case .string(let text):
+      return "\"\(text.count > 40 ? text.prefix(40) + "..." : text)\"".printable()
+    default:
+      return String(decoding: ValueText.canonical(value).dropLast(), as: UTF8.self)
+    }
+  }
+}
+
+extension Kind {
+  /// Whether a key of this type may have a value of the other: a whole number is a real, too.
+  func accepts(_ other: Kind) -> Bool { self == other || self == .real && other == .integer }
+
+  /// The type with its article.
+  public var phrase: String {
+    switch self {
+    case .integer, .array: "an \(rawValue)"
+    case .data, .uid: rawValue
+    case .string, .real, .boolean, .date, .dictionary: "a \(rawValue)"
+    }
+  }
+}
+
+extension Value {
+  /// The value as a number; nil for other kinds.
+  private var number: Double? {
+    switch self {
+    case .integer(let number): number.signed.map(Double.init) ?? Double(number.unsigned ?? 0)
+    case .real(let number): number
+    case .single(let number): Double(number)
+    case .date(let time): time.seconds
+    default: nil
+    }
+  }
+
+  /// Whether both are numbers, or both dates, and this one is smaller. A NaN is neither smaller nor
+  /// larger.
+  func isLess(than other: Value) -> Bool {
+    if case .integer(let own) = self, case .integer(let others) = other { return own < others }
+    guard (kind == .date) == (other.kind == .date), let number, let limit = other.number else {
+      return false
+    }
+    return number < limit
+  }
+
+  fileprivate func isSameNumber(as other: Value) -> Bool {
+    guard kind != .date, other.kind != .date, let number, let second = other.number else {
+      return false
+    }
+    return number == second
+  }
+}

@@ -1,0 +1,39 @@
+import PreferenceModel
+import PropertyList
+
+extension Schema {
+  /// A reference page of the domain, in Markdown.
+  public func markdown(of domain: DomainName) -> String {
+    var text = "# \(title.isEmpty ? domain.string : title)\n\n"
+    if !summary.isEmpty { text += "\(summary)\n\n" }
+    text += "Domain `\(domain)`.\n"
+    for key in keys { text += "\n## `\(key.name)`\n\n" + Self.section(key, level: 0) }
+    return text
+  }
+
+  private static func section(_ key: SchemaKey, level: Int) -> String {
+    let indent = String(repeating: "  ", count: level)
+    var text = level == 0 ? "\(escaped(key.rule))\n" : ""
+    let remarks = escaped(key.remarks)
+    if !remarks.isEmpty, level == 0 { text += "\n\(remarks)\n" }
+    let members = key.members.filter { !$0.name.string.isEmpty && level < 8 }
+    if !members.isEmpty, level == 0 { text += "\n" }
+    for member in members {
+      let about = escaped(member.remarks)
+      text +=
+        "\(indent)- `\(member.name)`: \(escaped(member.rule))\(about.isEmpty ? "" : ". \(about)")\n"
+      text += section(member, level: level + 1)
+    }
+    return text
+  }
+
+  /// The text without what Markdown would take for marks.
+  private static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for character in text {
+      if "\\`*_<>[]|".contains(character) { escaped.append("\\") }
+      escaped.append(character)
+    }
+    return escaped
+  }
+}

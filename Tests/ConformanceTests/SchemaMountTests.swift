@@ -1,0 +1,398 @@
+import Foundation
+import Support
+import Testing
+
+/// Schemas as a user of a mount, of `defaults` and of the library meets them.
+@Suite("Schemas on a mount") struct SchemaMountTests {
+  /// Installs the schema of domain `e`; `$1` is the value of `prefs_authoritative`.
+  static let install = """
+    install_schema() { mkdir -p $PREFSFS_SYSTEM_DIR/schemas; python3 - "$1" <<'END'
+    import os, plistlib, sys
+    key = lambda name, kind, **more: dict(pfm_name=name, pfm_type=kind, **{'pfm_' + k: v for k, v in more.items()})
+    keys = [
+      key('Width', 'integer', range_min=10, range_max=20, default=12, title='Width', description='Width of a tab.'),
+      key('Ratio', 'real', range_max=1.5), key('Wrap', 'boolean'), key('When', 'date'),
+      key('Theme', 'string', range_list=['Light', 'Dark'], range_list_titles=['Bright', 'Dim'], default='Light'),
+      key('Color', 'string', format='^#[0-9a-f]{6}$'), key('Blob', 'data'), key('Needed', 'string', require='always'),
+      key('Fonts', 'array', subkeys=[dict(pfm_type='string')]),
+      key('Margins', 'dictionary', subkeys=[key('Left', 'integer', range_max=9)]),
+    ]
+    path = os.environ['PREFSFS_SYSTEM_DIR'] + '/schemas/e.plist'
+    root = dict(pfm_domain='e', pfm_title='Editor', pfm_description='An editor.', pfm_subkeys=keys)
+    if sys.argv[1] == 'yes': root['prefs_authoritative'] = True
+    plistlib.dump(root, open(path + '.new', 'wb')); os.rename(path + '.new', path)
+    END
+    }
+    """
+
+  private func prepare(_ sandbox: Sandbox) throws {
+    Fixture.make(sandbox)
+    sandbox.shell("\(Self.install)\ninstall_schema yes")
+  }
+
+  /// Writes pieces to a file that is truncated first, one write(2) each, and says what became of
+  /// each: `ok` or the errno; then what the file reads.
+  private static let writer = """
+    import os, sys
+    fd = os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC | os.O_CREAT)
+    said = []
+    for piece in sys.argv[2:]:
+        try: os.write(fd, piece.encode().decode('unicode_escape').encode()); said.append('ok')
+        except OSError as error: said.append(error.strerror)
+    os.close(fd)
+    print(' '.join(said), repr(open(sys.argv[1]).read()) if os.path.exists(sys.argv[1]) else 'gone')
+    """
+
+  private static let invalid = "Invalid argument"
+
+  /// key, what is there before, the pieces that are written, and what is said.
+  static let writes: [(key: String, old: String, pieces: String, said: String)] = [
+    ("Width", "12", "15", "ok '15'"), ("Width", "12", "15\\n", "ok '15\\n'"),
+    ("Width", "12", "1", "\(invalid) '12\\n'"), ("Width", "12", "1\\n", "\(invalid) '12\\n'"),
+    ("Width", "12", "1 5", "\(invalid) \(invalid) '12\\n'"),
+    ("Width", "12", "99", "\(invalid) '12\\n'"),
+    ("Width", "12", "15 0", "ok \(invalid) '15'"), ("Width", "12", "20 \\n", "ok ok '20\\n'"),
+    ("Ratio", "1", "1.5\\n", "ok '1.5\\n'"), ("Ratio", "1", "2", "\(invalid) '1\\n'"),
+    ("Wrap", "true", "no\\n", "ok 'no\\n'"), ("Wrap", "true", "maybe\\n", "\(invalid) 'true\\n'"),
+    ("Theme", "Light", "Dark\\n", "ok 'Dark\\n'"),
+    ("Theme", "Light", "Da rk\\n", "\(invalid) \(invalid) 'Light\\n'"),
+    ("Theme", "Light", "Blue\\n", "\(invalid) 'Light\\n'"),
+    ("Color", "#000000", "#00ff00\\n", "ok '#00ff00\\n'"),
+    ("Color", "#000000", "red", "\(invalid) '#000000\\n'"),
+    ("Fonts", "[]", "[\\\"a\\\",\\\"b\\\"]", "ok '[\\\"a\\\",\\\"b\\\"]'"),
+    ("Fonts", "[]", "[\\\"a\\\" ,\\\"b\\\"]", "ok ok '[\\\"a\\\",\\\"b\\\"]'"),
+    ("Fonts", "[]", "[1]", "\(invalid) '[]\\n'"),
+    ("Fonts", "[]", "[ 1 ]", "ok ok \(invalid) '[]\\n'"),
+    ("Margins", "{}", "{\\\"Left\\\": 9}", "ok '{\\\"Left\\\": 9}'"),
+    ("Margins", "{}", "{\\\"Left\\\": 10}", "\(invalid) '{}\\n'"),
+    ("Needed", "x", "\\n", "ok '\\n'"), ("Other", "x", "anything\\n", "ok 'anything\\n'"),
+  ]
+
+  @Test("write(2) is judged as it stands, and after a refusal the next read is the old value")
+  func writes() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      try Self.writer.write(toFile: sandbox.root + "/writer.py", atomically: true, encoding: .utf8)
+      sandbox.shell("mkdir $M/e")
+      for (key, old, pieces, said) in Self.writes {
+        let words =
+          pieces.contains("\\\"") && !pieces.contains("[ 1 ]") && !pieces.contains(" ,")
+          ? "'\(pieces)'" : pieces.split(separator: " ").map { "'\($0)'" }.joined(separator: " ")
+        let outcome = sandbox.shell(
+          """
+          rm -f $M/e/\(key); sleep 0; printf '\(old)\\n' > $M/e/\(key) 2>/dev/null
+          python3 $C/../writer.py $M/e/\(key) \(words)
+          """)
+        #expect(
+          outcome.output == said.replacing("\\\"", with: "\"") + "\n",
+          "\(key) \(pieces): \(outcome)")
+      }
+    }
+  }
+
+  @Test("a new key has the schema's type; one whose text is refused is not made")
+  func new() throws {
+    try withMount(["-o", "new=string"], prepare: prepare) {
+      (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>/dev/null; mkdir $M/e; cd $M/e; type() { getfattr --only-values -n user.prefs.type $1; echo; }
+        echo 1 > Wrap; type Wrap; echo 15 > Width; type Width; echo 1 > Ratio; type Ratio
+        echo 007 > Unknown; type Unknown; echo Blue > Theme || echo refused; ls
+        echo Dark > .t.swp; mv .t.swp Theme; type Theme; printf '\\x01' > Blob; type Blob
+        echo Blue > .t.swp; mv .t.swp Theme || echo refused; cat Theme; rm .t.swp
+        """)
+      #expect(
+        outcome.output == """
+          boolean
+          integer
+          real
+          string
+          refused
+          Ratio
+          Unknown
+          Width
+          Wrap
+          string
+          data
+          refused
+          Dark
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("a default opens by name, is listed with list=all, and comes back when its key is removed")
+  func defaults() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let all = try Mount(sandbox, ["-o", "list=all"], at: sandbox.secondMountPoint)
+      defer { all.unmount() }
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/e; cd $M/e; cat Width Theme; ls; getfattr --only-values -n user.prefs.source Width; echo
+        ls $M2/e | grep -E 'Width|Theme'; cat Ratio 2>&1 | cut -d : -f 3
+        echo 15 > Width; cat Width; ls; rm Width; sleep 1.1; cat Width; rm Width 2>&1 | cut -d : -f 3
+        tail -2 $M/.prefs/search/e | cut -d ' ' -f 1
+        """)
+      #expect(
+        outcome.output == """
+          12
+          Light
+          schema
+          Theme
+          Width
+           No such file or directory
+          15
+          Width
+          12
+           Operation not permitted
+          schema:
+          schema-global:
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("who is judged: people and their tools; not programs, edited lists, undo, and what stays")
+  func judged() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let off = try Mount(sandbox, ["-o", "schemas=off"], at: sandbox.secondMountPoint)
+      defer { off.unmount() }
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; mkdir $M/e; says() { "$@" > out 2>&1 && echo yes || { tail -1 out | grep -o '[0-9]* is .*' || echo no; }; }
+        says defaults write e Width -int 99; says defaults write --force e Width -int 99; cat $M/e/Width
+        says defaults write e Width 98; says defaults write e Width 15; defaults read-type e Width
+        echo '{"Width": 97}' > list.json; echo '{"e": {"Width": 96}}' > d.json
+        says defaults import e list.json; says defaults apply d.json; says defaults apply --as x d.json
+        says defaults apply --force --as x d.json; cat $M/e/Width; defaults undeclare x > /dev/null; cat $M/e/Width
+        says eval 'echo 95 > $M/e/Width'; says eval 'echo 95 > $M2/e/Width'; cat $M/e/Width
+        says eval 'echo "{\\"Width\\": 95, \\"Other\\": 1}" > $M/.prefs/domains/e.json'; cat $M/e/Other
+        says eval 'echo "{\\"Width\\": 94}" > $M/.prefs/domains/e.json'; cat $M/e/Width
+        says eval 'echo "{\\"e\\": {\\"Width\\": 94}}" > $M/.prefs/declared/y.json'; ls $M/.prefs/declared
+        says eval 'echo 94 > $M/.prefs/places/user/e/Width'
+        defaults write e Width 15; says defaults undo $(defaults history e Width | grep -o '^[0-9]*' | tail -1); cat $M/e/Width
+        says rm $M/e/Width; says mkdir $M/f; says eval 'echo 1 > $M/f/Width'; says mv $M/f $M/g
+        sleep 1.5; echo '{Width = 7;}' > $C/e.plist; sleep 0.4; cat $M/e/Width
+        """)
+      #expect(
+        outcome.output == """
+          99 is more than 20 (--force sets it)
+          yes
+          99
+          98 is more than 20 (--force sets it)
+          yes
+          Type is integer
+          97 is more than 20 (--force sets it)
+          96 is more than 20 (--force sets it)
+          96 is more than 20 (--force sets it)
+          no
+          96
+          15
+          no
+          yes
+          95
+          yes
+          1
+          no
+          95
+          no
+          drift
+          no
+          yes
+          95
+          yes
+          yes
+          yes
+          yes
+          7
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a schema that cannot be read, or goes, is none: the domain works, with one line in the log")
+  func damaged() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; S=$PREFSFS_SYSTEM_DIR/schemas; mkdir $M/e; cat $M/e/Width
+        try() { sleep 1.2; echo 99 > $M/e/Width && cat $M/e/Width; rm -f $M/e/Width; }
+        echo '<plist><dict>' > $S/e.plist; try
+        python3 -c "import plistlib; plistlib.dump({'pfm_subkeys': [], 'pfm_format_version': 9}, open('$S/e.plist', 'wb'))"; try
+        echo '{}' > $S/e.plist; try; rm $S/e.plist; mkdir $S/e.plist; try; rmdir $S/e.plist
+        truncate -s 17M $S/e.plist; try; mkfifo $S/p; mv $S/p $S/e.plist; try; rm $S/e.plist; try
+        \(Self.install)
+        sleep 1.2; install_schema yes; sleep 0.4; cat $M/e/Width; echo 99 > $M/e/Width
+        install_schema no; sleep 0.4; cat $M/e/Width; echo 99 > $M/e/Width && cat $M/e/Width
+        """)
+      #expect(
+        outcome.output == """
+          12
+          99
+          99
+          99
+          99
+          99
+          99
+          99
+          12
+          /bin/bash: line 24: echo: write error: Invalid argument
+          cat: \(sandbox.mountPoint)/e/Width: No such file or directory
+          99
+
+          """, "\(outcome)")
+      #expect(
+        sandbox.backgroundLog.components(separatedBy: "e: the schema counts as none").count == 7)
+    }
+  }
+}
+
+/// The verbs of `defaults` about schemas, and what renamed keys become.
+@Suite("Schemas in a shell") struct SchemaShellTests {
+  @Test("a renamed key moves once, can be undone, and does not move again; lists of others stay")
+  func renamed() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; S=$PREFSFS_SYSTEM_DIR; mkdir -p $S/schemas
+        defaults write e TabSize -int 8; defaults -currentHost write e Other -int 1
+        defaults write $S/f TabSize -int 3; cat $M/e/TabSize; sleep 1.2
+        rename() { python3 -c "import plistlib, sys
+        plistlib.dump(dict(pfm_subkeys=[dict(pfm_name='TabWidth', pfm_type='integer',
+          prefs_former_names=['TabSize']), dict(pfm_name='Another', prefs_former_names=['Other'])]),
+          open('$S/schemas/' + sys.argv[1] + '.plist', 'wb'))" $1; }
+        rename e; rename f; sleep 0.7; cat $M/e/TabWidth; ls $M/e | xargs
+        defaults history e TabSize | tail -1 | grep -o 'schema'; defaults read -g RenamedKeys 2>/dev/null
+        defaults read prefsfs RenamedKeys; defaults explain e Another | head -1
+        number=$(defaults history e TabSize | grep -o '^[0-9]*' | tail -1); defaults undo $number > out; ls $M/e | xargs
+        sleep 0.5; touch $S/schemas/e.plist; sleep 0.7; ls $M/e | xargs; cat $M/e/TabWidth
+        cat $M/f/TabWidth; defaults read $S/f | xargs; defaults lint | grep -c 'is named'
+        """)
+      #expect(
+        outcome.output == """
+          8
+          8
+          Another TabWidth
+          schema
+          (
+              "e Other Another",
+              "e TabSize TabWidth"
+          )
+          * host: 1
+          Other TabSize
+          Other TabSize
+          8
+          3
+          { TabSize = 3; }
+          3
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("describe, changed, lint, complete, and what is made of a schema")
+  func verbs() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; \(SchemaMountTests.install)
+        install_schema yes; defaults write e Width -int 15; defaults write --force e Theme Blue
+        defaults write e Widht -int 3; defaults describe e Width; defaults describe e | grep Fonts
+        defaults describe -k tab; defaults describe e Widht | tail -1; defaults describe none | tail -1
+        defaults changed e; defaults lint; echo "[$?]"
+        defaults complete keys e | xargs; defaults complete values e Theme | xargs
+        defaults complete values e Wrap | xargs; defaults complete domains | xargs
+        defaults schema json e | jq -c '.properties | [.Width.maximum, .Theme.enum, .Fonts.items.type, .When.format]'
+        defaults schema markdown e | grep -A4 '## .Theme'; defaults schema swift e | grep -E 'width|theme|case'
+        echo '{"e": {"Width": 99}}' > bad.json; defaults lint bad.json; echo "[$?]"
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
+          defaults: e has no key Widht; did you mean Width?
+          Width: integer, 10 to 20, default 12
+              Width of a tab.
+              now 15 (user)
+          Fonts: array of string
+          e Width: Width of a tab.
+          The schema of e has no key Widht; did you mean Width?
+          There is no schema of the domain none
+          e Theme: Blue (default Light)
+          e Widht: 3
+          e Width: 15 (default 12)
+          user e Theme: "Blue" is not one of "Light", "Dark"
+          user e Widht: no such key; Width?
+          [1]
+          Blob Color Fonts Margins Needed Ratio Theme When Widht Width Wrap
+          Light Dark
+          true false
+          NSGlobalDomain e
+          [20,["Light","Dark"],"string","date-time"]
+          ## `Theme`
+
+          string, one of Light, Dark, default Light
+
+          Light: Bright. Dark: Dim.
+            public static let width = PreferenceKey<Int>("Width", default: 12)
+            public static let theme = PreferenceKey<Theme>("Theme", default: .light)
+            case light = "Light"
+            case dark = "Dark"
+          bad.json e Width: 99 is more than 20
+          [1]
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("schemas of GSettings and JSON Schema are imported, and what glib refuses is refused")
+  func imported() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; mkdir -p in out $PREFSFS_SYSTEM_DIR/schemas
+        cat > in/a.enums.xml <<'END'
+        <schemalist><enum id="org.a.E"><value nick="one" value="1"/><value nick="two" value="2"/></enum></schemalist>
+        END
+        cat > in/a.gschema.xml <<'END'
+        <?xml version="1.0"?><!-- a comment --><schemalist><schema id="org.a" path="/org/a/">
+        <key name="wrap" type="b"><default>false</default><summary>Wrap &amp; break</summary></key>
+        <key name="width" type="u"><range min="1" max="16"/><default>4</default></key>
+        <key name="mode" enum="org.a.E"><default>'two'</default></key>
+        <key name="words" type="as"><default>['a']</default></key>
+        </schema><schema id="org.b"><key name="k" type="i"><default>1</default></key></schema></schemalist>
+        END
+        defaults schema import in/a.gschema.xml | tail -1; defaults schema import in/a.gschema.xml --into $PREFSFS_SYSTEM_DIR/schemas
+        defaults describe org.a | grep -v "^org.a:"; defaults describe org.b k
+        glib-compile-schemas --strict --dry-run in && echo fine
+        sed 's/>4</>40</' in/a.gschema.xml > in/b.gschema.xml; defaults schema import in/b.gschema.xml | tail -1
+        cat > c.json <<'END'
+        {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "maximum": 3},
+         "b": {"$ref": "#/$defs/b"}, "c": {"type": ["string", "null"], "pattern": "^x"}, "d": {"oneOf": []}},
+         "$defs": {"b": {"enum": ["x", "y"]}}}
+        END
+        defaults schema import c.json > $PREFSFS_SYSTEM_DIR/schemas/c.plist; defaults describe c | tail -5
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
+          There are 2 schemas: org.a, org.b
+          defaults: --into DIRECTORY writes a file for each
+          wrap: boolean, default false
+              Wrap & break
+          width: integer, 1 to 16, default 4
+          mode: string, one of one, two, default two
+          words: array of string, default ( a )
+          k: integer, -2147483648 to 2147483647, default 1
+          fine
+          Could not import in/b.gschema.xml
+          defaults: org.a width: its default: it is out of range
+          # left out: d: oneOf
+          a: integer, 3 or less
+              A program needs it.
+          b: any type, one of x, y
+          c: string, matches ^x
+          d: any type
+
+          """, "\(outcome)")
+    }
+  }
+}

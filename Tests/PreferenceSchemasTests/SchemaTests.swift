@@ -1,0 +1,163 @@
+import PreferenceModel
+import PropertyList
+import Testing
+
+@testable import PreferenceSchemas
+
+@Suite("Schemas") struct SchemaTests {
+  static func schema(_ keys: Value..., others: ValueDictionary = [:]) throws -> Schema {
+    var root = others
+    root["pfm_subkeys"] = .array(keys)
+    return try Schema(manifest: root)
+  }
+
+  static let keys: [(String, Value)] = [
+    ("range", ["pfm_name": "K", "pfm_type": "integer", "pfm_range_min": 10, "pfm_range_max": 20]),
+    ("real", ["pfm_name": "K", "pfm_type": "float", "pfm_range_max": 1.5]),
+    ("wide", ["pfm_name": "K", "pfm_type": "integer", "pfm_range_min": 0]),
+    ("list", ["pfm_name": "K", "pfm_type": "string", "pfm_range_list": ["a", "b"]]),
+    ("numbers", ["pfm_name": "K", "pfm_type": "integer", "pfm_range_list": [1, 2.0]]),
+    (
+      "custom",
+      [
+        "pfm_name": "K", "pfm_type": "string", "pfm_range_list": ["a"],
+        "pfm_range_list_allow_custom_value": true,
+      ]
+    ),
+    ("pattern", ["pfm_name": "K", "pfm_type": "string", "pfm_format": "^#[0-9a-f]{6}$"]),
+    ("look-around", ["pfm_name": "K", "pfm_type": "string", "pfm_format": "(?!x)"]),
+    (
+      "array",
+      [
+        "pfm_name": "K", "pfm_type": "array",
+        "pfm_subkeys": [["pfm_type": "string", "pfm_range_list": ["a", "b"]]],
+      ]
+    ),
+    (
+      "either",
+      [
+        "pfm_name": "K", "pfm_type": "array",
+        "pfm_subkeys": [["pfm_type": "string"], ["pfm_type": "integer"]],
+      ]
+    ),
+    (
+      "dictionary",
+      [
+        "pfm_name": "K", "pfm_type": "dictionary",
+        "pfm_subkeys": [["pfm_name": "Width", "pfm_type": "integer", "pfm_range_max": 5]],
+      ]
+    ),
+    (
+      "any key",
+      [
+        "pfm_name": "K", "pfm_type": "dictionary",
+        "pfm_subkeys": [
+          ["pfm_name": "{{key}}", "pfm_type": "string"],
+          ["pfm_name": "{{value}}", "pfm_type": "boolean"],
+        ],
+      ]
+    ),
+    ("untyped", ["pfm_name": "K"]),
+    (
+      "date",
+      ["pfm_name": "K", "pfm_type": "date", "pfm_range_min": .date(AbsoluteTime(seconds: 5))]
+    ),
+  ]
+
+  @Test(
+    "what does not fit is said",
+    arguments: [
+      ("range", 10, nil), ("range", 20, nil), ("range", 9, "9 is less than 10"),
+      ("range", 21, "21 is more than 20"), ("range", "10", #""10" is not an integer"#),
+      ("range", true, "true is not an integer"), ("range", 15.0, "15.0 is not an integer"),
+      ("real", 1, nil), ("real", 1.5, nil), ("real", 2, "2 is more than 1.5"),
+      ("real", .real(.nan), nil), ("wide", .integer(WideInteger(UInt64.max)), nil),
+      ("wide", -1, "-1 is less than 0"), ("list", "a", nil),
+      ("list", "A", #""A" is not one of "a", "b""#),
+      ("numbers", 2, nil), ("numbers", 3, "3 is not one of 1, 2.0"), ("custom", "x", nil),
+      ("pattern", "#00ff00", nil), ("pattern", "red", #""red" does not match ^#[0-9a-f]{6}$"#),
+      ("look-around", "x", nil), ("array", ["a", "b"], nil), ("array", [], nil),
+      ("array", ["a", "c"], #"1: "c" is not one of "a", "b""#),
+      ("either", ["a", 1], nil), ("either", [true], "0: true is not a string"),
+      ("dictionary", ["Width": 5, "Other": "x"], nil),
+      ("dictionary", ["Width": 6], "Width: 6 is more than 5"),
+      ("any key", ["a": true], nil), ("any key", ["a": 1], "a: 1 is not a boolean"),
+      ("untyped", 1, nil), ("untyped", ["a"], nil),
+      (
+        "date", .date(AbsoluteTime(seconds: 4)),
+        "2001-01-01T00:00:04Z is less than 2001-01-01T00:00:05Z"
+      ),
+    ] as [(String, Value, String?)])
+  func objections(_ name: String, _ value: Value, _ objection: String?) throws {
+    let key = try #require(Self.keys.first { $0.0 == name }).1
+    let plain = try Self.schema(key)
+    #expect(plain.objection(to: value, for: "K") == objection)
+    #expect(plain.refusal(of: value, for: "K") == nil)
+    let deciding = try Self.schema(key, others: ["prefs_authoritative": true])
+    #expect(deciding.refusal(of: value, for: "K") == objection)
+    #expect(deciding.refusal(of: value, for: "Other") == nil)
+  }
+
+  @Test("only an authoritative schema gives defaults")
+  func defaults() throws {
+    let key: Value = ["pfm_name": "K", "pfm_type": "integer", "pfm_default": 4]
+    #expect(try Self.schema(key).fallback(of: "K") == nil)
+    let deciding = try Self.schema(key, others: ["prefs_authoritative": true])
+    #expect(deciding.fallback(of: "K") == 4 && deciding.fallback(of: "L") == nil)
+  }
+
+  @Test(
+    "what is no schema, and what is wrong in one",
+    arguments: [
+      ([:], "it is no preference manifest: it has no array pfm_subkeys"),
+      (
+        ["pfm_subkeys": [], "pfm_format_version": 2],
+        "it is of a later format (pfm_format_version), which is not known here"
+      ),
+    ] as [(ValueDictionary, String)])
+  func refused(_ root: ValueDictionary, _ reason: String) {
+    #expect(throws: SchemaError(reason)) { try Schema(manifest: root) }
+  }
+
+  @Test("a part that is wrong is left out, and named")
+  func problems() throws {
+    let schema = try Self.schema(
+      "x", ["pfm_type": "string"], ["pfm_name": "K", "pfm_type": "strnig"],
+      ["pfm_name": "K"], ["pfm_name": "P", "pfm_format": "("],
+      ["pfm_name": "Q", "pfm_format": "(?=a)"],
+      ["pfm_name": "R", "pfm_type": "integer", "pfm_range_min": "1", "pfm_default": "x"],
+      ["pfm_name": "S", "prefs_former_names": ["K", "Old"]],
+      ["pfm_name": "T", "prefs_former_names": ["Old"]])
+    #expect(schema.keys.map(\.name) == ["K", "P", "Q", "R", "S", "T"])
+    #expect(
+      schema.problems == [
+        "pfm_subkeys has something that is no dictionary", "a key has no pfm_name",
+        "K: the type strnig is not known", "P: pfm_format is no regular expression",
+        "Q: pfm_format is ignored, because it cannot be matched in linear time",
+        "R: pfm_range_min is no number", #"R: its default does not fit: "x" is not an integer"#,
+        "K is there twice; the first one counts",
+        "S: its former name K is a key, or of two keys",
+        "T: its former name Old is a key, or of two keys",
+      ])
+    #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
+  }
+
+  @Test("a schema that is nested without end traps nothing")
+  func deep() throws {
+    var key: Value = ["pfm_name": "K", "pfm_type": "dictionary"]
+    for _ in 0..<400 { key = ["pfm_name": "K", "pfm_type": "dictionary", "pfm_subkeys": [key]] }
+    let schema = try Self.schema(key)
+    #expect(schema.problems.count == 1)
+  }
+
+  @Test(
+    "the name that was meant",
+    arguments: [
+      ("TabWidht", "TabWidth"), ("tabwidth", "TabWidth"), ("TabWith", "TabWidth"),
+      ("Them", "Theme"),
+      ("Wrap", nil), ("X", nil), ("Fnot", "Font"), ("TabSize", nil),
+    ] as [(String, String?)])
+  func near(_ name: String, _ meant: String?) {
+    #expect(NearName.find(name, among: ["Font", "TabWidth", "Theme", "Indent"]) == meant)
+  }
+}
