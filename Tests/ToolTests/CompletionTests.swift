@@ -15,10 +15,14 @@ import Testing
     ("fish --no-config", "source @/fish"),
   ]
 
-  @Test("verbs, domains, keys and values of booleans", arguments: shells)
+  @Test("verbs, domains, keys, and values", arguments: shells)
   func completes(_ shell: String, _ load: String) throws {
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/com.example.app.plist", "dict(LongKey=True, Other=1)")
+      sandbox.shell("mkdir -p \(sandbox.system)/schemas")
+      sandbox.makeList(
+        sandbox.system + "/schemas/com.example.app.plist",
+        "dict(pfm_subkeys=[dict(pfm_name='Theme', pfm_range_list=['Light', 'Dark'])])")
       let completions = Program.script("debian/completions")
       let load = load.replacingOccurrences(of: "@", with: completions)
       let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
@@ -33,7 +37,9 @@ import Testing
             "com.example.app LongKey",
             "C-u 'defaults write com.example.app LongKey -bool fal' Tab"
           ),
-          ("-bool false", "C-u 'exit' Enter"),
+          ("-bool false", "C-u 'defaults describe com.example.app The' Tab"),
+          ("app Theme", "C-u 'defaults write com.example.app Theme Li' Tab"),
+          ("app Theme Light", "C-u 'exit' Enter"),
         ])
     }
   }
