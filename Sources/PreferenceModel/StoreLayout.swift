@@ -12,6 +12,9 @@ public struct StoreLayout: Sendable {
   public let hostIdentifier: String
   /// The user whose managed lists are read; empty where only the machine's are.
   public let userName: String
+  /// Whether the system does not know the user's name now, and there are managed lists of users: one
+  /// of them may be this user's.
+  public private(set) var isUserUnknown = false
   /// The file name of the user's list of the global domain, without `.plist`. GNUstep uses
   /// `NSGlobalDomain`.
   public let globalName: String
@@ -34,6 +37,15 @@ public struct StoreLayout: Sendable {
     self.globalName = globalName
     self.vendorDirectories = vendorDirectories
     self.schemaDirectories = schemaDirectories
+  }
+
+  /// Notes that the user's name may be known later.
+  mutating func noteUnknownUser() {
+    let names = (try? Files.names(in: managedDirectory, withDirectories: true)) ?? nil
+    isUserUnknown = (names ?? []).contains { name in
+      name != "." && name != ".." && domain(ofFragments: name, in: .managed) == nil
+        && Files.isDirectory("\(managedDirectory)/\(name)")
+    }
   }
 
   /// Every directory that the store reads or writes.

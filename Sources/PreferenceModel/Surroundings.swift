@@ -229,5 +229,6 @@ extension StoreLayout {
       hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName,
       globalName: surroundings.globalName, vendorDirectories: Surroundings.vendorDirectories,
       schemaDirectories: surroundings.schemaDirectories)
+    if userName.isEmpty { noteUnknownUser() }
   }
 }

@@ -16,6 +16,7 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let cloud: CloudKeeper?
+  private let asker = BlockingThreads(name: "prefs-name", most: 1)
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
   /// process holds the lock. A store that is opened for reading is not locked.
@@ -52,6 +53,22 @@ public final class OwnedStore: Sendable {
       places.close()
       store.unlock()
       throw EngineError(error)
+    }
+    if layout.isUserUnknown {
+      log("the system does not know the name of this user; managed lists of users cannot be read")
+      _ = asker.run { [weak server] in Self.awaitName(server) }
+    }
+  }
+
+  /// Gives the store up when the system knows the user's name: the next owner reads the user's
+  /// managed lists.
+  private static func awaitName(_ server: Server?) {
+    weak let server = server
+    while server != nil {
+      Instant.sleep(milliseconds: 5000)
+      guard Account.present != nil else { continue }
+      server?.giveUp()
+      return
     }
   }
 

@@ -163,6 +163,9 @@ extension Store {
     base.values.sort()
     base.shareTime()
     var written = Written(base: base, identity: domain.identity, format: domain.format)
+    if domain.format == .binary, layout.isMachineWide(location.place), writesXML {
+      written.format = .xml
+    }
     if !domain.snapshot.changesList, domain.identity != nil {
       try write(base, identity: domain.identity, location)
     } else if domain.snapshot.exists || !base.values.isEmpty {
@@ -173,6 +176,15 @@ extension Store {
       written.identity = nil
     }
     return written
+  }
+
+  /// Whether an administrator wants the machine's lists as XML, e.g. because /etc is kept in git: the
+  /// forced key `MachineListFormat` of the domain `prefsfs` is `xml`.
+  private var writesXML: Bool {
+    let setting = Place.forced.lazy.compactMap { place in
+      (try? self.find("MachineListFormat", at: Location(place, .settings))) ?? nil
+    }.first
+    return setting?.value == "xml"
   }
 
   /// Throws ESTALE where the list is not in the state that it was read in.

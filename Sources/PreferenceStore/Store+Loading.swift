@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PreferenceSchemas
 import PropertyList
@@ -13,6 +14,12 @@ extension Store {
       throw EngineError(
         .invalidDomain, domain: location.domain,
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")
+    }
+    if location.place == .ownManaged, layout.isUserUnknown {
+      throw EngineError(
+        .unreadable, domain: location.domain,
+        "managed lists of users cannot be read, because the system does not know the name of user "
+          + "\(geteuid()) now; it is asked again every 5 s")
     }
     if location.place.hasAdditions { loadAdditions(of: location.place) }
     let before = state.withLock { $0.appearances }

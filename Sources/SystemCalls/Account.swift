@@ -13,7 +13,10 @@ public struct Account: Equatable, Sendable {
 
   /// The account of the effective user of this process; nil where the system knows none. Cost: a
   /// small file is read once; for accounts that are not in it, a program runs once, 5 s at most.
-  public static let own: Account? = of(geteuid())
+  public static let own: Account? = present
+
+  /// The same, asked anew.
+  public static var present: Account? { of(geteuid()) }
 
   /// The account of a user.
   static func of(_ user: uid_t) -> Account? { of(.number(user)) }

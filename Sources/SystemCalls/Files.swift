@@ -105,7 +105,10 @@ public enum Files {
     }
     let new = openat(parent.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     if new < 0 { throw SystemError("open", path) }
-    try Descriptor(owning: new).giveToOwner(of: parent.status())
+    let directory = Descriptor(owning: new)
+    // Whatever root's umask is: others must be able to read the machine's lists.
+    try directory.changeMode(mode)
+    try directory.giveToOwner(of: parent.status())
     return true
   }
 

@@ -7,7 +7,7 @@ import PropertyList
 import SystemCalls
 
 /// Measures what an administrator's settings cost the user: the start of a mount on a machine with
-/// many configuration profiles, and a look-up that gets as far as the languages.
+/// many configuration profiles, a look-up that gets as far as the languages, and schemas.
 enum AdministratorBench {
   private static let profiles = 200
   private static let keys = 50
@@ -20,6 +20,7 @@ enum AdministratorBench {
       let report = Report("Administrators")
       try starts(prefsfs, directory, report)
       try misses(directory, report)
+      try SchemaBench.run(Files.parent(of: prefsfs), directory, report)
       return 0
     } catch {
       print("prefsfs-bench: \(error)")

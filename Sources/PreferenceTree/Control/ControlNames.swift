@@ -42,7 +42,7 @@ struct ControlNames {
       switch directory {
       case .users:
         try service.managedUsers().filter(Self.isUser).map {
-          ($0, .place(service.managedPlace(of: $0)))
+          (NameCodec.encode(Key($0)), .place(service.managedPlace(of: $0)))
         }
       case .searches: try service.domains().map { (NameCodec.encode($0.key), .search($0)) }
       case .explanations: try service.domains().map { (NameCodec.encode($0.key), .explained($0)) }
@@ -81,7 +81,11 @@ struct ControlNames {
   func item(_ name: String, in directory: ControlItem) throws(TreeError) -> ControlItem? {
     switch directory {
     case .root where Self.isHistory(name) && service.history.isOff: return nil
-    case .users: return Self.isUser(name) ? .place(service.managedPlace(of: name)) : nil
+    case .users:
+      guard case .key(let user) = NameCodec.decode(name), Self.isUser(user.string) else {
+        return nil
+      }
+      return .place(service.managedPlace(of: user.string))
     case .searches, .explanations:
       guard case .key(let key) = NameCodec.decode(name) else { return nil }
       let domain = DomainName(key.string)
@@ -187,10 +191,6 @@ struct ControlNames {
     guard let first = name.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else {
       return false
     }
-    return name.utf8.count <= 64 && Place.isUserName(name)
-      && name.utf8.allSatisfy { byte in
-        Character(Unicode.Scalar(byte)).isLetter || Character(Unicode.Scalar(byte)).isNumber
-          || "_-.@$".utf8.contains(byte)
-      }
+    return name.utf8.count <= 64 && Place.isUserName(name) && name.utf8.allSatisfy { $0 >= 0x20 }
   }
 }

@@ -1,0 +1,92 @@
+import Foundation
+import Support
+import Testing
+
+/// What an administrator of many machines does, and what it must not lead to.
+@Suite("Administrators") struct AdministratorTests {
+  @Test("root's umask locks nobody out: directories are 0755 and lists 0644")
+  func umask() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        umask 077; S=$PREFSFS_SYSTEM_DIR; rmdir $S/managed 2>/dev/null
+        defaults write $S/managed/bob/com.example.editor Telemetry -bool no
+        defaults write $S/com.example.editor Font Serif
+        stat -c '%a' $S/managed $S/managed/bob $S/managed/bob/com.example.editor.plist $S/com.example.editor.plist
+        """)
+      #expect(outcome.output == "755\n755\n644\n644\n", "\(outcome)")
+    }
+  }
+
+  @Test("names of users are any: with a backslash, a blank, Ä or %")
+  func names() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs/places/managed-for; for user in 'CORP\\ada' 'a b' 'Ädä' 'a%25b'; do
+          mkdir "$user/d" && echo 1 > "$user/d/K" && cat "$user/d/K"; done
+        cat 'a%b/d/K' 2>&1 | cut -d : -f 3; ls .. > /dev/null; sleep 1.2; ls $PREFSFS_SYSTEM_DIR/managed; ls
+        """)
+      #expect(
+        outcome.output == """
+          1
+          1
+          1
+          1
+           No such file or directory
+          CORP\\ada
+          a b
+          a%b
+          Ädä
+          CORP\\ada
+          a b
+          a%25b
+          Ädä
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("with MachineListFormat the machine's lists become XML, and only those")
+  func format() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        S=$PREFSFS_SYSTEM_DIR; defaults write $S/d A 1; defaults write d A 1; defaults synchronize
+        head -c 6 $S/d.plist; echo; defaults write $S/managed/prefsfs MachineListFormat xml
+        defaults write $S/d B 2; defaults write d B 2; defaults write $S/new A 1; defaults synchronize
+        head -c 5 $S/d.plist; echo; head -c 5 $S/new.plist; echo; head -c 6 $C/d.plist; echo
+        """)
+      #expect(outcome.output == "bplist\n<?xml\n<?xml\nbplist\n", "\(outcome)")
+    }
+  }
+
+  @Test("a user whose name the system does not know yet gets no preferences that may be forced")
+  func unknownUser() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; chmod 755 .; mkdir -p home54 run54 $PREFSFS_SYSTEM_DIR/managed/test-carol
+        chown 54321 home54 run54; chmod 700 run54; cp /etc/passwd passwd
+        python3 -c "import plistlib, os
+        plistlib.dump({'F': 1}, open(os.environ['PREFSFS_SYSTEM_DIR'] + '/managed/test-carol/d.plist', 'wb'))"
+        chmod -R a+rX $PREFSFS_SYSTEM_DIR
+        cat > ask <<'END'
+        mount --bind passwd /etc/passwd
+        ask() { setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_CONFIG_HOME -u XDG_STATE_HOME \\
+          HOME=$PWD/home54 XDG_RUNTIME_DIR=$PWD/run54 "$@"; }
+        ask defaults read --effective d 2>&1 | grep -o 'does not know the name of user 54321'
+        ask defaults write d K 1 2>&1 | grep -o 'does not know'
+        echo "test-carol:x:54321:54321::$PWD/home54:/bin/sh" >> passwd
+        for i in $(seq 70); do ask defaults read --effective d 2>/dev/null | grep F && break; sleep 0.1; done
+        ask pkill -x prefsd
+        END
+        unshare -m bash ask
+        """)
+      #expect(
+        outcome.output
+          == "does not know the name of user 54321\ndoes not know\nd F: 1 (managed, forced)\n",
+        "\(outcome)")
+    }
+  }
+}
