@@ -136,7 +136,9 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     let request = Request.apply(
       serial: origin.serial, author, deadline: deadline, .whenSettled, intents,
       via.map { ChangeSource($0) })
-    let changeset = try ask(until: deadline, first: request) { places throws(EngineError) in
+    // An owner that only reads would end.
+    let first = search.surroundings.stateObstacle == nil ? request : nil
+    let changeset = try ask(until: deadline, first: first) { places throws(EngineError) in
       try places.apply(request, until: deadline)
     }
     settled.max(changeset.version, ordering: .releasing)

@@ -16,7 +16,9 @@ public enum OwnerProgram {
   public static func start(
     _ surroundings: Surroundings, _ options: OwnerOptions = OwnerOptions()
   ) throws(EngineError) {
-    let options = surroundings.other.map { OwnerOptions(reading: $0) } ?? options
+    var options = surroundings.other.map { OwnerOptions(reading: $0) } ?? options
+    // Whoever cannot write, as in a kiosk or a service without a home, can still read.
+    if surroundings.stateObstacle != nil { options.isReadOnly = true }
     if let path = surroundings.activationPath, !options.isReadOnly,
       (try? activate(path, surroundings)) == true
     {

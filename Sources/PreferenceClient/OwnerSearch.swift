@@ -58,7 +58,8 @@ final class OwnerSearch: Sendable {
     for path in surroundings.ownerSocketPaths {
       do throws(EngineError) {
         let remote = try RemotePlaces(
-          connectingTo: path, client: client, identity, isBrief: isBrief, first: first,
+          connectingTo: path, client: client, identity, isBrief: isBrief,
+          obstacle: { [surroundings] in surroundings.stateObstacle }, first: first,
           startsThread: startsThreads, until: patience, ended: ended)
         if let remote { return remote }
       } catch {

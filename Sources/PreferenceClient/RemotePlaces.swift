@@ -33,6 +33,8 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   private let hasMounts = Atomic<Bool>(false)
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
+  /// Why the owner only reads, and no other one could do more; nil: it does more, or one could.
+  private let obstacle: EngineError?
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
@@ -74,13 +76,14 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   ///   - identity: the directories of the store, as this process sees them.
   ///   - isBrief: whether the owner is asked for each key, and a location is loaded only for all of
   ///     its keys.
+  ///   - obstacle: says why no owner could change something. It is asked if this one only reads.
   ///   - first: a request that is made as soon as these places exist. It is sent with the greeting,
   ///     unless it is long; the call that makes it finds it sent.
   ///   - startsThread: whether a thread receives what comes between two calls.
   ///   - ended: is called once, when the owner is gone.
   public init?(
     connectingTo path: String, client: UInt64, _ identity: StoreIdentity, isBrief: Bool,
-    first: Request? = nil,
+    obstacle: () -> EngineError? = { nil }, first: Request? = nil,
     startsThread: Bool = true, until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     let early = Link.Early(first)
@@ -88,6 +91,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       path, client: client, first: early?.frame ?? [], identity, until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
+    self.obstacle = greeting.isReadOnly ? obstacle() : nil
     (self.isBrief, spoken) = (isBrief, greeting.spoken)
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
@@ -383,6 +387,7 @@ extension RemotePlaces {
 
   /// Makes a request of the kind `apply`, and returns what it has changed.
   func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
+    if let obstacle { throw obstacle }
     guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
     else { throw Self.unexpected }
     if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
@@ -399,6 +404,10 @@ extension RemotePlaces {
     _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
     answered: @escaping @Sendable (Message?) -> Void
   ) -> Link.Transmission {
+    if let obstacle {
+      answered(.failed(obstacle))
+      return .sent
+    }
     let never = Instant(nanoseconds: .max)
     let request = Request.apply(
       serial: serial | Origin.ordered, author, deadline: never, .atOnce, intents)

@@ -130,13 +130,39 @@ public struct Surroundings: Sendable {
   /// different values of `$XDG_RUNTIME_DIR` (cron, su).
   public var socketNote: String { stateDirectory + "/socket" }
 
+  /// Why no owner could keep its state: the state directory cannot be written, or made. Then an owner
+  /// only reads. nil: it can be written. Cost: access(2), and one for each directory that is missing.
+  public var stateObstacle: EngineError? {
+    var directory = stateDirectory
+    while !Files.isDirectory(directory), directory != "/", directory != "." {
+      directory = Files.parent(of: directory)
+    }
+    do throws(SystemError) {
+      try Files.checkWritable(directory)
+      return nil
+    } catch {
+      return EngineError(
+        .system(error.errno),
+        "preferences can be read, and not changed, because their state cannot be kept in "
+          + "\(stateDirectory): \(error)")
+    }
+  }
+
+  /// The path at which an owner listens that only reads and can listen nowhere else: in a directory
+  /// of the user's own in /tmp.
+  public var lastSocketPath: String {
+    let name = socketPaths[0].split(separator: "/").last ?? "prefsd"
+    return "/tmp/prefsfs-\(geteuid())/\(name)"
+  }
+
   /// The paths where the present owner may be listening: the noted one first, then `socketPaths`.
   public var ownerSocketPaths: [String] {
     if other != nil { return socketPaths }
     let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
-    guard let noted, !noted.isEmpty else { return socketPaths }
+    let usual = stateObstacle == nil ? socketPaths : socketPaths + [lastSocketPath]
+    guard let noted, !noted.isEmpty else { return usual }
     let path = String(decoding: noted, as: UTF8.self)
-    return [path] + socketPaths.filter { $0 != path }
+    return [path] + usual.filter { $0 != path }
   }
 
   /// Notes that this process owns the store. Returns whether it is the first process to do so since

@@ -38,9 +38,7 @@ public final class OwnedStore: Sendable {
       mountNote: readOnly ? nil : layout.stateDirectory + "/mounts",
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
     do throws(SystemError) {
-      let server = try Server(
-        places: places, paths: surroundings.socketPaths,
-        note: readOnly ? nil : surroundings.socketNote, log: log)
+      let server = try Self.listen(places, surroundings, readOnly: readOnly, log)
       store.onRevival { [weak server] in server?.writeNote() }
       do throws(SystemError) {
         cloud = try readOnly ? nil : Self.keepCloud(places, server, surroundings, log)
@@ -69,6 +67,22 @@ public final class OwnedStore: Sendable {
       guard Account.present != nil else { continue }
       server?.giveUp()
       return
+    }
+  }
+
+  private static func listen(
+    _ places: LocalPlaces, _ surroundings: Surroundings, readOnly: Bool,
+    _ log: @escaping @Sendable (LogLine) -> Void
+  ) throws(SystemError) -> Server {
+    let note = readOnly ? nil : surroundings.socketNote
+    do throws(SystemError) {
+      return try Server(places: places, paths: surroundings.socketPaths, note: note, log: log)
+    } catch {
+      guard readOnly, surroundings.other == nil, surroundings.stateObstacle != nil else {
+        throw error
+      }
+      return try Server(
+        places: places, paths: [surroundings.lastSocketPath], note: nil, log: log)
     }
   }
 

@@ -89,4 +89,44 @@ import Testing
         "\(outcome)")
     }
   }
+
+  @Test(
+    "without a home that can be written, everything is read, and only changes fail, with a reason")
+  func withoutHome() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; chmod 755 .; defaults write $PREFSFS_SYSTEM_DIR/managed/d F -int 1
+        defaults write $PREFSFS_SYSTEM_DIR/d M -int 2; mkdir -p ro/.config; chmod -R a+rX ro $PREFSFS_SYSTEM_DIR
+        echo '{U = 3;}' > ro/.config/d.plist
+        ask() { setpriv --reuid 54322 --regid 54322 --clear-groups env -u XDG_CONFIG_HOME -u XDG_STATE_HOME \
+          -u XDG_RUNTIME_DIR HOME=$1 "${@:2}"; }
+        for home in $PWD/ro /nonexistent; do
+          ask $home defaults read --effective d; ask $home defaults explain d F | head -1
+          ask $home $PROBE get d M; ask $home defaults write d K 1 2>&1 | tail -1 | grep -o 'can be read, and not changed'
+        done
+        ask $PWD/ro defaults read d; stat -c '%U %a' /tmp/prefsfs-54322 | cut -d ' ' -f 2
+        ask /nonexistent pkill -x prefsd; rm -rf /tmp/prefsfs-54322
+        """)
+      #expect(
+        outcome.output == """
+          d F: 1 (managed, forced)
+          d M: 2 (any-user)
+          d U: 3 (user)
+          * managed (forced): 1
+          2
+          can be read, and not changed
+          d F: 1 (managed, forced)
+          d M: 2 (any-user)
+          * managed (forced): 1
+          2
+          can be read, and not changed
+          {
+              U = 3;
+          }
+          700
+
+          """, "\(outcome)")
+    }
+  }
 }
