@@ -46,6 +46,13 @@ static inline unsigned long prefsfs_device(unsigned int major_, unsigned int min
   return makedev(major_, minor_);
 }
 
+// Has the calling thread, and no other one, act as the user from here on: setresuid(2) of the C
+// library would change every thread. Returns 0, or -1 with errno.
+static inline int prefsfs_become(unsigned int user, unsigned int group) {
+  if (syscall(SYS_setresgid, group, group, group) != 0) return -1;
+  return (int)syscall(SYS_setresuid, user, user, user);
+}
+
 // Mounts a file system of the type at `point` in a mount namespace of its own, and opens the file
 // for writing there: unshare(2) with CLONE_NEWNS, and setns(2) to return. Only root can do this.
 // Returns the descriptor, or -1. The new namespace has copies of all other mounts; it ends with the

@@ -21,6 +21,9 @@ public struct Account: Equatable, Sendable {
   /// The account of a user.
   static func of(_ user: uid_t) -> Account? { of(.number(user)) }
 
+  /// The account of a user by its number; nil where the system knows none. Cost: as of `named`.
+  public static func numbered(_ user: uid_t) -> Account? { of(.number(user)) }
+
   /// The account of a user by its name; nil where the system knows none. Cost: as of `own`, at each
   /// call.
   public static func named(_ name: String) -> Account? {

@@ -12,7 +12,14 @@ public enum MountInformation {
     public let path: String
     /// The type of the file system, e.g. `fuse.prefsfs`.
     public let kind: String
+    /// What is mounted, as the program said it.
+    public let source: String
+    /// The user and the group of the process that mounted it (FUSE); nil: it is not said.
+    public let user, group: uid_t?
   }
+
+  /// All mounts of this process's mount namespace, in the order of the table.
+  public static var all: [Mount] { mounts }
 
   /// The mount at a path, which must be absolute and without links. Where several mounts lie on one
   /// point, it is the last.
@@ -55,18 +62,22 @@ public enum MountInformation {
         UInt32(String(decoding: $0, as: UTF8.self))
       }
       guard numbers.count == 2 else { return nil }
+      // The type, the source and the options follow the first lone hyphen after optional fields.
+      let hyphen = fields.dropFirst(6).firstIndex { $0.elementsEqual("-".utf8) } ?? fields.endIndex
+      let rest = fields.dropFirst(hyphen + 1).map { $0 }
+      let options = rest.count > 2 ? String(decoding: rest[2], as: UTF8.self) : ""
       return Mount(
         device: dev_t(prefsfs_device(numbers[0], numbers[1])), path: unescaped(fields[4]),
-        kind: kind(fields))
+        kind: rest.isEmpty ? "" : String(decoding: rest[0], as: UTF8.self),
+        source: rest.count > 1 ? unescaped(rest[1]) : "",
+        user: number("user_id", in: options), group: number("group_id", in: options))
     }
   }
 
-  /// The type of the file system, which follows the first lone hyphen after the optional fields.
-  private static func kind(_ fields: [ArraySlice<UInt8>]) -> String {
-    guard let hyphen = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
-      fields.indices.contains(hyphen + 1)
-    else { return "" }
-    return String(decoding: fields[hyphen + 1], as: UTF8.self)
+  private static func number(_ name: String, in options: String) -> uid_t? {
+    options.split(separator: ",").lazy.compactMap { option -> uid_t? in
+      option.hasPrefix(name + "=") ? uid_t(option.dropFirst(name.utf8.count + 1)) : nil
+    }.first
   }
 
   /// Decodes a path: the table has blanks, tabs, newlines and backslashes as a backslash and three

@@ -12,6 +12,14 @@ enum ExitStatus: Int32, CaseIterable {
   case storeUnusable = 4
   /// The mount point cannot be mounted on, or SOURCE is not a directory.
   case mountPointUnusable = 5
+  /// `--status`: no prefsfs is mounted there.
+  case notMounted = 6
+  /// `--status`: the mount's processes have ended.
+  case mountDead = 7
+  /// `--status`: the mount has not answered for 2 s, e.g. because its driver is stopped.
+  case mountSilent = 8
+  /// `--status`: the mount is another user's.
+  case mountForbidden = 9
 
   /// What the status means, for help and manual page.
   var meaning: String {
@@ -22,6 +30,10 @@ enum ExitStatus: Int32, CaseIterable {
     case .storeInUse: "another process owns the store and does not answer"
     case .storeUnusable: "the store or its journal cannot be used"
     case .mountPointUnusable: "MOUNTPOINT or SOURCE is not a directory that can be used"
+    case .notMounted: "--status: no prefsfs is mounted there"
+    case .mountDead: "--status: the processes of the mount have ended"
+    case .mountSilent: "--status: the mount has not answered for 2 s; is it stopped?"
+    case .mountForbidden: "--status: the mount is another user's"
     }
   }
 }

@@ -24,7 +24,8 @@ enum Help {
     Form("-d", "like -f, and print every request"),
     Form(
       "--system", "mount the machine's places alone: managed, managed-for/USER, any-user (root)"),
-    Form("--status MOUNTPOINT", "print the state of a mount as JSON"),
+    Form("--status MOUNTPOINT", "print the state of a mount as JSON, or say why not, within 2 s"),
+    Form("--list [--json]", "name the machine's mounts, their users, drivers and owners"),
     Form(
       "--upgrade [MOUNTPOINT]",
       "have the mount, or all mounts, and prefsd go on with the programs that are installed now"),

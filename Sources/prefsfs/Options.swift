@@ -17,6 +17,9 @@ struct Options: Equatable {
   var upgrades = false
   /// Whether the state of the mount at `mountPoint` is printed.
   var showsStatus = false
+  /// Whether the mounts of the machine are named, and whether as JSON.
+  var showsList = false
+  var isJSON = false
   var isReadOnly = false
   /// Whether the machine's places are mounted in place of the user's preferences.
   var isSystem = false
@@ -91,6 +94,8 @@ struct Options: Equatable {
       case _ where isMountHelper && Self.helperPairs.contains(word): _ = rest.popFirst()
       case "--upgrade": upgrades = true
       case "--status": showsStatus = true
+      case "--list": showsList = true
+      case "--json": isJSON = true
       case "-f": isForeground = true
       case "-d": (isForeground, isDebugging) = (true, true)
       case "-s": break
@@ -105,7 +110,7 @@ struct Options: Equatable {
       }
     }
     if showsHelp || showsVersion || showsManual { return }
-    if upgrades, positional.isEmpty { return }
+    if upgrades || showsList, positional.isEmpty { return }
     try parse(positional)
   }
 

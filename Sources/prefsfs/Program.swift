@@ -28,7 +28,7 @@ enum Program {
       print(text, terminator: "")
       return .success
     }
-    if options.upgrades || options.showsStatus {
+    if options.upgrades || options.showsStatus || options.showsList {
       return RunningMount(options.mountPoint, log).run(options)
     }
     defer { log.flush() }

@@ -13,10 +13,8 @@ struct RunningMount {
   /// Carries out `--status` or `--upgrade`.
   func run(_ options: Options) -> ExitStatus {
     do {
-      if options.showsStatus {
-        print(String(decoding: try status(), as: UTF8.self), terminator: "")
-        return .success
-      }
+      if options.showsList { return try list(asJSON: options.isJSON) }
+      if options.showsStatus { return showStatus() }
       if point.isEmpty { return try upgradeAll() }
       return try upgrade()
     } catch {
@@ -36,6 +34,51 @@ struct RunningMount {
     } catch {
       throw Failure(description: "\(point): no mount of prefsfs answers there: \(error)")
     }
+  }
+
+  /// Prints the state of the mount, or says why there is none, within 2 s.
+  private func showStatus() -> ExitStatus {
+    guard let mount = mount(at: point), mount.kind == "fuse.prefsfs" else {
+      log("\(point): no prefsfs is mounted there")
+      return .notMounted
+    }
+    switch StatusQuestion(mount).answer() {
+    case .status(let bytes):
+      print(String(decoding: bytes, as: UTF8.self), terminator: "")
+      return .success
+    case .refused(let status, let reason):
+      log("\(point): \(reason)")
+      return status
+    }
+  }
+
+  /// The mount at a path, which may be a link to it. No part of the mount is looked at: it may not
+  /// answer.
+  private func mount(at point: String) -> MountInformation.Mount? {
+    var path = point
+    for _ in 0..<8 {
+      while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+      let name = path.split(separator: "/").last.map(String.init) ?? ""
+      guard let parent = Files.realPath(path.contains("/") ? Files.parent(of: path) : ".") else {
+        return nil
+      }
+      let whole = parent == "/" ? "/\(name)" : "\(parent)/\(name)"
+      if let mount = MountInformation.mount(at: whole) { return mount }
+      guard let target = Files.linkTarget(whole) else { return nil }
+      path = target.hasPrefix("/") ? target : "\(parent)/\(target)"
+    }
+    return nil
+  }
+
+  /// Prints a line for each mount of prefsfs on the machine: mount point, user, driver, owner.
+  private func list(asJSON: Bool) throws -> ExitStatus {
+    let mounts = MountInformation.all.filter { $0.kind == "fuse.prefsfs" }
+    let questions = mounts.map(StatusQuestion.init)
+    for (mount, question) in zip(mounts, questions) {
+      let line = MountLine(mount, question.answer())
+      print(asJSON ? line.json : line.text)
+    }
+    return .success
   }
 
   /// The process that serves the mount.

@@ -129,4 +129,36 @@ import Testing
           """, "\(outcome)")
     }
   }
+
+  @Test("--status says what is so within 2 s, also to root, and --list names the mounts")
+  func status() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; ln -s mount link; chmod 755 .
+        $PREFSFS --status $M | jq -r '."mount point"'; $PREFSFS --status link | jq .failures; $PREFSFS --status $C; echo "[$?]"
+        setpriv --reuid 54323 --clear-groups $PREFSFS --status $M; echo "[$?]"
+        $PREFSFS --list | grep "^$M " | sed 's/[0-9][0-9]*/N/g; s/.*mount /mount /'
+        $PREFSFS --list --json | jq -c --arg m "$M" 'select(."mount point" == $m) | [.user, .state]'
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.root, with: "R").replacing(
+          #/prefsfs: |prefsfs\[.*\]: /#, with: "") == """
+            R/mount
+            {}
+            R/config: no prefsfs is mounted there
+            [6]
+            R/mount: it is another user's mount; root may ask
+            [9]
+            mount \(NSUserName()) fine driver N owner N
+            ["\(NSUserName())","fine"]
+
+            """, "\(outcome)")
+      let driver = sandbox.shell("$PREFSFS --status $M | jq .process").output
+      let stopped = sandbox.shell(
+        "kill -STOP \(driver.dropLast()); timeout 4 $PREFSFS --status $M 2> /dev/null; echo $?; kill -CONT \(driver.dropLast())"
+      )
+      #expect(stopped.output == "8\n", "\(stopped)")
+    }
+  }
 }
