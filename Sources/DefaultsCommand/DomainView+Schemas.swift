@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PreferenceModel
 import PreferenceSchemas
 import PropertyList
@@ -29,5 +30,13 @@ extension DomainView {
     else { return }
     Output.write(
       line: "defaults: \(target.name) has no key \(key); did you mean \(near)?", to: .errors)
+  }
+}
+
+extension StoreView {
+  /// The declarations of a place. A key that a schema has renamed is the one of its present name.
+  func declarations(in place: Place?) -> Declarations {
+    let engine = engine
+    return Declarations(places, in: place) { engine.schema(of: $1)?.presentNames[$0] ?? $0 }
   }
 }

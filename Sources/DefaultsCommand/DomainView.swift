@@ -59,13 +59,26 @@ struct StoreView {
   func apply(
     _ intents: [Intent], _ target: Target? = nil, isJudged: Bool = false
   ) throws(EngineError) -> Changeset {
-    let changeset = try engine.apply((isJudged ? [.judged] : []) + intents, by: author)
+    let changeset: Changeset
+    do {
+      changeset = try engine.apply((isJudged ? [.judged] : []) + intents, by: author)
+    } catch  where error.reason == .unfit {
+      throw quoting(error, intents.lazy.compactMap { $0.value(of: error) }.first)
+    }
     if !changeset.isEmpty { try places.awaitMounts(through: changeset.version) }
     // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
       for location in target.locations { try places.save(location) }
     }
     return changeset
+  }
+
+  /// The refusal of a value by a schema, with the value in it, which the owner keeps out of logs.
+  func quoting(_ error: EngineError, _ value: Value?) -> EngineError {
+    guard let value, let domain = error.domain, let key = error.key,
+      let objection = engine.schema(of: domain)?.refusal(of: value, for: key)
+    else { return error }
+    return EngineError(.unfit, domain: domain, key: key, objection)
   }
 
   /// Throws if a change would be refused, and changes nothing.
@@ -233,4 +246,19 @@ extension Target {
 
   /// The refusal for a domain that does not exist.
   var doesNotExist: Refusal { Refusal("\nDomain \(name) does not exist\n") }
+}
+
+extension Intent {
+  /// The value that the intent would give the key that the error is about.
+  fileprivate func value(of error: EngineError) -> Value? {
+    switch self {
+    case .set(let key, let domain, let value, _), .setOwn(let key, let domain, let value, _):
+      key == error.key && domain == error.domain ? value : nil
+    case .edit(let location, .set(let key, let value, _)):
+      key == error.key && location.domain == error.domain ? value : nil
+    case .replace(let location, let values):
+      location.domain == error.domain ? error.key.flatMap { values[$0] } : nil
+    default: nil
+    }
+  }
 }

@@ -24,6 +24,11 @@ struct Differences {
       if let edits = try Self.readable({ () throws(EngineError) in
         try Self.edits(of: location, from: snapshot, places)
       }) {
+        // The values of a schema are no preferences: whoever has read it reads it again.
+        if location.place == .schema {
+          if !edits.isEmpty { changeset.invalidated.insert(location) }
+          continue
+        }
         changeset.items += edits.map { edit in
           Changeset.Item(location, edit, replacing: edit.key.flatMap { snapshot.entry($0) })
         }

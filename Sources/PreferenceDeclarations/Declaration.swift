@@ -12,6 +12,11 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
     (self.domain, self.key, self.members) = (domain, key, members)
   }
 
+  /// The path with the present name of its key.
+  func translated(_ name: (Key, DomainName) -> Key) -> DeclaredPath {
+    DeclaredPath(domain, name(key, domain), members)
+  }
+
   /// The path of what the first members lead to.
   func prefix(_ count: Int) -> DeclaredPath {
     DeclaredPath(domain, key, Array(members.prefix(count)))
@@ -59,7 +64,14 @@ package struct Declaration: Equatable, Sendable {
   /// Whether dictionaries are declared member by member (RFC 7396), so that other members stay.
   package let isMerged: Bool
   /// What is declared.
-  package let paths: [DeclaredPath: Declared]
+  package private(set) var paths: [DeclaredPath: Declared]
+
+  /// The declaration with the present names of keys in its paths. Its document stays.
+  func translated(_ name: (Key, DomainName) -> Key) -> Declaration {
+    var translated = self
+    translated.paths = Dictionary(paths.map { ($0.translated(name), $1) }) { first, _ in first }
+    return translated
+  }
 
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]

@@ -15,8 +15,15 @@ package struct Declarations: Sendable {
   /// The place that is declared; nil: the user's, as a change of each key chooses it.
   package let place: Place?
 
-  package init(_ places: any PersistentPlaces, in place: Place? = nil) {
-    (self.places, self.place) = (places, place)
+  /// The present name of a key, which a schema may have renamed.
+  private let name: @Sendable (Key, DomainName) -> Key
+
+  /// - Parameter name: returns the present name of a key that a document names.
+  package init(
+    _ places: any PersistentPlaces, in place: Place? = nil,
+    name: @escaping @Sendable (Key, DomainName) -> Key = { key, _ in key }
+  ) {
+    (self.places, self.place, self.name) = (places, place, name)
   }
 
   /// Where the ledger is.
@@ -24,7 +31,9 @@ package struct Declarations: Sendable {
 
   /// Reads the ledger. Throws EINVAL where it is damaged.
   package func ledger() throws(EngineError) -> Ledger {
-    try Ledger(try stored())
+    var ledger = try Ledger(try stored())
+    ledger.translate(name)
+    return ledger
   }
 
   /// The ledger's domain as it is. Cost: no question to the owner, if its list is in memory.
@@ -53,7 +62,8 @@ package struct Declarations: Sendable {
     _ requests: [Request], isJudged: Bool = false
   ) throws(EngineError) -> DeclarationPlan {
     let stored = try stored()
-    let old = try Ledger(stored)
+    var old = try Ledger(stored)
+    old.translate(name)
     var new = old
     var names: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
@@ -67,7 +77,7 @@ package struct Declarations: Sendable {
         if declared.contains(name) { continue }
         names.insert(name)
       }
-      try new.note(request)
+      try new.note(request, name)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
     let settings = HistorySettings(
@@ -151,14 +161,23 @@ package struct Declarations: Sendable {
 }
 
 extension Ledger {
-  fileprivate mutating func note(_ request: Declarations.Request) throws(EngineError) {
+  /// Makes the paths those of the present names of keys. The documents stay as they are.
+  fileprivate mutating func translate(_ name: (Key, DomainName) -> Key) {
+    declarations = declarations.mapValues { $0.translated(name) }
+    before = Dictionary(before.map { ($0.translated(name), $1) }) { first, _ in first }
+  }
+
+  fileprivate mutating func note(
+    _ request: Declarations.Request, _ present: (Key, DomainName) -> Key
+  ) throws(EngineError) {
     switch request {
-    case .declare(let name, let declaration, let others, let text):
+    case .declare(let name, let written, let others, let text):
       guard Self.canName(name) else {
         throw EngineError(
           .system(.invalidArgument),
           "\"\(name)\" cannot name a declaration: no blanks, no slash, no dot at the beginning")
       }
+      let declaration = written.translated(present)
       // A command that declares the same leaves the bytes of the file as they are.
       if text != nil || declarations[name]?.document != declaration.document { texts[name] = text }
       declarations[name] = declaration

@@ -62,19 +62,27 @@ final class KeyRenamer: Sendable {
     if case .array(let known)? = kept { noted = known }
     let count = noted.count
     var intents: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
-    for (old, new) in schema.presentNames.sorted(by: { $0.key < $1.key }) {
-      let name = Value.string("\(domain) \(old) \(new)")
-      guard !noted.contains(name) else { continue }
-      var moved: [Intent] = []
-      for place in Place.own {
-        moved += try move(old, to: new, at: Location(place, domain), places)
+    for key in schema.keys where !key.formerNames.isEmpty {
+      var old = schema.formerNames(of: key.name)
+      old.removeAll { noted.contains(Self.name($0, key.name, domain)) }
+      for place in [Place.host, .user] {
+        // Of several former names the latest counts, as for look-ups; the others stay.
+        for name in old {
+          let moved = try move(name, to: key.name, at: Location(place, domain), places)
+          if moved.isEmpty { continue }
+          intents += moved
+          noted.append(Self.name(name, key.name, domain))
+          break
+        }
       }
-      if moved.isEmpty { continue }
-      intents += moved
-      noted.append(name)
     }
-    guard noted.count > count else { return [] }
+    guard noted.count > count, state.withLock({ !$0.hasEnded }) else { return [] }
     return intents + [.edit(Self.note.location, .set(Self.note.key, .array(noted), .unknown))]
+  }
+
+  /// What is noted of a key that was moved.
+  private static func name(_ old: Key, _ new: Key, _ domain: DomainName) -> Value {
+    .string("\(domain) \(old) \(new)")
   }
 
   private func move(

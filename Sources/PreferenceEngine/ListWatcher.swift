@@ -40,6 +40,8 @@ struct ListWatcher {
   private var watched: Set<String> = []
   /// Paths that do not exist yet: when one appears, the directories are watched anew.
   private var awaited: Set<String> = []
+  /// Whether fragments or vendors' lists are polled, because their directories cannot be watched.
+  private var pollsAdditions = false
   /// Places whose lists are polled.
   private var polled: [Place] = []
   /// The lists that polled places had at the last look.
@@ -104,7 +106,7 @@ struct ListWatcher {
   ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
-    (linkedAdditions, fragmentDirectories) = ([], [])
+    (linkedAdditions, fragmentDirectories, pollsAdditions) = ([], [], false)
     (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
     areAdditionsInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
@@ -126,7 +128,8 @@ struct ListWatcher {
       watchSigners(watch)
       for path in layout.vendorDirectories { watchVendors(path, watch) }
     }
-    nextPoll = polled.isEmpty ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
+    let polls = pollsAdditions || !polled.isEmpty
+    nextPoll = !polls ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
     listed = listed.filter { polled.contains($0.key) }
     for place in polled where listed[place] == nil { _ = listsThatCameOrWent(in: place) }
   }
@@ -157,10 +160,13 @@ struct ListWatcher {
 
   /// Watches a directory of vendors' lists, or waits for it.
   private mutating func watchVendors(_ path: String, _ watch: DirectoryWatch) {
-    guard (try? watch.add(path, withModes: true)) == true else {
-      try? wait(for: path, watch)
+    do throws(SystemError) {
+      guard try watch.add(path, withModes: true) else { return try wait(for: path, watch) }
+    } catch {
+      pollsAdditions = true
       return
     }
+    if Self.isSilent(path) { pollsAdditions = true }
     fragmentDirectories.insert(path)
     followAdditionLinks(in: path, ".plist", watch)
     watchFragments(in: path, .vendor, watch)
@@ -173,7 +179,10 @@ struct ListWatcher {
     for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
     where layout.domain(ofFragments: name, in: place) != nil {
       let path = "\(directory)/\(name)"
-      guard (try? watch.add(path, withModes: true)) == true else { continue }
+      guard (try? watch.add(path, withModes: true)) == true else {
+        if Files.isDirectory(path) { pollsAdditions = true }
+        continue
+      }
       fragmentDirectories.insert(path)
       followAdditionLinks(in: path, ".plist", watch)
     }

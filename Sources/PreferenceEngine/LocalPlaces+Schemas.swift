@@ -19,6 +19,10 @@ extension LocalPlaces {
     }?.schema
   }
 
+  public func formerNames(of key: Key, in domain: DomainName) -> [Key] {
+    schema(of: domain)?.formerNames(of: key) ?? []
+  }
+
   /// Has keys moved that the schema of the domain has renamed, if that has not been done. Returns at
   /// once.
   func renameKeys(of domain: DomainName) {
@@ -40,7 +44,7 @@ extension LocalPlaces {
       let domain = item.location.domain
       guard let key = item.edit.key, let schema = schema(of: domain), schema.isAuthoritative,
         let known = schema[key], let value = try changed(item, known),
-        let objection = known.objection(to: value)
+        let objection = known.objection(to: value, quotes: false)
       else { continue }
       throw EngineError(.unfit, domain: domain, key: key, objection)
     }
@@ -56,7 +60,11 @@ extension LocalPlaces {
       return try store.find(key, at: item.location)?.value == value ? nil : value
     case .splice(_, let splice):
       // The type stays; a long text is made whole only if its characters matter.
-      guard known.pattern != nil || !known.choices.isEmpty else { return nil }
+      guard known.pattern != nil || known.hasBindingChoices else { return nil }
+      if splice.count > Pattern.longestText {
+        // Too long for a pattern, and no choice has so many characters.
+        return known.hasBindingChoices ? .string("\0") : nil
+      }
       let old = try store.find(key, at: item.location)
       return old.flatMap { $0.accepts(splice) ? $0.applying(splice).value : nil }
     case .remove, .describe, .createDomain, .removeDomain: return nil
@@ -68,7 +76,8 @@ extension LocalPlaces {
   func logUnfit(_ items: [Changeset.Item]) {
     for item in items {
       guard case .set(let key, let value, _) = item.edit,
-        let objection = schema(of: item.location.domain)?.refusal(of: value, for: key)
+        let objection = schema(of: item.location.domain)?.refusal(
+          of: value, for: key, quotes: false)
       else { continue }
       let name = "\(item.location.domain) \(key)"
       let isNew = unfit.withLock { unfit in

@@ -55,7 +55,13 @@ public struct ChangeRules<Places: StoredPlaces> {
       let keys = try places.keys(at: location)
       return keys.map { Changeset.Item(location, .remove($0)) }
         + [Changeset.Item(location, .removeDomain)]
-    case .edit(let location, let edit): return [Changeset.Item(location, edit)]
+    case .edit(let location, let edit):
+      switch edit {
+      case .set(let key, _, _), .remove(let key), .splice(let key, _):
+        try requireVisible(key, at: location)
+      case .describe, .createDomain, .removeDomain: break
+      }
+      return [Changeset.Item(location, edit)]
     case .replace(let location, let values): return try replace(location, values)
     case .judged: return []
     case .expect(let key, let location, let value):
@@ -92,9 +98,18 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Returns the user's location of the domain that has the key, the one that wins first; the
   /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
   private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
-    guard let found = try places.findFirst(key, in: SearchList.beforeUser(domain)) else {
-      return Location(.user, domain)
+    let found = try places.findFirst(key, in: SearchList.beforeUser(domain))
+    for former in places.formerNames(of: key, in: domain)
+    where found?.location.place.isForced != true {
+      // A value that is forced under a name that the key had before forces it, too.
+      let forced = SearchList.forced(domain).filter { $0.domain == domain }
+      if let old = try places.findFirst(former, in: forced) {
+        throw EngineError(
+          .forced, domain: domain, key: key,
+          "the administrator has set it, as \(former) (\(old.location.place.rawValue))")
+      }
     }
+    guard let found else { return Location(.user, domain) }
     guard !found.location.place.isForced else {
       let source = found.stored.metadata.setter.map { "\($0)" } ?? "a managed list"
       throw EngineError(
@@ -179,10 +194,27 @@ public struct ChangeRules<Places: StoredPlaces> {
     return items + [Changeset.Item(location, .removeDomain)]
   }
 
+  /// Throws `.forced` where a fragment sets the key, so that nobody would see a change of the list.
+  private func requireVisible(_ key: Key, at location: Location) throws(EngineError) {
+    guard location.place.hasAdditions,
+      case .file(let path)? = try places.find(key, at: location)?.metadata.setter
+    else { return }
+    throw EngineError(
+      .forced, domain: location.domain, key: key,
+      "\(Setter.file(path)) sets it, and is never written; change or remove it")
+  }
+
   private func replace(
     _ location: Location, _ values: ValueDictionary
   ) throws(EngineError) -> [Changeset.Item] {
     let gone = try places.keys(at: location).filter { values[$0] == nil }.map(Edit.remove)
+    for edit in gone { if let key = edit.key { try requireVisible(key, at: location) } }
+    if location.place.hasAdditions {
+      for (key, value) in values {
+        let old = try places.find(key, at: location)?.value
+        if old != value { try requireVisible(key, at: location) }
+      }
+    }
     let set = values.map { Edit.set($0.key, $0.value, .unknown) }
     return ([.createDomain] + gone + set).map { Changeset.Item(location, $0) }
   }

@@ -25,6 +25,10 @@ public protocol StoredPlaces {
   /// Whether the place has the domain.
   func exists(_ location: Location) throws(EngineError) -> Bool
 
+  /// The names that a key had before, by the schema of its domain. None in a process that does not
+  /// own the store: only the owner carries out changes.
+  func formerNames(of key: Key, in domain: DomainName) -> [Key]
+
   /// Whether the settings of the cloud say that the key belongs there, whether or not it has a
   /// value. False in a process that does not own the store: only the owner carries out changes.
   func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool
@@ -57,6 +61,7 @@ extension StoredPlaces {
     return nil
   }
 
+  public func formerNames(of key: Key, in domain: DomainName) -> [Key] { [] }
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }

@@ -212,7 +212,9 @@ public struct Surroundings: Sendable {
   /// The directories of schemas, the one that counts first: that of the machine's lists, then
   /// `preferences/schemas` in the directories of data.
   public var schemaDirectories: [String] {
-    [systemDirectory + "/schemas"] + Self.dataDirectories.map { $0 + "/preferences/schemas" }
+    let data = other.map { [$0.home + "/.local/share"] + Self.machineDataDirectories }
+    return [systemDirectory + "/schemas"]
+      + (data ?? Self.dataDirectories).map { $0 + "/preferences/schemas" }
   }
 
   /// The file name of the user's list of the global domain, without `.plist`. In a store of

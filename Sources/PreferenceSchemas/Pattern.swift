@@ -17,9 +17,9 @@ public struct Pattern: Sendable {
     case unsupported
   }
 
-  /// An instruction. A number is the index of the next one.
+  /// An instruction. A number is the index of the next one, or of a class.
   enum Instruction: Sendable {
-    case scalar(ScalarClass)
+    case scalar(Int)
     case split(Int, Int)
     case jump(Int)
     case begin, end
@@ -30,26 +30,39 @@ public struct Pattern: Sendable {
   /// The expression as it was written.
   public let text: String
   private let program: [Instruction]
+  private let classes: [ScalarClass]
+  /// How many instructions it has.
+  var size: Int { program.count }
 
-  /// How many instructions an expression may have.
+  /// How many instructions an expression may have, and bytes its text.
   static let largest = 2000
-  /// How many characters of a text are looked at: a longer text is not judged.
+  private static let longest = 4096
+  /// Bytes of the longest text that is judged.
   public static let longestText = 1 << 16
+  /// How many steps a search may take, characters times instructions: a longer one is not made.
+  private static let mostSteps = 10_000_000
+
+  /// Whether a search in the text takes so little that it is made.
+  public func judges(_ text: String) -> Bool {
+    let count = text.utf8.count
+    return count <= Self.longestText && count * size <= Self.mostSteps
+  }
 
   /// Compiles an expression.
   public init(_ text: String) throws(Failure) {
+    guard text.utf8.count <= Self.longest else { throw .unsupported }
     var parser = PatternParser(text)
     let tree = try parser.parse()
     var compiler = PatternCompiler()
     try compiler.add(tree)
     try compiler.append(.match)
-    (self.text, program) = (text, compiler.program)
+    (self.text, program, classes) = (text, compiler.program, compiler.classes)
   }
 
   /// Returns whether the expression matches somewhere in the text. Cost: O(its characters times the
   /// expression), without allocations for each character.
   public func matches(_ text: String) -> Bool {
-    var search = PatternSearch(program)
+    var search = PatternSearch(program, classes)
     var previous: Unicode.Scalar?
     for scalar in text.unicodeScalars {
       search.start(previous, scalar)
@@ -65,6 +78,7 @@ public struct Pattern: Sendable {
 /// The instructions that a search has reached at one position of the text.
 private struct PatternSearch {
   private let program: [Pattern.Instruction]
+  private let classes: [ScalarClass]
   private(set) var hasMatched = false
   /// The instructions that wait for the next character, and those that were entered here.
   private var waiting: [Int] = []
@@ -72,8 +86,8 @@ private struct PatternSearch {
   private var entered: [Int]
   private var position = 1
 
-  init(_ program: [Pattern.Instruction]) {
-    self.program = program
+  init(_ program: [Pattern.Instruction], _ classes: [ScalarClass]) {
+    (self.program, self.classes) = (program, classes)
     entered = Array(repeating: 0, count: program.count)
   }
 
@@ -102,7 +116,7 @@ private struct PatternSearch {
 
   mutating func step(over scalar: Unicode.Scalar) {
     for index in waiting {
-      if case .scalar(let known) = program[index], known.contains(scalar) {
+      if case .scalar(let known) = program[index], classes[known].contains(scalar) {
         pending.append(index + 1)
       }
     }
@@ -112,6 +126,9 @@ private struct PatternSearch {
 /// Turns the tree of an expression into instructions.
 private struct PatternCompiler {
   private(set) var program: [Pattern.Instruction] = []
+  private(set) var classes: [ScalarClass] = []
+  /// How many parts were added: a repetition of nothing appends no instruction.
+  private var steps = 0
 
   mutating func append(_ instruction: Pattern.Instruction) throws(Pattern.Failure) {
     guard program.count < Pattern.largest else { throw .unsupported }
@@ -119,8 +136,12 @@ private struct PatternCompiler {
   }
 
   mutating func add(_ node: PatternNode) throws(Pattern.Failure) {
+    steps += 1
+    guard steps <= 4 * Pattern.largest else { throw .unsupported }
     switch node {
-    case .scalar(let known): try append(.scalar(known))
+    case .scalar(let known):
+      try append(.scalar(classes.count))
+      classes.append(known)
     case .begin: try append(.begin)
     case .end: try append(.end)
     case .boundary(let isOne): try append(.boundary(isOne: isOne))

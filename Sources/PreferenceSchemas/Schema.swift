@@ -70,17 +70,23 @@ public struct Schema: Sendable {
   }
 
   /// The default that an authoritative schema gives for a key; nil if there is none.
-  public func fallback(of key: Key) -> Value? { isAuthoritative ? self[key]?.fallback : nil }
+  /// A whole number as the default of a real is one.
+  public func fallback(of key: Key) -> Value? {
+    guard isAuthoritative, let known = self[key], let value = known.fallback else { return nil }
+    guard known.kind == .real, case .integer(let number) = value else { return value }
+    return .real(number.double)
+  }
 
   /// Says why a value must not be set by people; nil if it may. Only an authoritative schema
   /// refuses; it accepts a key that it does not have. Cost: O(the value).
-  public func refusal(of value: Value, for key: Key) -> String? {
-    isAuthoritative ? objection(to: value, for: key) : nil
+  /// - Parameter quotes: whether the sentence has the value, unless it is a secret.
+  public func refusal(of value: Value, for key: Key, quotes: Bool = true) -> String? {
+    isAuthoritative ? objection(to: value, for: key, quotes: quotes) : nil
   }
 
   /// Says what does not fit in a value, whether or not the schema decides; nil if it fits.
-  public func objection(to value: Value, for key: Key) -> String? {
-    self[key]?.objection(to: value)
+  public func objection(to value: Value, for key: Key, quotes: Bool = true) -> String? {
+    self[key]?.objection(to: value, quotes: quotes)
   }
 
   /// The key whose name is nearest to one that the schema does not have; nil if none is near.
@@ -124,7 +130,15 @@ public struct SchemaKey: Sendable {
   /// The names that it had before, the latest first.
   public var formerNames: [Key] = []
   /// The members of a dictionary; of an array what its elements may be, one of them.
-  public var members: [SchemaKey] = []
+  public var members: [SchemaKey] = [] {
+    didSet {
+      index = Dictionary(members.enumerated().map { ($1.name, $0) }) { first, _ in first }
+    }
+  }
+  private var index: [Key: Int] = [:]
+
+  /// The member with that name. Cost: a hash look-up.
+  func member(_ name: Key) -> SchemaKey? { index[name].map { members[$0] } }
 
   /// Creates what is known of a key: its name.
   public init(_ name: Key, kind: Kind? = nil) { (self.name, self.kind) = (name, kind) }

@@ -4,49 +4,49 @@ import SystemCalls
 extension SchemaKey {
   /// Says what does not fit in a value; nil if it fits. Cost: O(the value), and for a string with a
   /// pattern O(its characters times the pattern).
-  public func objection(to value: Value) -> String? {
-    if let kind, !kind.accepts(value.kind) {
-      return "\(Self.text(value)) is not \(kind.phrase)"
+  /// - Parameter quotes: whether the sentence has the value. That of a secret is never in it.
+  public func objection(to value: Value, quotes: Bool = true) -> String? {
+    let quotes = quotes && !isSensitive
+    let subject = quotes ? Self.text(value) : "the value"
+    if let kind, !kind.accepts(value.kind) { return "\(subject) is not \(kind.phrase)" }
+    if let problem = rangeObjection(to: value) ?? choiceObjection(to: value) {
+      return "\(subject) \(problem)"
     }
-    if let problem = rangeObjection(to: value) ?? choiceObjection(to: value) { return problem }
     switch value {
-    case .string(let text): return patternObjection(to: text)
-    case .array(let elements): return objection(toElements: elements)
-    case .dictionary(let values): return objection(toMembers: values)
+    case .string(let text): return patternObjection(to: text).map { "\(subject) \($0)" }
+    case .array(let elements): return objection(toElements: elements, quotes)
+    case .dictionary(let values): return objection(toMembers: values, quotes)
     default: return nil
     }
   }
 
   private func rangeObjection(to value: Value) -> String? {
-    if let minimum, value.isLess(than: minimum) {
-      return "\(Self.text(value)) is less than \(Self.text(minimum))"
-    }
-    if let maximum, maximum.isLess(than: value) {
-      return "\(Self.text(value)) is more than \(Self.text(maximum))"
-    }
+    if let minimum, value.isLess(than: minimum) { return "is less than \(Self.text(minimum))" }
+    if let maximum, maximum.isLess(than: value) { return "is more than \(Self.text(maximum))" }
     return nil
   }
 
   private func choiceObjection(to value: Value) -> String? {
-    guard !choices.isEmpty, !allowsOthers, value.kind != .array, value.kind != .dictionary,
+    guard hasBindingChoices, value.kind != .array, value.kind != .dictionary,
       !choices.contains(where: { $0 == value || $0.isSameNumber(as: value) })
     else { return nil }
     let known = choices.prefix(12).map(Self.text).joined(separator: ", ")
     let rest = choices.count > 12 ? ", ..." : ""
-    return "\(Self.text(value)) is not one of \(known)\(rest)"
+    return "is not one of \(known)\(rest)"
   }
+
+  /// Whether a value must be one of the choices.
+  public var hasBindingChoices: Bool { !choices.isEmpty && !allowsOthers }
 
   private func patternObjection(to text: String) -> String? {
-    guard let pattern, text.utf8.count <= Pattern.longestText, !pattern.matches(text) else {
-      return nil
-    }
-    return "\(Self.text(.string(text))) does not match \(pattern.text)"
+    guard let pattern, pattern.judges(text), !pattern.matches(text) else { return nil }
+    return "does not match \(pattern.text)"
   }
 
-  private func objection(toElements elements: [Value]) -> String? {
+  private func objection(toElements elements: [Value], _ quotes: Bool) -> String? {
     guard !members.isEmpty else { return nil }
     for (number, element) in elements.enumerated() {
-      let problems = members.map { $0.objection(to: element) }
+      let problems = members.map { $0.objection(to: element, quotes: quotes) }
       // Of several kinds of elements, one must fit.
       if problems.contains(nil) { continue }
       return problems.first.flatMap { $0 }.map { "\(number): \($0)" }
@@ -54,11 +54,11 @@ extension SchemaKey {
     return nil
   }
 
-  private func objection(toMembers values: ValueDictionary) -> String? {
-    let any = members.first { $0.name == Self.anyValue }
+  private func objection(toMembers values: ValueDictionary, _ quotes: Bool) -> String? {
+    let any = member(Self.anyValue)
     for (key, value) in values {
-      guard let member = members.first(where: { $0.name == key }) ?? any else { continue }
-      if let problem = member.objection(to: value) { return "\(key): \(problem)" }
+      guard let member = member(key) ?? any else { continue }
+      if let problem = member.objection(to: value, quotes: quotes) { return "\(key): \(problem)" }
     }
     return nil
   }
@@ -96,7 +96,7 @@ extension Value {
   /// The value as a number; nil for other kinds.
   private var number: Double? {
     switch self {
-    case .integer(let number): number.signed.map(Double.init) ?? Double(number.unsigned ?? 0)
+    case .integer(let number): number.double
     case .real(let number): number
     case .single(let number): Double(number)
     case .date(let time): time.seconds
@@ -120,4 +120,9 @@ extension Value {
     }
     return number == second
   }
+}
+
+extension WideInteger {
+  /// The number as a double, rounded.
+  var double: Double { signed.map(Double.init) ?? Double(unsigned ?? 0) }
 }

@@ -32,6 +32,9 @@ extension Schema {
 /// Reads the keys of a manifest.
 private struct ManifestReader {
   private(set) var problems: [String] = []
+  /// How many instructions the patterns of the schema have, of those that all may have.
+  private var instructions = 0
+  private static let mostInstructions = 200_000
   /// Deeper members are left out: a schema of a hundred levels is a mistake.
   private static let deepest = 50
 
@@ -107,7 +110,10 @@ private struct ManifestReader {
   private mutating func pattern(_ entry: ValueDictionary, _ path: String) -> Pattern? {
     guard case .string(let text)? = entry["pfm_format"], !text.isEmpty else { return nil }
     do throws(Pattern.Failure) {
-      return try Pattern(text)
+      let pattern = try Pattern(text)
+      instructions += pattern.size
+      guard instructions <= Self.mostInstructions else { throw .unsupported }
+      return pattern
     } catch {
       switch error {
       case .malformed: problems.append("\(path): pfm_format is no regular expression")

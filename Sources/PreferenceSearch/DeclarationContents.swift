@@ -20,7 +20,11 @@ struct DeclarationContents: WholeContents {
 
   private static let drift: Key = "drift"
 
-  private var declarations: Declarations { Declarations(search.places, in: place) }
+  private var declarations: Declarations {
+    Declarations(search.places, in: place) { [search] key, domain in
+      search.schema(of: domain)?.presentNames[key] ?? key
+    }
+  }
 
   /// The declaration that a key names, and the ending, which says how the document is written.
   private static func name(_ key: Key) -> (name: String, ending: String)? {

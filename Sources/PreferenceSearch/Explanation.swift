@@ -8,6 +8,8 @@ public struct Explanation {
   private let search: SearchEngine
   private let layout: StoreLayout
   private let owner: any ReportService
+  /// Whether the disk may be asked for the path of a schema.
+  private let asksDisk: Bool
 
   /// Something that sets a key.
   public struct Holder: Equatable, Sendable {
@@ -21,17 +23,25 @@ public struct Explanation {
     public let file: String
   }
 
-  /// - Parameter owner: is asked which profiles and fragments set the key.
-  public init(_ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService) {
+  /// - Parameters:
+  ///   - owner: is asked which profiles and fragments set the key.
+  ///   - asksDisk: whether the caller may wait for a disk: for the path of a schema.
+  public init(
+    _ search: SearchEngine, _ layout: StoreLayout, _ owner: any ReportService,
+    asksDisk: Bool = true
+  ) {
     (self.search, self.layout, self.owner) = (search, layout, owner)
+    self.asksDisk = asksDisk
   }
 
   /// Everything that sets the key, in the order of the search list: the first one counts.
   public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Holder] {
     var holders: [Holder] = []
     var reports: [ValueDictionary]?
+    let former = search.schema(of: domain)?.formerNames(of: key) ?? []
     for location in try search.locations(for: domain) {
-      guard let found = try search.find(key, at: location, for: domain) else { continue }
+      let names = location.domain == domain ? [key] + former : [key]
+      guard let (key, found) = try find(names, at: location, for: domain) else { continue }
       var setters = [(value: found.value, file: file(location))]
       if found.metadata.isOfFile {
         setters = try fragments(at: location, key, found)
@@ -68,6 +78,16 @@ public struct Explanation {
     return text.isEmpty ? nil : text
   }
 
+  /// The first of the names that the location has, and its value.
+  private func find(
+    _ names: [Key], at location: Location, for domain: DomainName
+  ) throws(EngineError) -> (name: Key, value: StoredValue)? {
+    for name in names {
+      if let found = try search.find(name, at: location, for: domain) { return (name, found) }
+    }
+    return nil
+  }
+
   private func rows(of report: OwnerReport) throws(EngineError) -> [ValueDictionary] {
     guard case .array(let all) = try owner.report(report) else { return [] }
     return all.compactMap { if case .dictionary(let report) = $0 { report } else { nil } }
@@ -78,7 +98,7 @@ public struct Explanation {
   private func fragments(
     at location: Location, _ key: Key, _ found: StoredValue
   ) throws(EngineError) -> [(value: Value, file: String)] {
-    let all = try fragments().filter { $0.location == location }.compactMap { fragment in
+    let all = fragments().filter { $0.location == location }.compactMap { fragment in
       fragment.values[key].map { (value: $0, file: fragment.file) }
     }
     // They may have changed since.
@@ -88,10 +108,10 @@ public struct Explanation {
 
   /// The fragments of all locations, and what each sets; of a location the one that counts first.
   /// Where a fragment sets a key that the list has, the list follows.
-  func fragments() throws(EngineError)
-    -> [(location: Location, file: String, values: ValueDictionary)]
-  {
-    try rows(of: .fragments).compactMap { row in
+  func fragments() -> [(location: Location, file: String, values: ValueDictionary)] {
+    // An owner of an earlier version does not know them.
+    let rows = (try? rows(of: .fragments)) ?? []
+    return rows.compactMap { row in
       guard case .string(let name)? = row["place"], let place = Place(rawValue: name),
         case .string(let domain)? = row["domain"], case .string(let file)? = row["file"],
         case .dictionary(let values)? = row["values"]
@@ -129,6 +149,7 @@ public struct Explanation {
 
   /// The path of the list that holds the location.
   private func file(_ location: Location) -> String {
-    location.place.hasFiles ? layout.path(location) : "(this process)"
+    if location.place == .schema, !asksDisk { return "(the schema)" }
+    return location.place.hasFiles ? layout.path(location) : "(this process)"
   }
 }

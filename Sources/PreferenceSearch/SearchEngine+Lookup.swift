@@ -33,7 +33,8 @@ extension SearchEngine {
   ) throws(EngineError) -> Resolution? {
     let path = try path(of: domain)
     if let argument = arguments.find(key, in: .global) {
-      if let found = try find(key, in: path.forced, for: domain) { return found }
+      let names = [key] + (path.formerNames[key] ?? [])
+      if let found = try find(names, in: path.forced, for: domain) { return found }
       return Resolution(argument, location: Location(.arguments, .global))
     }
     if let former = path.formerNames[key] {
@@ -76,10 +77,11 @@ extension SearchEngine {
   private func find(
     _ names: [Key], in locations: [Location], for domain: DomainName
   ) throws(EngineError) -> Resolution? {
+    let key = names.first
     for location in locations {
       for name in location.domain == domain ? names[...] : names.prefix(1) {
         if let found = try find(name, at: location, for: domain) {
-          return Resolution(found, location: location)
+          return Resolution(found, location: location, formerName: name == key ? nil : name)
         }
       }
     }

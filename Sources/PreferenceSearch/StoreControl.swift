@@ -80,15 +80,16 @@ public final class StoreControl: ControlService {
 
   public func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""
-    let fragments = try Explanation(search, layout, owner).fragments()
+    let fragments = Explanation(search, layout, owner, asksDisk: false).fragments()
     for location in try search.locations(for: domain) {
       let row = "\(location.source(seenFrom: domain)): \(location.domain)"
-      let list = layout.path(location)
+      // The mount's loop must not ask a disk, which the path of a schema would.
+      let list = location.place == .schema ? "" : layout.path(location)
       for fragment in fragments where fragment.location == location && fragment.file != list {
         text += "\(row) \(fragment.file)\n"
       }
       // The vendors' place has no list of its own, but the reader wants to know where one goes.
-      text += location.place.hasFiles ? "\(row) \(list)\n" : "\(row)\n"
+      text += location.place.isPersistent ? "\(row) \(list)\n" : "\(row)\n"
     }
     return text
   }
@@ -96,7 +97,8 @@ public final class StoreControl: ControlService {
   public func explanation(
     of key: Key, in domain: DomainName
   ) throws(EngineError) -> String? {
-    try Explanation(search, layout, owner).text(of: key, in: domain, isAppleText: false)
+    try Explanation(search, layout, owner, asksDisk: false).text(
+      of: key, in: domain, isAppleText: false)
   }
 
   public func status() throws(EngineError) -> ValueDictionary {

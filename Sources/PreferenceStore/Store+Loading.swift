@@ -127,27 +127,27 @@ extension Store {
 
 extension Store {
   /// Reads a schema. One that cannot be read is none: the domain goes on without it, with a line in
-  /// the log.
+  /// the log. It counts as an empty list, so that it is not read again before it changes.
   private func schema(of location: Location) -> ListFile.Contents? {
     let file = ListFile(path: layout.path(location))
+    guard let identity = (try? file.identity()) ?? nil else { return nil }
+    let reason: String
     do {
-      guard let identity = try file.identity() else { return nil }
       guard identity.size <= Int64(Schema.largest) else {
         throw ListFile.ReadError.format("\(file.path): it has more than 16 MiB")
       }
       guard let contents = try file.read() else { return nil }
       _ = try Schema(manifest: contents.values.dictionary)
       return contents
+    } catch ListFile.ReadError.system(let error) {
+      reason = "\(error)"
+    } catch ListFile.ReadError.format(let sentence) {
+      reason = sentence
     } catch {
-      let reason =
-        switch error {
-        case ListFile.ReadError.system(let error): "\(error)"
-        case ListFile.ReadError.format(let sentence): sentence
-        default: "\(file.path): \(error)"
-        }
-      log("\(location.domain): the schema counts as none: \(reason)")
-      return nil
+      reason = "\(file.path): \(error)"
     }
+    log("\(location.domain): the schema counts as none: \(reason)")
+    return ListFile.Contents(values: .decoded([:]), format: .xml, identity: identity)
   }
 }
 

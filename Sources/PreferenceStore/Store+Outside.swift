@@ -117,7 +117,12 @@ extension Store {
       return
     }
     var change = Publication(Changeset(time: .now))
-    for edit in old.edits(to: new) {
+    let edits = old.edits(to: new)
+    if location.place == .schema {
+      if !edits.isEmpty { _ = state.withLock { $0.enqueue(invalidation(location)) } }
+      return
+    }
+    for edit in edits {
       change.add(
         Changeset.Item(location, edit, replacing: edit.key.flatMap { old.entry($0) }))
     }
@@ -152,10 +157,11 @@ extension Store.State {
     var failure: SystemError?
     do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
     // The values of a schema are no preferences; what they mean for its domain may be anything.
-    let isSchema = location.place == .schema
-    enqueue(
-      isSchema
-        ? Publication(Changeset(invalidating: location)) : change(outside, old, ours, location))
+    guard location.place == .schema else {
+      enqueue(change(outside, old, ours, location))
+      return failure
+    }
+    if !outside.differing.isEmpty { enqueue(Publication(Changeset(invalidating: location))) }
     return failure
   }
 

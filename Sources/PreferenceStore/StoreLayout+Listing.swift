@@ -8,7 +8,8 @@ extension StoreLayout {
     guard hasLists(place) else { return [] }
     if place == .schema {
       var names: [String] = []
-      for path in schemaDirectories { names += try Files.names(in: path) ?? [] }
+      // A directory that cannot be listed has no schemas, as for a look-up.
+      for path in schemaDirectories { names += ((try? Files.names(in: path)) ?? nil) ?? [] }
       return Set(names.compactMap { domain(ofFile: $0, in: place) })
     }
     let names = try Files.names(in: directory(place), withDirectories: true) ?? []

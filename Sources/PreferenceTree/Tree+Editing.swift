@@ -15,8 +15,11 @@ extension Tree {
       return editor
     }
     (file.isInherited, file.hasSavedDraft) = (false, false)
-    file.origin = KeyFile.EditedVersion(
-      location: resolution.location, modified: resolution.modified)
+    // What is read under a former name is no value of the key that the engine could expect.
+    file.origin =
+      resolution.formerName != nil
+      ? nil
+      : KeyFile.EditedVersion(location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {
       TextEditor.Committed(kind: resolution.kind, count: $0)
     }

@@ -54,6 +54,7 @@ extension Tree {
   /// values.
   func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     let place = resolution.location.place
+    if resolution.formerName != nil { return false }
     return resolution.location.domain == path.domain && place != .arguments && place != .schema
   }
 

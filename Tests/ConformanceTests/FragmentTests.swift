@@ -30,28 +30,32 @@ import Testing
         ls $M/.prefs/places/managed-for
         echo 7 > $M/.prefs/places/any-user/app/A; rm $M/.prefs/places/any-user/app/A
         cat $M/.prefs/places/any-user/app/A
+        defaults write $S/app A -int 9 | cat; defaults write $S/app L -int 6 && cat $M/app/L
         echo 7 > $M/.prefs/places/any-user/app/L && cat $M/app/L
         echo 7 > $M/app/A && cat $M/app/A
         """)
       #expect(
-        outcome.output.replacing(#/.*: line \d+: /#, with: "") == """
-          2
-          3
-          1
-          1
-          1
-          5
-          600
-          400
-          A B F L O
-          \(NSUserName())
-          \(sandbox.mountPoint)/.prefs/places/any-user/app/A: Operation not permitted
-          rm: cannot remove '\(sandbox.mountPoint)/.prefs/places/any-user/app/A': Operation not permitted
-          2
-          7
-          7
+        outcome.output.replacing(#/.*: line \d+: /#, with: "").replacing(
+          #/.*defaults\[[0-9:]+\] .*\n/#, with: "") == """
+            2
+            3
+            1
+            1
+            1
+            5
+            600
+            400
+            A B F L O
+            \(NSUserName())
+            \(sandbox.mountPoint)/.prefs/places/any-user/app/A: Operation not permitted
+            rm: cannot remove '\(sandbox.mountPoint)/.prefs/places/any-user/app/A': Operation not permitted
+            2
+            defaults: app A: the file \(sandbox.system)/app.d/10-a.plist sets it, and is never written; change or remove it
+            6
+            7
+            7
 
-          """, "\(outcome)")
+            """, "\(outcome)")
     }
   }
 

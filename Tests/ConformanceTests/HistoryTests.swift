@@ -434,10 +434,12 @@ import Testing
           1
           at
           declared
+          describe
           domains
           explain
           history
           places
+          schemas
           search
           status.json
           suites

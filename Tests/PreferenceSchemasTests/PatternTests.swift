@@ -34,7 +34,9 @@ import Testing
       ("a++", .unsupported), ("a{1,5000}", .unsupported), ("(a{900}){900}", .unsupported),
       ("[[:alpha:]]", .unsupported), ("\\p{Greek}", .unsupported), ("\\q", .unsupported),
       (String(repeating: "(", count: 200) + String(repeating: ")", count: 200), .unsupported),
-      ("(a", .malformed), ("a)", .malformed), ("[a", .malformed), ("*a", .malformed),
+      ("((((){1000}){1000}){1000}){1000}", .unsupported),
+      (String(repeating: "a", count: 5000), .unsupported), ("(a", .malformed), ("a)", .malformed),
+      ("[a", .malformed), ("*a", .malformed),
       ("a**", .malformed), ("[b-a]", .malformed), ("a{3,2}", .malformed), ("\\", .malformed),
     ])
   func refused(_ text: String, _ failure: Pattern.Failure) {

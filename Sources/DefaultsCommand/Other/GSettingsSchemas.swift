@@ -90,6 +90,9 @@ struct GSettingsSchemas {
     guard let id = element.attributes["id"], !id.isEmpty else {
       throw Failure("a schema has no id")
     }
+    guard !id.contains("/"), !id.hasPrefix(".") else {
+      throw Failure("\"\(id)\" is no id of a schema")
+    }
     if schemas[id] != nil { throw Failure("the schema \(id) is there twice") }
     try Self.check(path: element.attributes["path"], id)
     var known = try inherited(element, id)

@@ -6,7 +6,11 @@ struct JSONSchemas {
   /// What was left out, a line for each.
   private(set) var rest: [String] = []
   private let root: ValueDictionary
+  /// The references that are being followed: a schema that has itself as a part has no end.
+  private var open: Set<String> = []
+  private var count = 0
   private static let deepest = 40
+  private static let mostKeys = 20_000
 
   init(_ root: ValueDictionary) { self.root = root }
 
@@ -39,6 +43,7 @@ struct JSONSchemas {
   /// The dictionary that a reference within the document means.
   private func resolved(_ entry: ValueDictionary, _ depth: Int) -> ValueDictionary? {
     guard case .string(let reference)? = entry["$ref"] else { return entry }
+    if reference == "#" { return root }
     guard reference.hasPrefix("#/"), depth < Self.deepest else { return nil }
     var value = Value.dictionary(root)
     for part in reference.dropFirst(2).split(separator: "/") {
@@ -55,6 +60,15 @@ struct JSONSchemas {
   private mutating func key(
     _ property: ValueDictionary, path: String, depth: Int
   ) -> ValueDictionary {
+    count += 1
+    guard count <= Self.mostKeys else { return [:] }
+    var reference: String?
+    if case .string(let text)? = property["$ref"] { reference = text }
+    if let reference, !open.insert(reference).inserted {
+      rest.append("\(path): it has itself as a part")
+      return ["pfm_type": "dictionary"]
+    }
+    defer { if let reference { open.remove(reference) } }
     guard let property = resolved(property, depth) else {
       rest.append("\(path): its $ref is not in the document")
       return [:]

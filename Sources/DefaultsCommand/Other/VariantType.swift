@@ -44,6 +44,7 @@ enum VariantType {
     case ("b", .boolean), ("s", .string), ("o", .string), ("g", .string), ("v", _), ("d", .real),
       ("d", .integer), ("ay", .data):
       return true
+    case _ where type.hasPrefix("m"): return fits(value, String(type.dropFirst()))
     case (_, .integer(let number)): return bounds[type]?.contains(number) ?? false
     case (_, .array(let elements)) where type.hasPrefix("a{"):
       return elements.allSatisfy { $0.kind == .array }
@@ -51,7 +52,6 @@ enum VariantType {
       return elements.allSatisfy { fits($0, String(type.dropFirst())) }
     case (_, .array) where type.hasPrefix("("): return true
     case (_, .dictionary) where type.hasPrefix("a{s"): return true
-    case _ where type.hasPrefix("m"): return fits(value, String(type.dropFirst()))
     default: return false
     }
   }

@@ -32,9 +32,11 @@ enum Declared {
   private static func carryOut(
     _ request: Declarations.Request, in place: Place?, isDryRun: Bool, isJudged: Bool = false
   ) throws(Refusal) -> Int32 {
+    var view: StoreView?
     do throws(EngineError) {
       let store = try StoreView(via: .declaration)
-      let declarations = Declarations(store.places, in: place)
+      view = store
+      let declarations = store.declarations(in: place)
       var plan = try declarations.plan([request], isJudged: isJudged)
       // Asked before the change, which the history has afterwards.
       let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
@@ -52,8 +54,20 @@ enum Declared {
       return plan.steps.contains(where: \.isChange) ? Apply.changed : 0
     } catch {
       let verb = if case .undeclare = request { "undeclare" } else { "apply" }
-      throw Refusal("Could not \(verb); nothing was changed", error)
+      let value = Self.value(of: error, in: request)
+      let quoted = error.reason == .unfit ? view?.quoting(error, value) ?? error : error
+      throw Refusal("Could not \(verb); nothing was changed", quoted)
     }
+  }
+
+  /// The value that is declared of the key that the error is about.
+  private static func value(
+    of error: EngineError, in request: Declarations.Request
+  ) -> Value? {
+    guard case .declare(_, let declaration, _, _) = request, let domain = error.domain,
+      let key = error.key
+    else { return nil }
+    return declaration.paths[DeclaredPath(domain, key)]?.value
   }
 
   // MARK: - Reports
@@ -70,7 +84,7 @@ enum Declared {
     }
     do throws(EngineError) {
       let store = try StoreView()
-      let declarations = Declarations(store.places, in: place)
+      let declarations = store.declarations(in: place)
       return isDrift
         ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)
     } catch {
