@@ -121,17 +121,19 @@ struct RunningMount {
     return .success
   }
 
-  /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users.
+  /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users. It
+  /// asks those alone that run the program at this program's path, or `prefsd` beside it: nothing
+  /// has changed for another installation, and any program may call itself `prefsd`.
   private func upgradeAll() throws -> ExitStatus {
+    let own = ProcessFacts(ofThread: getpid()).program
+    let programs = ["prefs-guard": own, "prefsd": Files.parent(of: own) + "/prefsd"]
     for name in try Files.names(in: "/proc", withDirectories: true) ?? [] {
       guard let process = pid_t(name),
-        let comm = try? Files.contents("/proc/\(name)/comm", limit: 64)
-      else {
-        continue
-      }
-      let program = String(decoding: comm.dropLast(), as: UTF8.self)
-      // Processes of others refuse the signal (EPERM).
-      if ["prefs-guard", "prefsd"].contains(program) { _ = kill(process, SIGUSR2) }
+        let comm = try? Files.contents("/proc/\(name)/comm", limit: 64),
+        let program = programs[String(decoding: comm.dropLast(), as: UTF8.self)],
+        ProcessFacts(ofThread: process).program == program
+      else { continue }
+      _ = kill(process, SIGUSR2)
     }
     return .success
   }

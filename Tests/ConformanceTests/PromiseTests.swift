@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("what echo has written survives kill -9 of the mount", arguments: 0..<5)
+  @Test("what echo has written survives kill -9 of the mount", arguments: 0..<3)
   func crash(_ round: Int) throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)

@@ -65,7 +65,7 @@ import Testing
 
   @Test("a list that is damaged anywhere is refused, as when it is read as a whole")
   func damaged() {
-    let bytes = Document.binary(.dictionary(Self.sample(60)))
+    let bytes = Document.binary(.dictionary(Self.sample(30)))
     var refused = 0
     for position in bytes.indices {
       var damaged = bytes

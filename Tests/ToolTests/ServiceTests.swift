@@ -18,4 +18,49 @@ import Testing
       #expect(outcome.output == "systemd-socket-\n4\nprefsd\n", "\(outcome)")
     }
   }
+
+  @Test("the units of the package are what systemd expects, and restart a mount that ended")
+  func units() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C; for unit in prefsfs.user.service prefsd.service prefsd.socket; do
+          sed "s,/usr/bin/prefs,$(dirname $PREFSFS)/prefs,; s,/usr/lib/prefsfs,$S," $S/$unit \\
+            > $(echo $unit | sed s/.user//)
+        done
+        systemd-analyze verify --man=no $C/prefsfs.service $C/prefsd.socket 2>&1
+        grep -c '^Restart=on-failure' prefsfs.service
+        """.replacingOccurrences(of: "$S", with: Program.script("debian")))
+      #expect(outcome.output == "1\n", "\(outcome)")
+    }
+  }
+
+  /// What is at ~/Preferences when a user logs in, and what the link script leaves there.
+  static let homes = [
+    (":", 0, "symbolic link", "nothing"),
+    ("mkdir Preferences", 0, "symbolic link", "an empty directory"),
+    ("ln -s $XDG_RUNTIME_DIR/preferences Preferences", 0, "symbolic link", "the link"),
+    ("mkdir Preferences; echo > Preferences/file", 1, "directory", "files of the user"),
+    ("echo text > Preferences", 1, "regular file", "a file"),
+    ("ln -s /nowhere Preferences", 1, "symbolic link", "a link to elsewhere"),
+  ]
+
+  @Test("~/Preferences links to the mount, where nothing else is", arguments: homes)
+  func link(_ prepare: String, _ status: Int, _ kind: String, _ name: String) throws {
+    try withSandbox { sandbox in
+      let script = Program.script("debian/link-preferences")
+      let before = sandbox.shell("cd; \(prepare); ls -lR --time-style=+ | tail -n +2").output
+      let outcome = sandbox.shell("\(script) $XDG_RUNTIME_DIR/preferences ~/Preferences")
+      let after = sandbox.shell("cd; stat -c %F Preferences; ls -lR --time-style=+ | tail -n +2")
+      #expect(outcome.status == Int32(status), "\(name): \(outcome)")
+      #expect(after.output.hasPrefix("\(kind)\n"), "\(name): \(after)")
+      if status == 0 {
+        let target = sandbox.shell("readlink ~/Preferences; echo $XDG_RUNTIME_DIR/preferences")
+        #expect(Set(target.output.split(separator: "\n")).count == 1, "\(name): \(target)")
+      } else {
+        #expect(after.output == "\(kind)\n\(before)", "\(name)")
+        #expect(outcome.errors.contains("stays as it is"), "\(name): \(outcome)")
+      }
+    }
+  }
 }
