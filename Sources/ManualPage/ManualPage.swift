@@ -23,6 +23,10 @@ public struct ManualPage: Sendable {
     public init(_ title: String, _ forms: [Form]) { (self.title, self.forms) = (title, forms) }
   }
 
+  /// The release that the pages are of, as the programs' versions say it, and its day.
+  public static let release = "prefsfs 0.1"
+  private static let day = "2026-11-26"
+
   private let name: String
   private let number: Int
   private let summary: String
@@ -63,20 +67,22 @@ public struct ManualPage: Sendable {
     return "usage: \(synopsis)\n\n\(first).\n\n\(parts.joined(separator: "\n"))"
   }
 
-  /// The manual page as troff, for man(1).
+  /// The manual page as troff, for man(1). No line is longer than 80 bytes, as mandoc(1) wants it,
+  /// but for long words.
   public var troff: String {
-    let paragraphs = description.split(separator: "\n\n").map { Self.escaped(String($0)) }
+    let paragraphs = description.split(separator: "\n\n").map { Self.filled(String($0)) }
     let parts = (sections + [files]).map { section in
       ".SH \(section.title.uppercased())\n"
         + section.forms.map { form in
-          ".TP\n.B \(Self.escaped(form.words))\n\(Self.escaped(form.meaning)).\n"
+          ".TP\n.B \(Self.escaped(form.words))\n\(Self.filled(form.meaning + "."))\n"
         }.joined()
     }
     let others = related.map { page in ".BR " + page.replacing("(", with: " (") }
+    let volume = number == 1 ? "User Commands" : "System Administration"
     return """
-      .TH \(name.uppercased()) \(number)
+      .TH \(name.uppercased()) \(number) "\(Self.day)" "\(Self.release)" "\(volume)"
       .SH NAME
-      \(name) \\- \(Self.escaped(summary))
+      \(Self.filled("\(name) - \(summary)"))
       .SH SYNOPSIS
       .B \(Self.escaped(synopsis))
       .SH DESCRIPTION
@@ -85,6 +91,19 @@ public struct ManualPage: Sendable {
       \(others.joined(separator: ",\n"))
 
       """
+  }
+
+  /// The text, escaped, in lines of 80 bytes at most. None of them begins like a request.
+  private static func filled(_ text: String) -> String {
+    var lines: [String] = []
+    for word in escaped(text).split(whereSeparator: \.isWhitespace) {
+      if let line = lines.last, line.utf8.count + 1 + word.utf8.count <= 80 {
+        lines[lines.count - 1] = "\(line) \(word)"
+      } else {
+        lines.append(word.hasPrefix(".") ? "\\&\(word)" : String(word))
+      }
+    }
+    return lines.joined(separator: "\n")
   }
 
   private static func escaped(_ text: String) -> String {

@@ -4,7 +4,7 @@ import ManualPage
 enum Help {
   private typealias Form = ManualPage.Form
 
-  static let version = "prefsfs 0.1"
+  static let version = ManualPage.release
 
   static let page = ManualPage(
     "prefsfs", 1,

@@ -2,18 +2,36 @@ import Foundation
 import Support
 import Testing
 
-/// The completions of `defaults` that the package installs, in the shells that they are for: the
-/// Tab key in a terminal.
-@Suite("Completions of defaults") struct CompletionTests {
+/// The completions that the package installs, in the shells that they are for: the Tab key in a
+/// terminal.
+@Suite("Completions") struct CompletionTests {
   /// How each shell is started without the user's settings, and how it gets the completion.
   static let shells = [
-    ("bash --noprofile --norc", "source @/bash"),
+    ("bash --noprofile --norc", "source @.bash"),
     (
       "zsh -f",
-      "cp @/zsh ~/_defaults; fpath=(~ $fpath); autoload -U compinit; compinit -u -D"
+      "cp @.zsh ~/_program; fpath=(~ $fpath); autoload -U compinit; compinit -u -D"
     ),
-    ("fish --no-config", "source @/fish"),
+    ("fish --no-config", "source @.fish"),
   ]
+
+  @Test("options of prefsfs and plutil, and their values", arguments: shells)
+  func options(_ shell: String, _ load: String) throws {
+    try withSandbox { sandbox in
+      let completions = Program.script("debian/completions/options")
+      let load = load.replacingOccurrences(of: "@", with: completions)
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      sandbox.type(
+        shell, in: "$C", path: programs,
+        [
+          ("", "'\(load); echo rea\"\"dy' Enter"),
+          ("\nready", "'prefsfs --stat' Tab"),
+          ("prefsfs --status", "C-u 'prefsfs d -o writeb' Tab"),
+          ("-o writeback=", "C-u 'plutil -ext' Tab"),
+          ("plutil -extract", "C-u 'exit' Enter"),
+        ])
+    }
+  }
 
   @Test("verbs, domains, keys, and values", arguments: shells)
   func completes(_ shell: String, _ load: String) throws {
@@ -23,7 +41,7 @@ import Testing
       sandbox.makeList(
         sandbox.system + "/schemas/com.example.app.plist",
         "dict(pfm_subkeys=[dict(pfm_name='Theme', pfm_range_list=['Light', 'Dark'])])")
-      let completions = Program.script("debian/completions")
+      let completions = Program.script("debian/completions/defaults")
       let load = load.replacingOccurrences(of: "@", with: completions)
       let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
       sandbox.type(

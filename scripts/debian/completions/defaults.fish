@@ -66,3 +66,4 @@ end
 
 complete -c defaults -f -a '(__defaults_candidates)'
 complete -c defaults -n 'contains -- (__defaults_words)[1] import export apply lint check' -F
+complete -c prefsfs-defaults -w defaults

@@ -43,4 +43,4 @@ _defaults() {
   for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=$(printf '%q' "${COMPREPLY[i]}"); done
 }
 
-complete -F _defaults defaults
+complete -F _defaults defaults prefsfs-defaults

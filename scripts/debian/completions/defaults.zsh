@@ -1,4 +1,4 @@
-#compdef defaults
+#compdef defaults prefsfs-defaults
 # zsh completion for defaults: verbs, domains, keys, types and values, as `defaults complete` says.
 
 _defaults_words() {
