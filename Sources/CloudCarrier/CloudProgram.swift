@@ -59,7 +59,7 @@ public enum CloudProgram {
       guard isAlone else { return isBusy }
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
       let carrier = try Carrier(
-        places, StoreLayout(surroundings), host: host(surroundings),
+        places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
         userName: surroundings.userName,
         makeTransport: { (settings) throws(SystemError) in try CurlTransport(settings.security) },
         log: { log($0) })
@@ -89,10 +89,22 @@ public enum CloudProgram {
     thread.detach()
   }
 
-  /// The name of this host in stamps: for people the machine's name, and a hash that tells machines
-  /// of one name, and stores on one machine, apart.
-  static func host(_ surroundings: Surroundings) -> String {
-    let identity = surroundings.hostIdentifier + "\0" + surroundings.stateDirectory
-    return "\(Surroundings.hostName)-\(StableHash.text(of: identity.utf8).prefix(8))"
+  /// The name of this host in stamps: for people the machine's name, and a hash that tells hosts
+  /// apart. Machines that were cloned have one name and one machine-id. So the hash is of a random
+  /// number, which the state directory keeps, and of the boot, because that directory may have been
+  /// cloned too. Where the number cannot be kept, it is another one each time.
+  static func host(_ stateDirectory: String) -> String {
+    let path = stateDirectory + "/cloud-host"
+    var number = content(path)
+    if number.isEmpty {
+      number = content("/proc/sys/kernel/random/uuid")
+      try? Files.replace(path, with: number)
+    }
+    let identity = number + content("/proc/sys/kernel/random/boot_id")
+    return "\(Surroundings.hostName)-\(StableHash.text(of: identity).prefix(8))"
+  }
+
+  private static func content(_ path: String) -> [UInt8] {
+    ((try? Files.contents(path, limit: 256)) ?? nil) ?? []
   }
 }

@@ -80,6 +80,6 @@ import Testing
         #expect(whole == nil, "byte \(position)")
       }
     }
-    #expect(refused > 500)
+    #expect(refused > 400)
   }
 }
