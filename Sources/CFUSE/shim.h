@@ -13,4 +13,10 @@ static inline struct fuse_args prefsfs_fuse_args(int argc, char **argv) {
   return args;
 }
 
+// fuse_session_new, which is a macro from libfuse 3.17 on.
+static inline struct fuse_session *prefsfs_fuse_session_new(
+    struct fuse_args *args, const struct fuse_lowlevel_ops *operations, size_t size, void *data) {
+  return fuse_session_new(args, operations, size, data);
+}
+
 #endif

@@ -112,7 +112,7 @@ public final class Driver {
     let pointer = pointers.withUnsafeMutableBufferPointer { buffer in
       var list = prefsfs_fuse_args(CInt(buffer.count), buffer.baseAddress)
       defer { fuse_opt_free_args(&list) }
-      return fuse_session_new(
+      return prefsfs_fuse_session_new(
         &list, &operations, MemoryLayout.size(ofValue: operations),
         Unmanaged.passUnretained(self).toOpaque())
     }

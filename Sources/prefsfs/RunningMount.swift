@@ -58,6 +58,7 @@ struct RunningMount {
     var path = point
     for _ in 0..<8 {
       while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+      if path == "." || path.isEmpty { path = Self.workingDirectory ?? path }
       let name = path.split(separator: "/").last.map(String.init) ?? ""
       guard let parent = Files.realPath(path.contains("/") ? Files.parent(of: path) : ".") else {
         return nil
@@ -68,6 +69,13 @@ struct RunningMount {
       path = target.hasPrefix("/") ? target : "\(parent)/\(target)"
     }
     return nil
+  }
+
+  /// The working directory, as the kernel knows it: no file system is asked.
+  private static var workingDirectory: String? {
+    guard let path = getcwd(nil, 0) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
   }
 
   /// Prints a line for each mount of prefsfs on the machine: mount point, user, driver, owner.

@@ -35,6 +35,8 @@ import Testing
         """
         cd $C/../m; cat d/NSLanguageName 2>&1 | cut -d: -f3
         echo '["xx", "de-AT", "../../etc/passwd", "fr", "x-mine"]' > NSGlobalDomain/AppleLanguages
+        # On a busy machine the data of a language comes more than 1 s later: it is seen then.
+        for i in $(seq 100); do [ ! -e d/NSLanguageName ] || break; sleep 0.1; done
         cat d/NSLanguageName d/Custom; getfattr --only-values -n user.prefs.source d/NSLanguageName
         echo; echo '["de", "fr"]' > NSGlobalDomain/AppleLanguages; cat d/NSLanguageName
         head -3 d/NSMonthNameArray; cat d/Custom 2>&1 | cut -d: -f3; echo '["x-mine"]' > d/AppleLanguages
