@@ -13,6 +13,8 @@ public struct Schema: Sendable {
   public let summary: String
   /// Whether it comes with the program: then it judges changes and gives defaults.
   public let isAuthoritative: Bool
+  /// Whether it gives a default to any key.
+  public var hasFallbacks: Bool { isAuthoritative && keys.contains { $0.fallback != nil } }
   /// The keys, in the order of the file.
   public let keys: [SchemaKey]
   /// What is wrong with the file, a sentence for each; the rest of it counts.

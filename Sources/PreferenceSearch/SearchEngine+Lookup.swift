@@ -187,7 +187,12 @@ extension SearchEngine {
     return found
   }
 
+  /// A domain whose schema gives defaults exists too, but is not in `domains`.
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
+    try hasStoredDomain(domain) || schema(of: domain)?.hasFallbacks == true
+  }
+
+  private func hasStoredDomain(_ domain: DomainName) throws(EngineError) -> Bool {
     guard lists != nil, domain != .global else { return try places.hasDomain(domain) }
     for place in SearchList.persistentPlaces
     where try modified(Location(place, domain)) != nil { return true }

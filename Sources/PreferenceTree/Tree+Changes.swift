@@ -15,6 +15,10 @@ extension Tree {
   public func changed(_ notice: Notice, now: Moment) {
     guard notice.author != author else { return }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
+    // A schema with defaults makes its domain.
+    for location in notice.changeset.invalidated where location.place == .schema {
+      invalidateEntry(table.root.id, location.domain.key)
+    }
     propagate(notice.changeset, touched: [], changesNames: true)
     for item in notice.changeset.items where item.edit == .removeDomain {
       domainRemoved(item.location.domain, RemovedValues(of: notice.changeset))

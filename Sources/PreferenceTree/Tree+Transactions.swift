@@ -25,9 +25,14 @@ extension Tree {
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     if remembers, let remember { remember(try values(of: touched)) }
+    // A first key makes a domain that opened by name, because there is a schema of it.
+    let makesDomain =
+      changesNames && !options.isGenerated
+      && touched.contains { (try? engine.modified($0.domain)) == nil }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
     let changeset = engine.shown(try apply(judged + intents))
     if remembers { past = [:] }
+    if makesDomain { rootChanged(at: changeset.time) }
     try update(changeset)
     propagate(changeset, touched: touched, changesNames: changesNames)
     return changeset

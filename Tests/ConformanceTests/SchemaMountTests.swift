@@ -27,7 +27,7 @@ import Testing
 
   private func prepare(_ sandbox: Sandbox) throws {
     Fixture.make(sandbox)
-    sandbox.shell("\(Self.install)\ninstall_schema yes")
+    sandbox.shell("\(Self.install)\ninstall_schema yes; echo '{}' > $C/e.plist")
   }
 
   /// Writes pieces to a file that is truncated first, one write(2) each, and says what became of
@@ -72,7 +72,6 @@ import Testing
   func writes() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       try Self.writer.write(toFile: sandbox.root + "/writer.py", atomically: true, encoding: .utf8)
-      sandbox.shell("mkdir $M/e")
       for (key, old, pieces, said) in Self.writes {
         let words =
           pieces.contains("\\\"") && !pieces.contains("[ 1 ]") && !pieces.contains(" ,")
@@ -95,7 +94,7 @@ import Testing
       (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
-        exec 2>/dev/null; mkdir $M/e; cd $M/e; type() { getfattr --only-values -n user.prefs.type $1; echo; }
+        exec 2>/dev/null; cd $M/e; type() { getfattr --only-values -n user.prefs.type $1; echo; }
         echo 1 > Wrap; type Wrap; echo 15 > Width; type Width; echo 1 > Ratio; type Ratio
         echo 007 > Unknown; type Unknown; echo Blue > Theme || echo refused; ls
         echo Dark > .t.swp; mv .t.swp Theme; type Theme; printf '\\x01' > Blob; type Blob
@@ -128,7 +127,7 @@ import Testing
       defer { all.unmount() }
       let outcome = sandbox.shell(
         """
-        mkdir $M/e; cd $M/e; cat Width Theme; ls; getfattr --only-values -n user.prefs.source Width; echo
+        cd $M/e; cat Width Theme; ls; getfattr --only-values -n user.prefs.source Width; echo
         ls $M2/e | grep -E 'Width|Theme'; cat Ratio 2>&1 | cut -d : -f 3
         echo 15 > Width; cat Width; ls; rm Width; sleep 1.1; cat Width; rm Width 2>&1 | cut -d : -f 3
         tail -2 $M/.prefs/search/e | cut -d ' ' -f 1
@@ -152,6 +151,40 @@ import Testing
     }
   }
 
+  @Test("a domain of which there is a schema with defaults opens by name, and is not listed")
+  func unmade() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        \(Self.install)
+        wait_for() { for i in $(seq 60); do eval "$1" && return; sleep 0.1; done; echo "no: $1"; }
+        exec 2>&1; cd $M; cat e/Width; install_schema no; sleep 2.5; cat e/Width
+        install_schema yes; wait_for '[ -e e/Width ]'; cat e/Width; ls; ls e; mkdir e; mkdir -p e
+        getfattr --only-values -n user.prefs.source e/Width; echo
+        echo 15 > e/Width; ls; defaults read e Width; rm e/Width; rmdir e; ls; sleep 1.1; cat e/Width
+        rm $PREFSFS_SYSTEM_DIR/schemas/e.plist; wait_for '[ ! -e e ]'; cat e/Width; mkdir e; ls
+        """)
+      #expect(
+        outcome.output == """
+          cat: e/Width: No such file or directory
+          cat: e/Width: No such file or directory
+          12
+          NSGlobalDomain
+          mkdir: cannot create directory ‘e’: File exists
+          schema
+          NSGlobalDomain
+          e
+          15
+          NSGlobalDomain
+          12
+          cat: e/Width: No such file or directory
+          NSGlobalDomain
+          e
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("who is judged: people and their tools; not programs, edited lists, undo, and what stays")
   func judged() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -159,7 +192,7 @@ import Testing
       defer { off.unmount() }
       let outcome = sandbox.shell(
         """
-        exec 2>&1; cd $C/..; mkdir $M/e; says() { "$@" > out 2>&1 && echo yes || { tail -1 out | grep -o '[0-9]* is .*' || echo no; }; }
+        exec 2>&1; cd $C/..; says() { "$@" > out 2>&1 && echo yes || { tail -1 out | grep -o '[0-9]* is .*' || echo no; }; }
         says defaults write e Width -int 99; says defaults write --force e Width -int 99; cat $M/e/Width
         says defaults write e Width 98; says defaults write e Width 15; defaults read-type e Width
         echo '{"Width": 97}' > list.json; echo '{"e": {"Width": 96}}' > d.json
@@ -216,7 +249,7 @@ import Testing
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
-        exec 2>&1; S=$PREFSFS_SYSTEM_DIR/schemas; mkdir $M/e; cat $M/e/Width
+        exec 2>&1; S=$PREFSFS_SYSTEM_DIR/schemas; cat $M/e/Width
         try() { sleep 1.2; echo 99 > $M/e/Width && cat $M/e/Width; rm -f $M/e/Width; }
         echo '<plist><dict>' > $S/e.plist; try
         python3 -c "import plistlib; plistlib.dump({'pfm_subkeys': [], 'pfm_format_version': 9}, open('$S/e.plist', 'wb'))"; try
@@ -254,7 +287,7 @@ import Testing
       defer { only.unmount() }
       let outcome = sandbox.shell(
         """
-        mkdir $M/e; cat $M/e/Width $M2/e/Width; kill -9 $(cat $XDG_STATE_HOME/prefsfs/*/lock)
+        cat $M/e/Width $M2/e/Width; kill -9 $(cat $XDG_STATE_HOME/prefsfs/*/lock)
         sed -i 's/<integer>12</<integer>14</' $PREFSFS_SYSTEM_DIR/schemas/e.plist
         cat $M/d/Integer > /dev/null; sleep 0.5; echo 1 > $M/d/Integer; cat $M/e/Width $M2/e/Width
         """)
