@@ -82,7 +82,7 @@ struct StoreView {
   }
 
   /// Throws if a change would be refused, and changes nothing.
-  /// - Parameter isJudged: as of `apply`; what follows `.judged` is judged too.
+  /// - Parameter isJudged: as in `apply`; intents behind `.judged` are judged in any case.
   func check(_ intents: [Intent], isJudged: Bool = false) throws(EngineError) {
     let items = try Self.items((isJudged ? [.judged] : []) + intents, places)
     let engine = engine

@@ -45,7 +45,7 @@ enum Manual {
     Form("describe -k WORD", "names the keys whose schemas say something about the word"),
     Form("changed [DOMAIN]", "shows what is set and is not the default"),
     Form("lint [FILE...]", "complains about values that do not fit the schemas of their domains"),
-    Form("schema swift|markdown|json DOMAIN", "makes typed keys, a page, or a JSON Schema of it"),
+    Form("schema swift|markdown|json DOMAIN", "prints typed keys, a page, or a JSON Schema"),
     Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML or a JSON Schema"),
     Form("complete verbs|domains|keys|values ...", "prints candidates for a shell's completion"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),

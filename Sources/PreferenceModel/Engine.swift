@@ -52,8 +52,13 @@ public protocol Engine: ChangeService, SchemaService {
   /// places' directories.
   func domains() throws(EngineError) -> Set<DomainName>
 
-  /// Whether a persistent place has the domain. The global domain always exists.
+  /// Whether the domain exists: a persistent place has it, or its schema has defaults. Then it is
+  /// not in `domains`. The global domain always exists.
   func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool
+
+  /// Whether the domain exists only because its schema has defaults. Its first key makes it one of
+  /// `domains`. Cost: of a domain without a schema, a hash look-up.
+  func isUnmade(_ domain: DomainName) -> Bool
 
   /// Reads the domain's lists into memory, as far as they can be read, so that changes that are
   /// made directly in a list are noticed. Cost: the first time O(their size).
@@ -106,6 +111,9 @@ extension Engine {
   public func load(_ domain: DomainName) { _ = try? keys(of: domain) }
 
   public func hasManyKeys(_ domain: DomainName) -> Bool { false }
+
+  /// There is no such domain.
+  public func isUnmade(_ domain: DomainName) -> Bool { false }
 
   /// No answer may be kept.
   public var generation: Generation? { nil }

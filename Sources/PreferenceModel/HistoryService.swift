@@ -3,9 +3,9 @@ import SystemCalls
 
 /// What must be in memory before the history of a store can be asked.
 public enum HistoryNeed: Hashable, Sendable {
-  /// Every change that had returned, as far as moments need them.
+  /// The changes that were acknowledged, with their numbers and times: all that moments need.
   case moments
-  /// The same, by domain and key.
+  /// As `moments`, with an index by domain and key.
   case changes
   /// The state that a change has left: its domains; or of one domain, its values.
   case moment(UInt64, DomainName?)

@@ -44,9 +44,9 @@ public enum Intent: Equatable, Sendable {
   /// place was last changed at a different time; nil expects that the place does not have the key.
   /// It protects a change that was computed from the key's text.
   case expectUnchanged(Key, Location, since: Timestamp?)
-  /// Changes nothing, but a value that a later intent of the transaction sets must be one that the
-  /// schema of its domain allows (`.unfit`), unless the key has it already. People and their tools
-  /// are judged, programs are not.
+  /// Changes nothing. Schemas judge the values that later intents of the transaction set: one that
+  /// does not fit is refused (`.unfit`), unless the key has it already. Tools for people add it to
+  /// their transactions; programs do not.
   case judged
 }
 

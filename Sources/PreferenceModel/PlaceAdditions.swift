@@ -4,8 +4,8 @@ import SystemCalls
 /// What files beside the lists of one place add to it: configuration profiles, fragments, and the
 /// lists of vendors.
 ///
-/// A profile's value counts where the list does not have the key. The value of a fragment, or of a
-/// vendor's list, counts before that of the list (`Setter`).
+/// A list overrides the profiles of its place: their values count where the list does not have the
+/// key. A fragment, or a vendor's list, overrides the list (`Setter`).
 public struct PlaceAdditions: Sendable {
   /// The values that are added, by domain. The metadata of each names what sets it.
   public var values: [DomainName: [Key: StoredValue]] = [:]
@@ -28,7 +28,7 @@ public struct PlaceAdditions: Sendable {
   /// Creates the additions of a place that has none.
   public init() {}
 
-  /// A property list beside the lists of a place, which applies after them.
+  /// A property list beside a list of a place, which overrides it.
   public struct Fragment: Equatable, Sendable {
     /// The path.
     public let file: String

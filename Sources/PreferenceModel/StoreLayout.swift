@@ -12,8 +12,8 @@ public struct StoreLayout: Sendable {
   public let hostIdentifier: String
   /// The user whose managed lists are read; empty where only the machine's are.
   public let userName: String
-  /// Whether the system does not know the user's name now, and there are managed lists of users: one
-  /// of them may be this user's.
+  /// True if the system does not know the user's name now, and there are managed lists of single
+  /// users. One of them may be this user's, so nothing of this user's preferences can be read.
   public private(set) var isUserUnknown = false
   /// The file name of the user's list of the global domain, without `.plist`. GNUstep uses
   /// `NSGlobalDomain`.

@@ -43,7 +43,7 @@ public struct Metadata: Equatable, Sendable {
     set { set(mode, newValue) }
   }
 
-  /// Whether a fragment or a vendor's list sets the value, which then counts before the list.
+  /// Whether a fragment or a vendor's list sets the value, which then overrides the list.
   public var isOfFile: Bool {
     if case .file? = rare?.setter { true } else { false }
   }
@@ -55,9 +55,9 @@ public struct Metadata: Equatable, Sendable {
 
 /// What sets a value beside the list of its place.
 public enum Setter: Hashable, Sendable, CustomStringConvertible {
-  /// A configuration profile, by its identifier. It counts where the list does not have the key.
+  /// A configuration profile, by its identifier. The list overrides it.
   case profile(String)
-  /// A fragment or a vendor's list, by its path. It counts before the list.
+  /// A fragment or a vendor's list, by its path. It overrides the list.
   case file(String)
 
   /// What error texts call it.

@@ -101,7 +101,8 @@ extension Request {
         $0.append(UInt32(plain.count))
         for intent in plain { $0.append(intent) }
         $0.append(source ?? ChangeSource(.unknown))
-        // How many intents are not judged; the largest number: none is. (Since version 11.)
+        // How many intents precede `.judged`: schemas judge the others. The largest number: schemas
+        // judge none. (Since version 11.)
         $0.append(intents.firstIndex(of: .judged).map { UInt32($0) } ?? .max)
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }

@@ -48,7 +48,9 @@ public struct Schema: Sendable {
         if index[former] == nil, names[former] == nil {
           names[former] = key.name
         } else {
-          problems.append("\(key.name): its former name \(former) is a key, or of two keys")
+          problems.append(
+            "\(key.name): its former name \(former) is a present key, or a former name of another key"
+          )
         }
       }
     }

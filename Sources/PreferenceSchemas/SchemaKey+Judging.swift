@@ -106,7 +106,7 @@ extension Value {
 
   /// Whether both are numbers, or both dates, and this one is smaller. A NaN is neither smaller nor
   /// larger.
-  func isLess(than other: Value) -> Bool {
+  package func isLess(than other: Value) -> Bool {
     if case .integer(let own) = self, case .integer(let others) = other { return own < others }
     guard (kind == .date) == (other.kind == .date), let number, let limit = other.number else {
       return false

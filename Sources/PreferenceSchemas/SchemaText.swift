@@ -48,7 +48,7 @@ extension SchemaKey {
     for (choice, title) in zip(choices, choiceTitles) where Self.plain(choice) != title {
       parts.append("\(Self.plain(choice)): \(title).")
     }
-    if isRequired { parts.append("A program needs it.") }
+    if isRequired { parts.append("It is required.") }
     if isSensitive { parts.append("It is a secret.") }
     if isState { parts.append("It is state, not a setting.") }
     if let deprecated {

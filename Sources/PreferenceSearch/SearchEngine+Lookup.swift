@@ -64,7 +64,7 @@ extension SearchEngine {
   private func newPath(of domain: DomainName, _ suites: [DomainName]) -> SearchPath {
     let count = changes.load(ordering: .acquiring)
     let path = SearchPath(domain, suites, formerNames: schema(of: domain)?.allFormerNames ?? [:])
-    // A schema that is not in memory is none for the moment.
+    // A path without a schema that is not in memory must not be kept.
     guard lists == nil || places.isLoaded(Location(.schema, domain)) else { return path }
     lastPath.withLock { last in
       // A change in between may be one of the schema.
@@ -187,9 +187,12 @@ extension SearchEngine {
     return found
   }
 
-  /// A domain whose schema gives defaults exists too, but is not in `domains`.
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
     try hasStoredDomain(domain) || schema(of: domain)?.hasFallbacks == true
+  }
+
+  public func isUnmade(_ domain: DomainName) -> Bool {
+    schema(of: domain)?.hasFallbacks == true && (try? hasStoredDomain(domain)) == false
   }
 
   private func hasStoredDomain(_ domain: DomainName) throws(EngineError) -> Bool {

@@ -4,11 +4,11 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The search list: persistent places, wherever they are, languages, and the volatile places of
-/// this process.
+/// The search list: persistent places, wherever they are, languages, the volatile places of this
+/// process, and the defaults of schemas.
 ///
 /// Promises: those of `Engine`. Two engines over one store, in one process or in several, differ
-/// only in their arguments, registered defaults and suites.
+/// only in their arguments, registered defaults, suites, and whether they use schemas.
 ///
 /// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
 /// languages may also wait 1 s, for all of them (`Languages`). Locks: those of the volatile

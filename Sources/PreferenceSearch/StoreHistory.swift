@@ -12,8 +12,7 @@ final class StoreHistory: HistoryService {
   /// The history as it was read last.
   private struct Changes: Sendable {
     let contents: HistoryContents
-    /// Where the changes of each key are in it.
-    /// Empty where nobody has asked for that.
+    /// The positions of each key's changes in `contents`; empty if `hasPositions` is false.
     let positions: [DomainName: [Key: [Int]]]
     let hasPositions: Bool
     /// The days with changes that are moments, and the number of each.

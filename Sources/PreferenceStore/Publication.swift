@@ -36,8 +36,8 @@ extension Store {
 
 extension Store.State {
   /// Numbers the change and enqueues it; ignores an empty one.
-  /// - Parameter withAdditions: whether the change is already what readers see, with what is added
-  ///   to lists; otherwise it is a change of lists alone.
+  /// - Parameter withAdditions: true: the change has the values that readers see, additions included.
+  ///   false: it has the values of lists, and additions are still to be applied.
   /// - Returns: the number of the last change.
   @discardableResult
   mutating func enqueue(_ publication: Publication, withAdditions: Bool = false) -> UInt64 {

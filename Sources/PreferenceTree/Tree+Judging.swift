@@ -5,8 +5,8 @@ import SystemCalls
 // What happens when a text is refused.
 
 extension Tree {
-  /// Removes a key, or a document, that its creator has made a moment ago, is still empty, and got a
-  /// text that was refused: nobody wants an empty value because another one was refused.
+  /// Removes a key, or a document, that has just been created and is still empty, because its first
+  /// text was refused. So no empty value stays.
   func removeRefused(_ file: KeyFile) {
     let path = file.path
     let empty = options.kind == .dictionary ? Value.dictionary([:]) : .string("")

@@ -85,7 +85,7 @@ extension Tree {
     intents = inFormerPlace(path, intents)
     lastHandle += 1
     let handle = HandleID(rawValue: lastHandle)
-    // An empty value is none that anybody wants: the text that follows is judged.
+    // Schemas judge the text that follows, not the empty value until then.
     try transact(intents, touching: [path], isJudged: false) { _ in
       departures.forget(path)
       // Where the notice of a removal has not been handled, there is a node. It keeps its number.

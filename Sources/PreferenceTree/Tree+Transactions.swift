@@ -25,10 +25,7 @@ extension Tree {
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     if remembers, let remember { remember(try values(of: touched)) }
-    // A first key makes a domain that opened by name, because there is a schema of it.
-    let makesDomain =
-      changesNames && !options.isGenerated
-      && touched.contains { (try? engine.modified($0.domain)) == nil }
+    let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
     let changeset = engine.shown(try apply(judged + intents))
     if remembers { past = [:] }

@@ -504,7 +504,7 @@ import Testing
           defaults: org.a width: its default: it is out of range
           # left out: d: oneOf
           a: integer, 3 or less
-              A program needs it.
+              It is required.
           b: any type, one of x, y
           c: string, matches ^x
           d: any type

@@ -136,8 +136,8 @@ import Testing
         "Q: pfm_format is ignored, because it cannot be matched in linear time",
         "R: pfm_range_min is no number", #"R: its default does not fit: "x" is not an integer"#,
         "K is there twice; the first one counts",
-        "S: its former name K is a key, or of two keys",
-        "T: its former name Old is a key, or of two keys",
+        "S: its former name K is a present key, or a former name of another key",
+        "T: its former name Old is a present key, or a former name of another key",
       ])
     #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
   }

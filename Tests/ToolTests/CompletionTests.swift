@@ -15,16 +15,25 @@ import Testing
     ("fish --no-config", "source @.fish"),
   ]
 
+  /// Loads the file of completions in the shell, and types. Each step has what the screen shows
+  /// before it, and the keys.
+  private func type(
+    _ shell: String, _ load: String, _ file: String, in sandbox: Sandbox,
+    _ steps: [Sandbox.Step]
+  ) {
+    let completions = Program.script("debian/completions/\(file)")
+    let load = load.replacingOccurrences(of: "@", with: completions)
+    let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+    sandbox.type(
+      shell, in: "$C", path: programs, [("", "'\(load); echo rea\"\"dy' Enter")] + steps)
+  }
+
   @Test("options of prefsfs and plutil, and their values", arguments: shells)
   func options(_ shell: String, _ load: String) throws {
     try withSandbox { sandbox in
-      let completions = Program.script("debian/completions/options")
-      let load = load.replacingOccurrences(of: "@", with: completions)
-      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
-      sandbox.type(
-        shell, in: "$C", path: programs,
+      type(
+        shell, load, "options", in: sandbox,
         [
-          ("", "'\(load); echo rea\"\"dy' Enter"),
           ("\nready", "'prefsfs --stat' Tab"),
           ("prefsfs --status", "C-u 'prefsfs d -o writeb' Tab"),
           ("-o writeback=", "C-u 'plutil -ext' Tab"),
@@ -41,13 +50,9 @@ import Testing
       sandbox.makeList(
         sandbox.system + "/schemas/com.example.app.plist",
         "dict(pfm_subkeys=[dict(pfm_name='Theme', pfm_range_list=['Light', 'Dark'])])")
-      let completions = Program.script("debian/completions/defaults")
-      let load = load.replacingOccurrences(of: "@", with: completions)
-      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
-      sandbox.type(
-        shell, in: "$C", path: programs,
+      type(
+        shell, load, "defaults", in: sandbox,
         [
-          ("", "'\(load); echo rea\"\"dy' Enter"),
           ("\nready", "'defaults read-ty' Tab"),
           ("defaults read-type", "C-u 'defaults read com.exa' Tab"),
           ("read com.example.app", "C-u 'defaults read com.example.app Lon' Tab"),

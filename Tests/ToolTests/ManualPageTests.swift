@@ -13,7 +13,7 @@ import Testing
     try withSandbox { sandbox in
       let pages = Program.script("debian/man")
       let outcome = sandbox.shell(
-        "PAGES=\(pages); \(page) > page; mandoc -T lint page; head -1 page")
+        "cd $C; PAGES=\(pages); \(page) > page; mandoc -T lint page; head -1 page")
       #expect(outcome.output.contains(#/^\.TH \S+ \d "\d{4}-\d\d-\d\d" "prefsfs /#), "\(outcome)")
       #expect(outcome.output.split(separator: "\n").count == 1, "\(outcome)")
     }

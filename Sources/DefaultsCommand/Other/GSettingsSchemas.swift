@@ -1,3 +1,4 @@
+import PreferenceSchemas
 import PropertyList
 
 /// Makes preference manifests of schemas of GSettings (`*.gschema.xml`): a manifest for each schema,
@@ -157,7 +158,7 @@ struct GSettingsSchemas {
   private static func check(path: String?, _ id: String) throws(Failure) {
     guard let path else { return }
     guard path.hasPrefix("/"), path.hasSuffix("/"), path.firstRange(of: "//") == nil else {
-      throw Failure("\(id): the path begins and ends with a slash, and has no two together")
+      throw Failure("\(id): the path must begin and end with a slash, and have no two together")
     }
   }
 
@@ -170,7 +171,7 @@ struct GSettingsSchemas {
     for text in ["summary", "description"] {
       let all = element.all(text)
       if all.count > 1 || all.first?.attributes.isEmpty == false {
-        throw Failure("\(subject): it has one <\(text)>, without attributes")
+        throw Failure("\(subject): it must have at most one <\(text)>, without attributes")
       }
     }
     if let title = element.text(of: "summary"), !title.isEmpty {
@@ -181,10 +182,10 @@ struct GSettingsSchemas {
     }
     let types = ["type", "enum", "flags"].filter { element.attributes[$0] != nil }
     guard types.count == 1, let form = types.first, let type = element.attributes[form] else {
-      throw Failure("\(subject): it has one of type, enum and flags")
+      throw Failure("\(subject): it must have exactly one of type, enum and flags")
     }
     guard element.all("default").count == 1 else {
-      throw Failure("\(subject): it has one <default>")
+      throw Failure("\(subject): it must have exactly one <default>")
     }
     if form == "type" {
       try add(type, to: &entry, subject)
@@ -254,7 +255,7 @@ struct GSettingsSchemas {
     }
     guard range.attributes["min"] != nil || range.attributes["max"] != nil,
       let low = entry["pfm_range_min"], let high = entry["pfm_range_max"] ?? entry["pfm_range_min"],
-      !VariantType.isLess(high, low)
+      !high.isLess(than: low)
     else {
       if entry["pfm_range_min"] == nil, entry["pfm_range_max"] != nil { return }
       throw Failure("\(subject): the <range> is empty")
@@ -310,7 +311,7 @@ struct GSettingsSchemas {
     do throws(VariantText.Failure) {
       guard let value = try VariantText.value(of: text) else {
         guard type?.hasPrefix("m") == true else {
-          throw VariantText.Failure(reason: "it is nothing")
+          throw VariantText.Failure(reason: "only a type that begins with m has the value nothing")
         }
         return
       }
@@ -336,10 +337,10 @@ struct GSettingsSchemas {
     if case .array(let choices)? = entry["pfm_range_list"], !choices.contains(value) {
       throw VariantText.Failure(reason: "it is no choice")
     }
-    if let low = entry["pfm_range_min"], VariantType.isLess(value, low) {
+    if let low = entry["pfm_range_min"], value.isLess(than: low) {
       throw VariantText.Failure(reason: "it is out of range")
     }
-    if let high = entry["pfm_range_max"], VariantType.isLess(high, value) {
+    if let high = entry["pfm_range_max"], high.isLess(than: value) {
       throw VariantText.Failure(reason: "it is out of range")
     }
   }

@@ -41,7 +41,7 @@ struct Markup {
     let root = Element("", [:])
     try markup.readContents(of: root, depth: 0)
     guard root.children.count == 1, let first = root.children.first else {
-      throw Failure(description: "it has not one element")
+      throw Failure(description: "it must have exactly one element that holds all others")
     }
     return first
   }

@@ -55,19 +55,4 @@ enum VariantType {
     default: return false
     }
   }
-
-  /// Whether both are numbers, and the first one is smaller.
-  static func isLess(_ one: Value, _ other: Value) -> Bool {
-    switch (one, other) {
-    case (.integer(let first), .integer(let second)): return first < second
-    case (.real(let first), .real(let second)): return first < second
-    case (.integer(let first), .real(let second)): return double(first) < second
-    case (.real(let first), .integer(let second)): return first < double(second)
-    default: return false
-    }
-  }
-
-  private static func double(_ number: WideInteger) -> Double {
-    number.signed.map(Double.init) ?? Double(number.unsigned ?? 0)
-  }
 }

@@ -9,8 +9,8 @@ internal import Synchronization
 ///
 /// A value is looked up through the search list: values that an administrator forces, arguments of
 /// the program (`-Key value`), the lists of the domain in the cloud, for this host and of the user,
-/// suites, the global domain, the machine's lists, languages, registered defaults. Values are
-/// immutable. A setter changes a key of the cloud there, and any other key in the user's list (in
+/// suites, the global domain, the lists of the machine and of packages, languages, registered
+/// defaults, defaults of schemas. Values are immutable. A setter changes a key of the cloud there, and any other key in the user's list (in
 /// the host's, if that has the key).
 ///
 /// - A read of a value that has not changed makes no system call; it costs some 40 ns, and the
