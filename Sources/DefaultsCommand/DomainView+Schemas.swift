@@ -17,7 +17,7 @@ extension DomainView {
   /// The value of a word that has no type on the command line: one of the type that the schema says,
   /// if the word can be read so; else a string.
   func typed(_ word: String, for key: Key) -> Value {
-    guard let kind = schema?[key]?.kind, kind != .string,
+    guard let schema, let kind = schema[schema.presentName(of: key)]?.kind, kind != .string,
       let value = Recogniser.value(of: Array(word.utf8), kind: kind)
     else { return .string(word) }
     return value
@@ -25,7 +25,7 @@ extension DomainView {
 
   /// Says which key may have been meant, if the schema does not have this one.
   func hint(_ key: Key) {
-    guard let schema, schema[key] == nil,
+    guard let schema, schema[schema.presentName(of: key)] == nil,
       let near = schema.nearName(to: key)
     else { return }
     Output.write(
@@ -37,6 +37,6 @@ extension StoreView {
   /// The declarations of a place. A key that a schema has renamed is the one of its present name.
   func declarations(in place: Place?) -> Declarations {
     let engine = engine
-    return Declarations(places, in: place) { engine.schema(of: $1)?.presentNames[$0] ?? $0 }
+    return Declarations(places, in: place) { engine.schema(of: $1)?.presentName(of: $0) ?? $0 }
   }
 }

@@ -33,7 +33,14 @@ struct ProfileEffect {
       for row in ["forced", "joined", "once"] {
         guard case .dictionary(let domains)? = report[Key(row)] else { continue }
         for case (let name, .dictionary(let settings)) in domains.sorted(by: { $0.key < $1.key }) {
-          try effect.show(settings, DomainName(name.string), isOnce: row == "once")
+          let domain = DomainName(name.string)
+          if row == "joined" {
+            for key in settings.keys.sorted() {
+              Output.write(line: "\(domain) \(key): gets the profile's elements, cannot be changed")
+            }
+          } else {
+            try effect.show(settings, domain, isOnce: row == "once")
+          }
         }
       }
       return 0

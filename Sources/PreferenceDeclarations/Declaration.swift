@@ -69,7 +69,7 @@ package struct Declaration: Equatable, Sendable {
   /// The declaration with the present names of keys in its paths. Its document stays.
   func translated(_ name: (Key, DomainName) -> Key) -> Declaration {
     var translated = self
-    translated.paths = Dictionary(paths.map { ($0.translated(name), $1) }) { first, _ in first }
+    translated.paths = paths.translated(name)
     return translated
   }
 
@@ -165,5 +165,18 @@ extension Value {
     let inner = replacing(part, at: members.dropFirst(), in: values[first])
     values[first] = inner
     return values.isEmpty && part == nil ? nil : .dictionary(values)
+  }
+}
+
+extension Dictionary where Key == DeclaredPath {
+  /// The dictionary with the present names of keys. Of a present and a former name of one key the
+  /// present one counts, and of several former names the first in order.
+  func translated(_ name: (PropertyList.Key, DomainName) -> PropertyList.Key) -> Self {
+    var translated = filter { path, _ in path.translated(name) == path }
+    for (path, value) in sorted(by: { $0.key < $1.key }) {
+      let present = path.translated(name)
+      if translated[present] == nil { translated[present] = value }
+    }
+    return translated
   }
 }

@@ -164,7 +164,7 @@ extension Ledger {
   /// Makes the paths those of the present names of keys. The documents stay as they are.
   fileprivate mutating func translate(_ name: (Key, DomainName) -> Key) {
     declarations = declarations.mapValues { $0.translated(name) }
-    before = Dictionary(before.map { ($0.translated(name), $1) }) { first, _ in first }
+    before = before.translated(name)
   }
 
   fileprivate mutating func note(

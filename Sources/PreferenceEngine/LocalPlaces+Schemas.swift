@@ -43,7 +43,7 @@ extension LocalPlaces {
     for item in items {
       let domain = item.location.domain
       guard let key = item.edit.key, let schema = schema(of: domain), schema.isAuthoritative,
-        let known = schema[key], let value = try changed(item, known),
+        let known = schema[schema.presentName(of: key)], let value = try changed(item, known),
         let objection = known.objection(to: value, quotes: false)
       else { continue }
       throw EngineError(.unfit, domain: domain, key: key, objection)
@@ -76,19 +76,17 @@ extension LocalPlaces {
   func logUnfit(_ items: [Changeset.Item]) {
     for item in items {
       guard case .set(let key, let value, _) = item.edit,
-        let objection = schema(of: item.location.domain)?.refusal(
-          of: value, for: key, quotes: false)
+        let schema = schema(of: item.location.domain), schema.isAuthoritative
       else { continue }
       let name = "\(item.location.domain) \(key)"
-      let isNew = unfit.withLock { unfit in
-        if unfit.count > 1000 { unfit = unfit.filter { $0.value > .now } }
-        guard unfit[name].map({ $0 <= .now }) ?? true else { return false }
+      guard unfit.withLock({ $0[name].map { $0 <= .now } ?? true }),
+        let objection = schema.refusal(of: value, for: key, quotes: false)
+      else { continue }
+      unfit.withLock { unfit in
+        if unfit.count >= 1000 { unfit = [:] }
         unfit[name] = Instant.now.advanced(seconds: 24 * 3600)
-        return true
       }
-      if isNew {
-        log(.notice("\(name): a program has set what its schema does not allow: \(objection)"))
-      }
+      log(.notice("\(name): a program has set what its schema does not allow: \(objection)"))
     }
   }
 }

@@ -57,8 +57,7 @@ package struct HistoryFilter: Equatable, Sendable {
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.
   static func isState(_ changed: RecordedKey) -> Bool {
-    let isBook = changed.location.domain == .settings && changed.key == "AppliedProfiles"
-    return isBook || changed.location.domain == .declared || isState(changed.key)
+    changed.isNote || changed.location.domain == .declared || isState(changed.key)
   }
 
   /// Whether the key holds a program's state, by its name: where its windows were, and when it last

@@ -51,7 +51,7 @@ package struct UndoPlan: Sendable {
 extension RecordedKey {
   /// Whether the key notes what was done once, for profiles and for renamed keys. An undo leaves it:
   /// what is taken back is not done again.
-  fileprivate var isNote: Bool {
+  var isNote: Bool {
     location.domain == .settings && (key == "AppliedProfiles" || key == "RenamedKeys")
   }
 }

@@ -98,24 +98,34 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Returns the user's location of the domain that has the key, the one that wins first; the
   /// user's list if none has it. Throws `.forced` where a managed list or a profile has the key.
   private func held(_ key: Key, in domain: DomainName) throws(EngineError) -> Location {
-    let found = try places.findFirst(key, in: SearchList.beforeUser(domain))
-    for former in places.formerNames(of: key, in: domain)
-    where found?.location.place.isForced != true {
-      // A value that is forced under a name that the key had before forces it, too.
-      let forced = SearchList.forced(domain).filter { $0.domain == domain }
-      if let old = try places.findFirst(former, in: forced) {
-        throw EngineError(
-          .forced, domain: domain, key: key,
-          "the administrator has set it, as \(former) (\(old.location.place.rawValue))")
-      }
+    let former = places.formerNames(of: key, in: domain)
+    guard former.isEmpty else { return try held(key, former, in: domain) }
+    guard let found = try places.findFirst(key, in: SearchList.beforeUser(domain)) else {
+      return Location(.user, domain)
     }
-    guard let found else { return Location(.user, domain) }
     guard !found.location.place.isForced else {
       let source = found.stored.metadata.setter.map { "\($0)" } ?? "a managed list"
       throw EngineError(
         .forced, domain: domain, key: key, "the administrator has set it (\(source))")
     }
     return found.location
+  }
+
+  /// As `held`, for a key that had other names before: the value that wins may have one of them.
+  private func held(
+    _ key: Key, _ former: [Key], in domain: DomainName
+  ) throws(EngineError) -> Location {
+    for location in SearchList.beforeUser(domain) {
+      for name in location.domain == domain ? [key] + former : [key] {
+        guard try places.find(name, at: location) != nil else { continue }
+        guard location.place.isForced else { return location }
+        let other = name == key ? "" : ", as \(name)"
+        throw EngineError(
+          .forced, domain: domain, key: key,
+          "the administrator has set it\(other) (\(location.place.rawValue))")
+      }
+    }
+    return Location(.user, domain)
   }
 
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {

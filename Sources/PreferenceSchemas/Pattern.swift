@@ -31,15 +31,15 @@ public struct Pattern: Sendable {
   public let text: String
   private let program: [Instruction]
   private let classes: [ScalarClass]
-  /// How many instructions it has.
-  var size: Int { program.count }
+  /// How many comparisons it needs for a character: its instructions, and the ranges of its classes.
+  let size: Int
 
   /// How many instructions an expression may have, and bytes its text.
   static let largest = 2000
   private static let longest = 4096
   /// Bytes of the longest text that is judged.
   public static let longestText = 1 << 16
-  /// How many steps a search may take, characters times instructions: a longer one is not made.
+  /// How many comparisons a search may take, characters times `size`: a longer one is not made.
   private static let mostSteps = 10_000_000
 
   /// Whether a search in the text takes so little that it is made.
@@ -57,6 +57,7 @@ public struct Pattern: Sendable {
     try compiler.add(tree)
     try compiler.append(.match)
     (self.text, program, classes) = (text, compiler.program, compiler.classes)
+    size = classes.reduce(program.count) { $0 + $1.size }
   }
 
   /// Returns whether the expression matches somewhere in the text. Cost: O(its characters times the

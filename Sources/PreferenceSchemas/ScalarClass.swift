@@ -103,6 +103,9 @@ struct ScalarClass: Sendable {
     return other
   }
 
+  /// How many ranges and properties are asked for a character.
+  var size: Int { others.reduce(ranges.count + properties.count) { $0 + $1.size } }
+
   mutating func formUnion(_ other: ScalarClass) {
     single = nil
     if other.isNegated {

@@ -14,7 +14,7 @@ public struct Schema: Sendable {
   /// Whether it comes with the program: then it judges changes and gives defaults.
   public let isAuthoritative: Bool
   /// Whether it gives a default to any key.
-  public var hasFallbacks: Bool { isAuthoritative && keys.contains { $0.fallback != nil } }
+  public let hasFallbacks: Bool
   /// The keys, in the order of the file.
   public let keys: [SchemaKey]
   /// What is wrong with the file, a sentence for each; the rest of it counts.
@@ -54,11 +54,15 @@ public struct Schema: Sendable {
         }
       }
     }
+    hasFallbacks = isAuthoritative && known.contains { $0.fallback != nil }
     (self.index, self.keys, self.problems, presentNames) = (index, known, problems, names)
   }
 
   /// What the schema says of a key; nil if it does not have the key. Cost: a hash look-up.
   public subscript(key: Key) -> SchemaKey? { index[key].map { keys[$0] } }
+
+  /// The name that a key has now: that of a key which the schema has renamed, else the name itself.
+  public func presentName(of key: Key) -> Key { presentNames[key] ?? key }
 
   /// The names that a key had before, the latest first.
   public func formerNames(of key: Key) -> [Key] {
@@ -140,6 +144,9 @@ public struct SchemaKey: Sendable {
     }
   }
   private var index: [Key: Int] = [:]
+
+  /// Whether its value, or a part of it, is a secret.
+  public var hasSecrets: Bool { isSensitive || members.contains { $0.hasSecrets } }
 
   /// The member with that name. Cost: a hash look-up.
   func member(_ name: Key) -> SchemaKey? { index[name].map { members[$0] } }

@@ -121,8 +121,3 @@ extension Value {
     return number == second
   }
 }
-
-extension WideInteger {
-  /// The number as a double, rounded.
-  var double: Double { signed.map(Double.init) ?? Double(unsigned ?? 0) }
-}

@@ -16,7 +16,9 @@ extension Schema {
     var text = level == 0 ? "\(escaped(key.rule))\n" : ""
     let remarks = escaped(key.remarks)
     if !remarks.isEmpty, level == 0 { text += "\n\(remarks)\n" }
-    let members = key.members.filter { !$0.name.string.isEmpty && level < 8 }
+    // The elements of an array have no name; their members are listed as its own.
+    let members = key.members.flatMap { $0.name.string.isEmpty ? $0.members : [$0] }
+    guard level < 8 else { return text }
     if !members.isEmpty, level == 0 { text += "\n" }
     for member in members {
       let about = escaped(member.remarks)

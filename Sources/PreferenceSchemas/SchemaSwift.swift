@@ -11,8 +11,9 @@ extension Schema {
     var enumerations = ""
     var members = ""
     var used: Set<String> = []
+    var types = SwiftType.own
     for key in keys {
-      guard let typed = SwiftType(key) else { continue }
+      guard let typed = SwiftType(key, &types) else { continue }
       let name = SwiftName.unique(SwiftName.member(key.name.string), &used)
       if let enumeration = typed.enumeration { enumerations += "\n" + enumeration }
       for line in SchemaKey.wrapped(key.remarks) { members += "  /// \(line)\n" }
@@ -43,10 +44,17 @@ private struct SwiftType {
   var fallback: String?
   var enumeration: String?
 
-  init?(_ key: SchemaKey) {
+  /// The types that a file of keys uses or makes itself.
+  static let own: Set<String> = [
+    "Keys", "String", "Int", "Double", "Bool", "Date", "Data", "PreferenceKey", "PreferenceValue",
+    "CaseIterable",
+  ]
+
+  /// - Parameter types: the names of types that are taken; one that is made is added.
+  init?(_ key: SchemaKey, _ types: inout Set<String>) {
     guard let kind = key.kind else { return nil }
     if kind == .string, !key.choices.isEmpty, !key.allowsOthers,
-      let made = Self.enumeration(key)
+      let made = Self.enumeration(key, &types)
     {
       self = made
       return
@@ -94,14 +102,15 @@ private struct SwiftType {
     }
   }
 
-  private static func enumeration(_ key: SchemaKey) -> SwiftType? {
+  private static func enumeration(_ key: SchemaKey, _ types: inout Set<String>) -> SwiftType? {
     let texts = key.choices.compactMap { if case .string(let text) = $0 { text } else { nil } }
     guard texts.count == key.choices.count, Set(texts).count == texts.count else { return nil }
-    let type = SwiftName.type(key.name.string)
+    let type = SwiftName.unique(SwiftName.type(key.name.string), &types)
+    let subject = key.name.string.split(whereSeparator: \.isNewline).joined(separator: " ")
     var used: Set<String> = []
     var cases: [String: String] = [:]
     var source =
-      "/// What `\(key.name)` may be.\npublic enum \(type): String, PreferenceValue, CaseIterable {\n"
+      "/// What `\(subject)` may be.\npublic enum \(type): String, PreferenceValue, CaseIterable {\n"
     for text in texts {
       let name = SwiftName.unique(SwiftName.member(text), &used)
       cases[text] = name
@@ -110,7 +119,7 @@ private struct SwiftType {
     source += "}\n"
     var made = SwiftType(name: type, fallback: nil, enumeration: source)
     if case .string(let text)? = key.fallback, let name = cases[text] {
-      made.fallback = ".\(name.replacing("`", with: ""))"
+      made.fallback = ".\(name)"
     } else {
       made.name += "?"
     }

@@ -50,6 +50,23 @@ package final class SchemaTable: Sendable {
     return entry
   }
 
+  /// The locations in which a change concerns a key by a former name, as far as schemas are in
+  /// memory: what was found there has another name.
+  package func renamed(in changeset: Changeset) -> Set<Location> {
+    state.withLock { state in
+      var found: Set<Location> = []
+      // Each write asks this, so an item is looked at in place.
+      for index in changeset.items.indices {
+        let location = changeset.items[index].location
+        guard let known = state.entries[location.domain] ?? nil,
+          let key = changeset.items[index].edit.key, known.schema.presentNames[key] != nil
+        else { continue }
+        found.insert(location)
+      }
+      return found
+    }
+  }
+
   /// Forgets the schemas that a change of the store concerns.
   package func forget(_ changeset: Changeset) {
     let domains = changeset.invalidated.filter { $0.place == .schema }.map(\.domain)

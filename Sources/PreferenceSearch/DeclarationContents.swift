@@ -22,7 +22,7 @@ struct DeclarationContents: WholeContents {
 
   private var declarations: Declarations {
     Declarations(search.places, in: place) { [search] key, domain in
-      search.schema(of: domain)?.presentNames[key] ?? key
+      search.schema(of: domain)?.presentName(of: key) ?? key
     }
   }
 

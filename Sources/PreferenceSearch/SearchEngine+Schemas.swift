@@ -58,7 +58,7 @@ extension SearchEngine {
   /// it; nil if no schema has the key.
   public func description(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     guard let schema = schema(of: domain) else { return nil }
-    guard let known = schema[schema.presentNames[key] ?? key] else { return nil }
+    guard let known = schema[schema.presentName(of: key)] else { return nil }
     return known.text(present: try present(known, in: domain))
   }
 
@@ -67,7 +67,7 @@ extension SearchEngine {
     guard let found = try resolve(known.name, in: domain), found.location.place != .schema else {
       return nil
     }
-    let value = known.isSensitive ? "(secret)" : ValueDescription.line(of: found.value, false)
+    let value = known.hasSecrets ? "(secret)" : ValueDescription.line(of: found.value, false)
     let source = found.location.source(seenFrom: domain)
     let problem = known.objection(to: found.value).map { ": \($0)" } ?? ""
     return "now \(value) (\(source)\(found.isForced ? ", forced" : ""))\(problem)".printable()

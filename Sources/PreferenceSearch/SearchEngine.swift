@@ -119,6 +119,7 @@ extension SearchEngine {
       changeset.concernsLanguages, changeset.concernsAllSuites
     )
     if concernsLanguages { languages.forget() }
+    let invalidated = changeset.invalidated.union(schemas.renamed(in: changeset))
     schemas.forget(changeset)
     let isWhole = concernsLanguages || concernsSuites
     let suites = suites.withLock { suites in
@@ -141,7 +142,7 @@ extension SearchEngine {
         for item in changeset.items where needs(item.location.domain) {
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
-        if changeset.invalidated.contains(where: { needs($0.domain) }) { reader.forget() }
+        if invalidated.contains(where: { needs($0.domain) }) { reader.forget() }
       }
     }
   }

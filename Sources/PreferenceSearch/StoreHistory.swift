@@ -12,17 +12,16 @@ final class StoreHistory: HistoryService {
   /// The history as it was read last.
   private struct Changes: Sendable {
     let contents: HistoryContents
-    /// The positions of each key's changes in `contents`; empty if `hasPositions` is false.
-    let positions: [DomainName: [Key: [Int]]]
-    let hasPositions: Bool
+    /// The positions of each key's changes in `contents`; nil: nobody has asked for them.
+    let positions: [DomainName: [Key: [Int]]]?
     /// The days with changes that are moments, and the number of each.
     let days: [String: UInt64]
 
     init(_ contents: HistoryContents, withPositions: Bool) {
-      (self.contents, hasPositions) = (contents, withPositions)
+      self.contents = contents
       days = contents.dayNumbers
       guard withPositions else {
-        positions = [:]
+        positions = nil
         return
       }
       var positions: [DomainName: [Key: [Int]]] = [:]
@@ -92,9 +91,9 @@ final class StoreHistory: HistoryService {
         $0.contents.lastNumber == contents.lastNumber && $0.contents.isOff == contents.isOff
           && $0.contents.entries.count == contents.entries.count
           && $0.contents.edition == contents.edition && contents.edition != nil
-          && ($0.hasPositions || !withPositions)
+          && ($0.positions != nil || !withPositions)
       }
-      let hadPositions = known?.hasPositions ?? false
+      let hadPositions = known?.positions != nil
       let changes =
         isSame == true
         ? known : Changes(contents, withPositions: withPositions || hadPositions)
@@ -161,7 +160,7 @@ final class StoreHistory: HistoryService {
     state.withLock { state in
       switch need {
       case .moments: return state.changes != nil
-      case .changes: return state.changes?.hasPositions == true
+      case .changes: return state.changes?.positions != nil
       case .moment(let number, let domain):
         if let index = state.order.firstIndex(of: number), index + 1 < state.order.count {
           state.order.append(state.order.remove(at: index))
@@ -191,16 +190,16 @@ final class StoreHistory: HistoryService {
     .system(.inputOutput), "the history of the store was not read in time")
 
   func changedDomains() throws(EngineError) -> Set<DomainName> {
-    Set(try changes().positions.keys)
+    Set(try changes().positions?.keys.map { $0 } ?? [])
   }
 
   func changedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
-    Set(try changes().positions[domain, default: [:]].keys)
+    Set(try changes().positions?[domain]?.keys.map { $0 } ?? [])
   }
 
   func changes(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     let all = try changes()
-    guard let positions = all.positions[domain]?[key] else { return nil }
+    guard let positions = all.positions?[domain]?[key] else { return nil }
     var filter = HistoryFilter()
     (filter.domain, filter.key) = (domain, key)
     return positions.map { all.contents.entries[$0].text(filter) }.joined()

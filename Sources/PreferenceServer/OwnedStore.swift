@@ -54,18 +54,18 @@ public final class OwnedStore: Sendable {
     }
     if layout.isUserUnknown {
       log("the system does not know the name of this user; managed lists of users cannot be read")
-      _ = asker.run { [weak server] in Self.awaitName(server) }
+      _ = asker.run { [weak server] in Self.awaitName { server } }
     }
   }
 
   /// Gives the store up when the system knows the user's name: the next owner reads the user's
   /// managed lists.
-  private static func awaitName(_ server: Server?) {
-    weak let server = server
-    while server != nil {
+  /// - Parameter server: returns the server; nil: it has ended. It must not be held while waiting.
+  private static func awaitName(_ server: () -> Server?) {
+    while server() != nil {
       Instant.sleep(milliseconds: 5000)
       guard Account.present != nil else { continue }
-      server?.giveUp()
+      server()?.giveUp()
       return
     }
   }

@@ -16,10 +16,7 @@ public struct Account: Equatable, Sendable {
   public static let own: Account? = present
 
   /// The same, asked anew.
-  public static var present: Account? { of(geteuid()) }
-
-  /// The account of a user.
-  static func of(_ user: uid_t) -> Account? { of(.number(user)) }
+  public static var present: Account? { numbered(geteuid()) }
 
   /// The account of a user by its number; nil where the system knows none. Cost: as of `named`.
   public static func numbered(_ user: uid_t) -> Account? { of(.number(user)) }

@@ -12,29 +12,24 @@ public enum MountInformation {
     public let path: String
     /// The type of the file system, e.g. `fuse.prefsfs`.
     public let kind: String
-    /// What is mounted, as the program said it.
-    public let source: String
     /// The user and the group of the process that mounted it (FUSE); nil: it is not said.
     public let user, group: uid_t?
   }
 
-  /// All mounts of this process's mount namespace, in the order of the table.
-  public static var all: [Mount] { mounts }
-
   /// The mount at a path, which must be absolute and without links. Where several mounts lie on one
   /// point, it is the last.
   public static func mount(at path: String) -> Mount? {
-    mounts.last { $0.path.utf8.elementsEqual(path.utf8) }
+    all.last { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
   /// The first mount of a file system, with its present mount point, which changes when a directory
   /// above it is renamed; nil where it is not mounted.
-  public static func mount(on device: dev_t) -> Mount? { mounts.first { $0.device == device } }
+  public static func mount(on device: dev_t) -> Mount? { all.first { $0.device == device } }
 
   /// Whether a path lies in a file system that depends on another machine or process, and so may
   /// hang. It judges by the text of the path and the mount table, and does not access the path.
   public static func mayHang(_ path: String) -> Bool {
-    let above = mounts.filter { mount in
+    let above = all.filter { mount in
       path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
     }
     let kind = above.max { $0.path.utf8.count <= $1.path.utf8.count }?.kind ?? ""
@@ -53,7 +48,8 @@ public enum MountInformation {
     }
   }
 
-  private static var mounts: [Mount] {
+  /// All mounts of this process's mount namespace, in the order of the table.
+  public static var all: [Mount] {
     let table = (try? Files.contents("/proc/self/mountinfo", limit: 1 << 24)) ?? []
     return table.split(separator: UInt8(ascii: "\n")).compactMap { line in
       let fields = line.split(separator: UInt8(ascii: " "))
@@ -69,7 +65,6 @@ public enum MountInformation {
       return Mount(
         device: dev_t(prefsfs_device(numbers[0], numbers[1])), path: unescaped(fields[4]),
         kind: rest.isEmpty ? "" : String(decoding: rest[0], as: UTF8.self),
-        source: rest.count > 1 ? unescaped(rest[1]) : "",
         user: number("user_id", in: options), group: number("group_id", in: options))
     }
   }

@@ -58,7 +58,10 @@ struct RunningMount {
     var path = point
     for _ in 0..<8 {
       while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+      while path.hasSuffix("/.") { path.removeLast(2) }
       if path == "." || path.isEmpty { path = Self.workingDirectory ?? path }
+      // A parent of a directory in a mount is in no cache of ours: the kernel is asked.
+      if path == ".." || path.hasSuffix("/..") { path = Files.realPath(path) ?? path }
       let name = path.split(separator: "/").last.map(String.init) ?? ""
       guard let parent = Files.realPath(path.contains("/") ? Files.parent(of: path) : ".") else {
         return nil

@@ -22,7 +22,7 @@ import Testing
       Account.find(.number(2), in: lines) == nil && Account.find(.name("C"), in: lines) == nil)
     #expect(Account.named("0") == nil && Account.named("-h") == nil && Account.named("") == nil)
     #expect(Account.named("root")?.home == "/root")
-    #expect(Account.of(4_000_000_001) == nil)
+    #expect(Account.numbered(4_000_000_001) == nil)
   }
 
   @Test("the output of a program is what it wrote, and a program that hangs is ended")

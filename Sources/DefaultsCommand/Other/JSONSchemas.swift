@@ -16,10 +16,12 @@ struct JSONSchemas {
 
   /// The manifest of a domain.
   mutating func manifest(of domain: String) -> ValueDictionary {
-    [
+    let top = resolved(root, 0) ?? root
+    noteLeftOut(top, "the document")
+    return [
       "pfm_domain": .string(domain), "pfm_format_version": 1,
       "pfm_title": root["title"] ?? .string(domain), "pfm_description": root["description"] ?? "",
-      "pfm_subkeys": .array(members(of: root, path: "", depth: 0)),
+      "pfm_subkeys": .array(members(of: top, path: "", depth: 0)),
     ]
   }
 
@@ -57,6 +59,12 @@ struct JSONSchemas {
     return resolved(found, depth + 1)
   }
 
+  private mutating func noteLeftOut(_ entry: ValueDictionary, _ path: String) {
+    for name in ["oneOf", "anyOf", "allOf", "not", "if"] where entry[Key(name)] != nil {
+      rest.append("\(path): \(name)")
+    }
+  }
+
   private mutating func key(
     _ property: ValueDictionary, path: String, depth: Int
   ) -> ValueDictionary {
@@ -73,9 +81,7 @@ struct JSONSchemas {
       rest.append("\(path): its $ref is not in the document")
       return [:]
     }
-    for name in ["oneOf", "anyOf", "allOf", "not", "if"] where property[Key(name)] != nil {
-      rest.append("\(path): \(name)")
-    }
+    noteLeftOut(property, path)
     var key: ValueDictionary = [:]
     key["pfm_type"] = type(property).map { .string($0) }
     for (own, other) in Self.names where property[own] != nil { key[other] = property[own] }

@@ -93,7 +93,7 @@ enum Changed {
         known?.isState != true, found.value != known?.fallback
       else { continue }
       let value =
-        known?.isSensitive == true ? "(secret)" : ValueDescription.line(of: found.value, false)
+        known?.hasSecrets == true ? "(secret)" : ValueDescription.line(of: found.value, false)
       let usual = known?.fallback.map { " (default \(ValueDescription.line(of: $0, false)))" } ?? ""
       Output.write(line: "\(domain) \(key): \(value)\(usual)")
     }

@@ -33,7 +33,8 @@ enum SchemaImportVerb {
     var manifests: [(domain: String, manifest: ValueDictionary)] = []
     var settings = GSettingsSchemas()
     // Enumerations are declared in files of their own, beside those of schemas.
-    for path in Set(paths.flatMap(enumerations)).subtracting(paths).sorted() {
+    let known = Set(paths.map(Files.canonicalPath))
+    for path in Set(paths.flatMap(enumerations)).subtracting(known).sorted() {
       try? settings.read(try text(path))
     }
     for path in paths {
@@ -63,12 +64,18 @@ enum SchemaImportVerb {
     guard path != "-" else { return [] }
     let directory = Files.parent(of: path.contains("/") ? path : "./" + path)
     let names = ((try? Files.names(in: directory)) ?? nil) ?? []
-    return names.filter { $0.hasSuffix(".enums.xml") }.map { "\(directory)/\($0)" }
+    return names.filter { $0.hasSuffix(".enums.xml") }
+      .map { Files.canonicalPath("\(directory)/\($0)") }
   }
 
   private static func jsonSchema(
     _ path: String
   ) throws(Refusal) -> (domain: String, manifest: ValueDictionary) {
+    guard path != "-" else {
+      throw Refusal(
+        message: "Could not import a JSON Schema from standard input",
+        detail: "the name of its file says what its domain is")
+    }
     var schemas = JSONSchemas(try Import.dictionary(path))
     let file = String(path.split(separator: "/").last ?? "schema")
     let domain = file.replacing(".schema.json", with: "").replacing(".json", with: "")

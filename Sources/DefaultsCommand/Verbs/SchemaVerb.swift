@@ -47,9 +47,9 @@ enum SchemaVerb {
   ) throws(Refusal) -> String {
     let values = try Import.dictionary(path)
     do throws(SchemaError) {
-      var domain = String(path.split(separator: "/").last ?? "").replacing(".plist", with: "")
-      if case .string(let name)? = values["pfm_domain"] { domain = name }
-      return body(try Schema(manifest: values), DomainName(domain))
+      var name = String(path.split(separator: "/").last ?? "")
+      if case .string(let said)? = values["pfm_domain"] { name = said }
+      return body(try Schema(manifest: values), Target.domain(named: name))
     } catch {
       throw Refusal(message: "Could not read the schema \(path)", detail: "\(error)")
     }
@@ -101,7 +101,8 @@ extension SchemaKey {
     if kind == .boolean { return ["true", "false"] }
     return choices.compactMap {
       let text = String(decoding: ValueText.canonical($0), as: UTF8.self)
-      return text.contains("\n") && !text.hasSuffix("\n") ? nil : String(text.dropLast())
+      let word = text.hasSuffix("\n") ? String(text.dropLast()) : text
+      return word.contains("\n") ? nil : word
     }
   }
 }

@@ -10,7 +10,7 @@ enum Write {
       return try replace(target, with: try arguments.removeNext(), isJudged)
     }
     let path = ValuePath(try arguments.removeNext(), isPath: arguments.options.isPath)
-    let isTyped = arguments.first?.hasPrefix("-") == true
+    let isTyped = arguments.count > 1
     var form = try ValueArgument.parse(&arguments)
     try target.makeDirectory()
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }

@@ -8,7 +8,7 @@ _defaults() {
     case ${COMP_WORDS[i]} in
       -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective) ;;
       -host|-app|--for|--at) ((i++)) ;;
-      *) words+=("${COMP_WORDS[i]}") ;;
+      *) words+=("${COMP_WORDS[i]//\\/}") ;;
     esac
   done
   local candidates=''
@@ -18,7 +18,7 @@ _defaults() {
       case ${words[0]} in
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=$'swift\nmarkdown\njson\nimport' ;;
-        apply|lint|check) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         *) candidates=$(printf '%s\n' -g; defaults complete domains 2>/dev/null) ;;
       esac ;;
     2)
@@ -26,7 +26,7 @@ _defaults() {
         read|read-type|write|rename|delete|explain|watch|describe|history)
           candidates=$(defaults complete keys "${words[1]}" 2>/dev/null) ;;
         schema) candidates=$(defaults complete domains 2>/dev/null) ;;
-        import|export|apply|lint|check) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        import|export|apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
       esac ;;
     *)
       [ "${words[0]}" = write ] || return
@@ -38,9 +38,11 @@ _defaults() {
           printf '%s\n' -string -int -float -bool -date -data -array -array-add -dict -dict-add) ;;
       esac ;;
   esac
-  COMPREPLY=($(compgen -W "$(printf '%s\n' "$candidates" | sed "s/[\\\\'\" \$]/\\\\&/g")" -- "$word"))
-  # A key with blanks is one word.
-  for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=$(printf '%q' "${COMPREPLY[i]}"); done
+  # Without `compgen -W`, which would run commands that stand in a key. A key with blanks is a word.
+  word=${word//\\/}
+  while IFS= read -r i; do
+    [[ -n $i && $i == "$word"* ]] && COMPREPLY+=("$(printf '%q' "$i")")
+  done <<<"$candidates"
 }
 
 complete -F _defaults defaults prefsfs-defaults

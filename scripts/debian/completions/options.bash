@@ -1,7 +1,7 @@
 # bash completion for prefsfs, prefs-cloud and plutil: the options that their help names, and files.
 
 _prefsfs_options() {
-  local word=${COMP_WORDS[COMP_CWORD]} help=-h
+  local IFS=$'\n' word=${COMP_WORDS[COMP_CWORD]} help=-h
   COMPREPLY=()
   case ${1##*/} in
     *plutil) help=-help ;;
