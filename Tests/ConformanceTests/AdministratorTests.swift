@@ -136,7 +136,7 @@ import Testing
       let outcome = sandbox.shell(
         """
         exec 2>&1; cd $C/..; ln -s mount link; chmod 755 .
-        $PREFSFS --status $M | jq -r '."mount point"'; $PREFSFS --status link | jq .failures; (cd $M; $PREFSFS --status . | jq .failures); $PREFSFS --status $C; echo "[$?]"
+        $PREFSFS --status $M | jq -r '."mount point"'; $PREFSFS --status link | jq .failures; (cd $M; $PREFSFS --status . | jq .failures); (mkdir $M/x; cd $M/x; $PREFSFS --status .. | jq .failures); $PREFSFS --status $M/. | jq .failures; $PREFSFS --status $C; echo "[$?]"
         setpriv --reuid 54323 --clear-groups $PREFSFS --status $M; echo "[$?]"
         $PREFSFS --list | grep "^$M " | sed 's/[0-9][0-9]*/N/g; s/.*mount /mount /'
         $PREFSFS --list --json | jq -c --arg m "$M" 'select(."mount point" == $m) | [.user, .state]'
@@ -145,6 +145,8 @@ import Testing
         outcome.output.replacing(sandbox.root, with: "R").replacing(
           #/prefsfs: |prefsfs\[.*\]: /#, with: "") == """
             R/mount
+            {}
+            {}
             {}
             {}
             R/config: no prefsfs is mounted there

@@ -336,7 +336,7 @@ import Testing
           prefs_former_names=['TabSize']), dict(pfm_name='Another', prefs_former_names=['Other'])]),
           open('$S/schemas/' + sys.argv[1] + '.plist', 'wb'))" $1; }
         rename e; rename f; sleep 0.7; cat $M/e/TabWidth; ls $M/e | xargs
-        defaults history e TabSize | tail -1 | grep -o 'schema'; defaults read -g RenamedKeys 2>/dev/null
+        defaults history e TabSize | tail -1 | grep -o 'schema'; defaults history | grep RenamedKeys; defaults read -g RenamedKeys 2>/dev/null
         defaults read prefsfs RenamedKeys; defaults explain e Another | head -1
         number=$(defaults history e TabSize | grep -o '^[0-9]*' | tail -1); defaults undo $number > out; ls $M/e | xargs
         sleep 0.5; touch $S/schemas/e.plist; sleep 0.7; ls $M/e | xargs; cat $M/e/TabWidth
@@ -405,6 +405,33 @@ import Testing
             Note OldForced OldNote OldestTitle Title
 
             """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a former name in a list where nothing is moved: its changes are seen, and writes have effect")
+  func formerElsewhere() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; S=$PREFSFS_SYSTEM_DIR; mkdir -p $S/schemas
+        wait_for() { for i in $(seq 40); do eval "$1" && return; sleep 0.1; done; echo "no: $1"; }
+        python3 -c "import plistlib
+        plistlib.dump(dict(pfm_subkeys=[dict(pfm_name='New', prefs_former_names=['Old'])]), open('$S/schemas/e.plist', 'wb'))"
+        defaults write $S/e Old -int 1; cat $M/e/New; defaults write $S/e Old -int 2
+        wait_for '[ "$(cat $M/e/New)" = 2 ]'; cat $M/e/New
+        defaults -currentHost write e Old -int 5; cat $M/e/New
+        defaults write e New -int 6; cat $M/e/New; defaults -currentHost read e New
+        """)
+      #expect(
+        outcome.output == """
+          1
+          2
+          5
+          6
+          6
+
+          """, "\(outcome)")
     }
   }
 
@@ -488,6 +515,10 @@ import Testing
          "$defs": {"b": {"enum": ["x", "y"]}}}
         END
         defaults schema import c.json > $PREFSFS_SYSTEM_DIR/schemas/c.plist; defaults describe c | tail -5
+        echo '<schemalist><enum id="org.E"><value nick="xy" value="0"/></enum></schemalist>' > in/org.enums.xml
+        (cd in; defaults schema import org.enums.xml a.gschema.xml --into ../out && ls ../out)
+        echo '{"$ref": "#/$defs/top", "$defs": {"top": {"properties": {"k": {"type": "boolean"}}}}}' > r.json
+        defaults schema import r.json | grep -c '<string>k</string>'; defaults schema import - < r.json 2>&1 | head -1
         """)
       #expect(
         outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
@@ -508,6 +539,10 @@ import Testing
           b: any type, one of x, y
           c: string, matches ^x
           d: any type
+          org.a.plist
+          org.b.plist
+          1
+          Could not import a JSON Schema from standard input
 
           """, "\(outcome)")
     }

@@ -66,4 +66,32 @@ import Testing
         ])
     }
   }
+
+  @Test("bash runs nothing that stands in a key, and completes keys with blanks")
+  func runsNothing() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(
+        sandbox.config + "/d.plist",
+        "{'A`touch ran`': 1, '<(touch ran)': 1, '$(touch ran)': 1, 'A B': 1}")
+      let outcome = sandbox.shell(
+        #"""
+        cd $C; cat > try <<'END'
+        source \#(Program.script("debian/completions/defaults.bash"))
+        complete_words() { COMP_WORDS=(defaults "$@"); COMP_CWORD=$#; _defaults; printf '%s\n' "${COMPREPLY[@]}"; }
+        complete_words read d ''; complete_words read d 'A\ '; complete_words write d 'A\ B' -bool t
+        END
+        bash try; ls ran
+        """#)
+      #expect(
+        outcome.output == """
+          \\$\\(touch\\ ran\\)
+          \\<\\(touch\\ ran\\)
+          A\\ B
+          A\\`touch\\ ran\\`
+          A\\ B
+          true
+
+          """, "\(outcome)")
+    }
+  }
 }
