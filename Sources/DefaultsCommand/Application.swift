@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceModel
 import PropertyList
 import SystemCalls
 
@@ -25,7 +26,7 @@ struct Application {
 
   /// The directories where applications are installed.
   private static var directories: [String] {
-    let home = getenv("HOME").map { String(cString: $0) } ?? ""
+    let home = Surroundings.home
     return [
       home + "/Applications", "/Applications", home + "/GNUstep/Applications",
       "/usr/local/lib/GNUstep/Applications", "/usr/lib/GNUstep/Applications",

@@ -87,11 +87,10 @@ struct Target {
     where layout.hasLists(place) && isSame(directory, layout.directory(place)) {
       return place
     }
-    let home = getenv("HOME").map { String(cString: $0) } ?? ""
-    let macs: [String: Place] = [
-      home + "/Library/Preferences": .user, "/Library/Preferences": .anyUser,
-    ]
-    return Files.isDirectory(directory) ? nil : macs[directory]
+    let library = "/Library/Preferences"
+    guard directory.hasSuffix(library), !Files.isDirectory(directory) else { return nil }
+    if directory == library { return .anyUser }
+    return directory == Surroundings.home + library ? .user : nil
   }
 
   private static func isSame(_ path: String, _ other: String) -> Bool {

@@ -140,6 +140,7 @@ final class RequestGate {
         let changed = request.operation.isChange ? [Location(.user, domain)] : []
         if lists.isAtHand(domain, changing: changed) { continue }
         lists.read(domain, changing: changed)
+        if lists.isAtHand(domain, changing: changed) { continue }
         if request.operation != .setAttributes || !lists.isAtHand(domain) { areAtHand = false }
       }
     }

@@ -29,7 +29,7 @@ public final class ListReader: Sendable {
     case reading(since: Instant)
     /// `isPrepared`: changes of the domain's lists have been prepared too.
     case done([Location: Finding], isPrepared: Bool)
-    /// The lists are not read, because too many others are being read.
+    /// The lists are not read: too many others are being read, or no thread could be made.
     case refused
   }
 
@@ -71,8 +71,7 @@ public final class ListReader: Sendable {
     }
   }
 
-  /// Sets the body that is called, by any thread, whenever a domain has been read or `read` has
-  /// refused it.
+  /// Sets the body that is called, by a thread that reads lists, whenever a domain has been read.
   public func whenRead(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.told = body }
   }
@@ -127,7 +126,9 @@ public final class ListReader: Sendable {
   }
 
   /// Starts to read the lists that a look-up in the domain needs, and what a change of the locations
-  /// needs.
+  /// needs. Where too many are being read already, it refuses instead: then the domain is at hand at
+  /// once, as one that hangs is. It never calls the body of `whenRead`, because its caller may hold
+  /// locks that the body takes: ask `isAtHand` once more after it.
   public func read(_ domain: DomainName, changing locations: [Location] = []) {
     let all = state.withLock { $0.places }
     for name in domain == .global ? [domain] : [domain, .global] {
@@ -154,7 +155,9 @@ public final class ListReader: Sendable {
     let isBegun = self.places.loadLists(load, on: threads) { [self] findings in
       end(domain, .done(findings, isPrepared: !changed.isEmpty))
     }
-    if !isBegun { end(domain, .refused) }
+    guard !isBegun else { return }
+    state.withLock { $0.looks[domain] = .refused }
+    ended.wrappingAdd(1, ordering: .releasing)
   }
 
   private func end(_ domain: DomainName, _ look: Look) {

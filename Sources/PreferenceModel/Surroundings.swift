@@ -38,10 +38,14 @@ public struct Surroundings: Sendable {
     Self.runtimeDirectory.map { $0 + "/prefsfs/prefsd" }
   }
 
+  /// The user's home: `$HOME`, which a system service does not have, or the one of the user's
+  /// account.
+  package static var home: String { Environment.variable("HOME") ?? Account.own?.home ?? "/" }
+
   /// Determines the surroundings of this process.
   /// - Parameter store: the directory of the user's lists; nil: the usual one.
   public init(store directory: String? = nil) {
-    let home = Environment.variable("HOME") ?? Account.own?.home ?? "/"
+    let home = Self.home
     userDirectory = Self.absolute(
       directory ?? Environment.directory("XDG_CONFIG_HOME") ?? home + "/.config")
     systemDirectory = Self.machineDirectory
@@ -192,10 +196,7 @@ public struct Surroundings: Sendable {
   /// The directories of data, the one that counts first: `$XDG_DATA_HOME` (`~/.local/share`), then
   /// those of `$XDG_DATA_DIRS` (XDG Base Directory Specification).
   public static var dataDirectories: [String] {
-    let home =
-      Environment.directory("XDG_DATA_HOME")
-      ?? Environment.variable("HOME").map { $0 + "/.local/share" }
-    return [home].compactMap { $0 } + machineDataDirectories
+    [Environment.directory("XDG_DATA_HOME") ?? home + "/.local/share"] + machineDataDirectories
   }
 
   private static var machineDataDirectories: [String] {

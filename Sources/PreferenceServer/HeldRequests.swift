@@ -109,7 +109,7 @@ extension Request {
       let changed = changed.filter { $0.domain == domain }
       guard !lists.isAtHand(domain, changing: changed) else { continue }
       lists.read(domain, changing: changed)
-      isOpen = false
+      if !lists.isAtHand(domain, changing: changed) { isOpen = false }
     }
     return isOpen
   }

@@ -50,7 +50,9 @@ final class SeenLists: Sendable {
       // A crash has left it.
       do { try Files.remove(history.path + "/seen/" + name) } catch {}
     }
-    state = Mutex(State(files: Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })))
+    // A directory that changes may list a name twice.
+    let files = names.map { ($0, nil as Location?) }
+    state = Mutex(State(files: Dictionary(files, uniquingKeysWith: { first, _ in first })))
   }
 
   private static func name(_ location: Location) -> String {

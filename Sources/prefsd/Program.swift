@@ -101,6 +101,8 @@ enum Program {
 
   private static func serve(_ options: Options, _ log: Log) -> Int32 {
     Memory.keepLittle()
+    // Whoever has started it: a directory of the machine's is never closed to others for a moment.
+    umask(0o022)
     // SIGUSR2 asks for an upgrade: clients start the program that is installed now.
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -115,8 +117,10 @@ enum Program {
       if Background.isChild {
         Background.detach(log)
         Background.ready()
+      } else {
+        // In the background it is no service, and the variables are its starter's.
+        ServiceManager.reportReady()
       }
-      ServiceManager.reportReady()
       calls?.answerAlways()
       try waitForEnd(of: store, options.idle, &signals)
       store.close()

@@ -221,7 +221,7 @@ import Testing
         late.waitUntil("defaults cloud")
         late.shell("kill -STOP $(\(Self.carrier)); fusermount3 -u $M")
         late.killOwner(with: SIGTERM)
-        #expect(late.shell(Self.carrier).status == 1)
+        late.waitUntil("! \(Self.carrier)")
       }
     }
   }

@@ -86,6 +86,18 @@ import Testing
     }
   }
 
+  @Test("what is refused at once is at hand at once, an error of its lists, and calls nobody")
+  func refused() throws {
+    try withPlaces(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
+      (_, places: LocalPlaces) throws -> Void in
+      let reader = ListReader(ForgetfulPlaces(places, refuses: true))
+      reader.whenRead { Issue.record("a body was called by the thread that asks") }
+      reader.read("d", changing: [Location(.user, "d")])
+      #expect(reader.isAtHand("d", changing: [Location(.user, "d")]))
+      #expect(reader.finding(Location(.user, "d"))?.error?.reason == .system(.inputOutput))
+    }
+  }
+
   @Test("of a domain that is known, no list is asked for its time before it is read")
   func known() throws {
     for isKnown in [true, false] {
@@ -110,10 +122,19 @@ private final class ForgetfulPlaces: PersistentPlaces {
   let hasForgotten = Atomic<Bool>(false)
   let timesAsked = Atomic<Int>(0)
   private let known: Set<DomainName>
+  /// Whether no list can be read on another thread: none can be made.
+  private let refuses: Bool
   private let places: LocalPlaces
 
-  init(_ places: LocalPlaces, knows known: Set<DomainName> = []) {
-    (self.places, self.known) = (places, known)
+  init(_ places: LocalPlaces, knows known: Set<DomainName> = [], refuses: Bool = false) {
+    (self.places, self.known, self.refuses) = (places, known, refuses)
+  }
+
+  func loadLists(
+    _ load: ListLoad, on threads: BlockingThreads,
+    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+  ) -> Bool {
+    !refuses && threads.run { body(self.loadLists(load)) }
   }
 
   func knows(_ domain: DomainName) -> Bool { known.contains(domain) }

@@ -35,6 +35,30 @@ import Testing
     }
   }
 
+  @Test("a service of the system, which has no HOME, forces a value and reads")
+  func withoutHome() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; S=$PREFSFS_SYSTEM_DIR; unset HOME; umask 027
+        defaults write $S/managed/d Key -int 7; echo $?
+        for i in $(seq 40); do cat $M/d/Key 2>/dev/null && break; sleep 0.1; done; defaults read $S/managed/d Key
+        defaults write /Library/Preferences/d Other 8; defaults read $S/d Other
+        defaults read -app None; defaults write d More 9; cat $M/d/More
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
+          0
+          7
+          7
+          8
+          Couldn't find an application named "None"; defaults unchanged
+          9
+
+          """, "\(outcome)")
+    }
+  }
+
   /// What is at ~/Preferences when a user logs in, and what the link script leaves there.
   static let homes = [
     (":", 0, "symbolic link", "nothing"),
