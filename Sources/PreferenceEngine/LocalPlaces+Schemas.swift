@@ -71,8 +71,8 @@ extension LocalPlaces {
     }
   }
 
-  /// Logs what a program has set and the schema does not allow, once a key and day. Programs are not
-  /// refused.
+  /// Logs what a program has set and the schema does not allow, once a key and day, and of 1,000 keys
+  /// at most. Programs are not refused.
   func logUnfit(_ items: [Changeset.Item]) {
     for item in items {
       guard case .set(let key, let value, _) = item.edit,
@@ -80,12 +80,15 @@ extension LocalPlaces {
       else { continue }
       let name = "\(item.location.domain) \(key)"
       guard unfit.withLock({ $0[name].map { $0 <= .now } ?? true }),
-        let objection = schema.refusal(of: value, for: key, quotes: false)
+        let objection = schema.refusal(of: value, for: schema.presentName(of: key), quotes: false)
       else { continue }
-      unfit.withLock { unfit in
-        if unfit.count >= 1000 { unfit = [:] }
+      let isNoted = unfit.withLock { unfit in
+        if unfit.count >= 1000 { unfit = unfit.filter { $0.value > .now } }
+        guard unfit.count < 1000 else { return false }
         unfit[name] = Instant.now.advanced(seconds: 24 * 3600)
+        return true
       }
+      guard isNoted else { continue }
       log(.notice("\(name): a program has set what its schema does not allow: \(objection)"))
     }
   }

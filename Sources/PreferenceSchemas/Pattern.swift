@@ -31,21 +31,23 @@ public struct Pattern: Sendable {
   public let text: String
   private let program: [Instruction]
   private let classes: [ScalarClass]
+  /// How many instructions it has.
+  var size: Int { program.count }
   /// How many comparisons it needs for a character: its instructions, and the ranges of its classes.
-  let size: Int
+  private let comparisons: Int
 
   /// How many instructions an expression may have, and bytes its text.
   static let largest = 2000
   private static let longest = 4096
   /// Bytes of the longest text that is judged.
   public static let longestText = 1 << 16
-  /// How many comparisons a search may take, characters times `size`: a longer one is not made.
-  private static let mostSteps = 10_000_000
+  /// How many comparisons a search may take: a longer one is not made. They take some 0.1 s.
+  private static let mostSteps = 20_000_000
 
   /// Whether a search in the text takes so little that it is made.
   public func judges(_ text: String) -> Bool {
     let count = text.utf8.count
-    return count <= Self.longestText && count * size <= Self.mostSteps
+    return count <= Self.longestText && count * comparisons <= Self.mostSteps
   }
 
   /// Compiles an expression.
@@ -57,7 +59,7 @@ public struct Pattern: Sendable {
     try compiler.add(tree)
     try compiler.append(.match)
     (self.text, program, classes) = (text, compiler.program, compiler.classes)
-    size = classes.reduce(program.count) { $0 + $1.size }
+    comparisons = classes.reduce(program.count) { $0 + $1.size }
   }
 
   /// Returns whether the expression matches somewhere in the text. Cost: O(its characters times the

@@ -17,7 +17,7 @@ extension Schema {
     let remarks = escaped(key.remarks)
     if !remarks.isEmpty, level == 0 { text += "\n\(remarks)\n" }
     // The elements of an array have no name; their members are listed as its own.
-    let members = key.members.flatMap { $0.name.string.isEmpty ? $0.members : [$0] }
+    let members = named(key.members)
     guard level < 8 else { return text }
     if !members.isEmpty, level == 0 { text += "\n" }
     for member in members {
@@ -27,6 +27,14 @@ extension Schema {
       text += section(member, level: level + 1)
     }
     return text
+  }
+
+  /// The keys that have names, in elements too.
+  private static func named(_ keys: [SchemaKey], depth: Int = 0) -> [SchemaKey] {
+    keys.flatMap { key -> [SchemaKey] in
+      if !key.name.string.isEmpty { return [key] }
+      return depth < 8 ? named(key.members, depth: depth + 1) : []
+    }
   }
 
   /// The text without what Markdown would take for marks.

@@ -47,7 +47,7 @@ private struct SwiftType {
   /// The types that a file of keys uses or makes itself.
   static let own: Set<String> = [
     "Keys", "String", "Int", "Double", "Bool", "Date", "Data", "PreferenceKey", "PreferenceValue",
-    "CaseIterable",
+    "CaseIterable", "Any", "Self", "Type", "Protocol",
   ]
 
   /// - Parameter types: the names of types that are taken; one that is made is added.

@@ -44,7 +44,10 @@ package final class SchemaTable: Sendable {
     let schema = values.isEmpty ? nil : try? Schema(manifest: values)
     let entry = schema.map { Entry(schema: $0, modified: modified) }
     state.withLock { state in
-      if state.entries.count >= Self.most { state.entries = [:] }
+      // Schemas stay: `renamed` knows only those. There are few; what has none is looked up again.
+      if state.entries.count >= Self.most {
+        state.entries = state.entries.filter { $0.value != nil }
+      }
       if state.changes == changes { state.entries.updateValue(entry, forKey: domain) }
     }
     return entry

@@ -2,17 +2,17 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Names that left their directory within the last second: of keys that were removed or renamed,
-/// and of keys that were moved away to a scratch file.
+/// Names that left their directory a moment ago: of keys that were removed or renamed, and of keys
+/// that were moved away to a scratch file.
 ///
 /// A departed name is hidden for a second, even if another place has the key, so that "unlink, then
 /// create exclusively" works. A key that is made again under the name gets what was known of the
 /// departed one (`Former`).
 ///
 /// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
-/// move at once, and the engine still has the key. If the key is made again within the second, the
-/// scratch file is only a backup. Otherwise, when the second ends, the key is renamed to the
-/// scratch file's name.
+/// move at once, and the engine still has the key. If the key is made again within 5 s, the scratch
+/// file is only a backup. Otherwise the key is renamed then to the scratch file's name. (An editor
+/// on a busy machine may take more than a second. One that finds its backup gone leaves it there.)
 ///
 /// A pure state machine: it asks no engine and no clock. `endNextDue` and `endNextMove` remove the
 /// oldest departure that is over and return what the tree must do.
@@ -63,8 +63,10 @@ struct Departures {
   private var queue: [(until: Instant, path: KeyPath)] = []
   private var first = 0
 
-  /// Milliseconds for which a departed name is hidden.
+  /// Milliseconds for which the name of a removed or renamed key is hidden.
   static let duration: Int64 = 1000
+  /// Milliseconds after which a key that was moved away gets the scratch file's name.
+  static let moveDuration: Int64 = 5000
 
   // MARK: - What is known
 
@@ -112,13 +114,13 @@ struct Departures {
     _ path: KeyPath, _ former: Former, holder: NodeID?, _ now: Instant
   ) {
     forget(path)
-    let until = now.advanced(milliseconds: Self.duration)
+    let until = now.advanced(milliseconds: holder == nil ? Self.duration : Self.moveDuration)
     departures[path] = Departure(until: until, former: former, holder: holder)
     enqueue(path, until)
   }
 
   private mutating func enqueue(_ path: KeyPath, _ until: Instant) {
-    // Only what a predecessor has saved comes out of order.
+    // Moves last longer than removals, and what a predecessor has saved comes in any order.
     var place = queue.endIndex
     while place > first, queue[place - 1].until > until { place -= 1 }
     queue.insert((until, path), at: place)

@@ -36,7 +36,7 @@ extension Tree {
     entriesChanged(new.parent, at: now.time)
   }
 
-  /// Completes the move of a key that was not made again within the second: the scratch file
+  /// Completes the move of a key that was not made again within 5 s: the scratch file
   /// becomes a key under its own name. If that is refused, the key is there again under its old
   /// name, and the scratch file stays.
   func completeMove(_ old: KeyPath, _ holder: NodeID, now: Moment) {

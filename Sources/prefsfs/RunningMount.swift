@@ -58,7 +58,7 @@ struct RunningMount {
     var path = point
     for _ in 0..<8 {
       while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-      while path.hasSuffix("/.") { path.removeLast(2) }
+      while path.hasSuffix("/."), path != "/." { path.removeLast(2) }
       if path == "." || path.isEmpty { path = Self.workingDirectory ?? path }
       // A parent of a directory in a mount is in no cache of ours: the kernel is asked.
       if path == ".." || path.hasSuffix("/..") { path = Files.realPath(path) ?? path }

@@ -422,6 +422,9 @@ import Testing
         wait_for '[ "$(cat $M/e/New)" = 2 ]'; cat $M/e/New
         defaults -currentHost write e Old -int 5; cat $M/e/New
         defaults write e New -int 6; cat $M/e/New; defaults -currentHost read e New
+        cp $S/schemas/e.plist $S/schemas/f.plist; defaults write f New -int 1; defaults -currentHost write f Old -int 7
+        wait_for '[ "$(cat $M/f/New)" = 7 ]'; rm $M/f/New; sleep 1.1; cat $M/f/New; defaults -currentHost read f Old 2>&1 | tail -1
+        rm $M/f/New; sleep 1.1; cat $M/f/New 2>&1 | grep -c 'No such file'
         """)
       #expect(
         outcome.output == """
@@ -430,6 +433,9 @@ import Testing
           5
           6
           6
+          1
+          The domain/default pair of (f, Old) does not exist
+          1
 
           """, "\(outcome)")
     }

@@ -11,6 +11,7 @@ enum ScratchCases {
     Case("a key that is moved away and made again keeps its type, as in vim", movedAndMadeAgain),
     Case("a key that is made again with bad text keeps its old value", madeAgainBadly),
     Case("a key that is moved away and not made again is a key of its new name", parked),
+    Case("a save that takes seconds finds its backup, and leaves nothing behind", slowSave),
     Case("a key that is moved away and back is unchanged", movedBack),
     Case("a key is gone if it is moved away and the backup is removed", movedAndRemoved),
     Case("a temporary file renamed to a new name gets its type from its text", newKey),
@@ -110,11 +111,21 @@ enum ScratchCases {
     let old = try files.get("d/Real")
     try files.rename("d/Real", "d/Real.old", flags: 0)
     #expect(try files.type("d/Real.old") == "scratch")
-    files.pass(milliseconds: 1100)
+    files.pass(milliseconds: 5100)
     #expect(try files.get("d/Real.old") == old)
     #expect(try files.type("d/Real.old") == "real")
     #expect(try files.names("d").contains("Real.old"))
     expectRefused(ENOENT) { _ = try files.get("d/Real") }
+  }
+
+  private static func slowSave(_ files: any TestFiles) throws {
+    try files.rename("d/Real", "d/Real~", flags: 0)
+    files.pass(milliseconds: 3000)
+    try files.put("d/Real", "2.5\n")
+    try files.unlink("d/Real~")
+    #expect(try files.get("d/Real") == "2.5\n")
+    #expect(try files.type("d/Real") == "real")
+    #expect(try files.names("d").filter { $0.contains("eal") } == ["Real"])
   }
 
   private static func movedBack(_ files: any TestFiles) throws {
@@ -296,7 +307,7 @@ enum ScratchCases {
     #expect(try files.status("d/Other").mode == 0o640)
     try files.rename("d/Other", "d/Other.old", flags: 0)
     try files.changeMode("d/Other.old", 0o644)
-    files.pass(milliseconds: 1200)
+    files.pass(milliseconds: 5200)
     #expect(try files.status("d/Other.old").mode == 0o644)
     #expect(try files.type("d/Other.old") == "string")
   }

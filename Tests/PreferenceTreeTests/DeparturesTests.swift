@@ -35,10 +35,11 @@ import Testing
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     #expect(departures.isMovedAway(path))
     #expect(departures.source(of: holder) == path)
-    #expect(departures.hides(path, at: at(5000)))
-    #expect(departures.endNextDue(at: at(1000)) == .completeMove(path, holder: holder))
+    #expect(departures.hides(path, at: at(9000)))
+    #expect(departures.endNextDue(at: at(4999)) == nil)
+    #expect(departures.endNextDue(at: at(5000)) == .completeMove(path, holder: holder))
     #expect(departures.source(of: holder) == nil)
-    #expect(!departures.hides(path, at: at(1000)))
+    #expect(!departures.hides(path, at: at(5000)))
   }
 
   @Test("a key that is made again leaves an ordinary scratch file behind")
@@ -63,11 +64,13 @@ import Testing
   @Test("endings come oldest first, and each once")
   func order() {
     var departures = Departures()
-    departures.noteRemoval(other, .init(kind: .string), at: at(10))
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
-    #expect(departures.endNextDue(at: at(2000)) == .completeMove(path, holder: holder))
-    #expect(departures.endNextDue(at: at(2000)) == .show(other))
-    #expect(departures.endNextDue(at: at(2000)) == nil)
+    departures.noteRemoval(other, .init(kind: .string), at: at(10))
+    departures.noteRemoval(KeyPath(domain: "e", key: "K"), .init(kind: .string), at: at(4500))
+    #expect(departures.endNextDue(at: at(9000)) == .show(other))
+    #expect(departures.endNextDue(at: at(9000)) == .completeMove(path, holder: holder))
+    #expect(departures.endNextDue(at: at(9000)) == .show(KeyPath(domain: "e", key: "K")))
+    #expect(departures.endNextDue(at: at(9000)) == nil)
   }
 
   @Test("moves of one domain end without those of others, and without removals")

@@ -1,5 +1,5 @@
 # What the machine of scripts/machine-test runs each time it has booted, as root. It ends with the
-# line "power" where the power has to go, "done", or "failed" and why.
+# line "power off: " where the power has to go, "done: ", or "failed: " and why.
 set -u
 export SYSTEMD_COLORS=0
 fail() {
@@ -31,7 +31,8 @@ if [ -e /packages/second ]; then
   log_in anna; wait_for "no mount after remove and install" 'is_mounted anna 5'
   log_out anna; echo "removed and installed again"
   systemctl --quiet --global disable prefsfs; apt install --reinstall /packages/after.deb
-  log_in anna; sleep 3; ! has_mount anna || fail "it mounts though it is disabled"
+  log_in anna; wait_for "anna's units do not start" "as anna systemctl --user --quiet is-active default.target"
+  sleep 3; ! has_mount anna || fail "it mounts though it is disabled"
   [ "$(as anna prefsfs-defaults read d Number)" = 5 ] || fail "defaults needs the mount"
   log_out anna; echo "disabled"
   apt purge prefsfs
@@ -67,16 +68,23 @@ echo "a value was forced and taken back"
 # When the lists and the history are written, nothing vanishes under rsync.
 sleep 3; mkdir /backup
 for command in 'rsync -a /home /backup/rsync' 'tar -cf /backup/tar --one-file-system -C / home' 'cp -ax /home /backup/cp' 'du -xs /home' 'chown -R --from=1000 1000 /home/anna'; do
-  $command >/packages/log 2>&1 || { cat /packages/log; fail "$command ends with $?"; }
+  $command >/packages/log 2>&1 || { status=$?; cat /packages/log; fail "$command ends with $status"; }
 done
 [ "$(cat /backup/cp/bob/Preferences/file)" = mine ] && [ -f /backup/rsync/home/anna/.config/d.plist ] || fail "a backup is not whole"
 echo "root has made backups"
 
-kill_unit() { echo 1 >"/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/$1.service/cgroup.kill"; }
+# Kills all processes of a unit of anna's, and waits until they are gone.
+kill_unit() {
+  local group=/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/$1.service old
+  old=$(cat "$group/cgroup.procs")
+  [ -n "$old" ] && echo 1 >"$group/cgroup.kill" || fail "there is nothing to kill in $group"
+  for process in $old; do wait_for "process $process was not killed" "! [ -e /proc/$process ] || grep -q '^State:.[ZX]' /proc/$process/status"; done
+}
 kill_unit prefsfs; wait_for "no mount after its processes were killed" "is_mounted anna 4"
-kill_unit prefsd; wait_for "no values after prefsd was killed" "is_mounted anna 4"
-kill_unit prefsfs; kill_unit prefsd; wait_for "no mount after all was killed" "is_mounted anna 4"
-pkill -KILL -u bob prefs; wait_for "no mount of bob after pkill" "is_mounted bob 3"
+pkill -KILL -u anna -x prefsd || fail "there is no prefsd to kill"
+wait_for "no values after prefsd was killed" "is_mounted anna 4"
+kill_unit prefsfs; pkill -KILL -u anna prefs; wait_for "no mount after all was killed" "is_mounted anna 4"
+pkill -KILL -u bob prefs || fail "bob has no processes to kill"; wait_for "no mount of bob after pkill" "is_mounted bob 3"
 echo "everything was killed"
 
 old=$(pgrep -u anna prefs | xargs)
@@ -91,12 +99,14 @@ touch /home/anna/upgraded; wait $reader
 [ "$(cat /home/anna/read)" = 4 ] && [ "$(as anna cat /home/anna/Preferences/d/Log)" = "$(printf 'one\ntwo')" ] || fail "open files have ended"
 echo "upgraded under open files"
 
-since=$(date '+%F %T'); log_out bob; wait_for "a mount is there after the log-out" "! has_mount bob"
+since=$(date '+%F %T'); as bob sh -c 'echo 6 > $XDG_RUNTIME_DIR/preferences/d/Number'; log_out bob; wait_for "a mount is there after the log-out" "! has_mount bob"
 [ -f /home/bob/.config/d.plist ] || fail "the preferences of bob are not saved after the log-out"
 ! journalctl -b --no-pager --since "$since" | grep -E 'Killing process [0-9]+ \(prefsfs\)|timed out' || fail "a mount was killed at the log-out"
-log_in bob; wait_for "no mount after logging in again" "is_mounted bob 3"
+log_in bob; wait_for "no mount, or not what was set before the log-out" "is_mounted bob 6"
 echo "logged out and in again"
 
-as anna sh -c 'echo 5 > ~/Preferences/d/Number'; touch /packages/second; sync -f /packages; sleep 2
-echo "power off"
+# What was set has no sync(2) behind it, only the second that prefsd may take.
+touch /packages/second; sync -f /packages
+as anna sh -c 'echo 5 > ~/Preferences/d/Number'; sleep 4
+echo "power off: a value was set 4 s ago"
 sleep 1000

@@ -16,11 +16,14 @@ struct JSONSchemas {
 
   /// The manifest of a domain.
   mutating func manifest(of domain: String) -> ValueDictionary {
-    let top = resolved(root, 0) ?? root
+    let found = resolved(root, 0)
+    if found == nil { rest.append("the document: its $ref is not in it") }
+    let top = found ?? root
     noteLeftOut(top, "the document")
     return [
       "pfm_domain": .string(domain), "pfm_format_version": 1,
-      "pfm_title": root["title"] ?? .string(domain), "pfm_description": root["description"] ?? "",
+      "pfm_title": top["title"] ?? root["title"] ?? .string(domain),
+      "pfm_description": top["description"] ?? root["description"] ?? "",
       "pfm_subkeys": .array(members(of: top, path: "", depth: 0)),
     ]
   }
