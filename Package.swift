@@ -14,22 +14,21 @@ let carriesRuntime: [LinkerSetting] = [
 /// package serves releases of Debian with libfuse3.so.3 and with libfuse3.so.4. dlopen(3) stands in
 /// the Swift runtime, though nothing here calls it; other linkers warn of it at each build, lld does
 /// not.
-let isStatic = ["-static-executable", "-use-ld=lld", "-Xlinker", "-s"]
+let staticFlags = ["-static-executable", "-use-ld=lld", "-Xlinker", "-s"]
 
-/// The programs get other addresses at each start, and have read-only tables of them. `scripts/build`
+/// A program gets other addresses at each start, and has read-only tables of them. `scripts/build`
 /// asks for that: it also keeps the local rpath out, which no static PIE may have.
-let isPositionIndependent = [
+let positionIndependentFlags = [
   "-Xclang-linker", "-static-pie", "-Xlinker", "-znow", "-Xlinker", "-zpack-relative-relocs",
 ]
 let standsAlone: [LinkerSetting] = [
   .unsafeFlags(
-    isStatic + (Context.environment["STATIC_PIE"] == "1" ? isPositionIndependent : []),
+    staticFlags + (Context.environment["STATIC_PIE"] == "1" ? positionIndependentFlags : []),
     .when(configuration: .release))
 ]
 
-/// For `defaults`, which scripts start for each value: at fixed addresses. Moving itself costs it
-/// 0.16 ms of 0.85, for 26,000 relocations in 85 pages.
-let startsFast: [LinkerSetting] = [.unsafeFlags(isStatic, .when(configuration: .release))]
+/// For `defaults`, which scripts start for each value: at fixed addresses (see Figures.md).
+let startsFast: [LinkerSetting] = [.unsafeFlags(staticFlags, .when(configuration: .release))]
 
 /// The targets in layers, lowest first. A target may depend only on targets of lower layers; layer
 /// 0 may also use the C header modules. `scripts/check` builds with

@@ -4,7 +4,8 @@ import SystemCalls
 
 /// Reads the property lists that override the list of a machine-wide place: its fragments, which
 /// are the files `*.plist` of the directory `<domain>.d` beside the list, in byte order; and for
-/// the vendors' place the lists of packages, each followed by its fragments. A later one overrides an earlier one.
+/// the vendors' place the lists of packages, each followed by its fragments. A later one overrides
+/// an earlier one.
 ///
 /// None of these files is ever written. A file that cannot be read, or is not a dictionary, makes
 /// its domain unreadable in the place, as a damaged list does. Hidden files do not count.

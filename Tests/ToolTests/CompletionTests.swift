@@ -79,6 +79,8 @@ import Testing
         source \#(Program.script("debian/completions/defaults.bash"))
         complete_words() { COMP_WORDS=(defaults "$@"); COMP_CWORD=$#; _defaults; printf '%s\n' "${COMPREPLY[@]}"; }
         complete_words read d ''; complete_words read d 'A\ '; complete_words write d 'A\ B' -bool t
+        complete_words read d '"A'; complete_words read d "'A "; complete_words write '"d"' '"A B"' -bool f
+        complete_words read d '"$'
         END
         bash try; ls ran
         """#)
@@ -90,6 +92,11 @@ import Testing
           A\\`touch\\ ran\\`
           A\\ B
           true
+          A B
+          A\\`touch ran\\`
+          A B
+          false
+          \\$(touch ran)
 
           """, "\(outcome)")
     }

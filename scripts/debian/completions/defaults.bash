@@ -1,14 +1,14 @@
 # bash completion for defaults: verbs, domains, keys, types and values, as `defaults complete` says.
 
 _defaults() {
-  local IFS=$'\n' word=${COMP_WORDS[COMP_CWORD]} words=() i
+  local IFS=$'\n' word=${COMP_WORDS[COMP_CWORD]} words=() i quote=
   COMPREPLY=()
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective) ;;
       -host|-app|--for|--at) ((i++)) ;;
-      *) words+=("${COMP_WORDS[i]//\\/}") ;;
+      *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac
   done
   local candidates=''
@@ -38,10 +38,17 @@ _defaults() {
           printf '%s\n' -string -int -float -bool -date -data -array -array-add -dict -dict-add) ;;
       esac ;;
   esac
-  # Without `compgen -W`, which would run commands that stand in a key. A key with blanks is a word.
-  word=${word//\\/}
+  # Without `compgen -W`, which would run commands that stand in a key. A key with blanks is a word;
+  # where the word begins with a quote, bash closes it.
+  case $word in [\"\']*) quote=${word:0:1} word=${word:1} ;; *) word=${word//\\/} ;; esac
   while IFS= read -r i; do
-    [[ -n $i && $i == "$word"* ]] && COMPREPLY+=("$(printf '%q' "$i")")
+    [[ -n $i && $i == "$word"* ]] || continue
+    case $quote in
+      \") i=${i//\\/\\\\} i=${i//\"/\\\"} i=${i//\$/\\$} i=${i//\`/\\\`} ;;
+      \') i=${i//\'/\'\\\'\'} ;;
+      *) i=$(printf '%q' "$i") ;;
+    esac
+    COMPREPLY+=("$i")
   done <<<"$candidates"
 }
 
