@@ -105,8 +105,9 @@ since=$(date '+%F %T'); as bob sh -c 'echo 6 > $XDG_RUNTIME_DIR/preferences/d/Nu
 log_in bob; wait_for "no mount, or not what was set before the log-out" "is_mounted bob 6"
 echo "logged out and in again"
 
-# What was set has no sync(2) behind it, only the second that prefsd may take.
+# No sync(2) is behind what is set now, only what prefsd does for the list that it has written.
 touch /packages/second; sync -f /packages
-as anna sh -c 'echo 5 > ~/Preferences/d/Number'; sleep 4
-echo "power off: a value was set 4 s ago"
+as anna sh -c 'echo 5 > ~/Preferences/d/Number'
+wait_for "the list is not written" "prefsfs-plutil -extract Number raw -o - /home/anna/.config/d.plist | grep -qx 5"
+echo "power off: the list has just been written"
 sleep 1000
