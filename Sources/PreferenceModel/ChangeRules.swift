@@ -108,12 +108,18 @@ public struct ChangeRules<Places: StoredPlaces> {
     guard let found = try places.findFirst(key, in: SearchList.beforeUser(domain)) else {
       return (Location(.user, domain), key)
     }
-    guard !found.location.place.isForced else {
-      let source = found.stored.metadata.setter.map { "\($0)" } ?? "a managed list"
-      throw EngineError(
-        .forced, domain: domain, key: key, "the administrator has set it (\(source))")
-    }
+    if found.location.place.isForced { throw forced(key, as: key, domain, found.stored) }
     return (found.location, key)
+  }
+
+  /// The error of a change of a key that the administrator has set, perhaps under a former name.
+  private func forced(
+    _ key: Key, as name: Key, _ domain: DomainName, _ stored: StoredValue
+  ) -> EngineError {
+    let source = stored.metadata.setter.map { "\($0)" } ?? "a managed list"
+    let other = name == key ? "" : ", as \(name)"
+    return EngineError(
+      .forced, domain: domain, key: key, "the administrator has set it\(other) (\(source))")
   }
 
   /// As `holder(of:in:)`, for a key that had other names before.
@@ -123,12 +129,9 @@ public struct ChangeRules<Places: StoredPlaces> {
     let user = Location(.user, domain)
     for location in SearchList.beforeUser(domain) + [user] {
       for name in location.domain == domain ? [key] + former : [key] {
-        guard try places.find(name, at: location) != nil else { continue }
-        guard location.place.isForced else { return (location, name) }
-        let other = name == key ? "" : ", as \(name)"
-        throw EngineError(
-          .forced, domain: domain, key: key,
-          "the administrator has set it\(other) (\(location.place.rawValue))")
+        guard let stored = try places.find(name, at: location) else { continue }
+        if location.place.isForced { throw forced(key, as: name, domain, stored) }
+        return (location, name)
       }
     }
     return (user, key)

@@ -394,7 +394,7 @@ import Testing
             4
             text
             more
-            defaults: e Forced: the administrator has set it, as OldForced (managed)
+            defaults: e Forced: the administrator has set it, as OldForced (a managed list)
             \(sandbox.mountPoint)/e/Forced: Operation not permitted
             * managed (forced): 8
             x: 1 key of 1 domain
