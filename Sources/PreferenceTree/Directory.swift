@@ -51,31 +51,31 @@ protocol FileDirectory: Directory {
   /// The directory, as part of the paths of the scratch files in it.
   var filesParent: ScratchPath.Parent { get }
   /// The key that the name means; nil if it means none. It need not exist.
-  func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath?
+  func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath?
 }
 
 extension FileDirectory {
   var scratchParent: ScratchPath.Parent { filesParent }
 
-  func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? { nil }
+  func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath? { nil }
 
   func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {
-    try tree.makeScratchDirectory(in: self, name, now: now)
+    try tree.entry(tree.keys.makeScratchDirectory(in: self, name, now: now))
   }
 
   func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
-    switch try tree.find(name, in: self, now: now) {
+    switch try tree.keys.find(name, in: self, now: now) {
     case .nothing: throw .missing
     case .key: throw .notDirectory
-    case .scratch(let node): try tree.removeScratchDirectory(node, now: now)
+    case .scratch(let node): try tree.keys.removeScratchDirectory(node, now: now)
     }
   }
 
   func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
-    switch try tree.find(name, in: self, now: now) {
+    switch try tree.keys.find(name, in: self, now: now) {
     case .nothing: throw .missing
-    case .key(let path, let resolution): try tree.unlink(path, resolution, now: now)
-    case .scratch(let node): try tree.unlinkScratch(node, now: now)
+    case .key(let path, let resolution): try tree.keys.unlink(path, resolution, now: now)
+    case .scratch(let node): try tree.keys.unlinkScratch(node, now: now)
     }
   }
 
@@ -84,39 +84,19 @@ extension FileDirectory {
     _ tree: Tree, _ now: Moment
   ) throws(TreeError) {
     guard let directory = directory as? any FileDirectory else {
-      throw tree.refused(
+      throw tree.log.refused(
         .refused("\(subject) \(name): a file cannot be moved to the root, which has only domains"))
     }
-    switch try tree.find(name, in: self, now: now) {
+    switch try tree.keys.find(name, in: self, now: now) {
     case .nothing: throw .missing
     case .scratch(let node):
-      try tree.renameScratch(node, to: directory, newName, mode, now: now)
-    case .key(let path, _): try tree.renameKey(path, to: directory, newName, mode, now: now)
+      try tree.keys.renameScratch(node, to: directory, newName, mode, now: now)
+    case .key(let path, _): try tree.keys.renameKey(path, to: directory, newName, mode, now: now)
     }
   }
 }
 
 extension Tree {
-  /// What a name in a directory of files means.
-  enum Found {
-    case key(KeyPath, Resolution)
-    case scratch(Node)
-    case nothing
-  }
-
-  /// What the name means now; a key wins over a scratch file.
-  func find(
-    _ name: String, in directory: any FileDirectory, now: Moment
-  ) throws(TreeError) -> Found {
-    if let path = try directory.keyPath(name, self),
-      let resolution = try resolve(path, now: now)
-    {
-      return .key(path, resolution)
-    }
-    let path = ScratchPath(parent: directory.filesParent, name: name)
-    return table[path].map { .scratch($0) } ?? .nothing
-  }
-
   /// Finds a scratch file, link or directory, and counts the look-up; nil if there is none.
   func lookupScratch(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
     try table[path].map { node throws(TreeError) in .found(try entry(node)) }

@@ -21,7 +21,7 @@ final class DomainDirectory: FileDirectory {
 
   func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
     // Only a generated text needs the lists of other domains than its directory's.
-    guard tree.options.isGenerated, let name, let text = try? tree.validated(name),
+    guard tree.options.isGenerated, let name, let text = try? NameCodec.validated(name),
       case .key(let key) = NameCodec.decode(text)
     else { return (domain, nil) }
     return (domain, key)
@@ -29,11 +29,11 @@ final class DomainDirectory: FileDirectory {
 
   var names: ListingPlan.Names { .keys(of: domain) }
 
-  func keyPath(_ name: String, _ tree: Tree) throws(TreeError) -> KeyPath? {
+  func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath? {
     switch NameCodec.decode(name) {
     case .key(let key): return KeyPath(domain: domain, key: key)
     case .shortened:
-      let keys = try asTreeError { () throws(EngineError) in try tree.engine.keys(of: domain) }
+      let keys = try asTreeError { () throws(EngineError) in try engine.keys(of: domain) }
       guard let key = keys.first(where: { NameCodec.encode($0) == name }) else { return nil }
       // A key of its own: this one may lie in the block of its list.
       return KeyPath(domain: domain, key: Key(key.string))
@@ -42,7 +42,7 @@ final class DomainDirectory: FileDirectory {
   }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
-    let path = try keyPath(name, tree)
+    let path = try keyPath(name, tree.engine)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
     if case .found? = found { return found ?? .missing(isCacheable: true) }
     return try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))

@@ -34,7 +34,7 @@ public final class Forest {
   /// What `savePart` has not returned yet: the beginning, and the nodes of each tree.
   var firstPart: [UInt8]?
   var parts: [(tree: Tree, nodes: ArraySlice<NodeID>)] = []
-  /// Saves values before a request changes them: see `Tree.transact`.
+  /// Saves values before a request changes them: see `Transactor.transact`.
   var remember: (([UInt8]) -> Void)?
   /// The numbers of the trees that items of the control directory lead to.
   var numbers: [ControlItem: Int] = [:]

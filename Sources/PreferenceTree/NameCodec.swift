@@ -35,6 +35,13 @@ enum NameCodec {
     return name.utf8.count <= longest ? name : shorten(name, of: key)
   }
 
+  /// Returns a name that the kernel gives as a string; throws ENAMETOOLONG or EILSEQ.
+  static func validated(_ name: [UInt8]) throws(TreeError) -> String {
+    guard name.count <= longest else { throw .nameTooLong }
+    guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
+    return text
+  }
+
   /// Returns what the file name stands for. Cost: O(name).
   static func decode(_ name: String) -> Meaning {
     if isPlain(name) { return .key(Key(name)) }

@@ -50,6 +50,7 @@ final class Node {
       changes.note(id)
     }
   }
+
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
   var lookups: UInt64 = 0 { didSet { changes.note(id) } }
   private var rare: Rare?

@@ -13,8 +13,8 @@ final class RootDirectory: Directory {
   }
 
   func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
-    guard let name, let text = try? tree.validated(name),
-      let domain = try? tree.domain(named: text)
+    guard let name, let text = try? NameCodec.validated(name),
+      let domain = try? tree.engine.domain(named: text)
     else { return nil }
     return (domain, nil)
   }
@@ -23,7 +23,7 @@ final class RootDirectory: Directory {
   var scratchParent: ScratchPath.Parent { .root }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
-    if let domain = try tree.domain(named: name),
+    if let domain = try tree.engine.domain(named: name),
       try asTreeError({ () throws(EngineError) in try tree.engine.hasDomain(domain) })
     {
       return .found(try tree.entry(tree.directoryNode(of: domain, now: now)))
@@ -37,11 +37,11 @@ final class RootDirectory: Directory {
     if ScratchName.isRootDirectory(name) {
       let path = ScratchPath(parent: .root, name: name)
       if tree.table[path] != nil { throw .exists }
-      return try tree.addScratchDirectory(path, now: now)
+      return try tree.entry(tree.scratch.addDirectory(path, now: now))
     }
-    let domain = DomainName(try tree.newKey(name, name).string)
-    let changeset = try tree.apply([.createDomain(domain)])
-    tree.rootChanged(at: changeset.time)
+    let domain = DomainName(try tree.keys.newKey(name, name).string)
+    let changeset = try tree.transactor.apply([.createDomain(domain)])
+    tree.kernel.rootChanged(at: changeset.time)
     let node = tree.table.node(of: domain)
     node.modified = changeset.time
     return try tree.entry(node)
@@ -50,16 +50,16 @@ final class RootDirectory: Directory {
   /// Removes a domain that has no keys and no scratch files, or a tool's temporary directory.
   func removeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
     if let node = tree.table[ScratchPath(parent: .root, name: name)] {
-      return try tree.removeScratchDirectory(node, now: now)
+      return try tree.keys.removeScratchDirectory(node, now: now)
     }
-    guard let domain = try tree.domain(named: name) else { throw .missing }
-    tree.completeMoves(from: domain, now: now)
+    guard let domain = try tree.engine.domain(named: name) else { throw .missing }
+    tree.keys.completeMoves(from: domain, now: now)
     guard tree.table.scratchNodes(in: .domain(domain)).isEmpty else {
-      throw tree.refused(.notEmpty("\(domain): it has temporary files"))
+      throw tree.log.refused(.notEmpty("\(domain): it has temporary files"))
     }
-    let changeset = try tree.apply([.removeDomain(domain)])
+    let changeset = try tree.transactor.apply([.removeDomain(domain)])
     tree.table.remove(domain)
-    tree.rootChanged(at: changeset.time)
+    tree.kernel.rootChanged(at: changeset.time)
   }
 
   func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) { throw .isDirectory }
@@ -69,18 +69,18 @@ final class RootDirectory: Directory {
     _ tree: Tree, _ now: Moment
   ) throws(TreeError) {
     guard directory is RootDirectory else {
-      throw tree.refused(
+      throw tree.log.refused(
         .refused("\(name): a directory at the root cannot be moved into another directory"))
     }
     guard let node = tree.table[ScratchPath(parent: .root, name: name)] else {
-      return try tree.renameDomain(name, to: newName, mode, now: now)
+      return try tree.keys.renameDomain(name, to: newName, mode, now: now)
     }
     let path = ScratchPath(parent: .root, name: newName)
     guard ScratchName.isRootDirectory(newName), tree.table[path] == nil else {
-      throw tree.refused(
+      throw tree.log.refused(
         .refused("\(newName): a tool's temporary directory cannot become or replace another one"))
     }
     tree.table.rename(node, to: path)
-    tree.rootChanged(at: now.time)
+    tree.kernel.rootChanged(at: now.time)
   }
 }

@@ -32,10 +32,11 @@ extension Tree {
   }
 
   private func attributes(_ node: Node, _ file: KeyFile) throws(TreeError) -> Attributes {
-    let resolution = try requireValue(file.path)
-    note(shown: resolution, by: file)
+    let resolution = try values.requireValue(file.path)
+    values.note(shown: resolution, by: file)
     let size =
-      file.editor?.text.count ?? resolution.stored.textCount ?? text(resolution, of: file).count
+      file.editor?.text.count ?? resolution.stored.textCount
+      ?? values.text(resolution, of: file).count
     var attributes = Attributes(
       inode: node.inode, type: .file, mode: mode(resolution), size: size,
       modified: resolution.modified)
@@ -45,11 +46,6 @@ extension Tree {
       attributes.modified = max(resolution.modified, written)
     }
     return attributes
-  }
-
-  /// Keeps the value that the kernel is told of, if `keepsShown` holds.
-  func note(shown resolution: Resolution, by file: KeyFile) {
-    file.lastShown = keepsShown(resolution, file.path) ? resolution.stored : nil
   }
 
   /// The permission bits of a key's file. They never allow its user to write if a write would be
@@ -65,11 +61,11 @@ extension Tree {
     _ id: NodeID, _ change: AttributeChange, handle: HandleID = .none, now: Moment
   ) throws(TreeError) -> Attributes {
     let node = try node(id)
-    try requireWritable()
+    try engine.requireWritable()
     if change.changesOwner {
-      throw refused(.refused("\(node.subject): a preference belongs to the user of the mount"))
+      throw log.refused(.refused("\(node.subject): a preference belongs to the user of the mount"))
     }
-    if let size = change.size { try truncate(node, to: size, handle: handle, now: now) }
+    if let size = change.size { try texts.truncate(node, to: size, handle: handle, now: now) }
     try describe(node, change, now: now)
     node.changed = now.time
     return try attributes(node)
@@ -87,7 +83,7 @@ extension Tree {
     case .key(let file):
       // Text that waits for a decision would be committed later, with the time of that moment.
       if change.size == nil, change.modified != nil, file.editor?.waitsForMore == true {
-        try expire(file, now: now)
+        try texts.expire(file, now: now)
       }
       return try describe(file, description)
     case .scratch(let file):
@@ -101,8 +97,10 @@ extension Tree {
 
   private func describe(_ file: KeyFile, _ description: Description) throws(TreeError) {
     let path = file.path
-    guard let found = try resolve(path), !found.isReadOnly, isOwn(found, path) else { return }
-    try transact(
+    guard let found = try values.resolve(path), !found.isReadOnly, values.isOwn(found, path) else {
+      return
+    }
+    try transactor.transact(
       [.describe(path.key, path.domain, description)], touching: [path], changesNames: false,
       remembers: false)
     // The value has a different time now. The next editor must begin with that, or what it computes

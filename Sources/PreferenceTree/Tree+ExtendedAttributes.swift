@@ -40,7 +40,7 @@ extension Tree {
     case .scratch where attribute == .type: return Array(Self.scratchType.utf8)
     case .directory, .scratch, .detached: throw .noAttribute
     case .key(let file):
-      let found = try requireValue(file.path)
+      let found = try values.requireValue(file.path)
       if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
       if attribute == .description {
         guard let summary = engine.summary(of: file.path.key, in: file.path.domain) else {
@@ -76,14 +76,16 @@ extension Tree {
     guard name.hasPrefix(Self.prefix) else { throw .unsupported }
     guard let attribute = attributeName(name) else { throw .unsupported }
     let node = try node(id)
-    try requireWritable()
+    try engine.requireWritable()
     let word = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self)
     // `cp -a` of a scratch file sets this.
     if attribute == .type, word == Self.scratchType { return }
     switch node.content {
     case .directory, .detached: return
     case .key(let file):
-      if attribute == .type { try convert(node, file, to: try kind(word, node), now: now) }
+      if attribute == .type {
+        try texts.convert(node, file, to: try kind(word, node), now: now)
+      }
     case .scratch(let file): try describe(node, file, attribute, word, now: now)
     }
   }
@@ -92,7 +94,7 @@ extension Tree {
 
   private func kind(_ word: String, _ node: Node) throws(TreeError) -> Kind {
     guard let kind = Kind(rawValue: word) else {
-      throw refused(.invalid("\(node.subject): user.prefs.type: \"\(word)\" is not a type"))
+      throw log.refused(.invalid("\(node.subject): user.prefs.type: \"\(word)\" is not a type"))
     }
     return kind
   }
@@ -110,51 +112,13 @@ extension Tree {
     guard case .domain(let domain) = path.parent, case .key(let key) = NameCodec.decode(path.name),
       attribute == .type || key.string == word, departures.source(of: node.id) == nil
     else { return }
-    try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
-  }
-
-  /// Converts the value of a key to another type; throws EINVAL if it has no meaning in that type.
-  private func convert(
-    _ node: Node, _ file: KeyFile, to kind: Kind, now: Moment
-  ) throws(TreeError) {
-    try decide(file, now: now)
-    let path = file.path
-    let found = try requireValue(path)
-    if found.kind == kind {
-      // From here on the type is fixed, also for the creator of the key.
-      (file.creation, file.wantedKind) = (nil, nil)
-      return
-    }
-    let text = text(found, of: file)
-    guard let value = ValueText.convert(found.value, text: text, to: kind) else {
-      if text.isEmpty {
-        // tar sets the attributes of a file before it writes it.
-        (file.creation, file.wantedKind) = (nil, kind)
-        return
-      }
-      throw refused(
-        .notAValue("\(path): its \(found.kind.rawValue) cannot be read as a \(kind.rawValue)"))
-    }
-    let keepsText = Recogniser.value(of: text, kind: kind) == value
-    let written = keepsText ? self.written(text, value) : .canonical
-    // setxattr(2) must not change the modification time: `cp -a` and restic have set it before.
-    let kept = Description(modified: found.modified)
-    let intents: [Intent] = [
-      .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
-    ]
-    try transact(
-      intents, touching: [path], changesNames: !isOwn(found, path), remembers: false
-    ) { _ in
-      node.changed = now.time
-      (file.creation, file.wantedKind) = (nil, nil)
-      revert(file)
-    }
+    try keys.setKey(KeyPath(domain: domain, key: key), from: node, now: now)
   }
 
   /// Carries out removexattr(2). For `user.prefs.*` it succeeds and changes nothing, because
   /// `rsync -X` removes the attributes that the source file does not have.
   public func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
-    try requireWritable()
+    try engine.requireWritable()
     guard name.hasPrefix("user.") else { throw .unsupported }
     if attributeName(name) == nil { throw .noAttribute }
   }

@@ -28,7 +28,7 @@ extension Tree {
       listing = last
     } else {
       let plan = plan(of: directory)
-      do { listing = try plan.make() } catch { throw refused(TreeError(error)) }
+      do { listing = try plan.make() } catch { throw log.refused(TreeError(error)) }
       directory.listing.put(listing, version: plan.version)
     }
     let rest = listing.after(cookie)
@@ -80,31 +80,5 @@ extension Tree {
     table.scratchNodes(in: parent).map { name, node in
       ListingItem(name, inode: node.inode, node.type)
     }
-  }
-
-  // MARK: - Changes of entries
-
-  /// Notes that the entries of a domain's directory changed: makes its listing anew when it is next
-  /// asked for, and invalidates its attributes.
-  func entriesChanged(_ domain: DomainName, at time: Timestamp) {
-    if let node = table[domain] { entriesChanged(node, at: time) }
-  }
-
-  /// Notes that the entries of the root changed.
-  func rootChanged(at time: Timestamp) { entriesChanged(table.root, at: time) }
-
-  /// Notes that the entries of a directory in which scratch files lie changed.
-  func entriesChanged(_ parent: ScratchPath.Parent, at time: Timestamp) {
-    switch parent {
-    case .root: rootChanged(at: time)
-    case .domain(let domain): entriesChanged(domain, at: time)
-    case .directory(let id): if let node = table[id] { entriesChanged(node, at: time) }
-    }
-  }
-
-  private func entriesChanged(_ node: Node, at time: Timestamp) {
-    node.directory?.listing.entriesChanged()
-    node.modified = max(time, node.modified.next)
-    effects.append(.invalidateAttributes(node.id))
   }
 }

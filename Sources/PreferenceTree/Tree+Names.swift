@@ -9,22 +9,16 @@ extension Tree {
   public func lookup(
     _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> LookupResult {
-    let name = try validated(name)
+    let name = try NameCodec.validated(name)
     return try directory(parent).lookup(name, self, now)
-  }
-
-  /// Carries out FUSE_FORGET: subtracts look-ups of a node.
-  public func forget(_ id: NodeID, _ count: UInt64) {
-    guard let node = table.forget(id, count) else { return }
-    if let file = node.keyFile { dropCachedText(file) }
   }
 
   /// Carries out mkdir(2). At the root it makes an empty domain, which is stored.
   public func makeDirectory(
     _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
-    let name = try validated(name)
-    try requireWritable()
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
     return try directory(parent).makeDirectory(name, self, now)
   }
 
@@ -32,15 +26,15 @@ extension Tree {
   public func removeDirectory(
     _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) {
-    let name = try validated(name)
-    try requireWritable()
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
     try directory(parent).removeDirectory(name, self, now)
   }
 
   /// Carries out unlink(2).
   public func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
-    let name = try validated(name)
-    try requireWritable()
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
     try directory(parent).unlink(name, self, now)
   }
 
@@ -54,8 +48,8 @@ extension Tree {
     _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
     _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
-    try requireWritable()
-    let (old, new) = (try validated(oldName), try validated(newName))
+    try engine.requireWritable()
+    let (old, new) = (try NameCodec.validated(oldName), try NameCodec.validated(newName))
     do {
       try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
     } catch {
@@ -78,46 +72,57 @@ extension Tree {
     }
   }
 
-  // MARK: - What names mean
+  /// Carries out FUSE_FORGET: subtracts look-ups of a node.
+  public func forget(_ id: NodeID, _ count: UInt64) { values.forget(id, count) }
 
-  /// Returns the name as a string; throws ENAMETOOLONG or EILSEQ.
-  func validated(_ name: [UInt8]) throws(TreeError) -> String {
-    guard name.count <= NameCodec.longest else { throw .nameTooLong }
-    guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
-    return text
+  /// Carries out open(2) with O_CREAT of a name that the kernel did not find: see
+  /// `KeyFiles.create`.
+  /// - Returns: the handle is `.none` unless a new key was made.
+  public func create(
+    _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
+  ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
+    let (node, handle) = try keys.create(name, in: fileDirectory(parent), flags, now: now)
+    return (try entry(node), handle)
   }
 
-  /// Returns the domain that a name at the root stands for; nil if it stands for none. The domain
-  /// need not exist.
-  func domain(named name: String) throws(TreeError) -> DomainName? {
-    switch NameCodec.decode(name) {
-    case .key(let key): return DomainName(key.string)
-    case .shortened:
-      return try asTreeError { () throws(EngineError) in try engine.domains() }
-        .first { NameCodec.encode($0.key) == name }
-    case .none, .scratch: return nil
+  /// Carries out link(2): see `KeyFiles.link`.
+  public func link(
+    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
+  ) throws(TreeError) -> Entry {
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
+    let directory = try fileDirectory(parent)
+    return try entry(keys.link(try node(id), to: name, in: directory, now: now))
+  }
+
+  /// Carries out symlink(2), for scratch names only (emacs' locks). Other names are EOPNOTSUPP and
+  /// never EPERM, after which emacs makes a file instead.
+  public func makeLink(
+    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
+  ) throws(TreeError) -> Entry {
+    let name = try NameCodec.validated(name)
+    try engine.requireWritable()
+    guard let directory = try directory(parent) as? any FileDirectory else { throw .unsupported }
+    return try entry(keys.makeLink(name, in: directory, to: target, now: now))
+  }
+
+  /// Makes an entry for a name that is gone. The driver's announcer unlinks it once, so that
+  /// watchers get an event for the removal.
+  public func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry {
+    let node = table.addGhost(isDirectory: isDirectory, now: now)
+    var entry = try entry(node)
+    entry.isCacheable = false
+    entry.attributes.isCacheable = false
+    return entry
+  }
+
+  /// Carries out readlink(2).
+  public func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] {
+    guard case .link(let target)? = try node(id).scratch?.content else {
+      throw .invalid("not a symbolic link")
     }
-  }
-
-  /// Returns the key that a new name stands for; throws EPERM for a scratch name, and EINVAL for a
-  /// name that is not a key's.
-  /// - Parameter subject: what log lines call the key.
-  func newKey(_ name: String, _ subject: String) throws(TreeError) -> Key {
-    switch NameCodec.decode(name) {
-    case .key(let key): return key
-    case .scratch:
-      throw refused(
-        .refused(
-          "\(subject): this is a temporary file's name; to make a key of it, write its first "
-            + "character as % and two hexadecimal digits"))
-    case .none, .shortened:
-      throw refused(.invalid("\(subject): not the canonical name of a key ('%' begins an escape)"))
-    }
-  }
-
-  /// Returns the path of a key that is about to be made in the directory; throws as `newKey` does.
-  func newPath(_ name: String, in directory: any FileDirectory) throws(TreeError) -> KeyPath {
-    guard case .domain(let domain) = directory.filesParent else { throw refused(.notDirectory) }
-    return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+    return target
   }
 }

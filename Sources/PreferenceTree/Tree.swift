@@ -8,54 +8,40 @@ import SystemCalls
 /// driver must do because of a call is in `removeEffects()` after it, in order. A request that is
 /// refused changes nothing, and the file shows its value; a refusal that needs an explanation is
 /// logged with domain, key and reason. Text that was accepted is in the engine when the call
-/// returns, unless it is held or waits for a decision (`TextEditor`).
+/// returns, unless it is held or waits for a decision (`TextWriter`).
 ///
 /// Threads: all calls must be made by one thread at a time; there is no lock. `Notice`s of other
 /// threads must be handed over to that thread (`changed`). Time is a parameter, so that tests need
 /// not wait: the caller passes the present moment, and calls `tick` when `nextDeadline` has come.
 ///
-/// Parts: `NodeTable` (nodes by number and name), `Directory` (what names mean), `TextEditor` (text
-/// that is being written), `Departures` (names that left a moment ago), `AnsweredNames` (look-ups
-/// that the kernel caches and that other domains' changes can make wrong). Every change of the
-/// engine goes through `apply`, in most cases by `transact`.
+/// Parts, each of which uses only those above it:
+///
+/// - `NodeTable` (nodes by number and name), `Departures` (names that left a moment ago);
+/// - `ValueReader`: the values of keys, and their texts;
+/// - `KernelCache`: what the kernel has cached, and the effects that make it right;
+/// - `Transactor`: the only way in which the tree changes the engine;
+/// - `ScratchFiles`: tools' temporary files;
+/// - `TextWriter`: text that is being written, by a `TextEditor` for each file;
+/// - `KeyFiles`: makes, removes and renames keys;
+/// - `TreeSaver`: what a successor of the driver must know.
+///
+/// The tree itself answers requests: it finds their nodes, passes names on to a `Directory` (what
+/// names mean), and makes the entries and attributes of the replies.
 public final class Tree {
   let engine: any Engine
   let options: TreeOptions
-  let log: (LogLine) -> Void
-  let author: Author
+  let log: TreeLog
   /// Where the tree stands in its mount.
   let position: TreePosition
   let table: NodeTable
-  /// The changes that were made through the tree and that other trees of the mount have not seen.
-  var changes: [Changeset] = []
-  /// Whether there are other trees in the mount, which must see the changes.
-  public var hasNeighbours = false
-  var effects: [Effect] = []
-  var departures = Departures()
-  var answered = AnsweredNames()
-  var lastHandle: UInt64 = 0
-  /// The nodes of files with an editor, and when an editor whose text is complete is thrown away.
-  var edited: [NodeID: Instant] = [:]
-  /// Scratch files that a person may take for keys, and when a log line says that they are not.
-  var doubtfulScratch: [NodeID: Instant] = [:]
-  /// Scratch files that may stay, and when they become keys.
-  var unclaimed: [NodeID: Instant] = [:]
-  /// Events of generated texts that are still to be announced, and when they are.
-  var delayed: [KeyPath: KeyEvent.Kind] = [:]
-  var delayedUntil: Instant?
-  /// When `tick` must be called next; nil: not before another call sets it.
-  public internal(set) var nextDeadline: Instant?
-  /// The numbers that were saved last.
-  var savedNumbers: TreeNumbers?
-  /// Saves the present values of keys before a request changes them; nil: nobody does.
-  var remember: (([KeyPath: Resolution?]) -> Void)?
-  /// The values of keys before a request that a predecessor has carried out, while the request is
-  /// repeated.
-  var past: [KeyPath: Resolution?] = [:]
-  /// The last look-up.
-  var lastFound: LastLookup?
-  /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
-  var cachedBytes = 0
+  let departures: Departures
+  let values: ValueReader
+  let kernel: KernelCache
+  let transactor: Transactor
+  let scratch: ScratchFiles
+  let texts: TextWriter
+  let keys: KeyFiles
+  let saver: TreeSaver
 
   /// Creates a tree over an engine.
   /// - Parameters:
@@ -67,18 +53,42 @@ public final class Tree {
     position: TreePosition = TreePosition(), author: Author, now: Moment,
     log: @escaping (LogLine) -> Void
   ) {
-    self.position = position
-    self.engine = engine
-    self.options = options
-    self.author = author
-    self.log = log
-    table = NodeTable(position, now: now)
+    let parts = TreeParts(
+      engine: engine, options: options, log: TreeLog(write: log), position: position,
+      table: NodeTable(position, now: now), departures: Departures())
+    (self.engine, self.options, self.log) = (engine, options, parts.log)
+    (self.position, table, departures) = (position, parts.table, parts.departures)
+    values = ValueReader(parts)
+    kernel = KernelCache(parts, values)
+    transactor = Transactor(parts, values, kernel, author: author)
+    scratch = ScratchFiles(parts, kernel)
+    texts = TextWriter(parts, values, kernel, transactor, scratch)
+    keys = KeyFiles(parts, values, kernel, transactor, texts, scratch)
+    saver = TreeSaver(parts, kernel, keys)
+  }
+
+  /// Whether there are other trees in the mount, which must see the changes.
+  public var hasNeighbours: Bool {
+    get { transactor.hasNeighbours }
+    set { transactor.hasNeighbours = newValue }
   }
 
   /// Removes and returns the effects of the calls since it was last called.
-  public func removeEffects() -> [Effect] {
-    defer { effects = [] }
-    return effects
+  public func removeEffects() -> [Effect] { kernel.removeEffects() }
+
+  /// Removes and returns the changes that were made through the tree since the last call, in the
+  /// terms of the store. There are none without `hasNeighbours`.
+  public func removeChanges() -> [Changeset] { transactor.removeChanges() }
+
+  /// Shows a change that was made through another tree of the mount.
+  public func changed(_ changeset: Changeset, now: Moment) {
+    changed(engine.notice(of: changeset), now: now)
+  }
+
+  /// Invalidates everything in the kernel that shows the change, and announces it to watchers. A
+  /// notice of the tree's own change is ignored: `Transactor.transact` has done all that.
+  public func changed(_ notice: Notice, now: Moment) {
+    if notice.author != transactor.author { kernel.changed(notice, now: now) }
   }
 
   /// The paths of the scratch files, links and directories, from the mount point.
@@ -97,17 +107,10 @@ public final class Tree {
 
   /// The paths of files whose text is incomplete and held, from the mount point.
   var heldTexts: [String] {
-    edited.keys.compactMap { id in
+    texts.edited.keys.compactMap { id in
       guard let file = table[id]?.keyFile, file.editor?.isHeld == true else { return nil }
       return "\(position.directory(of: file.path.domain))/\(NameCodec.encode(file.path.key))"
     }
-  }
-
-  /// Removes and returns the changes that were made through the tree since the last call, in the
-  /// terms of the store. There are none without `hasNeighbours`.
-  public func removeChanges() -> [Changeset] {
-    defer { changes = [] }
-    return changes
   }
 
   /// Returns the node of a number; throws ENOENT if there is none.
@@ -130,20 +133,9 @@ public final class Tree {
   /// Returns the directory of a number; throws EPERM for the root, in which no files may lie.
   func fileDirectory(_ id: NodeID) throws(TreeError) -> any FileDirectory {
     guard let directory = try directory(id) as? any FileDirectory else {
-      throw refused(
+      throw log.refused(
         .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
     }
     return directory
-  }
-
-  /// Throws EROFS if every change is refused.
-  func requireWritable() throws(TreeError) {
-    if engine.isReadOnly { throw .readOnly }
-  }
-
-  /// Logs a refusal, if it has a sentence, and returns it for the caller to throw.
-  func refused(_ error: TreeError) -> TreeError {
-    if let sentence = error.sentence { log(.refusal(sentence, error.errno)) }
-    return error
   }
 }

@@ -39,6 +39,11 @@ public enum TreeError: Error, Equatable, Sendable {
   /// Another errno, e.g. ENOSPC, EACCES or ETIMEDOUT.
   case system(Errno, String)
 
+  /// EFBIG for a text that would be longer than a value's may be.
+  static func textTooLarge(_ subject: String) -> TreeError {
+    .tooLarge("\(subject): its text may have 16 MiB at most")
+  }
+
   /// Translates a refusal of the engine.
   init(_ error: EngineError) {
     switch error.reason {

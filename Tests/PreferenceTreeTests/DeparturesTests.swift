@@ -16,7 +16,7 @@ import Testing
 
   @Test("a removed name is hidden for a second, and remembered until it was ended")
   func removed() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteRemoval(path, .init(kind: .integer, mode: 0o400), at: at(0))
     #expect(departures.hides(path, at: at(999)))
     #expect(!departures.hides(path, at: at(1000)))
@@ -31,7 +31,7 @@ import Testing
 
   @Test("a key that was moved away is hidden until the move is completed")
   func movedAway() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     #expect(departures.isMovedAway(path))
     #expect(departures.source(of: holder) == path)
@@ -44,7 +44,7 @@ import Testing
 
   @Test("a key that is made again leaves an ordinary scratch file behind")
   func madeAgain() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.forget(path)
     #expect(departures.source(of: holder) == nil)
@@ -53,7 +53,7 @@ import Testing
 
   @Test("a second departure of the same name takes the place of the first")
   func again() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.noteRemoval(path, .init(kind: .data), at: at(500))
     #expect(departures.source(of: holder) == nil)
@@ -63,7 +63,7 @@ import Testing
 
   @Test("endings come oldest first, and each once")
   func order() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.noteRemoval(other, .init(kind: .string), at: at(10))
     departures.noteRemoval(KeyPath(domain: "e", key: "K"), .init(kind: .string), at: at(4500))
@@ -75,7 +75,7 @@ import Testing
 
   @Test("moves of one domain end without those of others, and without removals")
   func movesOfDomain() {
-    var departures = Departures()
+    let departures = Departures()
     let elsewhere = KeyPath(domain: "e", key: "K")
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.noteMove(elsewhere, .init(kind: .string), to: NodeID(rawValue: 8), at: at(0))
@@ -88,7 +88,7 @@ import Testing
 
   @Test("all of a domain are forgotten at once")
   func forgetAll() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteMove(path, .init(kind: .string), to: holder, at: at(0))
     departures.noteRemoval(other, .init(kind: .string), at: at(0))
     departures.noteRemoval(KeyPath(domain: "e", key: "K"), .init(kind: .string), at: at(0))
@@ -99,7 +99,7 @@ import Testing
 
   @Test("many departures, forgotten and made again in any order, end in the order of their times")
   func many() {
-    var departures = Departures()
+    let departures = Departures()
     var expected: [KeyPath: Instant] = [:]
     var generator = SystemRandomNumberGenerator()
     var now: Int64 = 0
@@ -128,7 +128,7 @@ import Testing
 
   @Test("the last moment of the clock does not trap")
   func lastMoment() {
-    var departures = Departures()
+    let departures = Departures()
     departures.noteRemoval(path, .init(kind: .string), at: Instant(nanoseconds: .max))
     #expect(departures.endNextDue(at: Instant(nanoseconds: .max)) == .show(path))
   }

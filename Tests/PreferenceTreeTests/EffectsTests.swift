@@ -112,7 +112,7 @@ import Testing
     _ = try bench.tree.setAttributes(key, mode, now: bench.now)
     for text in ["5\n", " 6", "0x7\n", "-8\n"] {
       _ = try? bench.tree.write(key, WriteRequest(Array(text.utf8), at: 0), now: bench.now)
-      let remembered = try bench.tree.resolve(KeyPath(domain: "d", key: "K"))
+      let remembered = try bench.tree.values.resolve(KeyPath(domain: "d", key: "K"))
       #expect(try remembered == bench.engine.resolve("K", in: "d"), "\(text)")
       #expect(remembered?.mode == 0o640)
     }

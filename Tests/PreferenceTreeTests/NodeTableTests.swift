@@ -17,10 +17,10 @@ import Testing
       #expect(try Array(bench.tree.read(id, at: 0, count: 9)) == Array("1\n".utf8))
       try bench.tree.write(id, WriteRequest(Array("2\n".utf8), at: 0), now: bench.now)
     }
-    #expect(bench.tree.edited.count == 3000)
+    #expect(bench.tree.texts.edited.count == 3000)
     bench.now.instant = bench.now.instant.advanced(milliseconds: 60_000)
     bench.tree.tick(now: bench.now)
-    #expect(bench.tree.edited.isEmpty)
+    #expect(bench.tree.texts.edited.isEmpty)
     let table = bench.tree.table
     #expect(ids.allSatisfy { table[$0]?.keyFile?.hasRareState == false })
     #expect(table.paths(in: "d").allSatisfy { table[$0]?.keyFile?.path == $0 })

@@ -19,9 +19,9 @@ extension Forest {
   func beginSaving(_ branch: any Branch) {
     if let control = branch as? ControlTree { control.changes.isRecording = true }
     guard let tree = branch as? Tree else { return }
-    tree.beginSaving()
+    tree.saver.beginSaving()
     let number = tree.position.number
-    tree.remember = { [unowned self] values in
+    tree.transactor.remember = { [unowned self] values in
       var writer = ByteWriter()
       writer.append(number)
       writer.append(UInt32(clamping: values.count))
@@ -41,7 +41,7 @@ extension Forest {
       savedItems += 1
     }
     for branch in branches {
-      if let tree = branch as? Tree { tree.saveChanges(&writer) }
+      if let tree = branch as? Tree { tree.saver.saveChanges(&writer) }
       if let control = branch as? ControlTree { control.save(all: false, &writer) }
     }
   }
@@ -52,7 +52,7 @@ extension Forest {
     for (item, path) in items { writer.append(.tree(item, path: path)) }
     savedItems = items.count
     for branch in branches {
-      if let tree = branch as? Tree { tree.saveAll(&writer) }
+      if let tree = branch as? Tree { tree.saver.saveAll(&writer) }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
     }
     return writer.bytes
@@ -65,7 +65,7 @@ extension Forest {
     parts = []
     for branch in branches {
       if let tree = branch as? Tree {
-        tree.saveAllButNodes(&writer)
+        tree.saver.saveAllButNodes(&writer)
         parts.append((tree, Array(tree.table.nodes.keys)[...]))
       }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
@@ -82,7 +82,7 @@ extension Forest {
     }
     guard let (tree, nodes) = parts.last else { return nil }
     var writer = ByteWriter()
-    tree.saveNodes(nodes.prefix(Self.nodesInPart), &writer)
+    tree.saver.saveNodes(nodes.prefix(Self.nodesInPart), &writer)
     let rest = nodes.dropFirst(Self.nodesInPart)
     parts[parts.count - 1].nodes = rest
     if rest.isEmpty { parts.removeLast() }
@@ -136,7 +136,7 @@ extension Forest {
 
   /// Has everything dropped that the kernel has cached.
   package func invalidateAll() {
-    for branch in branches { (branch as? Tree)?.invalidateAll() }
+    for branch in branches { (branch as? Tree)?.kernel.invalidateAll() }
   }
 
   // MARK: - Requests that a predecessor has carried out
@@ -153,24 +153,18 @@ extension Forest {
       let path = try reader.keyPath()
       past[path] = .some(try reader.optional { try $0.resolution() })
     }
-    tree.past = past
+    tree.values.past = past
   }
 
   /// Ends a repetition, also of a request that was refused.
   package func endRepetition() {
-    for branch in branches { (branch as? Tree)?.past = [:] }
+    for branch in branches { (branch as? Tree)?.values.past = [:] }
   }
 
   /// Notes that a predecessor has carried a write out: the engine has the text.
-  package func noteWritten(_ id: NodeID) { (self[id] as? Tree)?.noteWritten(id) }
-
-}
-
-extension Tree {
-  fileprivate func noteWritten(_ id: NodeID) {
-    guard let file = table[id]?.keyFile else { return }
-    (file.editor, file.editorMemory) = (nil, TextEditor.Memory())
-    invalidateFile(id)
+  package func noteWritten(_ id: NodeID) {
+    guard let tree = self[id] as? Tree, let file = tree.table[id]?.keyFile else { return }
+    tree.texts.noteWritten(file)
   }
 }
 

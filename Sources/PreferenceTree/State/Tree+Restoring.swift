@@ -47,11 +47,15 @@ struct SavedTree {
 }
 
 extension Tree {
+  /// Returns records of everything that has changed since the tree was last saved: see `TreeSaver`.
+  package func saved() -> [UInt8] { saver.saved() }
+
   /// Creates a tree that goes on for another one, whose state was saved in these records.
   package convenience init(successorOf tree: Tree, _ records: [[UInt8]], now: Moment) throws {
     self.init(
-      engine: tree.engine, options: tree.options, position: tree.position, author: tree.author,
-      now: now, log: tree.log)
+      engine: tree.engine, options: tree.options, position: tree.position,
+      author: tree.transactor.author,
+      now: now, log: tree.log.write)
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
@@ -64,75 +68,18 @@ extension Tree {
   /// be read is dropped, and logged.
   func restore(_ saved: SavedTree, now: Instant) {
     table.restore(saved)
-    lastHandle = min(saved.numbers.handle, NodeTable.mostSaved)
+    keys.lastHandle = min(saved.numbers.handle, NodeTable.mostSaved)
     for (path, departure) in saved.departures {
       var departure = departure
       // The time in which nobody served the mount does not count.
       departure.until = max(departure.until, now.advanced(milliseconds: 1000))
       departures.restore(path, departure)
     }
-    for path in saved.answered { _ = answered.note(path) }
+    for path in saved.answered { _ = kernel.answered.note(path) }
     for case (let id, .key(let key)) in saved.nodes.mapValues(\.content) {
-      if let draft = key.draft { restore(draft, of: id, saved.texts[id] ?? [], now) }
+      if let draft = key.draft { texts.restore(draft, of: id, saved.texts[id] ?? [], now) }
     }
-    for node in table.scratchNodes { noteUse(node, at: now) }
-    if let deadline = departures.deadline { wake(at: deadline) }
-  }
-
-  private func restore(
-    _ draft: KeyRecord.Draft, of id: NodeID, _ text: [UInt8], _ now: Instant
-  ) {
-    guard let file = table[id]?.keyFile else { return }
-    do throws(TreeError) {
-      let handle = draft.isInferred ? file.creation?.handle ?? .none : .none
-      let basis = try editor(of: file, handle: handle)
-      // The request that decides it may have been carried out, and comes again in a moment.
-      let phase = draft.phase.lasting(until: now.advanced(milliseconds: TextEditor.patience))
-      let editor = TextEditor(
-        text: text, basis: basis, memory: file.editorMemory, phase: phase)
-      (file.editor, file.isInherited) = (editor, true)
-      (file.origin, file.uncommittedSince) = (draft.origin, draft.uncommittedSince)
-      if let end = editor.deadline {
-        edited[id] = end
-        wake(at: end)
-      }
-    } catch {
-      log("\(file.path): text that was not complete is lost: \(error.sentence ?? "\(error)")")
-    }
-  }
-
-  /// Has everything dropped that the kernel has cached of the tree: something may have changed
-  /// while no driver was there to hear of it.
-  func invalidateAll() {
-    for node in table.nodes.values {
-      effects.append(.invalidateAttributes(node.id))
-      // The kernel may have kept a listing.
-      if case .directory = node.content { effects.append(.invalidateContents(node.id)) }
-    }
-    for path in table.paths() {
-      guard let id = table[path]?.id else { continue }
-      invalidateFile(id)
-      if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
-    }
-    for path in answered.all {
-      if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
-    }
-    guard case .domains = position.root, let domains = try? engine.domains() else { return }
-    for domain in domains where table[domain] == nil { invalidateEntry(table.root.id, domain.key) }
-  }
-}
-
-extension TextEditor.Phase {
-  /// The same phase, which lasts at least until then.
-  fileprivate func lasting(until least: Instant) -> TextEditor.Phase {
-    switch self {
-    case .complete: return .complete
-    case .truncated(let until): return .truncated(until: max(until, least))
-    case .held(let until): return .held(until: max(until, least))
-    case .overlaid(var overlay):
-      overlay.until = max(overlay.until, least)
-      return .overlaid(overlay)
-    }
+    for node in table.scratchNodes { scratch.noteUse(node, at: now) }
   }
 }
 

@@ -4,16 +4,9 @@ import SystemCalls
 
 // Changes that were not made through this tree, but by another mount, by a program, or in a list.
 
-extension Tree {
-  /// Shows a change that was made through another tree of the mount.
-  public func changed(_ changeset: Changeset, now: Moment) {
-    changed(engine.notice(of: changeset), now: now)
-  }
-
-  /// Invalidates everything in the kernel that shows the change, and announces it to watchers. A
-  /// notice of the tree's own change is ignored: `transact` has done all that.
-  public func changed(_ notice: Notice, now: Moment) {
-    guard notice.author != author else { return }
+extension KernelCache {
+  /// Invalidates everything in the kernel that shows the change, and announces it to watchers.
+  func changed(_ notice: Notice, now: Moment) {
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
     // A schema with defaults makes its domain.
     for location in notice.changeset.invalidated where location.place == .schema {
@@ -80,56 +73,5 @@ extension Tree {
       }
     }
     announce(notice.events, now)
-  }
-
-  /// Notes events that are announced later, each once.
-  private func delay(_ events: [KeyEvent], _ now: Moment) {
-    if events.isEmpty { return }
-    for event in events {
-      let path = KeyPath(domain: event.domain, key: event.key)
-      // What was made and changed since is announced as made.
-      let isNew = delayed[path] == .created && event.kind == .changed
-      delayed[path] = isNew ? .created : event.kind
-    }
-    let end = delayedUntil ?? now.instant.advanced(milliseconds: Self.eventDelay)
-    delayedUntil = end
-    wake(at: end)
-  }
-
-  /// Milliseconds between the change of a generated text and its announcement.
-  private static let eventDelay: Int64 = 1000
-
-  /// Announces the events that were delayed, if they are due.
-  func announceDelayed(_ now: Moment) {
-    guard let end = delayedUntil, end <= now.instant else { return }
-    for (path, kind) in delayed {
-      if kind == .created { announce(path, .created) }
-      if kind == .removed {
-        announce(path, .removed)
-      } else if kind == .created || table[path] != nil {
-        announce(path, .changed(now.time))
-      }
-    }
-    (delayed, delayedUntil) = ([:], nil)
-  }
-
-  private func announceDomain(_ name: String, _ kind: Announcement.Kind) {
-    effects.append(
-      .announce(
-        Announcement(position.path, table.root.id, name: name, isDomain: true, kind)))
-  }
-
-  private func announce(_ events: [KeyEvent], _ now: Moment) {
-    if options.isGenerated { return delay(events, now) }
-    for event in events {
-      let path = KeyPath(domain: event.domain, key: event.key)
-      if event.kind == .removed {
-        announce(path, .removed)
-        continue
-      }
-      let time = (try? engine.resolve(event.key, in: event.domain))?.modified ?? now.time
-      if event.kind == .created { announce(path, .created) }
-      announce(path, .changed(time))
-    }
   }
 }

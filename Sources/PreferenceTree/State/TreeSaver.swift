@@ -2,25 +2,39 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Saves what a successor of the driver must know of the tree: as a whole, and then what has
-// changed. `Tree+Restoring` is the other direction.
-//
-// Not saved, because it can be made again: listings, cached texts, editors whose text is complete,
-// and what a file has shown last.
+/// Saves what a successor of the driver must know of a tree: as a whole, and then what has changed.
+/// `Tree+Restoring` is the other direction.
+///
+/// Not saved, because it can be made again: listings, cached texts, editors whose text is complete,
+/// and what a file has shown last.
+///
+/// Threads: the tree's alone.
+final class TreeSaver {
+  private let position: TreePosition
+  private let table: NodeTable
+  private let departures: Departures
+  private let kernel: KernelCache
+  private let keys: KeyFiles
+  /// The numbers that were saved last.
+  private var savedNumbers: TreeNumbers?
 
-extension Tree {
+  init(_ parts: TreeParts, _ kernel: KernelCache, _ keys: KeyFiles) {
+    (position, table, departures) = (parts.position, parts.table, parts.departures)
+    (self.kernel, self.keys) = (kernel, keys)
+  }
+
   /// Begins to note changes for `saveChanges`.
   func beginSaving() {
     table.changes.isRecording = true
     table.inodes.keys.isRecording = true
     table.inodes.domains.isRecording = true
     departures.departures.isRecording = true
-    answered.isRecording = true
+    kernel.answered.isRecording = true
   }
 
   /// Returns records of everything that has changed since the tree was last saved. The first call
   /// begins to note changes, and returns records of everything.
-  package func saved() -> [UInt8] {
+  func saved() -> [UInt8] {
     var writer = ByteWriter()
     if table.changes.isRecording {
       saveChanges(&writer)
@@ -35,12 +49,12 @@ extension Tree {
   private var number: Int { Int(position.number) }
 
   private var numbers: TreeNumbers {
-    TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: lastHandle)
+    TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: keys.lastHandle)
   }
 
   private var hasChanges: Bool {
     !table.changes.isEmpty || table.inodes.hasChanges || departures.departures.hasChanges
-      || answered.hasChanges
+      || kernel.answered.hasChanges
   }
 
   /// Appends records of everything that has changed since it was last saved. Cost: a look where
@@ -60,8 +74,8 @@ extension Tree {
     for path in departures.departures.removeChanges() {
       writer.append(.departure(number, path, departures.departures[path]))
     }
-    for path in answered.removeChanges() {
-      writer.append(.answered(number, path, answered[path.key].contains(path.domain)))
+    for path in kernel.answered.removeChanges() {
+      writer.append(.answered(number, path, kernel.answered[path.key].contains(path.domain)))
     }
   }
 
@@ -71,7 +85,7 @@ extension Tree {
     _ = table.inodes.keys.removeChanges()
     _ = table.inodes.domains.removeChanges()
     _ = departures.departures.removeChanges()
-    _ = answered.removeChanges()
+    _ = kernel.answered.removeChanges()
     saveNodes(table.nodes.keys, &writer)
     saveAllButNodes(&writer)
   }
@@ -97,7 +111,7 @@ extension Tree {
     for (path, departure) in departures.departures.all {
       writer.append(.departure(number, path, departure))
     }
-    for path in answered.all { writer.append(.answered(number, path, true)) }
+    for path in kernel.answered.all { writer.append(.answered(number, path, true)) }
   }
 
   private func saveNumbers(_ writer: inout ByteWriter) {

@@ -4,7 +4,7 @@ import SystemCalls
 
 // rename(2) and renameat2(2) of keys and domains. Each is one transaction of the engine.
 
-extension Tree {
+extension KeyFiles {
   /// Renames a key, in its directory or to another directory.
   func renameKey(
     _ old: KeyPath, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
@@ -26,7 +26,7 @@ extension Tree {
     _ name: String, in directory: any FileDirectory, _ target: Found
   ) -> Bool {
     if case .scratch = target { return true }
-    return isScratchName(name, in: directory, .rename)
+    return scratch.isScratchName(name, in: directory, .rename)
   }
 
   private func replace(
@@ -44,25 +44,25 @@ extension Tree {
     _ old: KeyPath, to new: KeyPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
     guard let source = try decided(old, now: now) else { throw .missing }
-    if mode == .keep, try resolve(new, now: now) != nil { throw .exists }
-    let target = try target(new, now: now)
-    let text = sourceText(source)
+    if mode == .keep, try values.resolve(new, now: now) != nil { throw .exists }
+    let target = try values.target(new, now: now)
+    let text = values.sourceText(source)
     let kind = target?.kind ?? departures.former(new)?.kind
     let value = try self.value(source, text, as: kind, over: target?.value, new)
-    let displaced = try displaced(new)
+    let displaced = try values.displaced(new)
     let node = table[old]
     let former = Departures.Former(old, source)
     let made: [Intent] = [
-      .set(new.key, new.domain, value, written(text, value)),
+      .set(new.key, new.domain, value, values.written(text, value)),
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
     ]
     let intents = target == nil ? inFormerPlace(new, made, from: former) : made
-    try transact(intents + [.remove(old.key, old.domain)], touching: [old, new]) { _ in
-      detach(displaced, at: target?.modified ?? now.time)
+    try transactor.transact(intents + [.remove(old.key, old.domain)], touching: [old, new]) { _ in
+      values.detach(displaced, at: target?.modified ?? now.time)
       departures.forget(new)
       if let node, let file = node.keyFile {
-        dropCachedText(file)
+        values.dropCachedText(file)
         file.editor = nil
         if target != nil { file.creation = nil }
         node.changed = now.time
@@ -70,35 +70,21 @@ extension Tree {
       }
       depart(old, former, now: now)
     }
-    if let node { invalidateFile(node.id) }
-  }
-
-  /// Returns the intents that make a key, for the place of the key that had its name a moment ago:
-  /// tools replace a file by removing it, or renaming it, and making it anew. The engine would make
-  /// it in the user's list where the host's was.
-  /// - Parameter source: the key that it is made of; it tells the place where no key had the name.
-  func inFormerPlace(
-    _ path: KeyPath, _ intents: [Intent], from source: Departures.Former? = nil
-  ) -> [Intent] {
-    let place = departures.former(path)?.place ?? source?.place
-    return place == .host ? intents.map { .at(.host, $0) } : intents
+    if let node { kernel.invalidateFile(node.id) }
   }
 
   /// Ends the phase of text that is being written to the key, and returns the key's value; nil if
   /// no place has the key. Throws EPERM if the text is incomplete.
   func decided(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
     do {
-      if let file = table[path]?.keyFile { try decide(file, now: now) }
+      if let file = table[path]?.keyFile { try texts.decide(file, now: now) }
     } catch {
       // Never EINVAL, after which programs move the key aside, try again, and delete both.
       if case .notAValue(let sentence) = error { throw .refused(sentence) }
       throw error
     }
-    return try resolve(path, now: now)
+    return try values.resolve(path, now: now)
   }
-
-  /// Returns the text that a key takes along when it is renamed.
-  func sourceText(_ source: Resolution) -> [UInt8] { source.text ?? canonicalText(source.value) }
 
   /// Returns the value that a key has after a rename: the source's, read as the type of the new
   /// name.
@@ -122,17 +108,17 @@ extension Tree {
     guard let first = try decided(one, now: now), let second = try decided(other, now: now) else {
       throw .missing
     }
-    let (firstText, secondText) = (sourceText(first), sourceText(second))
+    let (firstText, secondText) = (values.sourceText(first), values.sourceText(second))
     let intents: [Intent] = [
-      .set(other.key, other.domain, first.value, written(firstText, first.value)),
-      .set(one.key, one.domain, second.value, written(secondText, second.value)),
+      .set(other.key, other.domain, first.value, values.written(firstText, first.value)),
+      .set(one.key, one.domain, second.value, values.written(secondText, second.value)),
     ]
-    try transact(intents, touching: [one, other]) { _ in
+    try transactor.transact(intents, touching: [one, other]) { _ in
       if let node = table[one], let otherNode = table[other] { table.exchange(node, otherNode) }
       for file in [one, other].compactMap({ table[$0]?.keyFile }) {
-        dropCachedText(file)
+        values.dropCachedText(file)
         file.editor = nil
-        invalidateFile(file.id)
+        kernel.invalidateFile(file.id)
       }
     }
   }
@@ -141,31 +127,31 @@ extension Tree {
   func renameDomain(
     _ oldName: String, to newName: String, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
-    guard let old = try domain(named: oldName) else { throw .missing }
-    guard let new = try domain(named: newName) else {
-      throw refused(.invalid("\(newName): not the canonical name of a domain"))
+    guard let old = try engine.domain(named: oldName) else { throw .missing }
+    guard let new = try engine.domain(named: newName) else {
+      throw log.refused(.invalid("\(newName): not the canonical name of a domain"))
     }
     if old == new { return }
-    if mode == .exchange { throw refused(.invalid("\(old): domains cannot be exchanged")) }
+    if mode == .exchange { throw log.refused(.invalid("\(old): domains cannot be exchanged")) }
     let isThere = try asTreeError { () throws(EngineError) in try engine.hasDomain(new) }
     if mode == .keep, isThere { throw .exists }
     completeMoves(from: old, now: now)
     completeMoves(from: new, now: now)
     guard table.scratchNodes(in: .domain(new)).isEmpty else {
-      throw refused(.notEmpty("\(new): it has temporary files"))
+      throw log.refused(.notEmpty("\(new): it has temporary files"))
     }
-    let changeset = try apply([.renameDomain(old, to: new)])
+    let changeset = try transactor.apply([.renameDomain(old, to: new)])
     _ = departures.forgetAll(in: new)
     table.remove(new)
     table.rename(old, to: new)
-    for key in answered.forget(old) + departures.forgetAll(in: old) {
-      if let node = table[new] { invalidateEntry(node.id, key) }
+    for key in kernel.answered.forget(old) + departures.forgetAll(in: old) {
+      if let node = table[new] { kernel.invalidateEntry(node.id, key) }
     }
-    rootChanged(at: changeset.time)
-    entriesChanged(new, at: changeset.time)
+    kernel.rootChanged(at: changeset.time)
+    kernel.entriesChanged(new, at: changeset.time)
     for item in changeset.items {
       if case .set(let key, _, _) = item.edit, let id = table[KeyPath(domain: new, key: key)]?.id {
-        effects.append(.invalidateAttributes(id))
+        kernel.append(.invalidateAttributes(id))
       }
     }
   }

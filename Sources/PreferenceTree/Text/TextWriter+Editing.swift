@@ -4,13 +4,13 @@ import SystemCalls
 
 // Carries out the actions of a file's `TextEditor`: changes the engine, or throws the text away.
 
-extension Tree {
+extension TextWriter {
   /// Returns the file's editor, or a new one of the text that the file shows if there is none.
   /// A new one is not the file's before `perform` gives it to the file.
   func editor(of file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
-    let resolution = try requireValue(file.path)
-    try requireWritable(resolution, file.path)
-    file.editsOwnValue = isOwn(resolution, file.path)
+    let resolution = try values.requireValue(file.path)
+    try values.requireWritable(resolution, file.path)
+    file.editsOwnValue = values.isOwn(resolution, file.path)
     if let editor = file.editor, !editor.isInferred || handle == file.creation?.handle {
       return editor
     }
@@ -24,7 +24,7 @@ extension Tree {
       TextEditor.Committed(kind: resolution.kind, count: $0)
     }
     return TextEditor(
-      text: text(resolution, of: file), rule: rule(of: file, resolution, handle),
+      text: values.text(resolution, of: file), rule: rule(of: file, resolution, handle),
       memory: file.editorMemory, committed: file.editsOwnValue ? committed : nil)
   }
 
@@ -81,9 +81,9 @@ extension Tree {
     let path = file.path
     switch action {
     case .nothing: break
-    case .cut: invalidateFile(file.id)
+    case .cut: kernel.invalidateFile(file.id)
     case .commit(let value, let text):
-      let set = Intent.set(path.key, path.domain, value, written(text, value))
+      let set = Intent.set(path.key, path.domain, value, values.written(text, value))
       try commit(set, of: editor, isComputed: editor.isComputed, file, time)
       if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
@@ -91,15 +91,15 @@ extension Tree {
     case .revert(let reason):
       if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
       revert(file)
-    case .refuse(let reason): throw refused(.notAValue("\(path): \(reason)"))
-    case .tooLarge: throw tooLarge("\(path)")
+    case .refuse(let reason): throw log.refused(.notAValue("\(path): \(reason)"))
+    case .tooLarge: throw log.refused(.textTooLarge("\(path)"))
     }
   }
 
   /// Throws away the text that is being written: the file shows its value again.
   func revert(_ file: KeyFile) {
     file.editor = nil
-    invalidateFile(file.id)
+    kernel.invalidateFile(file.id)
   }
 
   /// Has the engine make a change of the file's key, and notes what the engine has now.
@@ -114,42 +114,19 @@ extension Tree {
     let path = file.path
     var intents = isComputed || file.isInherited ? expectations(file) + [intent] : [intent]
     var time: Timestamp?
-    if let written, try resolve(path).map({ $0.modified < written }) ?? true {
+    if let written, try values.resolve(path).map({ $0.modified < written }) ?? true {
       intents.append(.describe(path.key, path.domain, Description(modified: written)))
       time = written
     }
-    let changeset = try transact(
+    let changeset = try transactor.transact(
       intents, touching: [path], changesNames: !file.editsOwnValue, remembers: false)
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(
       location: item.location, modified: time ?? changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
-    if time == nil { noteSet(intent, path, at: item.location, changeset) }
-    if let shown = try resolve(file.path) { note(shown: shown, by: file) }
-  }
-
-  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be
-  /// asked, if nothing else has changed meanwhile and the value stands where it stood before.
-  private func noteSet(
-    _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
-  ) {
-    guard let last = lastFound, last.path == path, let found = last.resolution,
-      found.location == location, let present = engine.generation,
-      present.follows(last.generation, by: changeset),
-      case .set(_, _, let value, let written) = intent
-    else { return }
-    let text: [UInt8]?
-    switch written {
-    case .canonical: text = nil
-    case .exact(let exact): text = exact
-    case .unknown: return
-    }
-    let stored = StoredValue(
-      value, Metadata(text: text, modified: changeset.time, mode: found.mode))
-    lastFound = LastLookup(
-      path: path, generation: present,
-      resolution: Resolution(stored, location: location, isReadOnly: found.isReadOnly))
+    if time == nil { values.noteSet(intent, path, at: item.location, changeset) }
+    if let shown = try values.resolve(file.path) { values.note(shown: shown, by: file) }
   }
 
   /// Returns the intents by which the engine refuses a change that was computed from the file's
@@ -178,15 +155,68 @@ extension Tree {
     let held = edited.keys.compactMap { table[$0]?.keyFile?.editor }.filter(\.isHeld)
     guard held.reduce(0, { $0 + $1.text.count }) > Self.mostHeldBytes else { return }
     revert(file)
-    throw refused(
+    throw log.refused(
       .system(.noSpace, "\(file.path): incomplete texts may take 64 MiB in all"))
   }
 
-  /// Returns how the engine stores the text of a value: not at all, if it is the canonical one.
-  func written(_ text: [UInt8], _ value: Value) -> WrittenText {
-    guard text == ValueText.canonical(value) else { return .exact(text) }
-    // In `-o format=xml` and `json` the file would read back differently without it.
-    return options.style == .automatic || text == canonicalText(value) ? .canonical : .exact(text)
+  /// Removes a key, or a document, that has just been created and is still empty, because its first
+  /// text was refused. So no empty value stays.
+  private func removeRefused(_ file: KeyFile) {
+    let path = file.path
+    let empty = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
+    guard file.creation != nil, let found = try? values.resolve(path), found.value == empty,
+      options.isGenerated || values.isOwn(found, path)
+    else { return }
+    do throws(TreeError) {
+      let displaced = try values.displaced(path)
+      try transactor.transact(
+        [.remove(path.key, path.domain)], touching: [path], remembers: false
+      ) { _ in
+        values.detach(displaced, at: found.modified)
+        table.renewInode(of: path)
+      }
+      if let parent = table[path.domain]?.id { kernel.invalidateEntry(parent, path.key) }
+    } catch {
+      // The refusal of the text has been logged; the key stays empty.
+    }
+  }
+
+  /// Converts the value of a key to another type; throws EINVAL if it has no meaning in that type.
+  func convert(
+    _ node: Node, _ file: KeyFile, to kind: Kind, now: Moment
+  ) throws(TreeError) {
+    try decide(file, now: now)
+    let path = file.path
+    let found = try values.requireValue(path)
+    if found.kind == kind {
+      // From here on the type is fixed, also for the creator of the key.
+      (file.creation, file.wantedKind) = (nil, nil)
+      return
+    }
+    let text = values.text(found, of: file)
+    guard let value = ValueText.convert(found.value, text: text, to: kind) else {
+      if text.isEmpty {
+        // tar sets the attributes of a file before it writes it.
+        (file.creation, file.wantedKind) = (nil, kind)
+        return
+      }
+      throw log.refused(
+        .notAValue("\(path): its \(found.kind.rawValue) cannot be read as a \(kind.rawValue)"))
+    }
+    let keepsText = Recogniser.value(of: text, kind: kind) == value
+    let written = keepsText ? values.written(text, value) : .canonical
+    // setxattr(2) must not change the modification time: `cp -a` and restic have set it before.
+    let kept = Description(modified: found.modified)
+    let intents: [Intent] = [
+      .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
+    ]
+    try transactor.transact(
+      intents, touching: [path], changesNames: !values.isOwn(found, path), remembers: false
+    ) { _ in
+      node.changed = now.time
+      (file.creation, file.wantedKind) = (nil, nil)
+      revert(file)
+    }
   }
 }
 

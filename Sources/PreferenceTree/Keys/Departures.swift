@@ -17,8 +17,10 @@ import SystemCalls
 /// A pure state machine: it asks no engine and no clock. `endNextDue` and `endNextMove` remove the
 /// oldest departure that is over and return what the tree must do.
 ///
+/// Threads: the tree's alone.
+///
 /// Cost: each call O(1), on average, however many names have departed; `endNextMove` O(moves).
-struct Departures {
+final class Departures {
   /// What a key was when its name departed.
   struct Former: Equatable {
     /// Its type.
@@ -100,17 +102,17 @@ struct Departures {
   // MARK: - Departures begin
 
   /// Notes that the key was removed, or renamed.
-  mutating func noteRemoval(_ path: KeyPath, _ former: Former, at now: Instant) {
+  func noteRemoval(_ path: KeyPath, _ former: Former, at now: Instant) {
     begin(path, former, holder: nil, now)
   }
 
   /// Notes that the key was moved away to the scratch file.
-  mutating func noteMove(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
+  func noteMove(_ path: KeyPath, _ former: Former, to holder: NodeID, at now: Instant) {
     begin(path, former, holder: holder, now)
     sources[holder] = path
   }
 
-  private mutating func begin(
+  private func begin(
     _ path: KeyPath, _ former: Former, holder: NodeID?, _ now: Instant
   ) {
     forget(path)
@@ -119,7 +121,7 @@ struct Departures {
     enqueue(path, until)
   }
 
-  private mutating func enqueue(_ path: KeyPath, _ until: Instant) {
+  private func enqueue(_ path: KeyPath, _ until: Instant) {
     // Moves last longer than removals, and what a predecessor has saved comes in any order.
     var place = queue.endIndex
     while place > first, queue[place - 1].until > until { place -= 1 }
@@ -127,7 +129,7 @@ struct Departures {
   }
 
   /// Removes what has ended from the front of the queue.
-  private mutating func trimQueue() {
+  private func trimQueue() {
     while first < queue.count, departures[queue[first].path]?.until != queue[first].until {
       first += 1
     }
@@ -137,7 +139,7 @@ struct Departures {
   }
 
   /// Puts a departure back that a predecessor of this process has saved.
-  mutating func restore(_ path: KeyPath, _ departure: Departure?) {
+  func restore(_ path: KeyPath, _ departure: Departure?) {
     if let old = departures[path]?.holder { sources[old] = nil }
     departures.restore(path, departure)
     if let holder = departure?.holder { sources[holder] = path }
@@ -149,7 +151,7 @@ struct Departures {
 
   /// Forgets the departure, because the key is there again, or the tree has dealt with it. A
   /// scratch file that the key was moved away to is an ordinary one from then on.
-  mutating func forget(_ path: KeyPath) {
+  func forget(_ path: KeyPath) {
     guard let departure = departures.removeValue(forKey: path) else { return }
     if let holder = departure.holder { sources[holder] = nil }
     trimQueue()
@@ -157,7 +159,7 @@ struct Departures {
 
   /// Forgets every departure from the domain.
   /// - Returns: the keys.
-  mutating func forgetAll(in domain: DomainName) -> [Key] {
+  func forgetAll(in domain: DomainName) -> [Key] {
     let paths = departures.all.keys.filter { $0.domain == domain }
     for path in paths { forget(path) }
     return paths.map(\.key)
@@ -165,20 +167,20 @@ struct Departures {
 
   /// Ends the oldest departure that is due; nil if none is. Endings are returned one at a time,
   /// because carrying one out may end another departure.
-  mutating func endNextDue(at now: Instant) -> Ending? {
+  func endNextDue(at now: Instant) -> Ending? {
     guard first < queue.count, queue[first].until <= now else { return nil }
     return end(queue[first].path)
   }
 
   /// Ends the oldest move from the domain (nil: from any); nil if there is none left.
-  mutating func endNextMove(from domain: DomainName? = nil) -> Ending? {
+  func endNextMove(from domain: DomainName? = nil) -> Ending? {
     let moves = sources.values.filter { domain == nil || $0.domain == domain }
     let oldest = moves.compactMap { path in departures[path].map { (path, $0.until) } }
       .min { $0.1 < $1.1 }
     return oldest.flatMap { end($0.0) }
   }
 
-  private mutating func end(_ path: KeyPath) -> Ending? {
+  private func end(_ path: KeyPath) -> Ending? {
     guard let departure = departures[path] else { return nil }
     forget(path)
     return departure.holder.map { .completeMove(path, holder: $0) } ?? .show(path)

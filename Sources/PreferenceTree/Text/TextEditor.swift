@@ -357,3 +357,21 @@ final class TextEditor {
     kind == .string && text.last == UInt8(ascii: "\n") ? text.count - 1 : text.count
   }
 }
+
+extension [UInt8] {
+  /// Puts the bytes in the place of what is at the position, which is not negative. NUL bytes fill
+  /// a gap behind the end.
+  mutating func overwrite(at position: Int, with bytes: [UInt8]) {
+    if position > count { resize(to: position) }
+    replaceSubrange(position..<Swift.min(position + bytes.count, count), with: bytes)
+  }
+
+  /// Cuts the end off, or adds NUL bytes.
+  mutating func resize(to size: Int) {
+    if size < count {
+      removeLast(count - size)
+    } else {
+      append(contentsOf: repeatElement(0, count: size - count))
+    }
+  }
+}

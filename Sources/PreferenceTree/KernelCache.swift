@@ -2,59 +2,45 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// The only way in which the tree changes the engine, and what is invalidated after a change.
+/// What the kernel has cached of a tree, and the effects that make it right after a change.
+///
+/// The kernel caches the entries of names, also of missing ones, the attributes and pages of files,
+/// and listings. A change of the engine makes some of them wrong: those of the key, those of the
+/// domains that inherit it (`AnsweredNames` knows which of them the kernel has asked for), and the
+/// entries of directories. The driver carries the effects out in their order.
+///
+/// Promises: what is not invalidated is right. A file whose key is gone is detached with the text
+/// that it has shown last, for the processes that have it open.
+///
+/// Threads: the tree's alone.
+final class KernelCache {
+  let engine: any Engine
+  let options: TreeOptions
+  let position: TreePosition
+  let table: NodeTable
+  let departures: Departures
+  let values: ValueReader
+  /// What the driver must do, in this order.
+  private(set) var effects: [Effect] = []
+  /// The look-ups that other domains' changes can make wrong.
+  var answered = AnsweredNames()
+  /// Events of generated texts that are still to be announced, and when they are.
+  var delayed: [KeyPath: KeyEvent.Kind] = [:]
+  /// When `announceDelayed` must be called; nil: it need not be.
+  var deadline: Instant?
 
-extension Tree {
-  /// Carries out the intents as one transaction, invalidates what the kernel has cached of their
-  /// keys, and asks the driver to delay the reply until the other mounts have settled.
-  /// - Parameters:
-  ///   - touched: the keys of the request: what the kernel has cached of them is right already.
-  ///   - changesNames: whether keys may come or go in their directories.
-  ///   - remembers: whether the keys' present values are saved for a successor, which repeats a
-  ///     request with them if it was carried out and not answered. Pass false for write(2), and for
-  ///     a request whose repetition has the same effect.
-  ///   - isJudged: whether schemas may refuse it.
-  ///   - update: brings the tree's nodes up to date with the change. It is called before anything
-  ///     is invalidated.
-  /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
-  ///   was not called.
-  @discardableResult
-  func transact(
-    _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    remembers: Bool = true, isJudged: Bool = true,
-    _ update: (Changeset) throws(TreeError) -> Void = { _ in }
-  ) throws(TreeError) -> Changeset {
-    if remembers, let remember { remember(try values(of: touched)) }
-    let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
-    let judged: [Intent] = isJudged && options.judges ? [.judged] : []
-    let changeset = engine.shown(try apply(judged + intents))
-    if remembers { past = [:] }
-    if makesDomain { rootChanged(at: changeset.time) }
-    try update(changeset)
-    propagate(changeset, touched: touched, changesNames: changesNames)
-    return changeset
+  init(_ parts: TreeParts, _ values: ValueReader) {
+    (engine, options, position) = (parts.engine, parts.options, parts.position)
+    (table, departures, self.values) = (parts.table, parts.departures, values)
   }
 
-  private func values(of paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
-    var values: [KeyPath: Resolution?] = [:]
-    for path in paths { values[path] = .some(try resolve(path)) }
-    return values
-  }
+  /// Adds an effect behind the others.
+  func append(_ effect: Effect) { effects.append(effect) }
 
-  /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
-  /// for changes of keys.
-  func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
-    do {
-      let changeset = try engine.apply(intents, by: author)
-      guard !changeset.isEmpty else { return changeset }
-      effects.append(.awaitSettlement(version: changeset.version))
-      if hasNeighbours { changes.append(changeset) }
-      return changeset
-    } catch  where error.reason == .changedMeanwhile {
-      throw .changedMeanwhile
-    } catch {
-      throw refused(TreeError(error))
-    }
+  /// Removes and returns the effects since it was last called.
+  func removeEffects() -> [Effect] {
+    defer { effects = [] }
+    return effects
   }
 
   /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
@@ -68,7 +54,7 @@ extension Tree {
       let path = KeyPath(domain: item.location.domain, key: key)
       if case .describe = item.edit {
         if !touched.contains(path), let id = table[path]?.id {
-          effects.append(.invalidateAttributes(id))
+          append(.invalidateAttributes(id))
         }
         continue
       }
@@ -78,7 +64,7 @@ extension Tree {
           removed: removed[path])
       }
       if changesNames { namesChanged(path.domain, at: changeset.time) }
-      if let file = table[path]?.keyFile { dropCachedText(file) }
+      if let file = table[path]?.keyFile { values.dropCachedText(file) }
       invalidateHeirs(
         of: path, isForced: item.location.place.isForced, at: changeset.time, removed: removed)
     }
@@ -125,7 +111,7 @@ extension Tree {
     let parent = table[path.domain]
     if let node = table[path], let file = node.keyFile {
       let text = lastText(file, removed)
-      dropCachedText(file)
+      values.dropCachedText(file)
       if version > file.committedVersion { (file.editor, file.wantedKind) = (nil, nil) }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {
@@ -144,7 +130,7 @@ extension Tree {
   /// the name gets a new node.
   private func loseName(_ path: KeyPath, _ node: Node, _ text: [UInt8], mode: UInt32?) {
     table.detach(node, text: text, mode: mode)
-    effects.append(.invalidateAttributes(node.id))
+    append(.invalidateAttributes(node.id))
     table.renewInode(of: path)
   }
 
@@ -154,7 +140,7 @@ extension Tree {
   private func staysNamed(_ path: KeyPath) -> Bool {
     do {
       guard let found = try engine.resolve(path.key, in: path.domain) else { return false }
-      if let file = table[path]?.keyFile { note(shown: found, by: file) }
+      if let file = table[path]?.keyFile { values.note(shown: found, by: file) }
       return true
     } catch {
       return true
@@ -166,24 +152,17 @@ extension Tree {
   private func lastText(_ file: KeyFile, _ removed: StoredValue?) -> [UInt8] {
     if let text = file.editor?.text ?? file.cachedText?.text { return text }
     guard let stored = file.lastShown ?? removed else { return [] }
-    return stored.text ?? canonicalText(stored.value)
+    return stored.text ?? values.canonicalText(stored.value)
   }
 
+  /// Invalidates the entry of a key's name in the directory.
   func invalidateEntry(_ parent: NodeID, _ key: Key) {
-    effects.append(.invalidateEntry(parent: parent, name: NameCodec.encode(key)))
+    append(.invalidateEntry(parent: parent, name: NameCodec.encode(key)))
   }
 
   /// Invalidates the attributes and pages of a file whose text is different now.
   func invalidateFile(_ id: NodeID) {
     effects += [.invalidateAttributes(id), .invalidateContents(id)]
-  }
-
-  func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
-    let directory = position.directory(of: path.domain)
-    effects.append(
-      .announce(
-        Announcement(
-          directory, table[path.domain]?.id, name: NameCodec.encode(path.key), kind)))
   }
 }
 
@@ -194,40 +173,5 @@ extension Changeset.Item {
     case .set, .splice: true
     case .remove, .describe, .createDomain, .removeDomain: false
     }
-  }
-}
-
-/// The values that a change removed, as far as they are known; of those of several places the one
-/// that precedes the others in the search list.
-struct RemovedValues {
-  private var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
-  /// The domains that were removed as a whole, the first in the search list first.
-  private var domains: [(rank: Int, name: DomainName, snapshot: DomainSnapshot)] = []
-
-  /// Collects them. Cost: a look at each item.
-  init(of changeset: Changeset) {
-    for item in changeset.items {
-      let domain = item.location.domain
-      switch (item.edit, item.before) {
-      case (.removeDomain, .domain(let snapshot)):
-        domains.append((Self.rank(item), domain, snapshot))
-      case (.remove(let key), .value(let stored)):
-        let (path, rank) = (KeyPath(domain: domain, key: key), Self.rank(item))
-        if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, stored) }
-      default: break
-      }
-    }
-    domains.sort { $0.rank < $1.rank }
-  }
-
-  private static func rank(_ item: Changeset.Item) -> Int {
-    SearchList.persistentPlaces.firstIndex(of: item.location.place) ?? .max
-  }
-
-  subscript(path: KeyPath) -> StoredValue? {
-    if let value = values[path] { return value.stored }
-    return domains.lazy.filter { $0.name == path.domain }.compactMap {
-      $0.snapshot.entry(path.key)
-    }.first
   }
 }

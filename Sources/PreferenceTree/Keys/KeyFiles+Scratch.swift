@@ -1,0 +1,149 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// rename(2), link(2) and unlink(2) of scratch files, some of which become keys.
+
+extension KeyFiles {
+  /// Carries out rename(2) of a scratch file, link or directory.
+  func renameScratch(
+    _ node: Node, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
+    now: Moment
+  ) throws(TreeError) {
+    guard mode != .exchange else {
+      throw log.refused(.invalid("\(node.subject): temporary files cannot be exchanged"))
+    }
+    let found = try find(name, in: directory, now: now)
+    if mode == .keep, case .nothing = found {} else if mode == .keep { throw .exists }
+    if case .scratch(let existing) = found, existing === node { return }
+    if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
+    if case .domain(let domain) = directory.filesParent, becomesKey(node, name, directory) {
+      let key = try newKey(name, "\(domain) \(name)")
+      try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      if case .scratch(let existing) = found { try replaceScratch(existing, now: now) }
+      return
+    }
+    if case .scratch(let existing) = found {
+      guard (existing.type == .directory) == (node.type == .directory) else {
+        throw existing.type == .directory ? .isDirectory : .notDirectory
+      }
+      try replaceScratch(existing, now: now)
+    }
+    if let old = node.scratchPath { kernel.entriesChanged(old.parent, at: now.time) }
+    table.rename(node, to: ScratchPath(parent: directory.filesParent, name: name))
+    scratch.claim(node)
+    kernel.entriesChanged(directory.filesParent, at: now.time)
+  }
+
+  /// Whether a scratch file becomes a key under the new name: the name is not a scratch name, or a
+  /// tool has set a type on the file and the name is not a scratch name by its pattern alone.
+  private func becomesKey(
+    _ node: Node, _ name: String, _ directory: any FileDirectory
+  ) -> Bool {
+    guard node.type == .file else { return false }
+    if node.scratch?.wantedKind != nil, !NameCodec.isScratchPattern(name) { return true }
+    let making = ScratchName.Making.file(exclusively: false, readsToo: false)
+    return !scratch.isScratchName(name, in: directory, making)
+  }
+
+  /// Carries out unlink(2) of a scratch file. Also removes the key that was moved away to it.
+  func unlinkScratch(_ node: Node, now: Moment) throws(TreeError) {
+    if node.type == .directory { throw .isDirectory }
+    if let source = departures.source(of: node.id), let former = departures.former(source) {
+      try transactor.transact([.remove(source.key, source.domain)], touching: [source]) { _ in
+        depart(source, former, now: now)
+      }
+    }
+    scratch.remove(node, now: now)
+  }
+
+  /// Removes a scratch file or an empty scratch directory that a rename replaces, and the key that
+  /// was moved away to it.
+  func replaceScratch(_ existing: Node?, now: Moment) throws(TreeError) {
+    guard let existing else { return }
+    guard existing.type == .directory else { return try unlinkScratch(existing, now: now) }
+    guard table.scratchNodes(in: .directory(existing.id)).isEmpty else {
+      throw log.refused(.notEmpty("\(existing.subject): it has files"))
+    }
+    scratch.remove(existing, now: now)
+  }
+
+  /// Carries out link(2). To a scratch name it makes a copy. A scratch file that is linked to a
+  /// key's name sets the key. A key cannot be linked to another key's name (EPERM).
+  func link(
+    _ source: Node, to name: String, in directory: any FileDirectory, now: Moment
+  ) throws(TreeError) -> Node {
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    let text = try values.shownText(source)
+    if scratch.isScratchName(name, in: directory, .link) {
+      let path = ScratchPath(parent: directory.filesParent, name: name)
+      return try scratch.add(path, .file(text), mode: source.scratch?.mode, now: now)
+    }
+    guard let file = source.scratch, case .domain(let domain) = directory.filesParent else {
+      throw log.refused(.refused("\(source.subject): a preference has one name"))
+    }
+    let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+    let existing = departures.isMovedAway(path) ? try values.resolve(path) : nil
+    let formerMode = existing == nil ? departures.former(path)?.mode : nil
+    let kept = Description(
+      mode: file.mode ?? formerMode, modified: file.hasOwnTime ? source.modified : nil)
+    let set = try setting(path, to: text, existing: existing, wanted: file.wantedKind)
+    let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
+    let made = existing == nil ? inFormerPlace(path, [set] + describe) : [set] + describe
+    try transactor.transact(made, touching: [path]) { _ in
+      departures.forget(path)
+      if table[path] == nil { table.renewInode(of: path) }
+    }
+    // Where the key had that value already, nothing else says that its name is there again.
+    kernel.entriesChanged(path.domain, at: now.time)
+    return table.file(of: path).node
+  }
+
+  /// Carries out symlink(2); EOPNOTSUPP for a name that is not a scratch file's.
+  func makeLink(
+    _ name: String, in directory: any FileDirectory, to target: [UInt8], now: Moment
+  ) throws(TreeError) -> Node {
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    guard scratch.isScratchName(name, in: directory, .link) else { throw .unsupported }
+    let path = ScratchPath(parent: directory.filesParent, name: name)
+    return try scratch.add(path, .link(target: target), mode: 0o777, now: now)
+  }
+
+  /// Carries out mkdir(2) in a directory of files, for tools that use a directory as a lock or for
+  /// their temporary files.
+  func makeScratchDirectory(
+    in directory: any FileDirectory, _ name: String, now: Moment
+  ) throws(TreeError) -> Node {
+    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    guard scratch.isScratchName(name, in: directory, .directory) else {
+      throw log.refused(.refused("\(directory.subject): a domain has no directories"))
+    }
+    return try scratch.addDirectory(
+      ScratchPath(parent: directory.filesParent, name: name), now: now)
+  }
+
+  /// Carries out rmdir(2) of a scratch directory.
+  func removeScratchDirectory(_ node: Node, now: Moment) throws(TreeError) {
+    guard node.type == .directory else { throw .notDirectory }
+    guard table.scratchNodes(in: .directory(node.id)).isEmpty else {
+      throw log.refused(.notEmpty("\(node.subject): it has files"))
+    }
+    scratch.remove(node, now: now)
+  }
+
+  /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in
+  /// time. A refusal is logged, and the file stays what it is. Where the store does not answer, it
+  /// is tried again 5 s later.
+  /// - Parameter end: nil: whatever the time, because the mount ends.
+  func keepUnclaimed(until end: Instant?, now: Moment) {
+    for (node, path) in scratch.removeUnclaimed(until: end) {
+      do throws(TreeError) {
+        try setKey(path, from: node, now: now)
+      } catch  where end != nil && error.mayPass {
+        scratch.noteUse(node, at: now.instant)
+      } catch {
+        log("\(node.subject): this file cannot become a preference; it is lost with the mount")
+      }
+    }
+  }
+}

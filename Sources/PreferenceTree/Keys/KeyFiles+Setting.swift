@@ -1,0 +1,101 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Makes keys of scratch files.
+
+extension KeyFiles {
+  /// Sets a key to the text of a scratch file, in one transaction, and makes the file the key's
+  /// file: rename(2) over a key or to a new key's name, and setxattr(2) on the file.
+  func setKey(_ path: KeyPath, from node: Node, now: Moment) throws(TreeError) {
+    guard let scratch = node.scratch, let text = scratch.text else {
+      throw log.refused(.refused("\(path): only a file can become a key"))
+    }
+    let existing = try values.target(path, now: now)
+    let source = departures.source(of: node.id)
+    let isLate = source == nil && mayComeLater(text, existing, scratch.wantedKind)
+    var intents =
+      isLate
+      ? []
+      : [
+        try setting(path, to: text, existing: existing, from: source, wanted: scratch.wantedKind)
+      ]
+    let formerMode = existing == nil ? departures.former(path)?.mode : nil
+    let description = Description(
+      mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? node.modified : nil)
+    if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
+    if existing == nil {
+      intents = inFormerPlace(path, intents, from: source.flatMap { departures.former($0) })
+    }
+    if let source, source != path { intents.append(.remove(source.key, source.domain)) }
+    let displaced = try values.displaced(path)
+    try transactor.transact(intents, touching: [path]) { _ in
+      values.detach(displaced, at: existing?.modified ?? now.time)
+      departures.forget(path)
+      if let source { departures.forget(source) }
+      let file = table.makeKey(node, path)
+      node.changed = now.time
+      if isLate { file.editorMemory = TextEditor.Memory(startsEmpty: true) }
+      if text.isEmpty { file.wantedKind = scratch.wantedKind }
+      kernel.entriesChanged(scratch.path.parent, at: now.time)
+    }
+    kernel.entriesChanged(path.domain, at: now.time)
+    kernel.invalidateFile(node.id)
+  }
+
+  /// Whether an empty file that replaces a key leaves the value as it is, because its text may be
+  /// written after the rename, through the descriptor that made the file. Not where a tool has set
+  /// a type on the file that an empty text is a value of: `rsync -X` of an empty string.
+  private func mayComeLater(
+    _ text: [UInt8], _ existing: Resolution?, _ wanted: Kind?
+  ) -> Bool {
+    guard let existing, text.isEmpty, !existing.isReadOnly else { return false }
+    let kinds: [Kind] = [.string, .data]
+    return !kinds.contains(existing.kind) && wanted.map { !kinds.contains($0) } ?? true
+  }
+
+  /// Returns the intent that sets a key to a text. The value gets the type that the key has, or had
+  /// a moment ago if the text is a value of that; otherwise the type of a new key follows from the
+  /// text. Throws EPERM, never EINVAL, if the text is not a value of an existing key's type.
+  /// - Parameters:
+  ///   - existing: the key's value; nil: the key is new.
+  ///   - moved: the key that the file was a moment ago; a new key gets its type.
+  ///   - wanted: the type that a tool has set on the file; it counts if the text is a value of it.
+  func setting(
+    _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil,
+    wanted: Kind? = nil
+  ) throws(TreeError) -> Intent {
+    guard text.count <= TextEditor.largest else { throw log.refused(.textTooLarge("\(path)")) }
+    if let existing { try values.requireWritable(existing, path) }
+    if let wanted, let value = Recogniser.value(of: text, kind: wanted) {
+      return .set(path.key, path.domain, value, values.written(text, value))
+    }
+    let template = options.style == .json ? existing?.value : nil
+    let known = engine.newKind(of: path.key, in: path.domain)
+    let kind =
+      existing?.kind ?? known?.kind ?? moved.flatMap { departures.former($0)?.kind }
+      ?? departures.former(path)?.kind
+    let read = kind.flatMap {
+      Recogniser.value(
+        of: text, kind: $0, template: template, shown: existing?.value, null: options.null)
+    }
+    if let kind, read == nil, existing != nil || known?.isCertain == true && options.judges {
+      throw wrongType(path, kind)
+    }
+    let value = read ?? newValue(of: text)
+    return .set(path.key, path.domain, value, values.written(text, value))
+  }
+
+  /// Returns, and logs, EPERM for a file that is renamed over a key whose type its text does not
+  /// have.
+  func wrongType(_ path: KeyPath, _ kind: Kind) -> TreeError {
+    log.refused(
+      .refused("\(path): the renamed file's text is not of the key's type, \(kind.rawValue)"))
+  }
+
+  /// Returns the value of a new key's text.
+  private func newValue(of text: [UInt8]) -> Value {
+    guard options.createsStrings else { return Inference.value(of: text) }
+    return Recogniser.value(of: text, kind: .string) ?? .data(text)
+  }
+}

@@ -1,0 +1,201 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Makes, removes and renames the files of keys, and makes keys of scratch files and scratch files
+/// of keys.
+///
+/// Tools replace a file by several requests: they remove or rename it and make it anew, or write a
+/// temporary file and rename it over the old one. `Departures` remembers the names that left a
+/// moment ago, so that the key is the same one afterwards, with its type, mode and place.
+///
+/// Promises: each request is one transaction of the engine. A request that is refused changes
+/// nothing.
+///
+/// Threads: the tree's alone.
+final class KeyFiles {
+  let engine: any Engine
+  let options: TreeOptions
+  let log: TreeLog
+  let table: NodeTable
+  let departures: Departures
+  let values: ValueReader
+  let kernel: KernelCache
+  let transactor: Transactor
+  let texts: TextWriter
+  let scratch: ScratchFiles
+  /// The last number of a handle.
+  var lastHandle: UInt64 = 0
+
+  init(
+    _ parts: TreeParts, _ values: ValueReader, _ kernel: KernelCache, _ transactor: Transactor,
+    _ texts: TextWriter, _ scratch: ScratchFiles
+  ) {
+    (engine, options, log) = (parts.engine, parts.options, parts.log)
+    (table, departures) = (parts.table, parts.departures)
+    (self.values, self.kernel, self.transactor) = (values, kernel, transactor)
+    (self.texts, self.scratch) = (texts, scratch)
+  }
+
+  // MARK: - What names mean
+
+  /// What a name in a directory of files means.
+  enum Found {
+    case key(KeyPath, Resolution)
+    case scratch(Node)
+    case nothing
+  }
+
+  /// What the name means now; a key wins over a scratch file.
+  func find(
+    _ name: String, in directory: any FileDirectory, now: Moment
+  ) throws(TreeError) -> Found {
+    if let path = try directory.keyPath(name, engine),
+      let resolution = try values.resolve(path, now: now)
+    {
+      return .key(path, resolution)
+    }
+    let path = ScratchPath(parent: directory.filesParent, name: name)
+    return table[path].map { .scratch($0) } ?? .nothing
+  }
+
+  /// Returns the key that a new name stands for; throws EPERM for a scratch name, and EINVAL for a
+  /// name that is not a key's.
+  /// - Parameter subject: what log lines call the key.
+  func newKey(_ name: String, _ subject: String) throws(TreeError) -> Key {
+    switch NameCodec.decode(name) {
+    case .key(let key): return key
+    case .scratch:
+      throw log.refused(
+        .refused(
+          "\(subject): this is a temporary file's name; to make a key of it, write its first "
+            + "character as % and two hexadecimal digits"))
+    case .none, .shortened:
+      throw log.refused(
+        .invalid("\(subject): not the canonical name of a key ('%' begins an escape)"))
+    }
+  }
+
+  /// Returns the path of a key that is about to be made in the directory; throws as `newKey` does.
+  func newPath(_ name: String, in directory: any FileDirectory) throws(TreeError) -> KeyPath {
+    guard case .domain(let domain) = directory.filesParent else { throw log.refused(.notDirectory) }
+    return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+  }
+
+  // MARK: - Requests
+
+  /// Carries out open(2) with O_CREAT of a name that the kernel did not find. Makes a scratch file
+  /// if the name is a tool's. A key that was moved away a moment ago is opened as if it had been
+  /// truncated. Otherwise makes a key whose value is the empty string; its type follows from what
+  /// its creator writes, until the creator closes it.
+  /// - Returns: the handle is `.none` unless a new key was made.
+  func create(
+    _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, now: Moment
+  ) throws(TreeError) -> (node: Node, handle: HandleID) {
+    for attempt in 1...TextWriter.mostAttempts {
+      do throws(TreeError) {
+        return try make(name, in: directory, flags, now)
+      } catch  where error == .changedMeanwhile && attempt < TextWriter.mostAttempts {
+        // Somebody else has made the key, and it is opened.
+        if let path = try directory.keyPath(name, engine) { departures.forget(path) }
+      }
+    }
+    throw .changedMeanwhile
+  }
+
+  private func make(
+    _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, _ now: Moment
+  ) throws(TreeError) -> (node: Node, handle: HandleID) {
+    switch try find(name, in: directory, now: now) {
+    case .nothing: break
+    case _ where flags.exclusively: throw .exists
+    case .key(let path, _): return (try reopen(table.file(of: path).node, flags, now), .none)
+    case .scratch(let node): return (try reopen(node, flags, now), .none)
+    }
+    if let path = try directory.keyPath(name, engine), departures.isMovedAway(path) {
+      return (try remake(path, now: now), .none)
+    }
+    let making = ScratchName.Making.file(
+      exclusively: flags.exclusively, readsToo: flags.readsToo)
+    if scratch.isScratchName(name, in: directory, making) {
+      let path = ScratchPath(parent: directory.filesParent, name: name)
+      let node = try scratch.add(path, .file([]), mode: nil, now: now)
+      guard scratch.isDoubtful(name, in: directory, making) else {
+        scratch.watch(node, name, now: now)
+        return (node, .none)
+      }
+      node.scratch?.mayStay = true
+      scratch.noteUse(node, at: now.instant)
+      return (node, .none)
+    }
+    let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
+    return try createKey(try newPath(name, in: directory), mode: mode)
+  }
+
+  /// Opens a file that was made after the kernel's look-up. Truncates it if open(2) asks for that,
+  /// because the kernel sends no SETATTR after a CREATE.
+  private func reopen(
+    _ node: Node, _ flags: CreationFlags, _ now: Moment
+  ) throws(TreeError) -> Node {
+    if flags.truncating { try texts.truncate(node, to: 0, handle: .none, now: now) }
+    return node
+  }
+
+  /// Makes a key whose value is the empty string. Throws `.changedMeanwhile` if the key is there:
+  /// somebody else has made it, and this mount has not heard of it yet.
+  private func createKey(
+    _ path: KeyPath, mode: UInt32?
+  ) throws(TreeError) -> (node: Node, handle: HandleID) {
+    let former = departures.former(path)
+    let empty: [UInt8] = []
+    let value = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
+    var intents = [Intent.set(path.key, path.domain, value, .exact(empty))]
+    if let mode = mode ?? former?.mode {
+      intents.append(.describe(path.key, path.domain, Description(mode: mode)))
+    }
+    let place = former?.place == .host ? Place.host : .user
+    if !options.isGenerated, engine.reaches(Location(place, path.domain), of: path.domain) {
+      let target = Location(place, path.domain)
+      intents.insert(.expectUnchanged(path.key, target, since: nil), at: 0)
+    }
+    intents = inFormerPlace(path, intents)
+    lastHandle += 1
+    let handle = HandleID(rawValue: lastHandle)
+    // Schemas judge the text that follows, not the empty value until then.
+    try transactor.transact(intents, touching: [path], isJudged: false) { _ in
+      departures.forget(path)
+      // Where the notice of a removal has not been handled, there is a node. It keeps its number.
+      if table[path] == nil { table.renewInode(of: path) }
+      table.file(of: path).file.creation = KeyFile.Creation(
+        handle: handle, preferredKind: former?.kind)
+    }
+    return (table.file(of: path).node, handle)
+  }
+
+  /// Carries out unlink(2) of a key.
+  func unlink(_ path: KeyPath, _ resolution: Resolution, now: Moment) throws(TreeError) {
+    let displaced = try values.displaced(path)
+    let former = Departures.Former(path, resolution)
+    try transactor.transact([.remove(path.key, path.domain)], touching: [path]) { _ in
+      values.detach(displaced, at: now.time)
+      depart(path, former, now: now)
+    }
+  }
+
+  /// Hides the name of a key that was removed or renamed, for a second: see `Departures`.
+  func depart(_ path: KeyPath, _ former: Departures.Former, now: Moment) {
+    departures.noteRemoval(path, former, at: now.instant)
+    table.renewInode(of: path)
+  }
+
+  /// Returns the intents that make a key, for the place of the key that had its name a moment ago:
+  /// tools replace a file by removing it, or renaming it, and making it anew. The engine would make
+  /// it in the user's list where the host's was.
+  /// - Parameter source: the key that it is made of; it tells the place where no key had the name.
+  func inFormerPlace(
+    _ path: KeyPath, _ intents: [Intent], from source: Departures.Former? = nil
+  ) -> [Intent] {
+    let place = departures.former(path)?.place ?? source?.place
+    return place == .host ? intents.map { .at(.host, $0) } : intents
+  }
+}

@@ -1,0 +1,236 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The files, links and directories that tools make beside keys while they work (backups, temporary
+/// files, locks), and the texts of files whose name is gone. They are in memory only.
+///
+/// Promises: scratch files have at most 64 MiB in all, removed ones that are still open too. A file
+/// that a person may have meant as a key is named in the log after 2 s, or becomes one 5 s after
+/// its last change (`ScratchName.isDoubtful`).
+///
+/// Threads: the tree's alone.
+final class ScratchFiles {
+  private let engine: any Engine
+  private let log: TreeLog
+  private let table: NodeTable
+  private let departures: Departures
+  private let kernel: KernelCache
+  /// Scratch files that a person may take for keys, and when a log line says that they are not.
+  private var doubtful = NodeTimers()
+  /// Scratch files that may stay, and when they become keys.
+  private var unclaimed = NodeTimers()
+
+  init(_ parts: TreeParts, _ kernel: KernelCache) {
+    (engine, log, table) = (parts.engine, parts.log, parts.table)
+    (departures, self.kernel) = (parts.departures, kernel)
+  }
+
+  /// When `reportDoubtful` or `removeUnclaimed` must be called; nil: they need not be.
+  var deadline: Instant? { [doubtful.earliest, unclaimed.earliest].compactMap { $0 }.min() }
+
+  // MARK: - Which names are scratch
+
+  /// Whether a file that is about to be made under a new name in the directory is a scratch file.
+  func isScratchName(
+    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
+  ) -> Bool {
+    guard case .domain(let domain) = directory.filesParent else { return true }
+    // The name of a key that departed a moment ago means that key again.
+    if case .key(let key) = NameCodec.decode(name),
+      departures.contains(KeyPath(domain: domain, key: key)),
+      making != .file(exclusively: true, readsToo: true)
+    {
+      return false
+    }
+    return ScratchName.isScratch(name, making) { stem in
+      isOrWasKey(stem, in: domain)
+    }
+  }
+
+  /// Whether a scratch file that is about to be made may be meant to stay: see
+  /// `ScratchName.isDoubtful`.
+  func isDoubtful(
+    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
+  ) -> Bool {
+    guard case .domain(let domain) = directory.filesParent else { return false }
+    return ScratchName.isDoubtful(name, making) { stem in
+      isOrWasKey(stem, in: domain)
+    }
+  }
+
+  private func isOrWasKey(_ name: String, in domain: DomainName) -> Bool {
+    guard case .key(let key) = NameCodec.decode(name) else { return false }
+    return departures.contains(KeyPath(domain: domain, key: key))
+      || (try? engine.resolve(key, in: domain)) != nil
+  }
+
+  // MARK: - Files and directories
+
+  /// Makes a scratch file or link.
+  func add(
+    _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
+  ) throws(TreeError) -> Node {
+    try checkRoom(for: content.count + ScratchSpace.overhead, path.name)
+    let node = table.addScratch(path, content, mode: mode, now: now)
+    kernel.entriesChanged(path.parent, at: now.time)
+    return node
+  }
+
+  /// Makes a scratch directory.
+  func addDirectory(_ path: ScratchPath, now: Moment) throws(TreeError) -> Node {
+    try checkRoom(for: ScratchSpace.overhead, path.name)
+    let node = table.addScratchDirectory(path, now: now)
+    kernel.entriesChanged(path.parent, at: now.time)
+    return node
+  }
+
+  /// Throws ENOSPC if scratch files would take too much memory with `bytes` more.
+  func checkRoom(for bytes: Int, _ subject: String) throws(TreeError) {
+    guard bytes <= ScratchSpace.total - table.scratchBytes else {
+      throw log.refused(.system(.noSpace, "\(subject): temporary files may take 64 MiB in all"))
+    }
+  }
+
+  /// Removes the name of a scratch file, link or directory. A process that has the file open keeps
+  /// a private copy of its text.
+  func remove(_ node: Node, now: Moment) {
+    guard let path = node.scratchPath else { return }
+    table.detach(node, text: node.scratch?.text ?? [], mode: node.scratch?.mode)
+    kernel.entriesChanged(path.parent, at: now.time)
+    _ = table.forget(node.id, 0)
+  }
+
+  // MARK: - Contents
+
+  /// Carries out write(2) of a scratch file.
+  func write(
+    _ node: Node, _ file: ScratchFile, _ write: WriteRequest, now: Moment
+  ) throws(TreeError) {
+    guard !file.isLink else { throw .invalid("only a file can be written") }
+    let count = file.count
+    let bytes = write.bytes
+    let position = write.appending ? count : write.offset
+    let (end, overflow) = position.addingReportingOverflow(bytes.count)
+    guard !overflow, position >= 0 else { throw log.refused(.textTooLarge(node.subject)) }
+    try checkRoom(for: max(0, end - count), node.subject)
+    table.edit(node, file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
+    (file.hasOwnTime, node.modified) = (false, now.time)
+    noteUse(node, at: now.instant)
+    if write.appending, write.offset != count {
+      kernel.append(.invalidateContents(node.id))
+    }
+  }
+
+  /// Carries out truncate(2) and ftruncate(2) of a scratch file.
+  func truncate(
+    _ node: Node, _ file: ScratchFile, to size: Int, now: Moment
+  ) throws(TreeError) {
+    guard !file.isLink else { throw .invalid("only a file can be truncated") }
+    guard size >= 0 else { throw .invalid("a negative size") }
+    try checkRoom(for: max(0, size - file.count), node.subject)
+    table.edit(node, file, min(size, file.count)..<size) { $0.resize(to: size) }
+    (file.hasOwnTime, node.modified) = (false, now.time)
+    noteUse(node, at: now.instant)
+  }
+
+  /// Carries out write(2) of a file whose name is gone.
+  func write(detached node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
+    let count = node.detachedCount
+    let position = write.appending ? count : write.offset
+    guard let end = TextEditor.end(of: write.bytes.count, at: position) else {
+      throw log.refused(.textTooLarge(node.subject))
+    }
+    try checkRoom(forDetached: end - count)
+    table.edit(detached: node, min(position, count)..<end) {
+      $0.overwrite(at: position, with: write.bytes)
+    }
+    node.modified = now.time
+  }
+
+  /// Carries out ftruncate(2) of a file whose name is gone.
+  func truncate(detached node: Node, to size: Int) throws(TreeError) {
+    guard (0...TextEditor.largest).contains(size) else {
+      throw log.refused(.textTooLarge(node.subject))
+    }
+    let count = node.detachedCount
+    try checkRoom(forDetached: size - count)
+    table.edit(detached: node, min(size, count)..<size) { $0.resize(to: size) }
+  }
+
+  /// Throws ENOSPC if the text of a removed file grows, and all of them would have more than 64 MiB.
+  private func checkRoom(forDetached growth: Int) throws(TreeError) {
+    guard growth <= 0 || growth <= ScratchSpace.total - table.detachedBytes else {
+      throw log.refused(
+        .system(.noSpace, "removed files that are still open may take 64 MiB in all"))
+    }
+  }
+
+  // MARK: - Files that may be meant to stay
+
+  /// Notes that a scratch file was made or changed. One that may stay becomes a key 5 s later,
+  /// unless it was changed again, or a tool has renamed or removed it by then. Nothing depends on
+  /// its close(2): the kernel sends no RELEASE once it has an OPEN answered with ENOSYS.
+  func noteUse(_ node: Node, at now: Instant) {
+    guard node.scratch?.mayStay == true else { return }
+    unclaimed.set(node.id, now.advanced(milliseconds: 5000))
+  }
+
+  /// Notes that a tool uses a scratch file: it is none that may stay.
+  func claim(_ node: Node) {
+    node.scratch?.mayStay = false
+    unclaimed.remove(node.id)
+  }
+
+  /// Removes and returns the scratch files that may stay, and that no tool has renamed or removed
+  /// in time, with the keys that they become.
+  /// - Parameter end: nil: whatever the time, because the mount ends.
+  func removeUnclaimed(until end: Instant?) -> [(node: Node, path: KeyPath)] {
+    unclaimed.removeDue(at: end).compactMap { id in
+      guard let node = table[id], let file = node.scratch,
+        case .domain(let domain) = file.path.parent, departures.source(of: id) == nil,
+        case .key(let key) = NameCodec.decode(file.path.name)
+      else { return nil }
+      return (node, KeyPath(domain: domain, key: key))
+    }
+  }
+
+  /// Notes a scratch file whose name could be a key's: if the file still exists after 2 s, a log
+  /// line says that it is not a preference.
+  func watch(_ node: Node, _ name: String, now: Moment) {
+    guard case .key = NameCodec.decode(name) else { return }
+    doubtful.set(node.id, now.instant.advanced(milliseconds: 2000))
+  }
+
+  /// Logs the noted scratch files whose 2 s are over.
+  func reportDoubtful(now: Moment) {
+    for id in doubtful.removeDue(at: now.instant) {
+      guard let node = table[id], node.scratch != nil, departures.source(of: id) == nil else {
+        continue
+      }
+      let text =
+        "\(node.subject): by its name this is a temporary file, not a preference; it is lost with "
+        + "the mount, unless it is renamed or user.prefs.type is set on it"
+      log(.notice(text))
+    }
+  }
+
+  /// Logs which scratch files of domains are lost at the end of the mount.
+  func logLost() {
+    for node in table.scratchNodes {
+      guard let file = node.scratch, case .domain = file.path.parent, !file.isLink else { continue }
+      log(.notice("\(node.subject): a temporary file is lost with the mount"))
+    }
+  }
+}
+
+extension Node {
+  /// The path of a scratch file, link or directory; nil for other kinds.
+  var scratchPath: ScratchPath? {
+    switch content {
+    case .scratch(let file): file.path
+    case .directory(let directory): (directory as? ScratchDirectory)?.path
+    case .key, .detached: nil
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// Writes text to files: write(2), truncate(2), and what ends them (fsync(2), close(2) of a key's
+/// creator, time). Scratch files are `ScratchFiles`'s; the rest here is about the files of keys.
+///
+/// A file's `TextEditor` judges each step at once and says what is to be done. The value is in the
+/// engine when a call returns, unless the text is held or waits for a decision (`deadline`).
+///
+/// Promises: a step that is refused leaves the file with its value. Text that is computed from what
+/// the file showed is committed only if the value has not changed meanwhile. All held texts
+/// together have at most 64 MiB.
+///
+/// Threads: the tree's alone.
+final class TextWriter {
+  let engine: any Engine
+  let options: TreeOptions
+  let log: TreeLog
+  let table: NodeTable
+  let values: ValueReader
+  let kernel: KernelCache
+  let transactor: Transactor
+  private let scratch: ScratchFiles
+  /// The nodes of files with an editor, and when an editor whose text is complete is thrown away.
+  var edited: [NodeID: Instant] = [:]
+  /// When `tick` must be called; nil: it need not be.
+  private(set) var deadline: Instant?
+
+  init(
+    _ parts: TreeParts, _ values: ValueReader, _ kernel: KernelCache, _ transactor: Transactor,
+    _ scratch: ScratchFiles
+  ) {
+    (engine, options, log) = (parts.engine, parts.options, parts.log)
+    (table, self.values) = (parts.table, values)
+    (self.kernel, self.transactor, self.scratch) = (kernel, transactor, scratch)
+  }
+
+  /// How often a write is computed while other processes keep changing the key.
+  static let mostAttempts = 1000
+
+  /// Carries out write(2), and judges the text at once. Returns when the engine has the value, or
+  /// the text is held or waits for a decision.
+  ///
+  /// A text that is computed from the text that the file shows (an append, a write in the middle)
+  /// is committed only if the value has not changed meanwhile. If another mount or program was
+  /// first, it is computed again, 1,000 times at most; then the write is EBUSY.
+  func write(_ node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
+    switch node.content {
+    case .directory: throw .isDirectory
+    case .detached: try scratch.write(detached: node, write, now: now)
+    case .scratch(let file): try scratch.write(node, file, write, now: now)
+    case .key(let file): try self.write(write, to: file, now)
+    }
+  }
+
+  private func write(
+    _ write: WriteRequest, to file: KeyFile, _ now: Moment
+  ) throws(TreeError) {
+    try repeating(file) { () throws(TreeError) in
+      if write.appending { return try append(write, to: file, now) }
+      try step(file, write.handle, now) {
+        $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
+      }
+    }
+  }
+
+  /// Carries out a step of the file's text, and again where the value has changed since the text
+  /// was read, 1,000 times at most.
+  private func repeating(
+    _ file: KeyFile, _ body: () throws(TreeError) -> Void
+  ) throws(TreeError) {
+    for attempt in 1...Self.mostAttempts {
+      do throws(TreeError) {
+        return try body()
+      } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
+        file.editor = nil
+      }
+    }
+  }
+
+  /// Appends to the text as it is now, or directly behind an earlier part of the same write(2).
+  private func append(
+    _ write: WriteRequest, to file: KeyFile, _ now: Moment
+  ) throws(TreeError) {
+    let part = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
+    let bytes = write.bytes
+    var position = 0
+    try step(file, write.handle, now) { editor in
+      position = part?.end(in: editor.text) ?? editor.text.count
+      if position < editor.text.count {
+        return editor.insert(bytes, at: position, now: now.instant)
+      }
+      return editor.write(bytes, at: position, appending: true, now: now.instant)
+    }
+    if position != write.offset { kernel.append(.invalidateContents(file.id)) }
+    file.appended = AppendedPart(
+      bytes, writer: write.writer, kernelOffset: write.offset, end: position + bytes.count)
+  }
+
+  /// Has the file's editor make a step, and carries out its action.
+  private func step(
+    _ file: KeyFile, _ handle: HandleID, _ now: Moment,
+    _ body: (TextEditor) -> TextEditor.Action
+  ) throws(TreeError) {
+    try decideText(of: file, before: handle, now)
+    let editor = try editor(of: file, handle: handle)
+    let action = body(editor)
+    try perform(action, editor, file, now: now)
+    if editor.isHeld { kernel.append(.invalidateContents(file.id)) }
+  }
+
+  /// Carries out truncate(2) and ftruncate(2).
+  func truncate(
+    _ node: Node, to size: Int, handle: HandleID, now: Moment
+  ) throws(TreeError) {
+    switch node.content {
+    case .directory: throw .isDirectory
+    case .detached: try scratch.truncate(detached: node, to: size)
+    case .scratch(let file): try scratch.truncate(node, file, to: size, now: now)
+    case .key(let file):
+      try repeating(file) { () throws(TreeError) in
+        try decideText(of: file, before: handle, now)
+        let editor = try editor(of: file, handle: handle)
+        let action = editor.truncate(to: size, now: now.instant)
+        try perform(action, editor, file, now: now)
+      }
+    }
+  }
+
+  /// Decides text that waits for a decision: ends the phase of its editor. Throws EINVAL for
+  /// incomplete text.
+  func decide(_ file: KeyFile, now: Moment) throws(TreeError) {
+    guard let editor = file.editor, editor.deadline != nil else { return }
+    let incomplete = TreeError.notAValue(
+      "\(file.path): the text is incomplete and is not saved")
+    if editor.isHeld, !editor.isUndecided { throw log.refused(incomplete) }
+    let isInherited = file.isInherited
+    do throws(TreeError) {
+      try expire(file, now: now)
+    } catch  where error == .changedMeanwhile && isInherited {
+      // A predecessor has decided it already, and the file shows what became of it.
+    }
+    if file.editor?.isHeld == true { throw log.refused(incomplete) }
+  }
+
+  /// Decides the text that the key's creator has written and that waits for a decision, before
+  /// another handle writes: that one goes on from what the engine has.
+  private func decideText(
+    of file: KeyFile, before handle: HandleID, _ now: Moment
+  ) throws(TreeError) {
+    guard let editor = file.editor, editor.isInferred, handle != file.creation?.handle,
+      editor.deadline != nil
+    else { return }
+    try expire(file, now: now)
+  }
+
+  /// Ends the phase of the text that is being written to the file.
+  func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
+    guard let editor = file.editor else { return }
+    let action = editor.expire(now: now.instant)
+    try perform(action, editor, file, now: now, written: file.uncommittedSince)
+    kernel.append(.invalidateAttributes(file.id))
+  }
+
+  /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
+  /// fixed.
+  func release(_ file: KeyFile, now: Moment) {
+    // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;
+    // the tail behind new text counts if the text is a value with it. A refusal has been logged.
+    if let editor = file.editor, editor.isInferred, editor.deadline != nil {
+      do { try expire(file, now: now) } catch {}
+    }
+    file.creation = nil
+    if file.editor?.isInferred == true { file.editor = nil }
+  }
+
+  /// Sees to it that `tick` is called at the moment, or earlier.
+  func wake(at moment: Instant) { deadline = min(deadline ?? moment, moment) }
+
+  /// Ends the phases of texts that are due, and throws away editors whose text is complete and that
+  /// nobody has used for a while.
+  func tick(now: Moment) {
+    for (id, end) in edited { tick(id, end, now) }
+    deadline = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }.min()
+  }
+
+  /// - Parameter end: when an editor whose text is complete may be thrown away.
+  private func tick(_ id: NodeID, _ end: Instant, _ now: Moment) {
+    guard let node = table[id], let file = node.keyFile, let editor = file.editor else {
+      edited[id] = nil
+      return
+    }
+    if let deadline = editor.deadline, deadline <= now.instant {
+      // A refusal has been logged, and the file shows its value again. No request waits for it.
+      do { try expire(file, now: now) } catch {}
+    } else if editor.deadline == nil, end <= now.instant {
+      file.dropEditor()
+      edited[id] = nil
+    }
+    if node.lookups == 0, file.editor?.deadline == nil { values.forget(id, 0) }
+  }
+
+  /// Decides all text that waits for a decision: the mount ends. Held text is lost.
+  func finish(now: Moment) {
+    for id in edited.keys {
+      guard let file = table[id]?.keyFile, file.editor?.deadline != nil else { continue }
+      // A refusal has been logged. No request waits for it.
+      do { try expire(file, now: now) } catch {}
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import PreferenceModel
+import SystemCalls
+
+/// What the parts of a tree share: see `Tree`.
+struct TreeParts {
+  let engine: any Engine
+  let options: TreeOptions
+  let log: TreeLog
+  /// Where the tree stands in its mount.
+  let position: TreePosition
+  let table: NodeTable
+  let departures: Departures
+}
+
+/// Receives the log lines of a tree.
+struct TreeLog {
+  let write: (LogLine) -> Void
+
+  /// Writes a line.
+  func callAsFunction(_ line: LogLine) { write(line) }
+
+  /// Logs a refusal, if it has a sentence, and returns it for the caller to throw.
+  func refused(_ error: TreeError) -> TreeError {
+    if let sentence = error.sentence { write(.refusal(sentence, error.errno)) }
+    return error
+  }
+}

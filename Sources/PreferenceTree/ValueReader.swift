@@ -1,0 +1,226 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// The values of keys, and the texts that files show of them.
+///
+/// Promises: nothing here changes the engine, or what the kernel has cached. An error of the engine
+/// is logged before it is thrown. A text that was costly to make is kept in its file, all of them
+/// together up to 32 MiB.
+///
+/// Threads: the tree's alone.
+final class ValueReader {
+  private let engine: any Engine
+  private let options: TreeOptions
+  private let log: TreeLog
+  private let table: NodeTable
+  private let departures: Departures
+  /// The values of keys before a request that a predecessor has carried out, while the request is
+  /// repeated.
+  var past: [KeyPath: Resolution?] = [:]
+  /// The last look-up.
+  private var lastFound: LastLookup?
+  /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
+  private var cachedBytes = 0
+
+  /// What a look-up of the engine found, and the engine's generation before it.
+  private struct LastLookup {
+    let path: KeyPath
+    let generation: Generation
+    let resolution: Resolution?
+  }
+
+  init(_ parts: TreeParts) {
+    (engine, options, log) = (parts.engine, parts.options, parts.log)
+    (table, departures) = (parts.table, parts.departures)
+  }
+
+  // MARK: - Values
+
+  /// Returns the key's value; nil if no place has the key, or its name departed a moment ago.
+  func resolve(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
+    departures.hides(path, at: now.instant) ? nil : try resolve(path)
+  }
+
+  /// Returns the value that a rename to the name replaces. A key that was moved away still has its
+  /// value.
+  func target(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
+    departures.isMovedAway(path) ? try resolve(path) : try resolve(path, now: now)
+  }
+
+  /// Returns the key's value, whether or not its name departed; nil if no place has the key. Cost:
+  /// a few loads, if the key is that of the last call, and nothing has changed since.
+  func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
+    if !past.isEmpty, let before = past[path] { return before }
+    let generation = engine.generation
+    if let lastFound, lastFound.generation == generation, lastFound.path == path {
+      return lastFound.resolution
+    }
+    do {
+      let found = try engine.resolve(path.key, in: path.domain)
+      lastFound = generation.map { LastLookup(path: path, generation: $0, resolution: found) }
+      return found
+    } catch {
+      throw log.refused(TreeError(error))
+    }
+  }
+
+  /// Returns the key's value; throws ENOENT if no place has the key.
+  func requireValue(_ path: KeyPath) throws(TreeError) -> Resolution {
+    guard let resolution = try resolve(path) else { throw .missing }
+    return resolution
+  }
+
+  /// Returns the keys' values, as `resolve` does.
+  func values(of paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
+    var values: [KeyPath: Resolution?] = [:]
+    for path in paths { values[path] = .some(try resolve(path)) }
+    return values
+  }
+
+  /// Throws EPERM for a value that a write cannot replace: a forced one, or an argument.
+  func requireWritable(_ resolution: Resolution, _ path: KeyPath) throws(TreeError) {
+    guard resolution.isReadOnly else { return }
+    let why =
+      resolution.isForced ? "the administrator has set it" : "an argument of the mount has set it"
+    throw log.refused(.refused("\(path): \(why)"))
+  }
+
+  /// Whether the value is the domain's own and not inherited. Listings show only keys with such
+  /// values.
+  func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {
+    let place = resolution.location.place
+    if resolution.formerName != nil { return false }
+    return resolution.location.domain == path.domain && place != .arguments && place != .schema
+  }
+
+  /// Whether the file must keep what it shows, because a notice of a removal would lack it.
+  func keepsShown(_ resolution: Resolution, _ path: KeyPath) -> Bool {
+    options.isGenerated || !isOwn(resolution, path)
+  }
+
+  /// Keeps the value that the kernel is told of, if `keepsShown` holds.
+  func note(shown resolution: Resolution, by file: KeyFile) {
+    file.lastShown = keepsShown(resolution, file.path) ? resolution.stored : nil
+  }
+
+  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be
+  /// asked, if nothing else has changed meanwhile and the value stands where it stood before.
+  func noteSet(
+    _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
+  ) {
+    guard let last = lastFound, last.path == path, let found = last.resolution,
+      found.location == location, let present = engine.generation,
+      present.follows(last.generation, by: changeset),
+      case .set(_, _, let value, let written) = intent
+    else { return }
+    let text: [UInt8]?
+    switch written {
+    case .canonical: text = nil
+    case .exact(let exact): text = exact
+    case .unknown: return
+    }
+    let stored = StoredValue(
+      value, Metadata(text: text, modified: changeset.time, mode: found.mode))
+    lastFound = LastLookup(
+      path: path, generation: present,
+      resolution: Resolution(stored, location: location, isReadOnly: found.isReadOnly))
+  }
+
+  /// Returns how the engine stores the text of a value: not at all, if it is the canonical one.
+  func written(_ text: [UInt8], _ value: Value) -> WrittenText {
+    guard text == ValueText.canonical(value) else { return .exact(text) }
+    // In `-o format=xml` and `json` the file would read back differently without it.
+    return options.style == .automatic || text == canonicalText(value) ? .canonical : .exact(text)
+  }
+
+  // MARK: - Texts
+
+  /// Returns the whole text that the file shows now.
+  func shownText(_ node: Node) throws(TreeError) -> [UInt8] {
+    switch node.content {
+    case .directory: throw .isDirectory
+    case .detached(let text): return text
+    case .scratch(let file):
+      guard let text = file.text else { throw .isDirectory }
+      return text
+    case .key(let file):
+      if let editor = file.editor { return editor.text }
+      return text(try requireValue(file.path), of: file)
+    }
+  }
+
+  /// Returns the text of a value. A text of more than 512 bytes that had to be made is cached.
+  func text(_ resolution: Resolution, of file: KeyFile) -> [UInt8] {
+    let isWhole = resolution.stored.wholeValue != nil
+    if isWhole, let text = resolution.text { return text }
+    if let cached = file.cachedText, cached.modified == resolution.modified,
+      cached.location == resolution.location
+    {
+      return cached.text
+    }
+    let text = (isWhole ? nil : resolution.text) ?? canonicalText(resolution.value)
+    dropCachedText(file)
+    if text.count > 512 { cache(text, resolution, in: file) }
+    return text
+  }
+
+  /// Returns the canonical text of a value, in the mount's style.
+  func canonicalText(_ value: Value) -> [UInt8] { ValueText.canonical(value, style: options.style) }
+
+  /// Returns the text that a key takes along when it is renamed.
+  func sourceText(_ source: Resolution) -> [UInt8] { source.text ?? canonicalText(source.value) }
+
+  /// Caches the text in the file. All cached texts are dropped once they have more than 32 MiB.
+  private func cache(_ text: [UInt8], _ resolution: Resolution, in file: KeyFile) {
+    if cachedBytes + text.count > 32 << 20 {
+      for other in table.nodes.values { other.keyFile?.cachedText = nil }
+      cachedBytes = 0
+    }
+    cachedBytes += text.count
+    file.cachedText = KeyFile.CachedText(
+      modified: resolution.modified, location: resolution.location, text: text)
+  }
+
+  /// Drops the text that is cached in the file, if there is one.
+  func dropCachedText(_ file: KeyFile) {
+    cachedBytes -= file.cachedText?.text.count ?? 0
+    file.cachedText = nil
+  }
+
+  /// Subtracts look-ups of a node. A node that goes with the last one takes its cached text along.
+  func forget(_ id: NodeID, _ count: UInt64) {
+    guard let node = table.forget(id, count) else { return }
+    if let file = node.keyFile { dropCachedText(file) }
+  }
+
+  // MARK: - Files that lose their names
+
+  /// Returns the file of a key that is about to lose its name, with the text that it shows; nil if
+  /// the kernel does not know the file.
+  func displaced(_ path: KeyPath) throws(TreeError) -> Displaced? {
+    guard let node = table[path] else { return nil }
+    do {
+      return Displaced(node: node, text: try shownText(node), mode: try resolve(path)?.mode)
+    } catch  where error == .missing {
+      // The key is gone, and the notice of that has not been handled.
+      return Displaced(node: node, text: [], mode: nil)
+    }
+  }
+
+  /// A file that is about to lose its name, with the text and the permission bits that it shows.
+  struct Displaced {
+    let node: Node
+    let text: [UInt8]
+    let mode: UInt32?
+  }
+
+  /// Detaches a displaced file: a process that has it open keeps reading the text that it showed.
+  func detach(_ displaced: Displaced?, at time: Timestamp) {
+    guard let displaced else { return }
+    let node = displaced.node
+    node.modified = time
+    if let file = node.keyFile { dropCachedText(file) }
+    table.detach(node, text: displaced.text, mode: displaced.mode)
+  }
+}
