@@ -68,9 +68,9 @@ extension LocalPlaces {
 
   private func countedUsage() throws(EngineError) -> CloudUsage {
     var usage = CloudUsage()
-    for domain in try store.domains(in: .cloud) {
+    for domain in try store.lists.domains(in: .cloud) {
       // A list that cannot be read holds up its own domain alone.
-      guard let snapshot = try? store.snapshot(of: Location(.cloud, domain)) else { continue }
+      guard let snapshot = try? store.lists.snapshot(of: Location(.cloud, domain)) else { continue }
       usage.add(domain, snapshot.values)
     }
     return usage

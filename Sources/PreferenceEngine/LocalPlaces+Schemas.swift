@@ -12,7 +12,8 @@ extension LocalPlaces {
   func schema(of domain: DomainName) -> Schema? {
     let location = Location(.schema, domain)
     return schemas.entry(of: domain) { [store] in
-      guard store.isLoaded(location), let found = try? store.snapshot(of: location) else {
+      guard store.lists.isLoaded(location), let found = try? store.lists.snapshot(of: location)
+      else {
         return nil
       }
       return (found.values, found.lastModified)
@@ -34,7 +35,7 @@ extension LocalPlaces {
     schemas.forget(changeset)
     for location in changeset.invalidated where location.place == .schema {
       renamer.forget(location.domain)
-      if store.isLoaded(location) { renameKeys(of: location.domain) }
+      if store.lists.isLoaded(location) { renameKeys(of: location.domain) }
     }
   }
 
@@ -57,7 +58,7 @@ extension LocalPlaces {
     guard let key = item.edit.key else { return nil }
     switch item.edit {
     case .set(_, let value, _):
-      return try store.find(key, at: item.location)?.value == value ? nil : value
+      return try store.lists.find(key, at: item.location)?.value == value ? nil : value
     case .splice(_, let splice):
       // The type stays; a long text is made whole only if its characters matter.
       guard known.pattern != nil || known.hasBindingChoices else { return nil }
@@ -65,7 +66,7 @@ extension LocalPlaces {
         // Too long for a pattern, and no choice has so many characters.
         return known.hasBindingChoices ? .string("\0") : nil
       }
-      let old = try store.find(key, at: item.location)
+      let old = try store.lists.find(key, at: item.location)
       return old.flatMap { $0.accepts(splice) ? $0.applying(splice).value : nil }
     case .remove, .describe, .createDomain, .removeDomain: return nil
     }

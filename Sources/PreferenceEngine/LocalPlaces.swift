@@ -57,7 +57,7 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     (self.store, self.log) = (store, log)
-    notified = Atomic(store.version)
+    notified = Atomic(store.lists.version)
     renamer = KeyRenamer(log: log)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     settlements = Settlements(note: mountNote, log: log)
@@ -90,16 +90,16 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
   /// Notes how many clients are connected. The server calls it.
   public func noteClients(_ count: Int) { clients.store(count, ordering: .relaxed) }
 
-  public var isFresh: Bool { notified.load(ordering: .acquiring) >= store.version }
+  public var isFresh: Bool { notified.load(ordering: .acquiring) >= store.lists.version }
 
   /// The number of the last change.
-  public var version: UInt64 { store.version }
+  public var version: UInt64 { store.lists.version }
 
-  public func makeDurable() throws(EngineError) { try store.synchronize() }
+  public func makeDurable() throws(EngineError) { try store.journal.synchronize() }
 
   public func synchronize() throws(EngineError) {
-    try store.synchronize()
-    try awaitMounts(through: store.version)
+    try store.journal.synchronize()
+    try awaitMounts(through: store.lists.version)
   }
 
   public func save(_ location: Location) throws(EngineError) {
@@ -126,26 +126,26 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
 
 extension LocalPlaces {
   public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try store.find(key, at: location)
+    try store.lists.find(key, at: location)
   }
 
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
-    try store.findFirst(key, in: locations)
+    try store.lists.findFirst(key, in: locations)
   }
 
   public func load(_ location: Location) throws(EngineError) {
     // Any look-up reads the list.
-    _ = try store.find("", at: location)
+    _ = try store.lists.find("", at: location)
     if location.place == .schema { renameKeys(of: location.domain) }
   }
 
   /// Whether the location's list has been read, so that a look-up waits for no disk.
-  public func isLoaded(_ location: Location) -> Bool { store.isLoaded(location) }
+  public func isLoaded(_ location: Location) -> Bool { store.lists.isLoaded(location) }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    store.isLoaded(domain, in: places)
+    store.lists.isLoaded(domain, in: places)
   }
 
   public func isPrepared(_ location: Location) -> Bool { store.isPrepared(location) }
@@ -153,41 +153,41 @@ extension LocalPlaces {
   public func prepare(_ location: Location) { store.prepare(location) }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
-    try store.snapshot(of: location).keys
+    try store.lists.snapshot(of: location).keys
   }
 
   public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    try store.mostKeys(at: location)
+    try store.lists.mostKeys(at: location)
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {
-    try store.exists(location)
+    try store.lists.exists(location)
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    try store.modified(location)
+    try store.lists.modified(location)
   }
 
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    try store.domains(in: place)
+    try store.lists.domains(in: place)
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
-    try store.versionedSnapshots(of: locations).domains
+    try store.lists.versionedSnapshots(of: locations).domains
   }
 
   /// The locations as they are at one moment, and the number of the last change by then.
   public func versionedSnapshots(
     of locations: [Location]
   ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
-    try store.versionedSnapshots(of: locations)
+    try store.lists.versionedSnapshots(of: locations)
   }
 
   /// The whole of a location, and the number of the last change by then.
   public func snapshot(
     of location: Location
   ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
-    try store.versionedSnapshot(of: location)
+    try store.lists.versionedSnapshot(of: location)
   }
 }
 
@@ -201,11 +201,11 @@ extension LocalPlaces {
       status["clients"] = .integer(WideInteger(UInt64(clients.load(ordering: .relaxed))))
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
-    case .history: return store.historyReport()
-    case .forget(let domain, let key): return try store.forgetHistory(of: domain, key)
-    case .profiles: return .array(store.profileReports.map { .dictionary($0) })
-    case .fragments: return .array(store.fragmentReports.map { .dictionary($0) })
-    case .check(let bytes): return .dictionary(store.check(profile: bytes) ?? [:])
+    case .history: return store.history.report()
+    case .forget(let domain, let key): return try store.history.forget(of: domain, key)
+    case .profiles: return .array(store.lists.profileReports.map { .dictionary($0) })
+    case .fragments: return .array(store.lists.fragmentReports.map { .dictionary($0) })
+    case .check(let bytes): return .dictionary(store.lists.check(profile: bytes) ?? [:])
     }
   }
 }
@@ -222,7 +222,7 @@ extension LocalPlaces {
   /// Notifies observers of the changes that the store has made since the last call.
   func notifyObservers() {
     notifying.withLock { _ in
-      while let publication = store.removeNextPublication() {
+      while let publication = store.lists.removeNextPublication() {
         forgetSchemas(publication.changeset)
         notify(of: publication)
         notified.store(publication.changeset.version, ordering: .releasing)
@@ -243,7 +243,7 @@ extension LocalPlaces {
   }
 
   /// Adds a mount that changes wait for.
-  public func addMount(_ author: Author) { settlements.add(author, at: store.version) }
+  public func addMount(_ author: Author) { settlements.add(author, at: store.lists.version) }
 
   /// Removes a mount: no change waits for it any longer.
   public func removeMount(_ author: Author) { settlements.remove(author) }
@@ -288,6 +288,6 @@ extension LocalPlaces {
   /// for that, under `notifying`: nobody can have seen the key in it, because a mount reads all
   /// lists of a domain that it shows.
   private func has(_ key: Key, _ domain: DomainName, in places: ArraySlice<Place>) -> Bool {
-    store.holds(key, of: domain, in: places)
+    store.lists.holds(key, of: domain, in: places)
   }
 }

@@ -121,6 +121,6 @@ extension LocalPlaces {
   /// Has the values set that profiles set once, unless the store is read-only. Returns at once.
   /// Cost: a comparison if there is nothing new.
   func applyOnceSettings() {
-    if !isReadOnly { onceSetter.set(store.onceSettings, in: self) }
+    if !isReadOnly { onceSetter.set(store.lists.onceSettings, in: self) }
   }
 }

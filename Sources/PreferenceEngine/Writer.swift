@@ -157,27 +157,27 @@ final class Writer: Sendable {
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var revival = Revival()
-    var tidying = Tidying(store.version)
+    var tidying = Tidying(store.lists.version)
     var watcher = ListWatcher(store.layout, report: log)
-    store.onNewPlace { [weak self] in
+    store.lists.onNewPlace { [weak self] in
       self?.isPlaceNew.store(true, ordering: .releasing)
       self?.bell.ring()
     }
-    for place in Place.forced { store.loadAdditions(of: place) }
-    watcher.begin(store.managedPlaces, report: log)
+    for place in Place.forced { store.lists.loadAdditions(of: place) }
+    watcher.begin(store.lists.managedPlaces, report: log)
     // Lists that were read before their directories were watched may have changed in between.
-    for location in store.loadedLocations { store.refresh(location) }
+    for location in store.lists.loadedLocations { store.lists.refresh(location) }
     while !isStopping.withLock({ $0 }) {
       look(&watcher, &revival)
       changed()
       let now = Instant.now
       settlements.expire(now)
-      store.releaseIfDue(now)
-      tidying.attempt(store.version, now)
+      store.journal.releaseIfDue(now)
+      tidying.attempt(store.lists.version, now)
       let due = [
         watcher.deadline, revival.due, tidying.due, profilesDeadline(now), settlements.deadline,
-        store.releaseDeadline,
-        store.forgetOld(now),
+        store.journal.releaseDeadline,
+        store.lists.forgetOld(now),
         historyDue(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]
@@ -215,7 +215,7 @@ final class Writer: Sendable {
       let then = due <= now ? deadline(location, now, schedules[location]) : due
       next = min(next ?? then, then)
     }
-    store.makeReleaseDurable()
+    store.journal.makeReleaseDurable()
     for (location, body) in asked {
       // While another process holds the lock, the body goes on waiting.
       let isBlocked = schedules.contains {
@@ -224,7 +224,7 @@ final class Writer: Sendable {
       if isBlocked {
         urgent.withLock { $0.append((location, body)) }
       } else {
-        body(location.flatMap { store.failure(at: $0) })
+        body(location.flatMap { store.lists.failure(at: $0) })
       }
     }
     guard store.hasPending else { return next }
@@ -244,26 +244,26 @@ final class Writer: Sendable {
         guard schedules.values.contains(where: \.isBlocked) else { break }
         Instant.sleep(milliseconds: 10)
       } while Instant.now < end
-      store.recordHistory()
-      store.releaseIfDue()
-      store.makeReleaseDurable()
+      store.history.record()
+      store.journal.releaseIfDue()
+      store.journal.makeReleaseDurable()
     }
     for (location, body) in urgent.withLock({ $0 }) {
-      body(location.flatMap { store.failure(at: $0) })
+      body(location.flatMap { store.lists.failure(at: $0) })
     }
   }
 
   /// Writes the history if it is due.
   /// - Returns: when it is due next; nil: not before the next change.
   private func historyDue(_ now: Instant) -> Instant? {
-    if let due = store.historyDeadline, due <= now { store.recordHistory() }
-    return store.historyDeadline
+    if let due = store.history.deadline, due <= now { store.history.record() }
+    return store.history.deadline
   }
 
   /// When the thread must look whether a configuration profile has ended: at its end, but within a
   /// minute, because the clock may be set; nil: none ends.
   private func profilesDeadline(_ now: Instant) -> Instant? {
-    guard let end = store.profilesEnd else { return nil }
+    guard let end = store.lists.profilesEnd else { return nil }
     let wait = end.nanoseconds(after: .now) / 1_000_000 + 1
     return now.advanced(milliseconds: min(max(wait, 1), 60_000))
   }
@@ -271,17 +271,17 @@ final class Writer: Sendable {
   /// Adopts what other programs have changed in lists and profiles, drops profiles that have ended,
   /// and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher, _ revival: inout Revival) {
-    let known = { [store] in store.loadedLocations }
+    let known = { [store] in store.lists.loadedLocations }
     if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
-      watcher.begin(store.managedPlaces, report: log)
+      watcher.begin(store.lists.managedPlaces, report: log)
     }
-    for location in watcher.changes(known: known, report: log) { store.refresh(location) }
+    for location in watcher.changes(known: known, report: log) { store.lists.refresh(location) }
     if watcher.hasBegun {
       let identity = store.layout.identity
       lastIdentity.withLock { $0 = identity }
     }
-    if watcher.removeDoubtOfAdditions() || store.profilesEnd.map({ $0 <= .now }) == true {
-      store.refreshAdditions()
+    if watcher.removeDoubtOfAdditions() || store.lists.profilesEnd.map({ $0 <= .now }) == true {
+      store.lists.refreshAdditions()
     }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
     revival.attempt(store, log)

@@ -11,7 +11,7 @@ struct DomainTable {
     var places: [Place] = []
     /// The list of each of the places; an empty one where it is not in memory. An array of optional
     /// lists would be slower: looking into one copies it.
-    var lists: [Store.Domain] = []
+    var lists: [LocationState] = []
     /// What there is to find in each list. Most are empty, and are not looked at.
     var contents: [Contents] = []
   }
@@ -28,7 +28,7 @@ struct DomainTable {
     /// There are changes, values of profiles or an error: what is in `lists` says more.
     case some
 
-    init(_ list: borrowing Store.Domain) {
+    init(_ list: borrowing LocationState) {
       guard list.failure == nil, let whole = list.snapshot.wholeList else {
         self = .some
         return
@@ -48,7 +48,7 @@ struct DomainTable {
   }
 
   /// What stands where a list is not in memory.
-  fileprivate static let nothing = Store.Domain()
+  fileprivate static let nothing = LocationState()
 
   private var rows: [Row] = []
   private var numbers: [DomainName: Int] = [:]
@@ -185,7 +185,7 @@ struct DomainTable {
   }
 
   /// The list of a location; nil: it is not in memory. A change in place copies nothing.
-  subscript(location: Location) -> Store.Domain? {
+  subscript(location: Location) -> LocationState? {
     get {
       guard let number = row(of: location.domain),
         let cell = cell(of: location.place, inRow: number)
@@ -205,7 +205,7 @@ struct DomainTable {
   }
 
   /// Notes whether the list lacks a change, and whether it has old values to forget.
-  private mutating func noteState(of list: Store.Domain?, _ location: Location) {
+  private mutating func noteState(of list: LocationState?, _ location: Location) {
     unsaved[location] = list?.unsaved
     if list?.recent.isEmpty == false { changed.insert(location) } else { changed.remove(location) }
   }
@@ -222,12 +222,12 @@ struct DomainTable {
   }
 
   /// Removes a list and returns it; nil if it is not in memory.
-  mutating func remove(_ location: Location) -> Store.Domain? {
+  mutating func remove(_ location: Location) -> LocationState? {
     contains(location.place, ofDomain: number(of: location.domain)) ? self[location].take() : nil
   }
 
   /// All lists, in no order. Cost: O(lists).
-  var all: [(location: Location, list: Store.Domain)] {
+  var all: [(location: Location, list: LocationState)] {
     rows.flatMap { row in
       row.places.indices.compactMap { cell in
         row.list(cell).map { (Location(row.places[cell], row.name), $0) }
@@ -253,7 +253,7 @@ struct DomainTable {
   }
 }
 
-extension Store.Domain {
+extension LocationState {
   /// What the list lacks; nil: nothing.
   fileprivate var unsaved: DomainTable.Unsaved? {
     unsavedSince.map { DomainTable.Unsaved(since: $0, first: firstUnsaved) }
@@ -262,24 +262,24 @@ extension Store.Domain {
 
 extension DomainTable.Row {
   /// The list; nil: it is not in memory.
-  fileprivate func list(_ cell: Int) -> Store.Domain? {
+  fileprivate func list(_ cell: Int) -> LocationState? {
     contents[cell].isUnread ? nil : lists[cell]
   }
 
   /// Moves the list out, so that changing it copies nothing.
-  fileprivate mutating func takeList(_ cell: Int) -> Store.Domain? {
+  fileprivate mutating func takeList(_ cell: Int) -> LocationState? {
     guard !contents[cell].isUnread else { return nil }
     contents[cell] = .unread
     return exchange(&lists[cell], DomainTable.nothing)
   }
 
-  fileprivate mutating func put(_ list: consuming Store.Domain?, _ cell: Int) {
+  fileprivate mutating func put(_ list: consuming LocationState?, _ cell: Int) {
     guard let list else { return }
     contents[cell] = DomainTable.Contents(list)
     lists[cell] = list
   }
 
-  private func exchange(_ place: inout Store.Domain, _ new: Store.Domain) -> Store.Domain {
+  private func exchange(_ place: inout LocationState, _ new: LocationState) -> LocationState {
     var new = new
     swap(&place, &new)
     return new

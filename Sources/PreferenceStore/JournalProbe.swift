@@ -10,8 +10,8 @@ package enum JournalProbe {
   /// Replays the records of a file: whether each comes once, in the order of their numbers.
   package static func replay(file: [UInt8]) -> Bool {
     let entries = Journal.entries(ofFile: file)
-    var state = Store.State()
-    Store.replay(entries, into: &state)
+    var state = StoreState()
+    state.replay(entries)
     return zip(entries, entries.dropFirst()).allSatisfy { $0.sequence < $1.sequence }
   }
 }

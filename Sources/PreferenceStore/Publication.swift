@@ -25,7 +25,7 @@ public struct Publication: Sendable {
   fileprivate mutating func number(_ version: UInt64) { changeset.version = version }
 }
 
-extension Store {
+extension Lists {
   /// Removes the next change from the queue and returns it; nil: the queue is empty. Changes come
   /// in the order in which they took effect. The caller notifies observers of one before it takes
   /// the next.
@@ -34,7 +34,7 @@ extension Store {
   }
 }
 
-extension Store.State {
+extension StoreState {
   /// Numbers the change and enqueues it; ignores an empty one.
   /// - Parameter withAdditions: true: the change has the values that readers see, additions included.
   ///   false: it has the values of lists, and additions are still to be applied.
@@ -58,7 +58,7 @@ extension Publication {
   /// Makes a change of lists the change that readers see: where a list no longer has a key, the
   /// value of a profile shows; a key that a fragment sets does not change. Copies of such a location
   /// are invalid: the change would put an added value among those of the list.
-  fileprivate mutating func show(_ additions: [Place: Store.Additions]) {
+  fileprivate mutating func show(_ additions: [Place: StoreState.Additions]) {
     guard changeset.items.contains(where: { $0.location.place.hasAdditions }) else { return }
     var items: [Changeset.Item] = []
     for item in changeset.items {

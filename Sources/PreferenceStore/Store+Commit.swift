@@ -3,6 +3,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
+// Changes of the store.
+
 extension Store {
   /// Makes the changes, all or none: appends them to the journal, then publishes them to readers.
   ///
@@ -29,12 +31,12 @@ extension Store {
       for location in Set(items.map(\.location)) { try requireReplaceable(location) }
     }
     let created = newDomains(items)
-    return try state.withLock { state throws(EngineError) in
+    return try lists.state.withLock { state throws(EngineError) in
       let (steps, sizes) = try state.effective(items)
       guard !steps.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps, time: time)
-      let record = Store.State.record(changeset, origin: origin)
+      let record = StoreState.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record) ?? 0
       }
@@ -55,64 +57,66 @@ extension Store {
   private func newDomains(_ items: [Changeset.Item]) -> Set<Location> {
     var created: Set<Location> = []
     var seen: Set<Location> = []
-    let unknown = state.withLock { state in
+    let unknown = lists.state.withLock { state in
       items.filter { item in
         if case .set = item.edit { !state.domains.hasDomain(at: item.location) } else { false }
       }
     }
     for item in unknown where seen.insert(item.location).inserted {
       let others = SearchList.persistentPlaces.map { Location($0, item.location.domain) }
-      if others.allSatisfy({ (try? exists($0)) == false }) { created.insert(item.location) }
+      if others.allSatisfy({ (try? lists.exists($0)) == false }) { created.insert(item.location) }
     }
     return created
   }
 
   /// What a client's request changed, if it has been carried out; nil: it has not.
   public func outcome(of origin: Origin) -> Changeset? {
-    state.withLock { $0.requests.changeset(origin) }
+    lists.state.withLock { $0.requests.changeset(origin) }
   }
 
   /// Notes that an ordered request is over: carried out, or refused, or without effect.
   public func noteProgress(_ origin: Origin) {
-    if origin.isOrdered { state.withLock { $0.requests.noteProgress(origin) } }
+    if origin.isOrdered { lists.state.withLock { $0.requests.noteProgress(origin) } }
   }
 
   /// Notes that the client has its answer: the journal need not keep its request any longer.
-  public func noteAnswered(_ origin: Origin) { state.withLock { $0.requests.answered(origin) } }
+  public func noteAnswered(_ origin: Origin) {
+    lists.state.withLock { $0.requests.answered(origin) }
+  }
 
   /// Loads the location and checks that its list could be replaced: once for all the changes that
   /// one rewrite takes in, and for each change after a rewrite has failed. Asks no disk where
   /// `prepare` has done so a moment ago.
   private func requireReplaceable(_ location: Location) throws(EngineError) {
-    if isReadOnly {
+    if lists.isReadOnly {
       throw EngineError(.readOnly, domain: location.domain, "mounted with -o ro")
     }
-    guard layout.hasLists(location.place), !location.place.isFixed else {
+    guard lists.layout.hasLists(location.place), !location.place.isFixed else {
       throw EngineError(
         .forced, domain: location.domain,
         "the place \(location.place.rawValue) is never written; change its files")
     }
-    if state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
-    let known = state.withLock { $0.checks[location] }
+    if lists.state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
+    let known = lists.state.withLock { $0.checks[location] }
     if let known, known.until > .now {
       if let failure = known.failure { throw failure }
     } else {
       try checkReplaceable(location)
     }
     // The list could be replaced again: the reason of the last failure is gone.
-    state.withLock { state in
+    lists.state.withLock { state in
       if state.domains[location]?.failure != nil { state.domains[location]?.failure = nil }
     }
   }
 
   private func checkReplaceable(_ location: Location) throws(EngineError) {
-    _ = try read(location) { _ in }
-    let (failure, size) = state.withLock { state in
+    _ = try lists.read(location) { _ in }
+    let (failure, size) = lists.state.withLock { state in
       (state.domains[location]?.failure, state.domains[location]?.identity?.size ?? 0)
     }
     if let failure, failure.reason == .unreadable { throw failure }
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(path: layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
+      try ListFile(path: lists.layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
     }
   }
 
@@ -122,7 +126,7 @@ extension Store {
   /// Whether a change of the location needs to ask no disk. A domain that only the user's list has
   /// is seldom changed elsewhere, and that is not prepared. Cost: a lock.
   public func isPrepared(_ location: Location) -> Bool {
-    state.withLock { state in
+    lists.state.withLock { state in
       guard let domain = state.domains[location] else { return state.unreadable[location] != nil }
       if location.place != .user, !domain.snapshot.exists { return true }
       return state.domains.isUnsavedAndWell(at: location)
@@ -136,8 +140,9 @@ extension Store {
     var failure: EngineError?
     do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }
     let now = Instant.now
-    let check = Check(until: now.advanced(milliseconds: Self.checkPatience), failure: failure)
-    state.withLock { state in
+    let check = StoreState.Check(
+      until: now.advanced(milliseconds: Self.checkPatience), failure: failure)
+    lists.state.withLock { state in
       if state.checks.count > Self.mostChecks {
         state.checks = state.checks.filter { $0.value.until > now }
       }
@@ -151,19 +156,19 @@ extension Store {
   /// The locations with changes that are not in their lists, and since when. Loads the lists of
   /// replayed changes, which count as changed long ago.
   public func unsaved() -> [(location: Location, since: Instant)] {
-    let pending = state.withLock { Array($0.pending.keys) }
+    let pending = lists.state.withLock { Array($0.pending.keys) }
     for location in pending {
       // `load` logs a list that cannot be read; its changes stay in the journal, for another try.
-      do { try load(location) } catch {}
+      do { try lists.load(location) } catch {}
     }
-    return state.withLock { $0.domains.unsaved.map { ($0.key, $0.value.since) } }
+    return lists.state.withLock { $0.domains.unsaved.map { ($0.key, $0.value.since) } }
   }
 
   /// Whether there are replayed changes for lists that have not been read yet.
-  public var hasPending: Bool { state.withLock { !$0.pending.isEmpty } }
+  public var hasPending: Bool { lists.state.withLock { !$0.pending.isEmpty } }
 }
 
-extension Store.State {
+extension StoreState {
   /// The items to record: those that change something, and those that may undo an earlier one of
   /// the transaction; and the sizes of the lists with them. Throws `.changedMeanwhile` for a splice
   /// that does not fit the value, and EFBIG where a list would be too large to be read again.
@@ -269,7 +274,7 @@ private struct ListSizes {
   }
 }
 
-extension Store.Domain {
+extension LocationState {
   /// Applies an edit that was recorded, or replayed.
   /// - Returns: whether the list had every change before this one.
   mutating func apply(

@@ -1,29 +1,30 @@
-import Glibc
 import PreferenceModel
 import PropertyList
 import Synchronization
 import SystemCalls
 
-/// The property lists of one store, the journal of changes that the lists do not have yet, and what
-/// this process knows about both. `PreferenceStore.docc/StoreContract.md` has the whole contract.
+/// The property lists of one store, and the journal of changes that the lists do not have yet.
+/// `PreferenceStore.docc/StoreContract.md` has the whole contract.
 ///
-/// Promises: a list is read when it is first asked for, and again only where another program may
-/// have changed it. `commit` is atomic; when it returns, the change is in the journal and readers
-/// see it. Only `checkpoint` rewrites lists, and it never rewrites one that cannot be parsed. One
-/// process owns a store: it holds flock(2) on the file `lock` in the state directory. The lock ends
-/// with the process, however that ends.
+/// Parts, each of which uses only those above it:
 ///
-/// Threads: any thread may call; `checkpoint`, `makeReleaseDurable`, `refresh`, `refreshAdditions`,
-/// and `revive` belong to the writer's thread.
+/// - `Lists`: what readers see;
+/// - `JournalKeeper`: makes the journal durable, and keeps it short;
+/// - `HistoryRecorder`: writes changes to the history;
+/// - `ListRewriter`: rewrites lists (`checkpoint`).
 ///
-/// Locks: `state` guards what is known of lists and journal. No list is read or written under it,
-/// but the journal's file is: an append, which may have to make a new file and fsync(2) its
-/// directory; ftruncate(2) when its records are released; the copy of a file whose fdatasync(2)
-/// failed; the new journal of `revive`. `groupCommit`, `lock`, `revived` and `placeAdded` are each
-/// held for a moment, with no other lock of the store. `checkpoint` takes the lock of the list's
-/// directory (`ListLock`) first, without waiting for it, and `state` inside of it.
-/// `readingAdditions` is held while profiles and fragments are read for the first time, which may
-/// wait for a disk.
+/// The store itself opens them, makes changes (`commit`), and begins anew where the state directory
+/// was removed (`revive`).
+///
+/// Promises: `commit` is atomic; when it returns, the change is in the journal and readers see it.
+/// Only `checkpoint` rewrites lists. One process owns a store (`StoreLock`).
+///
+/// Threads: any thread may call; `checkpoint` and `revive` belong to the writer's thread.
+///
+/// Locks: the journal's file is written under `Lists.state`: an append, which may have to make a
+/// new file and fsync(2) its directory; ftruncate(2) when its records are released; the copy of a
+/// file whose fdatasync(2) failed; the new journal of `revive`. `revived` is held for a moment, with
+/// no other lock of the store.
 ///
 /// Half-broken states:
 /// - A crash before the append: nothing has happened.
@@ -34,139 +35,24 @@ import SystemCalls
 ///   are put on top of it.
 /// - A state directory that was removed: it is made anew (`revive`).
 public final class Store: Sendable {
-  /// One location as it is in memory.
-  struct Domain: Sendable {
-    var snapshot = DomainSnapshot()
-    var format = Format.binary
-    /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
-    var identity: FileIdentity?
-    /// The number of the last journal record about this location.
-    var lastEdit: UInt64 = 0
-    /// Since when the list has lacked a change; nil: it has all of them.
-    var unsavedSince: Instant?
-    /// The number of the first journal record that the list may lack, where `unsavedSince` is set.
-    var firstUnsaved: UInt64 = 0
-    /// About how many bytes the list has once the unsaved changes are in it.
-    var size = 0
-    /// The values of keys before this store's changes of the last seconds.
-    var recent = RecentChanges()
-    /// When the list, which had keys, was found without a byte: another program may be about to
-    /// write it anew. nil: it has contents since, or never had.
-    var emptied: Instant?
-    /// Why the last rewrite, or the last look at the list, failed; nil: it did not.
-    var failure: EngineError?
-  }
-
-  /// A replayed edit of a location that is not loaded yet.
-  struct Pending: Sendable {
-    var sequence: UInt64
-    var time: Timestamp
-    var edit: Edit
-  }
-
-  /// What is added to the lists of a place.
-  struct Additions: Sendable {
-    /// The state of the files that it was read from (`ProfileReading.state`).
-    var state: [String]
-    /// The additions.
-    var settings: PlaceAdditions
-  }
-
-  /// What a check found, whether a list can be replaced.
-  struct Check: Sendable {
-    var until: Instant
-    var failure: EngineError?
-  }
-
-  struct State {
-    var domains = DomainTable()
-    /// Replayed edits, in order, of locations that are not loaded yet.
-    var pending: [Location: [Pending]] = [:]
-    /// Locations whose lists could not be parsed, the state of each list then, and the error. A
-    /// list is not parsed again while it is in that state.
-    var unreadable: [Location: (identity: FileIdentity?, error: EngineError)] = [:]
-    /// Counts changes that other programs made in lists that are not loaded. A thread that is
-    /// reading a list for the first time reads it again when the count has changed.
-    var appearances = 0
-    /// Directories that were searched for the temporary files of crashed rewrites.
-    var tidied: Set<String> = []
-    var journal: Journal?
-    /// What profiles, fragments and vendors' lists set, by place. A place that nobody has asked for
-    /// is missing.
-    var additions: [Place: Additions] = [:] {
-      didSet {
-        hasAdditions = additions.values.contains {
-          !$0.settings.values.isEmpty || !$0.settings.unreadable.isEmpty
-        }
-      }
-    }
-    /// Whether there is anything in `additions`.
-    private(set) var hasAdditions = false
-    /// Bytes of the journal after the last `renewStuckRecords`.
-    var renewedSize = 0
-    /// When records that are kept for unanswered requests may go; nil: none is kept for one.
-    var releaseAt: Instant?
-    /// Whether records of rewritten lists were released since that was last made durable, and
-    /// whether files of the journal were removed.
-    var hasReleased = false
-    var hasRemoved = false
-    /// The time of the last change; the next one's is later.
-    var lastTime = Timestamp(nanoseconds: 0)
-    /// When `forgetOld` has something to do; nil: not before the next change.
-    var forgetAt: Instant?
-    /// Changes that the history does not have yet.
-    var history = HistoryQueue()
-    /// Changes that observers have not been notified of, in order.
-    var publications: [Publication] = []
-    /// The number of the last change, which is read without the lock too.
-    let changeNumber = ChangeNumber()
-    var version: UInt64 { changeNumber.value }
-    /// The last requests of clients, which may repeat them.
-    var requests = Requests()
-    /// The lists of which it was checked a moment ago that they can be replaced: when, and why not.
-    var checks: [Location: Check] = [:]
-  }
-
-  /// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
-  /// later owner's numbers are larger.
-  ///
-  /// Threads: any; only a change of `State` advances it. Whoever knows that a change has returned
-  /// reads its number or a later one.
-  final class ChangeNumber: Sendable {
-    private let last = Atomic(UInt64(max(1, Timestamp.now.nanoseconds)))
-
-    var value: UInt64 { last.load(ordering: .acquiring) }
-
-    func advance() -> UInt64 { last.add(1, ordering: .acquiringAndReleasing).newValue }
-  }
+  /// The lists as readers see them.
+  public let lists: Lists
+  /// The journal of changes that the lists do not have yet.
+  public let journal: JournalKeeper
+  /// The history of changes.
+  public let history: HistoryRecorder
+  private let rewriter: ListRewriter
+  /// nil where the store is only read.
+  private let lock: StoreLock?
+  /// Called when the state directory was made anew.
+  private let revived = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// Where lists, journal and lock lie.
-  public let layout: StoreLayout
-  /// Reads configuration profiles; nil: there are none.
-  let profiles: (any ProfileReading)?
-  let fragments: FragmentReader
-  /// Held while the additions of a place are read for the first time.
-  let readingAdditions = Mutex(())
-  /// Called when the profiles of another user were read for the first time.
-  let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
-  let state: Mutex<State>
-  /// The number of the last change, the state's own.
-  let changeNumber: ChangeNumber
-  let groupCommit = Monitor(GroupCommit())
-  /// Writes the history. It is held while the file is written; `state` is taken inside of it.
-  let historian: Mutex<Historian>
-  /// The lists as they were last read or written; nil: there is no history.
-  let seen: SeenLists?
-  let log: @Sendable (LogLine) -> Void
-  /// The lock by which this process owns the store. It is replaced when the state directory is made
-  /// anew. nil where the store is only read, or another process took the lock in the new directory.
-  let lock: Mutex<SharedDescriptor?>
-  /// Called when the state directory was made anew.
-  let revived = Mutex<(@Sendable () -> Void)?>(nil)
+  public var layout: StoreLayout { lists.layout }
 
   /// Whether every change is refused. Such a store takes no lock and writes neither journal nor
   /// state.
-  public let isReadOnly: Bool
+  public var isReadOnly: Bool { lists.isReadOnly }
 
   /// Opens a store: takes the lock and replays the journal. No list and no profile is read.
   ///
@@ -179,135 +65,152 @@ public final class Store: Sendable {
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
     keepsHistory: Bool = false, log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
-    self.layout = layout
-    self.profiles = profiles
-    fragments = FragmentReader(layout)
-    self.log = log
-    isReadOnly = readOnly
     do throws(SystemError) {
-      let owned = readOnly ? nil : SharedDescriptor(try Self.acquireLock(layout))
-      lock = Mutex(owned)
-      var initial = State()
+      lock = readOnly ? nil : try StoreLock(layout)
       let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
-      Self.replay(replay.entries, into: &initial)
+      var state = StoreState()
+      state.replay(replay.entries)
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
-      initial.history.hasHistory = historian.hasHistory
-      initial.history.known = historian.lastTime
-      seen = historian.seen
-      self.historian = Mutex(historian)
+      state.history.hasHistory = historian.hasHistory
+      state.history.known = historian.lastTime
       if !readOnly {
-        initial.journal = try Journal(directory: layout.stateDirectory, after: replay)
+        state.journal = try Journal(directory: layout.stateDirectory, after: replay)
       }
-      changeNumber = initial.changeNumber
-      state = Mutex(initial)
+      lists = Lists(
+        layout, state, profiles: profiles, seen: historian.seen, isReadOnly: readOnly, log: log)
+      journal = JournalKeeper(lists)
+      history = HistoryRecorder(lists, historian)
+      rewriter = ListRewriter(lists, journal, history)
     } catch {
       if error.errno == .wouldBlock { throw EngineError(.owned, error.path) }
       throw EngineError(error)
     }
-    if !isReadOnly { releaseReplayed() }
-  }
-
-  /// Removes the journal files that nobody needs any more: after a start that found nothing to
-  /// replay, those are the files of earlier owners.
-  func releaseReplayed() {
-    remove(
-      state.withLock { state in
-        do { return try state.releaseJournal() } catch { return [] }
-      })
-  }
-
-  /// When `releaseIfDue` has something to do; nil: not before the next change.
-  public var releaseDeadline: Instant? { state.withLock { $0.releaseAt } }
-
-  /// Removes the journal files that were kept for clients that might repeat a request, once the
-  /// time in which they do that is over. Cost: nothing before `releaseDeadline`.
-  public func releaseIfDue(_ now: Instant = .now) {
-    guard let due = releaseDeadline, due <= now else { return }
-    releaseReplayed()
-  }
-
-  /// Takes the lock, and makes the state directory where it is missing. Throws EAGAIN, with the
-  /// number of the process in the sentence, where another process holds it.
-  static func acquireLock(_ layout: StoreLayout) throws(SystemError) -> Descriptor {
-    try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
-    let path = layout.stateDirectory + "/lock"
-    let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)
-    guard try lock.lockExclusively(waiting: false) else {
-      let owner = String(decoding: try lock.readToEnd(limit: 64), as: UTF8.self)
-      throw SystemError(
-        "lock",
-        "the store \(layout.userDirectory) is owned by process \(owner), which does not answer; "
-          + "is it stopped? (kill -CONT \(owner))",
-        .wouldBlock)
-    }
-    do throws(SystemError) {
-      try layout.noteOwner()
-      try lock.truncate(to: 0)
-      try lock.write(Array("\(getpid())".utf8))
-    } catch  where error.errno == .noSpace {
-      // A store whose disk is full can still be read.
-    }
-    return lock
+    if !readOnly { journal.releaseReplayed() }
   }
 
   /// Whether a process owns the store.
-  public static func isOwned(_ layout: StoreLayout) -> Bool {
-    guard let lock = try? Descriptor(opening: layout.stateDirectory + "/lock", O_RDONLY),
-      let isFree = try? lock.lockExclusively(waiting: false)
-    else { return false }
-    return !isFree
-  }
+  public static func isOwned(_ layout: StoreLayout) -> Bool { StoreLock.isOwned(layout) }
 
   /// Releases the lock, so that another process can own the store. Nothing may be asked of this
   /// object afterwards.
-  public func unlock() { lock.withLock { $0?.value.unlock() } }
+  public func unlock() { lock?.unlock() }
 
-  /// Collects what the journal's records say: edits by location, until its list is loaded, without
-  /// those that a checkpoint says are in the list, and the requests of clients.
-  static func replay(_ entries: [Journal.Entry], into state: inout State) {
-    let lastOver = lastOver(entries)
-    for entry in entries {
-      var record = entry.record
-      if case .from(let origin, let inner) = record {
-        record = inner
-        if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
-          state.requests.replay(origin, inner, entry.sequence, version: state.version)
-        } else {
-          state.requests.noteProgress(origin)
-        }
+  /// Rewrites the location's list with every change so far: see `ListRewriter.checkpoint`.
+  public func checkpoint(_ location: Location) throws(EngineError) {
+    try rewriter.checkpoint(location)
+  }
+
+  /// Makes anew what was removed of the state directory: the lock file, and the journal file in
+  /// use, with every change that is not in its list. Does nothing otherwise. The writer's thread
+  /// calls it.
+  ///
+  /// Until it returns, the journal is written to a file without a name: changes that were
+  /// acknowledged after the removal are lost if every process is killed before. If it throws (a
+  /// full disk, a directory that cannot be made), that goes on, and the caller tries again. If
+  /// another process has taken the lock in the new directory meanwhile, both are owners, and the
+  /// log says so once; the lists that both write are merged, as with any other program that edits
+  /// them.
+  public func revive() throws(SystemError) {
+    guard let lock else { return }
+    let isJournalGone = !lists.state.withLock { $0.journal?.isInPlace ?? true }
+    let isLockGone = !lock.isInPlace
+    guard isJournalGone || isLockGone else { return }
+    if isLockGone, let other = try lock.reacquire() {
+      lists.log("another process may own the store too: \(other)")
+    }
+    if isJournalGone {
+      try lists.state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
+      // Older files that are still there may hold records of lists that are saved.
+      journal.releaseReplayed()
+    }
+    lists.log(
+      "\(layout.stateDirectory): it was removed, and made anew with everything that is unsaved")
+    revived.withLock { $0 }?()
+  }
+
+  /// Sets the body that `revive` calls when it has made the state directory anew.
+  public func onRevival(_ body: @escaping @Sendable () -> Void) { revived.withLock { $0 = body } }
+
+  /// What `status.json` says of the store: its directories, how many lists are in memory, which of
+  /// them lack changes or cannot be read, the size of the journal, and the profiles without what
+  /// they set. Cost: O(lists in memory); waits for a disk where profiles have not been read.
+  public var status: ValueDictionary {
+    let (domains, unreadable, journal, version) = lists.state.withLock { state in
+      (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0, state.version)
+    }
+    let unsaved = domains.filter { $0.list.unsavedSince != nil }.map(\.location)
+    let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
+    let added = lists.state.withLock { state in
+      state.additions.flatMap { place, additions in
+        additions.settings.unreadable.map { (Location(place, $0.key), $0.value) }
       }
-      switch record {
-      case .change(let changeset):
-        state.lastTime = max(state.lastTime, changeset.time)
-        for item in changeset.items {
-          state.pending[item.location, default: []].append(
-            Pending(sequence: entry.sequence, time: changeset.time, edit: item.edit))
-        }
-      case .checkpoint(let location, let through, _):
-        state.pending[location]?.removeAll { $0.sequence <= through }
-        if state.pending[location]?.isEmpty == true { state.pending[location] = nil }
-      case .from: break
-      }
+    }
+    let failures = Dictionary(failed) { $1 }.merging(unreadable.mapValues(\.error)) { $1 }
+      .merging(added) { $1 }
+    let profiles = lists.profileReports.map { report in
+      Value.dictionary(
+        ValueDictionary(report.filter { !["forced", "joined", "once"].contains($0.key) }))
+    }
+    return [
+      "profiles": .array(profiles),
+      "store": .string(layout.userDirectory),
+      "state directory": .string(layout.stateDirectory),
+      "machine directory": .string(layout.systemDirectory),
+      "lists in memory": .integer(WideInteger(UInt64(domains.count))),
+      "unsaved": .array(unsaved.map { "\($0)" }.sorted().map { .string($0) }),
+      "journal bytes": .integer(WideInteger(UInt64(journal))),
+      "history": .dictionary(history.status),
+      "last change": .integer(WideInteger(version)),
+      "failures": .dictionary(
+        ValueDictionary(
+          failures.map { location, error in
+            (Key("\(location)"), Value.string("\(layout.path(location)): \(error)"))
+          })),
+    ]
+  }
+}
+
+extension StoreState {
+  /// Begins a journal in the new directory, with what the lost file may have held: the requests
+  /// that a client may repeat, replayed changes of lists that nobody has read yet, and the unsaved
+  /// changes of every loaded list. If it fails, the lost journal stays in use, for another try.
+  fileprivate mutating func restartJournal(_ layout: StoreLayout) throws(SystemError) {
+    guard let lost = journal else { return }
+    try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
+    let fresh = try Journal(directory: layout.stateDirectory, after: lost)
+    do throws(SystemError) {
+      try restart(fresh)
+    } catch {
+      fresh.discard(since: lost)
+      throw error
     }
   }
 
-  /// The numbers of the last records whose requests nobody will repeat, because their patience was
-  /// over when the last record was written. The last 1,024 requests may be repeated whatever their
-  /// times are, because the clock may have been set.
-  private static func lastOver(_ entries: [Journal.Entry]) -> (mounts: UInt64, clients: UInt64) {
-    var newest: Timestamp?
-    var count = 0
-    var mounts: UInt64 = 0
-    for entry in entries.reversed() {
-      guard case .from(_, .change(let changeset)) = entry.record else { continue }
-      let last = newest ?? changeset.time
-      newest = last
-      count += 1
-      let age = last.nanoseconds(after: changeset.time) / 1_000_000
-      guard count > 1024 else { continue }
-      if mounts == 0, age > Requests.inheritancePatience { mounts = entry.sequence }
-      if age > Requests.patience { return (mounts, entry.sequence) }
+  private mutating func restart(_ fresh: Journal) throws(SystemError) {
+    var renewed = self
+    var requested: Set<Location> = []
+    for (origin, changeset) in requests.unanswered(.now) {
+      let sequence = try fresh.append(.from(origin, .change(changeset)))
+      renewed.requests.renumber(origin, sequence)
+      requested.formUnion(changeset.locations)
     }
-    return (mounts, 0)
+    // The lists, with the changes that are recorded below, have what the requests did and what came
+    // later.
+    let through = fresh.lastSequence
+    for location in requested {
+      let identity = domains[location]?.identity
+      _ = try fresh.append(.checkpoint(location, through: through, identity))
+    }
+    for (location, edits) in pending {
+      renewed.renumberPending(location, try fresh.append(pending: edits, location))
+    }
+    for location in domains.unsaved.keys {
+      guard let domain = domains[location] else { continue }
+      let first = try fresh.append(unsavedOf: domain.snapshot, location)
+      renewed.domains[location]?.firstUnsaved = first
+      renewed.domains[location]?.lastEdit = fresh.lastSequence
+    }
+    renewed.journal = fresh
+    self = renewed
   }
 }

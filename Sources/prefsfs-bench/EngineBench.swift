@@ -69,7 +69,7 @@ enum EngineBench {
             var held: DomainSnapshot?
             defer { _ = held }
             return Bench.time(5000) { index in
-              if isHeld { held = try? store.snapshot(of: location(count)) }
+              if isHeld { held = try? store.lists.snapshot(of: location(count)) }
               try? set(index, location(count), store)
             }
           }
@@ -115,14 +115,14 @@ enum EngineBench {
       report.add(
         title, .nanoseconds,
         Bench.samples([
-          ("prefsfs", { Bench.time(100_000) { _ in _ = try? store.find(key, at: place) } }),
+          ("prefsfs", { Bench.time(100_000) { _ in _ = try? store.lists.find(key, at: place) } }),
           ("dictionary", { Bench.time(100_000) { _ in _ = table.withLock { $0[name] } } }),
         ]), goals: [.times(2, of: "dictionary")])
     }
   }
 
   private static func table(_ store: Store, _ place: Location) throws -> [String: Value] {
-    let snapshot = try store.snapshot(of: place)
+    let snapshot = try store.lists.snapshot(of: place)
     return snapshot.keys.reduce(into: [:]) { $0[$1.string] = snapshot[$1] }
   }
 
@@ -160,7 +160,7 @@ enum EngineBench {
     var times: [Double] = []
     let end = Instant.now.advanced(milliseconds: 2000)
     while Instant.now < end {
-      times.append(Bench.time(1) { _ in _ = try? store.find(key(3), at: place) })
+      times.append(Bench.time(1) { _ in _ = try? store.lists.find(key(3), at: place) })
     }
     times.sort()
     return times[Int(Double(times.count - 1) * 0.9999)]
@@ -183,7 +183,7 @@ enum EngineBench {
         name: "\(count) keys",
         run: { () -> Double in
           guard let fresh = reader(directory) else { return .nan }
-          return Bench.time(1) { _ in _ = try? fresh.find(key(3), at: location(count)) }
+          return Bench.time(1) { _ in _ = try? fresh.lists.find(key(3), at: location(count)) }
         }
       )
     }
@@ -218,7 +218,7 @@ enum EngineBench {
     let status = try Files.status(layout(directory).path(location(count)))
     let (kilobytes, _) = MemoryBench.measure { () -> Store? in
       let store = reader(directory)
-      _ = try? store?.find(key(3), at: location(count))
+      _ = try? store?.lists.find(key(3), at: location(count))
       return store
     }
     return kilobytes * 1024 / Double(status?.st_size ?? 1)

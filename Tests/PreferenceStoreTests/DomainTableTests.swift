@@ -6,8 +6,8 @@ import Testing
 @testable import PreferenceStore
 
 @Suite("Lists in memory") struct DomainTableTests {
-  private func list(_ values: ValueDictionary = [:]) -> Store.Domain {
-    var list = Store.Domain()
+  private func list(_ values: ValueDictionary = [:]) -> LocationState {
+    var list = LocationState()
     for (key, value) in values {
       list.snapshot.apply(.set(key, value, .canonical), time: Timestamp(nanoseconds: 1))
     }

@@ -94,7 +94,7 @@ private struct Life {
           promises.open.removeLast()
           promises.keep(items)
         case .checkpoint(let location): try store.checkpoint(location)
-        case .synchronize: try store.synchronize()
+        case .synchronize: try store.journal.synchronize()
         }
       } catch {}
     }
@@ -145,7 +145,7 @@ private final class Plan: Sendable {
     let possible = [promises] + promises.open.suffix(1).map { promises.fulfilled($0) }
     var found: [Location: ValueDictionary] = [:]
     for location in [Life.first, Life.second] {
-      let snapshot = try store.snapshot(of: location)
+      let snapshot = try store.lists.snapshot(of: location)
       for key in snapshot.keys { found[location, default: [:]][key] = snapshot[key] }
     }
     #expect(
@@ -240,13 +240,13 @@ private final class Plan: Sendable {
       }
       var failure: EngineError?
       do {
-        try Interposition.with(fails.verdict) { try store.synchronize() }
+        try Interposition.with(fails.verdict) { try store.journal.synchronize() }
       } catch let error as EngineError {
         failure = error
       }
       #expect(failure?.reason == .system(.inputOutput))
       let plan = Plan { _, _ in .proceed }
-      try Interposition.with(plan.verdict) { try store.synchronize() }
+      try Interposition.with(plan.verdict) { try store.journal.synchronize() }
       let synchronized = plan.all.last { $0.name == "fdatasync" }
       let path = try #require(synchronized?.path)
       #expect(plan.all.contains { $0.name == "write" && $0.path == path })

@@ -35,9 +35,9 @@ import Testing
           "array": ["a", 1], "dictionary": ["k": ["n": false]], "ключ": "значение",
         ]
         for (key, value) in values { #expect(try test.get(key, Self.user) == value, "\(key)") }
-        #expect(try test.store.find("integer", at: Self.user)?.text == Array(" -5\n".utf8))
+        #expect(try test.store.lists.find("integer", at: Self.user)?.text == Array(" -5\n".utf8))
         #expect(
-          try test.store.find("integer", at: Self.user)?.modified.nanoseconds
+          try test.store.lists.find("integer", at: Self.user)?.modified.nanoseconds
             == 1_700_000_000_000_000_000)
         #expect(try test.get("removed", Self.user) == nil)
         #expect(try test.get("K", Location(.host, "moved")) == 1)
@@ -45,8 +45,8 @@ import Testing
         #expect(
           try test.get("K", Location(.user, "grown"))
             == .string(String(repeating: "x", count: 5000) + "and more"))
-        #expect(try test.store.exists(Location(.user, "empty")))
-        #expect(try !test.store.exists(Location(.user, "gone")))
+        #expect(try test.store.lists.exists(Location(.user, "empty")))
+        #expect(try !test.store.lists.exists(Location(.user, "gone")))
         #expect(test.lines.all.isEmpty, "\(test.lines.all)")
       }
     }
@@ -56,12 +56,12 @@ import Testing
   func descriptions() throws {
     try withSandbox { sandbox in
       try open("journal-v2", in: sandbox) { (test: TestStore, _: String) throws -> Void in
-        let string = try test.store.find("string", at: Self.user)
+        let string = try test.store.lists.find("string", at: Self.user)
         #expect(
           string?.metadata
             == Metadata(
               text: nil, modified: Timestamp(nanoseconds: 1_600_000_000_000_000_001), mode: 0o640))
-        #expect(try test.store.find("real", at: Self.user)?.metadata.mode == 0o755)
+        #expect(try test.store.lists.find("real", at: Self.user)?.metadata.mode == 0o755)
       }
     }
   }

@@ -40,7 +40,7 @@ import Testing
       }
       let test = try TestStore(sandbox)
       #expect(try test.get("K") == value())
-      let text = try test.store.find("K", at: TestStore.user)?.text
+      let text = try test.store.lists.find("K", at: TestStore.user)?.text
       #expect(text == (isString ? bytes : nil))
       try test.store.checkpoint(TestStore.user)
       #expect(sandbox.evaluate(test.list, "len(d['K'])") == "200000")

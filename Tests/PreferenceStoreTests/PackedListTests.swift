@@ -21,7 +21,7 @@ import Testing
   }
 
   private func isPacked(_ test: TestStore) throws -> Bool {
-    try test.store.snapshot(of: TestStore.user).base.values.isPacked
+    try test.store.lists.snapshot(of: TestStore.user).base.values.isPacked
   }
 
   @Test(
@@ -38,13 +38,13 @@ import Testing
       try test.store.checkpoint(TestStore.user)
       #expect(try isPacked(test) && test.get("Key number 7") == "changed")
       #expect(try test.get("Key number 8") == nil && test.get("New") == 1)
-      #expect(try test.store.snapshot(of: TestStore.user).keys.count == Self.count + 1)
+      #expect(try test.store.lists.snapshot(of: TestStore.user).keys.count == Self.count + 1)
       let judged =
         "d == {**{k: v for k, v in \(Self.list).items() if k != 'Key number 8'}, "
         + "'Key number 7': 'changed', 'New': 1}"
       #expect(sandbox.evaluate(test.list, judged) == "True")
       let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
-      #expect(try fresh.find("Key number 7", at: TestStore.user)?.value == "changed")
+      #expect(try fresh.lists.find("Key number 7", at: TestStore.user)?.value == "changed")
     }
   }
 
@@ -53,7 +53,7 @@ import Testing
     try withStore { (sandbox: Sandbox, test: TestStore) throws -> Void in
       try test.set("Key number 3", "ours")
       sandbox.makeList(test.list, "{**\(Self.list), 'Key number 5': 'theirs', 'Other': 1}")
-      test.store.refresh(TestStore.user)
+      test.store.lists.refresh(TestStore.user)
       let keys = test.publications.last?.changeset.items.compactMap { $0.edit.key }
       #expect(Set(keys ?? []) == ["Key number 5", "Other"])
       #expect(try test.get("Key number 3") == "ours" && test.get("Key number 5") == "theirs")

@@ -209,7 +209,7 @@ private final class Recording: Sendable {
           })
       case .checkpoint(let location): try store.checkpoint(location)
       case .synchronize:
-        try store.synchronize()
+        try store.journal.synchronize()
         recording.noteDurable(index)
       }
     }
@@ -235,14 +235,14 @@ private final class Recording: Sendable {
       let store = try Store(TestStore.layout(sandbox)) { _ in }
       for place in [Self.location, Self.other] {
         for key in ["A", "B", "C", "Long", "Moved", "Large", "E"] as [Key] {
-          let found = try store.find(key, at: place)?.value
+          let found = try store.lists.find(key, at: place)?.value
           if !possible(place, key, entry).contains(found) {
             Issue.record("\(title): \(place) \(key) is not what was synchronised")
           }
         }
       }
-      let isMoved = try store.find("Moved", at: Self.other) != nil
-      if isMoved, try store.find("A", at: Self.location) != nil {
+      let isMoved = try store.lists.find("Moved", at: Self.other) != nil
+      if isMoved, try store.lists.find("A", at: Self.location) != nil {
         Issue.record("\(title): half of a transaction")
       }
     }
@@ -260,7 +260,7 @@ private final class Recording: Sendable {
         // With a list that lacks a change, the journal is not emptied.
         if hasUnsaved { _ = try store.commit([.init(Self.other, .set("C", 2, .canonical))]) }
         try store.checkpoint(Self.location)
-        store.makeReleaseDurable()
+        store.journal.makeReleaseDurable()
       }
       var history = History()
       var previous = Interposition.Call?.none
@@ -276,7 +276,7 @@ private final class Recording: Sendable {
         try withSandbox { other in
           try disk.write(from: sandbox.root, to: other.root)
           let store = try Store(TestStore.layout(other)) { _ in }
-          #expect(try store.find("A", at: Self.location)?.value == 9)
+          #expect(try store.lists.find("A", at: Self.location)?.value == 9)
         }
       }
     }

@@ -188,7 +188,7 @@ import Testing
       let test = try TestStore(sandbox)
       #expect(try test.get("K", stuck) == 1)
       #expect(try test.get("L", stuck) == 2)
-      let entry = try test.store.find("K", at: stuck)
+      let entry = try test.store.lists.find("K", at: stuck)
       #expect(entry?.metadata.mode == 0o400 && entry?.modified == time)
     }
   }
@@ -260,7 +260,7 @@ import Testing
         } throws: { error in
           (error as? EngineError)?.reason == .system(.noSpace)
         }
-        #expect(try store.find("K", at: location)?.value == "old")
+        #expect(try store.lists.find("K", at: location)?.value == "old")
         sandbox.shell("rm \(disk)/fill")
         _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
         try store.checkpoint(location)
@@ -290,7 +290,8 @@ import Testing
       }
       let store = try Store(layout) { _ in }
       #expect(
-        try store.find("K", at: location)?.value == .string(String(repeating: "x", count: 300_000)))
+        try store.lists.find("K", at: location)?.value
+          == .string(String(repeating: "x", count: 300_000)))
       sandbox.shell("mount -o remount,size=4m \(disk)")
       for (location, _) in store.unsaved() { try store.checkpoint(location) }
       #expect(sandbox.evaluate(disk + "/d.plist", "len(d['K'])") == "300000")

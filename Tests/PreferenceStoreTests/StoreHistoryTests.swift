@@ -16,7 +16,7 @@ import Testing
 
   /// What the history has, as "KEY: BEFORE -> AFTER", after what waits was written.
   private func lines(_ store: Store) throws -> [String] {
-    store.recordHistory()
+    store.history.record()
     return try written(store)
   }
 
@@ -62,13 +62,13 @@ import Testing
       do {
         let store = try open(sandbox)
         try commit(store, [.set("A", 2, .canonical)])
-        store.recordHistory()
+        store.history.record()
         try commit(store, [.set("A", 3, .canonical)])
         try commit(store, [.set("N", "x", .canonical)])
         store.unlock()
       }
       let next = try open(sandbox)
-      #expect(try next.find("A", at: TestStore.user)?.value == 3)
+      #expect(try next.lists.find("A", at: TestStore.user)?.value == 3)
       #expect(try lines(next) == ["A: 1 -> 2", "A: 2 -> 3", "N: none -> x"])
       guard case .change(let last)? = try next.layout.history.entries().last else {
         Issue.record("no change")
@@ -79,7 +79,7 @@ import Testing
       next.unlock()
       // Nothing is added twice.
       let third = try open(sandbox)
-      _ = try third.find("A", at: TestStore.user)
+      _ = try third.lists.find("A", at: TestStore.user)
       #expect(try lines(third).count == 3)
     }
   }
@@ -91,12 +91,12 @@ import Testing
       let list = sandbox.config + "/d.plist"
       sandbox.makeList(list, "dict(A=1, B=2, Token='hunter1')")
       var store = try open(sandbox)
-      _ = try store.find("A", at: TestStore.user)
+      _ = try store.lists.find("A", at: TestStore.user)
       #expect(try lines(store) == [])
       store.unlock()
       sandbox.makeList(list, "dict(A=5, C=3, Token='hunter2')")
       store = try open(sandbox)
-      _ = store.historyReport()
+      _ = store.history.report()
       #expect(try written(store) == ["A: 1 -> 5", "B: 2 -> none", "C: none -> 3"])
       guard case .change(let record)? = try store.layout.history.entries().last else {
         Issue.record("no change")
@@ -109,12 +109,12 @@ import Testing
       // What an owner has written is not another program's, though it was killed before it noted
       // it.
       store = try open(sandbox)
-      _ = store.historyReport()
+      _ = store.history.report()
       #expect(try written(store).count == 4)
       store.unlock()
       try FileManager.default.removeItem(atPath: list)
       store = try open(sandbox)
-      _ = store.historyReport()
+      _ = store.history.report()
       #expect(
         try written(store).suffix(3) == ["A: 6 -> none", "C: 3 -> none", "Token: not kept -> none"])
       #expect(sandbox.shell("grep -r hunter $XDG_STATE_HOME/*/*/history").output == "")
@@ -126,9 +126,9 @@ import Testing
     try withSandbox { sandbox in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=2)")
       let store = try open(sandbox)
-      _ = try store.find("A", at: TestStore.user)
+      _ = try store.lists.find("A", at: TestStore.user)
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=7, C=3)")
-      store.refresh(TestStore.user)
+      store.lists.refresh(TestStore.user)
       #expect(try lines(store).sorted() == ["A: 1 -> 7", "B: 2 -> none", "C: none -> 3"])
     }
   }
@@ -198,7 +198,7 @@ import Testing
       // As `defaults delete` removes a domain.
       try commit(store, [.remove("A"), .remove("B"), .removeDomain])
       #expect(try lines(store).suffix(2).sorted() == ["A: 6 -> none", "B: 3 -> none"])
-      store.recordHistory()
+      store.history.record()
     }
   }
 
@@ -231,7 +231,7 @@ import Testing
       try Interposition.with(judge) {
         for number in 1...5 {
           try commit(store, [.set("A", .integer(WideInteger(Int64(number))), .canonical)])
-          store.recordHistory()
+          store.history.record()
         }
       }
       #expect(try written(store) == [])
@@ -272,14 +272,14 @@ import Testing
       try commit(store, [.set("A", 5, .canonical)])
       #expect(try lines(store) == ["A: not kept -> not kept"])
       sandbox.shell("rm $C/prefsfs.plist")
-      store.refresh(Location(.user, .settings))
+      store.lists.refresh(Location(.user, .settings))
       try commit(store, [.set("A", 6, .canonical)])
       #expect(try lines(store).last == "A: 5 -> 6")
       let reader = try Store(TestStore.layout(sandbox), readOnly: true, keepsHistory: true) { _ in }
-      _ = try? reader.find("History", at: Location(.user, .settings))
+      _ = try? reader.lists.find("History", at: Location(.user, .settings))
       sandbox.makeList(sandbox.config + "/prefsfs.plist", "dict(X=1)")
-      reader.refresh(Location(.user, .settings))
-      #expect(reader.historyDeadline == nil)
+      reader.lists.refresh(Location(.user, .settings))
+      #expect(reader.history.deadline == nil)
     }
   }
 
@@ -302,11 +302,11 @@ import Testing
         let store = try open(sandbox)
         try commit(store, [.set("N", "", .exact([]))])
         try commit(store, [.set("N", 4, .canonical)])
-        store.recordHistory()
+        store.history.record()
         store.unlock()
       }
       let next = try open(sandbox)
-      #expect(try next.find("N", at: TestStore.user)?.value == 4)
+      #expect(try next.lists.find("N", at: TestStore.user)?.value == 4)
       #expect(try lines(next) == ["N: none -> 4"])
     }
   }

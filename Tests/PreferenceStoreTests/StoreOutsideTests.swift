@@ -24,9 +24,9 @@ import Testing
       try test.store.checkpoint(TestStore.user)
       sandbox.shell("rm $C/d.plist")
       // The writer may see that it is gone, or only the list that is there again.
-      if isSeen { test.store.refresh(TestStore.user) }
+      if isSeen { test.store.lists.refresh(TestStore.user) }
       sandbox.shell("cp $C/../back $C/d.plist")
-      test.store.refresh(TestStore.user)
+      test.store.lists.refresh(TestStore.user)
       #expect(try test.get("a") == 1 && test.get("b") == 2)
       #expect(test.store.unsaved().isEmpty)
     }
@@ -56,7 +56,7 @@ import Testing
         #expect(try halves() == [kept, true], "\(key)")
       }
       let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
-      #expect(try fresh.find("Deep", at: TestStore.user)?.value == [["k\u{FFFD}": 1]])
+      #expect(try fresh.lists.find("Deep", at: TestStore.user)?.value == [["k\u{FFFD}": 1]])
     }
   }
 
@@ -69,15 +69,15 @@ import Testing
       let describe = Edit.describe("K", Description(mode: 0o640))
       _ = try test.store.commit([Changeset.Item(TestStore.user, describe)])
       edit(test, "dict(K=2)")
-      test.store.refresh(TestStore.user)
+      test.store.lists.refresh(TestStore.user)
       #expect(test.publications.last?.changeset.items.count == 1)
       #expect(try test.get("K") == 2)
       try test.store.checkpoint(TestStore.user)
       #expect(try test.get("K") == 2)
       #expect(sandbox.evaluate(test.list, "d['K']") == "2")
-      #expect(try test.store.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+      #expect(try test.store.lists.find("K", at: TestStore.user)?.metadata.mode == 0o640)
       let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
-      #expect(try fresh.find("K", at: TestStore.user)?.metadata.mode == 0o640)
+      #expect(try fresh.lists.find("K", at: TestStore.user)?.metadata.mode == 0o640)
     }
   }
 
@@ -90,13 +90,13 @@ import Testing
         try test.set("K", 2)
         try test.store.checkpoint(TestStore.user)
         edit(test, "dict(K=1, Other=5)")
-        test.store.refresh(TestStore.user)
+        test.store.lists.refresh(TestStore.user)
         #expect(test.publications.last?.changeset.items.count == 2)
         #expect(try test.get("K") == 2)
         #expect(try test.get("Other") == 5)
         // Our value is unsaved again, so that it wins over any edit.
         edit(test, "dict(K=7, Other=5)")
-        test.store.refresh(TestStore.user)
+        test.store.lists.refresh(TestStore.user)
         try test.store.checkpoint(TestStore.user)
         #expect(sandbox.evaluate(test.list, "d['K']") == "2")
       }

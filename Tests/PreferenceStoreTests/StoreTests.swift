@@ -29,7 +29,7 @@ struct TestStore {
   /// Takes what observers would have been told since the last call.
   var publications: [Publication] {
     var all: [Publication] = []
-    while let publication = store.removeNextPublication() { all.append(publication) }
+    while let publication = store.lists.removeNextPublication() { all.append(publication) }
     return all
   }
 
@@ -46,7 +46,7 @@ struct TestStore {
   }
 
   func get(_ key: Key, _ location: Location = user) throws -> Value? {
-    try store.find(key, at: location)?.value
+    try store.lists.find(key, at: location)?.value
   }
 
   static let user = Location(.user, "d")
@@ -88,9 +88,9 @@ struct TestStore {
       #expect(Set(domain.keys) == ["A", "New"] && domain.entry("A")?.value == 3)
       _ = test.publications
       sandbox.makeList(sandbox.config + "/d.plist", "dict(C=1)")
-      test.store.refresh(user)
+      test.store.lists.refresh(user)
       sandbox.makeList(sandbox.config + "/d.plist", "dict(C=2)")
-      test.store.refresh(user)
+      test.store.lists.refresh(user)
       let last = try #require(test.publications.last?.changeset.items.first)
       #expect(last.edit.key == "C" && last.before.value == 1)
     }
@@ -115,8 +115,8 @@ struct TestStore {
         #expect(try test.get("K", Location(place, domain)) == value)
       }
       #expect(try test.get("M", Location(.managed, "d")) == 1)
-      #expect(try test.store.domains(in: .user) == ["d", .global])
-      #expect(try test.store.domains(in: .host) == ["d"])
+      #expect(try test.store.lists.domains(in: .user) == ["d", .global])
+      #expect(try test.store.lists.domains(in: .host) == ["d"])
     }
   }
 
@@ -185,8 +185,8 @@ struct TestStore {
           Origin(client: 1, serial: kind | UInt64(number)),
           .change(Changeset([item], time: time))))
     }
-    var state = Store.State()
-    Store.replay(entries, into: &state)
+    var state = StoreState()
+    state.replay(entries)
     #expect(state.requests.oldestUnanswered(.now) == first)
     #expect(state.pending[TestStore.user]?.count == 2000)
   }
@@ -217,14 +217,14 @@ struct TestStore {
       do {
         let test = try TestStore(sandbox)
         for (key, time) in times {
-          #expect(try test.store.find(key, at: place)?.metadata.modified == time)
+          #expect(try test.store.lists.find(key, at: place)?.metadata.modified == time)
         }
       }
       // A list that another program replaced gives all of them its own time.
       sandbox.makeList(sandbox.config + "/d.plist", "{'K1': 7, 'K500': 2}")
       let later = try TestStore(sandbox)
       for key in keys(0..<1000) {
-        let time = try later.store.find(key, at: place)?.metadata.modified
+        let time = try later.store.lists.find(key, at: place)?.metadata.modified
         #expect(["K1", "K500"].contains(key) == (time != nil))
         #expect(time.map { $0 > times[key] ?? $0 } != false)
       }
@@ -241,9 +241,9 @@ struct TestStore {
       try test.set("K", "v", text: .unknown)
       _ = try test.store.commit([Changeset.Item(TestStore.user, .remove("None"))])
       #expect(test.journalSize == size)
-      #expect(try test.store.find("K", at: TestStore.user)?.text == [0x76])
+      #expect(try test.store.lists.find("K", at: TestStore.user)?.text == [0x76])
       try test.set("K", "other", text: .unknown)
-      #expect(try test.store.find("K", at: TestStore.user)?.text == nil)
+      #expect(try test.store.lists.find("K", at: TestStore.user)?.text == nil)
     }
   }
 
@@ -380,10 +380,10 @@ struct TestStore {
           Changeset.Item(Location(.user, "moved"), .set("A", 1, .canonical)),
           Changeset.Item(TestStore.user, .removeDomain),
         ])
-        #expect(try test.store.domains(in: .user) == ["empty", "moved"])
+        #expect(try test.store.lists.domains(in: .user) == ["empty", "moved"])
       }
       let test = try TestStore(sandbox)
-      #expect(try test.store.domains(in: .user) == ["empty", "moved"])
+      #expect(try test.store.lists.domains(in: .user) == ["empty", "moved"])
       for (location, _) in test.store.unsaved() { try test.store.checkpoint(location) }
       #expect(sandbox.shell("ls \(sandbox.config)").output == "ByHost\nempty.plist\nmoved.plist\n")
     }
@@ -409,14 +409,14 @@ struct TestStore {
           try WorkerThread(name: "writer") {
             let item = Changeset.Item(TestStore.user, .set(Key("K\(number)"), 1, .canonical))
             _ = try? store.commit([item])
-            try? store.synchronize()
+            try? store.journal.synchronize()
           }
         }
         for thread in threads { thread.join() }
       }
       let count = calls.withLock { $0 }
       #expect((1...6).contains(count), "\(count) calls for 16 writers")
-      #expect(try store.snapshot(of: TestStore.user).keys.count == 16)
+      #expect(try store.lists.snapshot(of: TestStore.user).keys.count == 16)
     }
   }
 
@@ -436,7 +436,7 @@ struct TestStore {
       try Interposition.with(judge) {
         let threads = try (0..<4).map { _ in
           try WorkerThread(name: "writer") {
-            do { try store.synchronize() } catch { failures.withLock { $0 += 1 } }
+            do { try store.journal.synchronize() } catch { failures.withLock { $0 += 1 } }
           }
         }
         for thread in threads { thread.join() }

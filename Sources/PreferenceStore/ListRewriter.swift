@@ -3,7 +3,24 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-extension Store {
+/// Rewrites lists with the changes that only the journal has.
+///
+/// Promises: a list is replaced as a whole, durably, and only in the state that it was read in. One
+/// that cannot be parsed is never rewritten. The journal keeps the changes until the list has them.
+///
+/// Threads: the writer's thread alone.
+///
+/// Locks: the lock of the list's directory (`ListLock`) first, without waiting for it, and
+/// `Lists.state` inside of it.
+final class ListRewriter: Sendable {
+  private let lists: Lists
+  private let journal: JournalKeeper
+  private let history: HistoryRecorder
+
+  init(_ lists: Lists, _ journal: JournalKeeper, _ history: HistoryRecorder) {
+    (self.lists, self.journal, self.history) = (lists, journal, history)
+  }
+
   /// Rewrites the location's list with every change so far, and releases the journal's records of
   /// them. Does nothing where the list lacks no change. Called by one thread at a time.
   ///
@@ -15,13 +32,13 @@ extension Store {
   /// durable. Until a rewrite succeeds, each change of the location checks anew whether the list
   /// could be replaced, and is refused where it could not. EAGAIN says that another process is
   /// rewriting a list of that directory just now, or has emptied this one; it refuses nothing.
-  public func checkpoint(_ location: Location) throws(EngineError) {
-    startSegment()
+  func checkpoint(_ location: Location) throws(EngineError) {
+    journal.startSegment()
     for attempt in 1...Self.mostAttempts {
-      guard state.withLock({ $0.domains[location]?.unsavedSince != nil }) else { return }
-      refresh(location)
+      guard lists.state.withLock({ $0.domains[location]?.unsavedSince != nil }) else { return }
+      lists.refresh(location)
       try requireContents(location)
-      guard let start = state.withLock({ $0.freeze(location) }) else { return }
+      guard let start = lists.state.withLock({ $0.freeze(location) }) else { return }
       do {
         try rewrite(start, location)
         return
@@ -33,7 +50,7 @@ extension Store {
         throw error
       } catch {
         collapse(start, location)
-        state.withLock { $0.domains[location]?.failure = error }
+        lists.state.withLock { $0.domains[location]?.failure = error }
         throw error
       }
     }
@@ -43,7 +60,7 @@ extension Store {
   /// program behind `>` writes, Foundation before it writes itself. A list in its place would hide
   /// what they write.
   private func requireContents(_ location: Location) throws(EngineError) {
-    let emptied = state.withLock { $0.domains[location]?.emptied }
+    let emptied = lists.state.withLock { $0.domains[location]?.emptied }
     guard let emptied, Instant.now.milliseconds(after: emptied) < Self.writingPatience else {
       return
     }
@@ -66,48 +83,18 @@ extension Store {
   private func collapse(_ start: Start, _ location: Location) {
     guard start.layers > 1 else { return }
     let layer = start.domain.snapshot.collapsed()
-    state.withLock { $0.domains[location]?.snapshot.replaceLayers(start.layers, with: layer) }
-  }
-
-  /// Removes files of the journal, then empties the present one if the lists have all of its
-  /// records. After a failure the next rewrite tries again.
-  func remove(_ paths: [String]) {
-    guard !paths.isEmpty else { return }
-    do throws(SystemError) {
-      for path in paths {
-        try Files.remove(path)
-        state.withLock { state in
-          state.journal?.forget(path)
-          state.hasRemoved = true
-        }
-      }
-      _ = try state.withLock { state throws(SystemError) in try state.releaseJournal() }
-    } catch {
-      log("the journal could not be shortened: \(error)")
-    }
+    lists.state.withLock { $0.domains[location]?.snapshot.replaceLayers(start.layers, with: layer) }
   }
 
   /// The state of a location that a rewrite begins with. It is held until the rewrite ends, so that
   /// the memory of what the rewrite replaces is freed outside of the lock.
   struct Start {
     /// The location, whose layers are frozen.
-    var domain: Domain
+    var domain: LocationState
     /// How many of its layers the rewrite takes in.
     var layers: Int
     /// The number of the last journal record whose edits are in the layers.
     var through: UInt64
-  }
-
-  /// Begins a new journal file where the present one has grown large, so that the present one can
-  /// be removed when the lists have its records. The file is made outside of the lock.
-  private func startSegment() {
-    guard let number = state.withLock({ $0.journal?.reserveSegment() }) else { return }
-    do throws(SystemError) {
-      let segment = try Journal.Fresh(layout.stateDirectory, number)
-      state.withLock { $0.journal?.begin(segment) }
-    } catch {
-      log("the journal has no new file and goes on in the large one: \(error)")
-    }
   }
 
   /// A list after its rewrite.
@@ -124,46 +111,47 @@ extension Store {
     if let failure = domain.failure, failure.reason == .unreadable { throw failure }
     // Else a loss of power could leave an older record in the journal, and no later one, beside the
     // new list: the replay would put the older value into it; or half of a domain's renaming.
-    try synchronize()
+    try journal.synchronize()
     // Once the list is rewritten, nothing else has the values before.
-    recordHistory(durably: true)
+    history.record(durably: true)
     let written = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try write(domain, location)
     }
-    remove(
-      state.withLock { state in
-        noteLook(location, written.base.values, written.identity, isFirst: false, &state)
-        return state.finish(written, start, location, log)
+    journal.remove(
+      lists.state.withLock { state in
+        lists.noteLook(location, written.base.values, written.identity, isFirst: false, &state)
+        return state.finish(written, start, location, lists.log)
       })
-    renewStuckRecords()
+    journal.renewStuckRecords()
     // If this process is killed later, its changes must not be taken for another program's.
-    recordHistory()
+    history.record()
     guard written.lacksMetadata else { return }
     // The release of the journal may have made room.
     do throws(SystemError) {
       try write(written.base, identity: written.identity, location)
     } catch {
-      log("\(location): the texts and times of its keys could not be saved: \(error)")
+      lists.log("\(location): the texts and times of its keys could not be saved: \(error)")
     }
   }
 
   /// Writes list and metadata file, or removes them where the domain is gone, under the lock of the
   /// list's directory. Throws EAGAIN where another process holds the lock, ESTALE where the list is
   /// not in the state that it was read in.
-  private func write(_ domain: Domain, _ location: Location) throws(SystemError) -> Written {
-    let file = ListFile(path: layout.path(location))
+  private func write(_ domain: LocationState, _ location: Location) throws(SystemError) -> Written {
+    let file = ListFile(path: lists.layout.path(location))
     let directory = Files.parent(of: file.path)
-    try Files.makeDirectories(directory, mode: layout.isMachineWide(location.place) ? 0o755 : 0o700)
-    let lock = try ListLock(layout.lockPath(location), directory: directory)
+    try Files.makeDirectories(
+      directory, mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
+    let lock = try ListLock(lists.layout.lockPath(location), directory: directory)
     defer { lock.unlock() }
-    tidy([directory, Files.parent(of: layout.metadataPath(location))])
+    tidy([directory, Files.parent(of: lists.layout.metadataPath(location))])
     try requireUnchanged(file, domain)
     var base = domain.snapshot.merged(onto: domain.snapshot.base)
     // The list is written in this order; the next rewrite then has little to sort.
     base.values.sort()
     base.shareTime()
     var written = Written(base: base, identity: domain.identity, format: domain.format)
-    if domain.format == .binary, layout.isMachineWide(location.place), writesXML {
+    if domain.format == .binary, lists.layout.isMachineWide(location.place), writesXML {
       written.format = .xml
     }
     if !domain.snapshot.changesList, domain.identity != nil {
@@ -172,7 +160,7 @@ extension Store {
       try replace(file, domain, &written, location)
     } else {
       try file.remove()
-      try MetadataFile(path: layout.metadataPath(location)).remove()
+      try MetadataFile(path: lists.layout.metadataPath(location)).remove()
       written.identity = nil
     }
     return written
@@ -182,13 +170,13 @@ extension Store {
   /// forced key `MachineListFormat` of the domain `prefsfs` is `xml`.
   private var writesXML: Bool {
     let setting = Place.forced.lazy.compactMap { place in
-      (try? self.find("MachineListFormat", at: Location(place, .settings))) ?? nil
+      (try? self.lists.find("MachineListFormat", at: Location(place, .settings))) ?? nil
     }.first
     return setting?.value == "xml"
   }
 
   /// Throws ESTALE where the list is not in the state that it was read in.
-  private func requireUnchanged(_ file: ListFile, _ domain: Domain) throws(SystemError) {
+  private func requireUnchanged(_ file: ListFile, _ domain: LocationState) throws(SystemError) {
     guard try file.identity() == domain.identity else {
       throw SystemError("rename", file.path, Self.changedMeanwhile)
     }
@@ -198,17 +186,17 @@ extension Store {
   /// them.
   private func tidy(_ directories: [String]) {
     for directory in directories
-    where state.withLock({ $0.tidied.insert(directory).inserted }) {
+    where lists.state.withLock({ $0.tidied.insert(directory).inserted }) {
       do throws(SystemError) {
         try ListFile.removeLeftovers(in: directory)
       } catch {
-        log("a temporary file of a crashed rewrite could not be removed: \(error)")
+        lists.log("a temporary file of a crashed rewrite could not be removed: \(error)")
       }
     }
   }
 
   private func replace(
-    _ file: ListFile, _ domain: Domain, _ written: inout Written, _ location: Location
+    _ file: ListFile, _ domain: LocationState, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
     let (bytes, format) = patch(file, domain, written) ?? encode(written, file, location)
     written.base.values =
@@ -216,7 +204,7 @@ extension Store {
       ? (try? ListValues(packing: bytes)) ?? written.base.values
       : ListValues(packingIfLarge: written.base.values.dictionary)
     let base = written.base
-    let mode: mode_t = layout.isMachineWide(location.place) ? 0o644 : 0o600
+    let mode: mode_t = lists.layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
     var lacksMetadata = false
     written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in
@@ -235,14 +223,14 @@ extension Store {
   private func write(
     _ base: DomainSnapshot.Base, identity: FileIdentity?, _ location: Location
   ) throws(SystemError) {
-    try MetadataFile(path: layout.metadataPath(location)).write(
+    try MetadataFile(path: lists.layout.metadataPath(location)).write(
       MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
   }
 
   /// Changes an XML list where its values have changed, so that the rest stays as its author has
   /// it; nil for another list, and where that cannot be done.
   private func patch(
-    _ file: ListFile, _ domain: Domain, _ written: Written
+    _ file: ListFile, _ domain: LocationState, _ written: Written
   ) -> ([UInt8], Format)? {
     guard written.format == .xml, domain.identity.map({ $0.size <= Self.largestPatch }) == true,
       let list = (try? Files.contents(file.path, limit: Self.largestPatch)) ?? nil
@@ -272,28 +260,29 @@ extension Store {
       }
       if bytes.count <= ListFile.largest { return (bytes, format) }
       let why = "it is larger than 1 GiB"
-      log(.notice("\(location.domain): the list is now a binary one, because \(why)"))
+      lists.log(.notice("\(location.domain): the list is now a binary one, because \(why)"))
     } catch {
-      log(.notice("\(location.domain): the list is now a binary one, because \(error)"))
+      lists.log(.notice("\(location.domain): the list is now a binary one, because \(error)"))
     }
     return (Document.binary(value), .binary)
   }
 }
 
-extension Store.State {
+extension StoreState {
   /// Freezes the changes that a rewrite takes in; nil where the list lacks none.
-  fileprivate mutating func freeze(_ location: Location) -> Store.Start? {
+  fileprivate mutating func freeze(_ location: Location) -> ListRewriter.Start? {
     guard domains[location]?.unsavedSince != nil,
       let layers = domains[location]?.snapshot.freeze(), let domain = domains[location]
     else { return nil }
-    return Store.Start(domain: domain, layers: layers, through: journal?.lastSequence ?? 0)
+    return ListRewriter.Start(domain: domain, layers: layers, through: journal?.lastSequence ?? 0)
   }
 
   /// Adopts a rewritten list: what it contains leaves the layers and the journal. Cost: O(locations
   /// and keys that changed in the last seconds), whatever the size of the list.
   /// - Returns: the journal files that the caller must remove.
   fileprivate mutating func finish(
-    _ written: Store.Written, _ start: Store.Start, _ location: Location, _ log: (LogLine) -> Void
+    _ written: ListRewriter.Written, _ start: ListRewriter.Start, _ location: Location,
+    _ log: (LogLine) -> Void
   ) -> [String] {
     guard var domain = domains.remove(location) else { return [] }
     domain.snapshot.finishRewrite(written.base, layers: start.layers)

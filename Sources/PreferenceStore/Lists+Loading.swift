@@ -6,7 +6,7 @@ import SystemCalls
 
 // Lists are read outside of the lock. If two threads read the same list, the first result counts.
 
-extension Store {
+extension Lists {
   /// Reads the location's list and puts the replayed edits on top. A list that could not be parsed,
   /// and has not changed since, is not read again: its error is thrown again.
   func load(_ location: Location) throws(EngineError) {
@@ -35,7 +35,7 @@ extension Store {
         let appearances = state.withLock { $0.appearances }
         // Most places of a domain have no list: one stat(2) each.
         let (domain, isOwn) =
-          isAbsent && appearances == before ? (Domain(), false) : try contents(location)
+          isAbsent && appearances == before ? (LocationState(), false) : try contents(location)
         let found = domain.snapshot.base.values
         if isReadOnly { try reread(location) }
         // What the decoded values of a large list took is in pieces.
@@ -65,8 +65,8 @@ extension Store {
     let replay = try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try Journal.read(layout.stateDirectory, keepsDamaged: false, report: log)
     }
-    var present = State()
-    Self.replay(replay.entries, into: &present)
+    var present = StoreState()
+    present.replay(replay.entries)
     let pending = present.pending[location]
     state.withLock { $0.pending[location] = pending }
   }
@@ -86,8 +86,8 @@ extension Store {
   /// - Returns: also whether the list is as this store has written it.
   private func contents(
     _ location: Location
-  ) throws(EngineError) -> (domain: Domain, isOwn: Bool) {
-    var domain = Domain()
+  ) throws(EngineError) -> (domain: LocationState, isOwn: Bool) {
+    var domain = LocationState()
     var base = DomainSnapshot.Base()
     if let list = try list(location) {
       base.values = list.values
@@ -123,9 +123,7 @@ extension Store {
       }
     }
   }
-}
 
-extension Store {
   /// Reads a schema. One that cannot be read is none: the domain goes on without it, with a line in
   /// the log. It counts as an empty list, so that it is not read again before it changes.
   private func schema(of location: Location) -> ListFile.Contents? {
@@ -148,6 +146,17 @@ extension Store {
     }
     log("\(location.domain): the schema counts as none: \(reason)")
     return ListFile.Contents(values: .decoded([:]), format: .xml, identity: identity)
+  }
+
+  /// Notes a list as it was read or written, for the next owner.
+  func noteLook(
+    _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool,
+    _ state: inout StoreState
+  ) {
+    guard let seen, state.history.isOn, location.place != .schema else { return }
+    let look = SeenLists.Look(
+      location: location, values: values, identity: identity, isFirst: isFirst)
+    if seen.note(look) { state.history.wake() }
   }
 }
 
@@ -172,11 +181,11 @@ extension DomainSnapshot.Base {
   }
 }
 
-extension Store.State {
+extension StoreState {
   /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
   /// stays.
   /// - Returns: whether it was not loaded before.
-  fileprivate mutating func adopt(_ domain: Store.Domain, at location: Location) -> Bool {
+  fileprivate mutating func adopt(_ domain: LocationState, at location: Location) -> Bool {
     unreadable[location] = nil
     guard domains[location] == nil else { return false }
     var domain = domain
@@ -193,7 +202,7 @@ extension Store.State {
 
   /// Adds a change to the history that an earlier owner made and that its history lacks.
   private mutating func noteReplayed(
-    _ pending: Store.Pending, on snapshot: DomainSnapshot, _ location: Location
+    _ pending: StoreState.Pending, on snapshot: DomainSnapshot, _ location: Location
   ) {
     guard pending.time > history.known else { return }
     let old = pending.edit.key.flatMap { snapshot.entry($0) }

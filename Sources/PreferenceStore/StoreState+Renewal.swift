@@ -3,51 +3,21 @@ import SystemCalls
 
 // Lists that cannot be saved must not keep a journal that grows.
 
-extension Store {
-  /// Records the changes of lists that cannot be saved once more, at the end of the journal, and
-  /// removes the older files, which hold the records of all other lists too. Called by the writer's
-  /// thread after a rewrite.
-  ///
-  /// Does nothing unless the journal has grown beyond 16 MiB since the last attempt, and to twice
-  /// what it had then: also where an attempt fails, or something else keeps the older files.
-  ///
-  /// A crash before the files are removed leaves the old records and some of the new ones, which
-  /// say the same: each gives a key its last value, or has all replayed edits of its list.
-  func renewStuckRecords() {
-    guard state.withLock({ $0.isRenewalDue }) else { return }
-    defer { state.withLock { $0.noteRenewal() } }
-    do throws(EngineError) {
-      let renewed = try state.withLock { state throws(EngineError) in
-        try EngineError.wrapping { () throws(SystemError) in try state.recordStuckAgain() }
-      }
-      guard !renewed.isEmpty else { return }
-      try synchronize()
-      remove(
-        try state.withLock { state throws(EngineError) in
-          state.adopt(renewed)
-          return try EngineError.wrapping { () throws(SystemError) in try state.releaseJournal() }
-        })
-    } catch {
-      log("the journal could not be shortened: \(error)")
-    }
-  }
-}
-
-extension Store.State {
+extension StoreState {
   /// Bytes by which the journal must have grown since the last attempt.
   private static let leastGrowth = 16 << 20
 
   /// Whether the journal has grown so far that an attempt is due.
-  fileprivate var isRenewalDue: Bool {
+  var isRenewalDue: Bool {
     let size = journal?.byteCount ?? 0
     return size > max(renewedSize + Self.leastGrowth, 2 * renewedSize)
   }
 
   /// Notes that an attempt was made.
-  fileprivate mutating func noteRenewal() { renewedSize = journal?.byteCount ?? 0 }
+  mutating func noteRenewal() { renewedSize = journal?.byteCount ?? 0 }
 
   /// The new numbers of records that were recorded once more, and those that they had before.
-  fileprivate struct Renewed {
+  struct Renewed {
     var first: [Location: (old: UInt64, new: UInt64)] = [:]
     var pending: [Location: (old: [UInt64], new: UInt64)] = [:]
 
@@ -56,7 +26,7 @@ extension Store.State {
 
   /// Appends the changes of lists whose last rewrite failed, or that cannot be parsed, as far as
   /// they are not in the present file of the journal. The old records count until `adopt`.
-  fileprivate mutating func recordStuckAgain() throws(SystemError) -> Renewed {
+  mutating func recordStuckAgain() throws(SystemError) -> Renewed {
     var renewed = Renewed()
     guard let journal else { return renewed }
     let end = journal.endOfClosedFiles
@@ -75,7 +45,7 @@ extension Store.State {
   }
 
   /// Makes the new records count, where the list was neither saved nor read meanwhile.
-  fileprivate mutating func adopt(_ renewed: Renewed) {
+  mutating func adopt(_ renewed: Renewed) {
     for (location, numbers) in renewed.first
     where domains[location]?.firstUnsaved == numbers.old {
       domains[location]?.firstUnsaved = numbers.new
@@ -116,7 +86,7 @@ extension Journal {
   /// follow would bring old values back. Each key keeps its time.
   /// - Returns: the number of the record.
   func append(
-    pending edits: [Store.Pending], _ location: Location
+    pending edits: [StoreState.Pending], _ location: Location
   ) throws(SystemError) -> UInt64 {
     let all = edits.flatMap { pending -> [Edit] in
       switch pending.edit {

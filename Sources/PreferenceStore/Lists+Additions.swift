@@ -3,29 +3,9 @@ import PropertyList
 import SystemCalls
 
 // Configuration profiles, fragments and vendors' lists. What they set is read beside the lists of
-// their place, and is in no list, journal or `Domain`: readers get both together.
+// their place, and is in no list or journal: readers get both together.
 
-extension Store.State {
-  /// What is added to the location's list, as far as the additions of its place have been read.
-  func added(_ location: Location) -> [Key: StoredValue] {
-    guard hasAdditions else { return [:] }
-    return additions[location.place]?.settings.values[location.domain] ?? [:]
-  }
-
-  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
-  func requireReadableAdditions(_ location: Location) throws(EngineError) {
-    guard hasAdditions else { return }
-    if let error = additions[location.place]?.settings.unreadable[location.domain] { throw error }
-  }
-
-  /// The location as readers see it, with what is added; nil if its list has not been read.
-  func shown(_ location: Location) -> DomainSnapshot? {
-    guard let listed = domains[location]?.snapshot else { return nil }
-    return location.place.hasAdditions ? listed.with(additions: added(location)) : listed
-  }
-}
-
-extension Store {
+extension Lists {
   /// Sets the body that is called when the profiles of another user have been read for the first
   /// time, so that their directory is watched. Any thread calls it; it must not wait.
   public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
@@ -51,12 +31,12 @@ extension Store {
     }
   }
 
-  private func readAdditions(of place: Place) -> Additions {
+  private func readAdditions(of place: Place) -> StoreState.Additions {
     let state = additionsState(of: place)
     var settings = PlaceAdditions()
     if place.isManaged, let profiles { settings = profiles.settings(of: place, at: .now) }
     fragments.add(place, to: &settings)
-    return Additions(state: state, settings: settings)
+    return StoreState.Additions(state: state, settings: settings)
   }
 
   /// What identifies the state of the place's additions on the disk.
@@ -140,7 +120,7 @@ extension Store {
 
   /// Replaces the additions of a place, and enqueues the difference for observers. A location whose
   /// additions differ is invalidated.
-  private func adopt(_ new: Additions, _ old: Additions, _ place: Place) {
+  private func adopt(_ new: StoreState.Additions, _ old: StoreState.Additions, _ place: Place) {
     let (before, after) = (old.settings, new.settings)
     let known = Set(after.values.keys).union(before.values.keys)
       .union(after.unreadable.keys).union(before.unreadable.keys)
@@ -168,7 +148,27 @@ extension Store {
   }
 }
 
-extension Store.State {
+extension StoreState {
+  /// What is added to the location's list, as far as the additions of its place have been read.
+  func added(_ location: Location) -> [Key: StoredValue] {
+    guard hasAdditions else { return [:] }
+    return additions[location.place]?.settings.values[location.domain] ?? [:]
+  }
+
+  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
+  func requireReadableAdditions(_ location: Location) throws(EngineError) {
+    guard hasAdditions else { return }
+    if let error = additions[location.place]?.settings.unreadable[location.domain] { throw error }
+  }
+
+  /// The location as readers see it, with what is added; nil if its list has not been read.
+  func shown(_ location: Location) -> DomainSnapshot? {
+    guard let listed = domains[location]?.snapshot else { return nil }
+    return location.place.hasAdditions ? listed.with(additions: added(location)) : listed
+  }
+}
+
+extension StoreState {
   /// The values of the location's list that fragments hide; nil if there are none, or the list is
   /// not in memory.
   fileprivate func hidden(_ location: Location) -> ValueDictionary? {

@@ -1,10 +1,53 @@
-import Glibc
 import PreferenceModel
 import PropertyList
 import Synchronization
 import SystemCalls
 
-extension Store {
+/// The property lists of one store as readers see them: with the changes that only the journal has,
+/// and with what configuration profiles and fragments set.
+///
+/// Promises: a list is read when it is first asked for, and again only where another program may
+/// have changed it (`refresh`). What a reader gets is the state of one moment.
+///
+/// Threads: any thread may call; `refresh` and `refreshAdditions` belong to the writer's thread.
+///
+/// Locks: `state` guards what is known of lists and journal. No list is read or written under it.
+/// `placeAdded` is held for a moment, with no other lock of the store. `readingAdditions` is held
+/// while profiles and fragments are read for the first time, which may wait for a disk.
+public final class Lists: Sendable {
+  /// Where lists, journal and lock lie.
+  public let layout: StoreLayout
+  /// Whether every change is refused. Such a store takes no lock and writes neither journal nor
+  /// state.
+  public let isReadOnly: Bool
+  /// Reads configuration profiles; nil: there are none.
+  let profiles: (any ProfileReading)?
+  let fragments: FragmentReader
+  /// Held while the additions of a place are read for the first time.
+  let readingAdditions = Mutex(())
+  /// Called when the profiles of another user were read for the first time.
+  let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
+  let state: Mutex<StoreState>
+  /// The number of the last change, the state's own.
+  let changeNumber: ChangeNumber
+  /// The lists as they were last read or written; nil: there is no history.
+  let seen: SeenLists?
+  let log: @Sendable (LogLine) -> Void
+
+  /// - Parameters:
+  ///   - state: what a replay of the journal has left.
+  ///   - profiles: see `Store.init`.
+  init(
+    _ layout: StoreLayout, _ state: consuming sending StoreState, profiles: (any ProfileReading)?,
+    seen: SeenLists?, isReadOnly: Bool, log: @escaping @Sendable (LogLine) -> Void
+  ) {
+    (self.layout, self.profiles, self.seen) = (layout, profiles, seen)
+    (self.isReadOnly, self.log) = (isReadOnly, log)
+    fragments = FragmentReader(layout)
+    changeNumber = state.changeNumber
+    self.state = Mutex(state)
+  }
+
   /// A key's value, text and modification time in one location: from a fragment, its list, or a
   /// profile, in this order. Cost: a few hash look-ups; the first use of the location reads its list
   /// and additions.
@@ -106,19 +149,6 @@ extension Store {
     }
   }
 
-  /// Forgets the values that keys had before changes, and what requests did, once they are more than
-  /// ten seconds old.
-  /// - Returns: when there is more to forget; nil: not before the next change.
-  public func forgetOld(_ now: Instant) -> Instant? {
-    state.withLock { state in
-      let requests = state.requests.forgetOld(now, most: 10_000)
-      if let due = state.forgetAt, due <= now {
-        state.forgetAt = state.domains.forgetRecent(now)
-      }
-      return [requests, state.forgetAt].compactMap { $0 }.min()
-    }
-  }
-
   /// The number of the last change. Cost: a load.
   public var version: UInt64 { changeNumber.value }
 
@@ -137,119 +167,9 @@ extension Store {
       try load(location)
     }
   }
-
-  /// Whether the location's domain exists: it has a list, or something adds keys to it. Cost: one
-  /// stat(2) where the list is not loaded. Reads the list where it has replayed changes, and the
-  /// additions of the place where that has not been done.
-  public func exists(_ location: Location) throws(EngineError) -> Bool {
-    if location.place.hasAdditions {
-      loadAdditions(of: location.place)
-      let isAdded = try state.withLock { state throws(EngineError) in
-        try state.requireReadableAdditions(location)
-        return !state.added(location).isEmpty
-      }
-      if isAdded { return true }
-    }
-    let known = state.withLock { state in
-      state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
-    }
-    if let known { return known }
-    if state.withLock({ $0.pending[location] != nil }) {
-      return try read(location) { $0.exists }
-    }
-    guard StoreLayout.isValid(location.domain) else { return false }
-    return try modificationTime(location) != nil
-  }
-
-  /// When the location last changed; nil where it does not exist. Cost: as `exists`.
-  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    let listed = try listModified(location)
-    guard location.place.hasAdditions else { return listed }
-    loadAdditions(of: location.place)
-    let times = state.withLock { $0.added(location).values.map(\.modified) }
-    return (times + [listed].compactMap { $0 }).max()
-  }
-
-  /// When the location's list last changed, without what is added; nil where there is no list.
-  func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
-    guard StoreLayout.isValid(location.domain) else { return nil }
-    if state.withLock({ $0.pending[location] != nil }) {
-      return try read(location) { $0.exists ? $0.lastModified : nil }
-    }
-    let known = state.withLock { state in
-      state.domains[location].map { $0.snapshot.exists ? $0.snapshot.lastModified : nil }
-    }
-    if let known { return known }
-    return try modificationTime(location)
-  }
-
-  private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
-    try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      // A directory or a pipe of that name counts: it is a list that cannot be read.
-      guard layout.hasLists(location.place) else { return nil }
-      return try Files.status(layout.path(location)).map { Timestamp($0.st_mtim) }
-    }
-  }
-
-  /// Whether the location's list has been read.
-  public func isLoaded(_ location: Location) -> Bool {
-    isLoaded(location.domain, in: [location.place])
-  }
-
-  /// Whether the domain's lists have been read in each of the places. Cost: one lock.
-  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    state.withLock { state in
-      let number = state.domains.number(of: domain)
-      return places.allSatisfy { state.domains.contains($0, ofDomain: number) }
-    }
-  }
-
-  /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has
-  /// never been read.
-  public func failure(at location: Location) -> EngineError? {
-    state.withLock { state in
-      if let known = state.domains[location] { return known.failure }
-      return state.pending[location] == nil ? nil : state.unreadable[location]?.error
-    }
-  }
-
-  /// The locations whose lists have been read.
-  public var loadedLocations: [Location] { state.withLock { $0.domains.locations } }
-
-  /// The domains that exist in a persistent place, those of profiles and fragments included. Cost: a
-  /// listing of its directory; the first time, its additions are read.
-  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    var found = try EngineError.wrapping { () throws(SystemError) in
-      try layout.domains(in: place)
-    }
-    if place.hasAdditions { loadAdditions(of: place) }
-    state.withLock { state in
-      let added = state.additions[place]?.settings
-      // A domain that cannot be read is there, and says why.
-      if let added { found.formUnion(Array(added.values.keys) + Array(added.unreadable.keys)) }
-      // No list is read for this: the replayed edits say whether there will be one.
-      for (location, edits) in state.pending where location.place == place {
-        for pending in edits {
-          switch pending.edit {
-          case .set, .createDomain: found.insert(location.domain)
-          case .removeDomain: found.remove(location.domain)
-          case .remove, .describe, .splice: break
-          }
-        }
-      }
-      for (location, domain) in state.domains.all where location.place == place {
-        if domain.snapshot.exists || !state.added(location).isEmpty {
-          found.insert(location.domain)
-        } else if added?.unreadable[location.domain] == nil {
-          found.remove(location.domain)
-        }
-      }
-    }
-    return found
-  }
 }
 
-extension Store.State {
+extension StoreState {
   /// What is known of a key in several locations.
   fileprivate enum Finding {
     /// The list of this location must be read first.

@@ -4,7 +4,7 @@ import SystemCalls
 
 // Lists that other programs change.
 
-extension Store {
+extension Lists {
   /// Looks at the location's list and adopts what another program changed in it. The thread of
   /// `checkpoint` calls it.
   ///
@@ -36,7 +36,7 @@ extension Store {
   }
 
   private func isChanged(
-    _ location: Location, since known: Domain
+    _ location: Location, since known: LocationState
   ) throws(EngineError) -> Bool {
     if known.failure?.reason == .unreadable { return true }
     return try EngineError.wrapping(location.domain) { () throws(SystemError) in
@@ -65,7 +65,7 @@ extension Store {
   /// Adopts the list that was read. A key whose value differs from the base loses its text and gets
   /// the list's modification time.
   private func adopt(
-    _ list: ListFile.Contents?, _ known: Domain, _ location: Location
+    _ list: ListFile.Contents?, _ known: LocationState, _ location: Location
   ) {
     var base = known.snapshot.base
     let theirs = list?.values ?? .decoded([:])
@@ -82,7 +82,7 @@ extension Store {
     let failure = state.withLock { state in
       noteLook(location, theirs, list?.identity, isFirst: false, &state)
       return state.adopt(
-        Store.Outside(base: base, list: list, differing: differing, time: time), location)
+        Lists.Outside(base: base, list: list, differing: differing, time: time), location)
     }
     if let failure {
       log(
@@ -106,7 +106,7 @@ extension Store {
 
   /// Reads list and journal anew: in a read-only store both belong to an owner that goes on
   /// changing them.
-  private func reread(_ known: Domain, _ location: Location) {
+  private func reread(_ known: LocationState, _ location: Location) {
     let old = state.withLock { state in
       state.domains[location] = nil
       return location.place.hasAdditions
@@ -130,12 +130,12 @@ extension Store {
   }
 }
 
-extension Store.State {
+extension StoreState {
   /// Makes another program's list the base. The keys in which it is a stale copy get the store's
   /// values again.
   /// - Returns: why the journal could not record those; then they keep the list's values.
   fileprivate mutating func adopt(
-    _ outside: Store.Outside, _ location: Location
+    _ outside: Lists.Outside, _ location: Location
   ) -> SystemError? {
     guard var domain = domains.remove(location) else { return nil }
     let old = domain.snapshot
@@ -168,7 +168,7 @@ extension Store.State {
   /// The keys that a stale copy has as they were before the store's changes of the last ten
   /// seconds. None, where the list was removed, or is as a whole an earlier state of the domain:
   /// then somebody has put that state back.
-  private static func undone(_ outside: Store.Outside, _ domain: Store.Domain) -> Set<Key> {
+  private static func undone(_ outside: Lists.Outside, _ domain: LocationState) -> Set<Key> {
     let (list, old) = (outside.base.values, domain.snapshot)
     let saved = outside.differing.filter { !old.isChanged($0) }
     guard outside.list != nil,
@@ -195,7 +195,7 @@ extension Store.State {
   /// The change that readers see: the list's values for keys without an unsaved change, and the
   /// values that were restored.
   private mutating func change(
-    _ outside: Store.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
+    _ outside: Lists.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
   ) -> Publication {
     var change = Publication(Changeset(time: outside.time))
     for key in outside.differing where !old.isChanged(key) {

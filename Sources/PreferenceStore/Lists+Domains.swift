@@ -1,0 +1,130 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+// Which domains and lists there are.
+
+extension Lists {
+  /// Whether the location's domain exists: it has a list, or something adds keys to it. Cost: one
+  /// stat(2) where the list is not loaded. Reads the list where it has replayed changes, and the
+  /// additions of the place where that has not been done.
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    if location.place.hasAdditions {
+      loadAdditions(of: location.place)
+      let isAdded = try state.withLock { state throws(EngineError) in
+        try state.requireReadableAdditions(location)
+        return !state.added(location).isEmpty
+      }
+      if isAdded { return true }
+    }
+    let known = state.withLock { state in
+      state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
+    }
+    if let known { return known }
+    if state.withLock({ $0.pending[location] != nil }) {
+      return try read(location) { $0.exists }
+    }
+    guard StoreLayout.isValid(location.domain) else { return false }
+    return try modificationTime(location) != nil
+  }
+
+  /// When the location last changed; nil where it does not exist. Cost: as `exists`.
+  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+    let listed = try listModified(location)
+    guard location.place.hasAdditions else { return listed }
+    loadAdditions(of: location.place)
+    let times = state.withLock { $0.added(location).values.map(\.modified) }
+    return (times + [listed].compactMap { $0 }).max()
+  }
+
+  /// When the location's list last changed, without what is added; nil where there is no list.
+  func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
+    guard StoreLayout.isValid(location.domain) else { return nil }
+    if state.withLock({ $0.pending[location] != nil }) {
+      return try read(location) { $0.exists ? $0.lastModified : nil }
+    }
+    let known = state.withLock { state in
+      state.domains[location].map { $0.snapshot.exists ? $0.snapshot.lastModified : nil }
+    }
+    if let known { return known }
+    return try modificationTime(location)
+  }
+
+  private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
+    try EngineError.wrapping(location.domain) { () throws(SystemError) in
+      // A directory or a pipe of that name counts: it is a list that cannot be read.
+      guard layout.hasLists(location.place) else { return nil }
+      return try Files.status(layout.path(location)).map { Timestamp($0.st_mtim) }
+    }
+  }
+
+  /// Whether the location's list has been read.
+  public func isLoaded(_ location: Location) -> Bool {
+    isLoaded(location.domain, in: [location.place])
+  }
+
+  /// Whether the domain's lists have been read in each of the places. Cost: one lock.
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    state.withLock { state in
+      let number = state.domains.number(of: domain)
+      return places.allSatisfy { state.domains.contains($0, ofDomain: number) }
+    }
+  }
+
+  /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has
+  /// never been read.
+  public func failure(at location: Location) -> EngineError? {
+    state.withLock { state in
+      if let known = state.domains[location] { return known.failure }
+      return state.pending[location] == nil ? nil : state.unreadable[location]?.error
+    }
+  }
+
+  /// The locations whose lists have been read.
+  public var loadedLocations: [Location] { state.withLock { $0.domains.locations } }
+
+  /// The domains that exist in a persistent place, those of profiles and fragments included. Cost: a
+  /// listing of its directory; the first time, its additions are read.
+  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+    var found = try EngineError.wrapping { () throws(SystemError) in
+      try layout.domains(in: place)
+    }
+    if place.hasAdditions { loadAdditions(of: place) }
+    state.withLock { state in
+      let added = state.additions[place]?.settings
+      // A domain that cannot be read is there, and says why.
+      if let added { found.formUnion(Array(added.values.keys) + Array(added.unreadable.keys)) }
+      // No list is read for this: the replayed edits say whether there will be one.
+      for (location, edits) in state.pending where location.place == place {
+        for pending in edits {
+          switch pending.edit {
+          case .set, .createDomain: found.insert(location.domain)
+          case .removeDomain: found.remove(location.domain)
+          case .remove, .describe, .splice: break
+          }
+        }
+      }
+      for (location, domain) in state.domains.all where location.place == place {
+        if domain.snapshot.exists || !state.added(location).isEmpty {
+          found.insert(location.domain)
+        } else if added?.unreadable[location.domain] == nil {
+          found.remove(location.domain)
+        }
+      }
+    }
+    return found
+  }
+
+  /// Forgets the values that keys had before changes, and what requests did, once they are more than
+  /// ten seconds old.
+  /// - Returns: when there is more to forget; nil: not before the next change.
+  public func forgetOld(_ now: Instant) -> Instant? {
+    state.withLock { state in
+      let requests = state.requests.forgetOld(now, most: 10_000)
+      if let due = state.forgetAt, due <= now {
+        state.forgetAt = state.domains.forgetRecent(now)
+      }
+      return [requests, state.forgetAt].compactMap { $0 }.min()
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import PreferenceModel
+import PropertyList
+import Synchronization
+import SystemCalls
+
+/// One location as it is in memory.
+struct LocationState: Sendable {
+  var snapshot = DomainSnapshot()
+  var format = Format.binary
+  /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
+  var identity: FileIdentity?
+  /// The number of the last journal record about this location.
+  var lastEdit: UInt64 = 0
+  /// Since when the list has lacked a change; nil: it has all of them.
+  var unsavedSince: Instant?
+  /// The number of the first journal record that the list may lack, where `unsavedSince` is set.
+  var firstUnsaved: UInt64 = 0
+  /// About how many bytes the list has once the unsaved changes are in it.
+  var size = 0
+  /// The values of keys before this store's changes of the last seconds.
+  var recent = RecentChanges()
+  /// When the list, which had keys, was found without a byte: another program may be about to
+  /// write it anew. nil: it has contents since, or never had.
+  var emptied: Instant?
+  /// Why the last rewrite, or the last look at the list, failed; nil: it did not.
+  var failure: EngineError?
+}
+
+/// What a store knows of its lists and its journal, under one lock (`Lists.state`).
+struct StoreState {
+  /// A replayed edit of a location that is not loaded yet.
+  struct Pending: Sendable {
+    var sequence: UInt64
+    var time: Timestamp
+    var edit: Edit
+  }
+
+  /// What is added to the lists of a place.
+  struct Additions: Sendable {
+    /// The state of the files that it was read from (`ProfileReading.state`).
+    var state: [String]
+    /// The additions.
+    var settings: PlaceAdditions
+  }
+
+  /// What a check found, whether a list can be replaced.
+  struct Check: Sendable {
+    var until: Instant
+    var failure: EngineError?
+  }
+
+  var domains = DomainTable()
+  /// Replayed edits, in order, of locations that are not loaded yet.
+  var pending: [Location: [Pending]] = [:]
+  /// Locations whose lists could not be parsed, the state of each list then, and the error. A
+  /// list is not parsed again while it is in that state.
+  var unreadable: [Location: (identity: FileIdentity?, error: EngineError)] = [:]
+  /// Counts changes that other programs made in lists that are not loaded. A thread that is
+  /// reading a list for the first time reads it again when the count has changed.
+  var appearances = 0
+  /// Directories that were searched for the temporary files of crashed rewrites.
+  var tidied: Set<String> = []
+  var journal: Journal?
+  /// What profiles, fragments and vendors' lists set, by place. A place that nobody has asked for
+  /// is missing.
+  var additions: [Place: Additions] = [:] {
+    didSet {
+      hasAdditions = additions.values.contains {
+        !$0.settings.values.isEmpty || !$0.settings.unreadable.isEmpty
+      }
+    }
+  }
+  /// Whether there is anything in `additions`.
+  private(set) var hasAdditions = false
+  /// Bytes of the journal after the last `renewStuckRecords`.
+  var renewedSize = 0
+  /// When records that are kept for unanswered requests may go; nil: none is kept for one.
+  var releaseAt: Instant?
+  /// Whether records of rewritten lists were released since that was last made durable, and
+  /// whether files of the journal were removed.
+  var hasReleased = false
+  var hasRemoved = false
+  /// The time of the last change; the next one's is later.
+  var lastTime = Timestamp(nanoseconds: 0)
+  /// When `forgetOld` has something to do; nil: not before the next change.
+  var forgetAt: Instant?
+  /// Changes that the history does not have yet.
+  var history = HistoryQueue()
+  /// Changes that observers have not been notified of, in order.
+  var publications: [Publication] = []
+  /// The number of the last change, which is read without the lock too.
+  let changeNumber = ChangeNumber()
+  var version: UInt64 { changeNumber.value }
+  /// The last requests of clients, which may repeat them.
+  var requests = Requests()
+  /// The lists of which it was checked a moment ago that they can be replaced: when, and why not.
+  var checks: [Location: Check] = [:]
+}
+
+extension StoreState {
+  /// Collects what the journal's records say: edits by location, until its list is loaded, without
+  /// those that a checkpoint says are in the list, and the requests of clients.
+  mutating func replay(_ entries: [Journal.Entry]) {
+    let lastOver = Self.lastOver(entries)
+    for entry in entries {
+      var record = entry.record
+      if case .from(let origin, let inner) = record {
+        record = inner
+        if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
+          requests.replay(origin, inner, entry.sequence, version: version)
+        } else {
+          requests.noteProgress(origin)
+        }
+      }
+      switch record {
+      case .change(let changeset):
+        lastTime = max(lastTime, changeset.time)
+        for item in changeset.items {
+          pending[item.location, default: []].append(
+            Pending(sequence: entry.sequence, time: changeset.time, edit: item.edit))
+        }
+      case .checkpoint(let location, let through, _):
+        pending[location]?.removeAll { $0.sequence <= through }
+        if pending[location]?.isEmpty == true { pending[location] = nil }
+      case .from: break
+      }
+    }
+  }
+
+  /// The numbers of the last records whose requests nobody will repeat, because their patience was
+  /// over when the last record was written. The last 1,024 requests may be repeated whatever their
+  /// times are, because the clock may have been set.
+  private static func lastOver(_ entries: [Journal.Entry]) -> (mounts: UInt64, clients: UInt64) {
+    var newest: Timestamp?
+    var count = 0
+    var mounts: UInt64 = 0
+    for entry in entries.reversed() {
+      guard case .from(_, .change(let changeset)) = entry.record else { continue }
+      let last = newest ?? changeset.time
+      newest = last
+      count += 1
+      let age = last.nanoseconds(after: changeset.time) / 1_000_000
+      guard count > 1024 else { continue }
+      if mounts == 0, age > Requests.inheritancePatience { mounts = entry.sequence }
+      if age > Requests.patience { return (mounts, entry.sequence) }
+    }
+    return (mounts, 0)
+  }
+}
+
+/// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
+/// later owner's numbers are larger.
+///
+/// Threads: any; only a change of `StoreState` advances it. Whoever knows that a change has returned
+/// reads its number or a later one.
+final class ChangeNumber: Sendable {
+  private let last = Atomic(UInt64(max(1, Timestamp.now.nanoseconds)))
+
+  var value: UInt64 { last.load(ordering: .acquiring) }
+
+  func advance() -> UInt64 { last.add(1, ordering: .acquiringAndReleasing).newValue }
+}
