@@ -132,8 +132,8 @@ extension Carrier {
   /// Notes for people and for those who wait what an event has done.
   func note(_ event: Synchroniser.Event, _ actions: [Synchroniser.Action]) {
     switch event {
-    case .listed: listsAwaited = max(0, listsAwaited - 1)
-    case .disconnected: listsAwaited = syncRequest == nil ? 0 : 1
+    case .listed: if let lists = sync?.listsAwaited { sync?.listsAwaited = max(0, lists - 1) }
+    case .disconnected: sync?.listsAwaited = 1
     default: break
     }
     for case .tellClockAhead(let milliseconds) in actions {

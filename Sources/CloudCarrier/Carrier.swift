@@ -33,10 +33,8 @@ public final class Carrier {
   var lastError: String?
   /// The status that was noted last.
   var status = CloudStatus()
-  /// The request that somebody waits for.
-  var syncRequest: Value?
-  /// How many lists must come before it is answered.
-  var listsAwaited = 0
+  /// The request that somebody waits for; nil: nobody waits.
+  var sync: SyncRequest?
   /// When old removals are looked for.
   var nextTick = Instant.now
 
@@ -154,23 +152,29 @@ public final class Carrier {
     guard let request = try place.note(CloudNotes.syncRequest),
       try place.note(CloudNotes.syncAnswer) != request
     else { return }
-    syncRequest = request
+    sync = SyncRequest(value: request)
     // A connection that begins lists everything anyway. Somebody who waits may have mended what
     // kept it from being there: the settings and their files are read again.
     if session?.isConnected == true {
       carryOut(session?.perform([.list]) ?? [])
-      listsAwaited = session?.listsWaiting ?? 1
+      sync?.listsAwaited = session?.listsWaiting ?? 1
     } else {
-      listsAwaited = 1
       try configure()
     }
   }
 
+  /// A request for synchronisation.
+  struct SyncRequest {
+    let value: Value
+    /// How many lists must come before it is answered.
+    var listsAwaited = 1
+  }
+
   private func answerSyncRequest() throws(EngineError) {
-    guard let request = syncRequest, listsAwaited == 0,
+    guard let sync, sync.listsAwaited == 0,
       machine.state.pending.keys.allSatisfy(machine.unreadable.contains)
     else { return }
-    try place.note(CloudNotes.syncAnswer, request)
-    syncRequest = nil
+    try place.note(CloudNotes.syncAnswer, sync.value)
+    self.sync = nil
   }
 }

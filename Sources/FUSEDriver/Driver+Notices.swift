@@ -11,14 +11,16 @@ extension Driver {
   func runTimers(now: Instant) {
     let (notices, settled) = mailbox.removeAll()
     for notice in notices { handle(notice) }
-    if let delayed, delayed.until <= now { announceDelayed() }
+    if let due = pending.announcements, due.until <= now { announceDelayed() }
     for (kind, version) in settled {
-      if kind == .attributes { droppedThrough = max(droppedThrough, version) }
+      if kind == .attributes { pending.pages.noteDone(through: version) }
       store.services.settle(kind, through: version, by: author)
     }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
-    if let deadline = forest.nextDeadline, deadline <= now, resent == nil || !gate.holdsResent {
+    if let deadline = forest.nextDeadline, deadline <= now,
+      takeover.resent == nil || !gate.holdsResent
+    {
       forest.tick(now: .now)
     }
     perform(dropAttributes(forest.removeEffects()).rest)
@@ -51,7 +53,7 @@ extension Driver {
     var withPages: Set<NodeID> = []
     // Of a file whose pages are still being dropped, they are dropped again.
     for case .invalidateContents(let file) in effects
-    where droppedPages.noteDropped(file) || lastDrop > droppedThrough {
+    where pending.pages.noteDropped(file) || pending.pages.isDropping {
       withPages.insert(file)
     }
     let isHolding = !heldReplies.areChangesSent
@@ -59,8 +61,8 @@ extension Driver {
     let announced = save(nil, rest)
     let contents = withPages.map { Effect.invalidateContents($0) }
     notifier.put(contents)
-    if !contents.isEmpty { lastDrop = max(lastDrop, version) }
-    if lastDrop <= droppedThrough || isHolding {
+    if !contents.isEmpty { pending.pages.noteDrop(version) }
+    if !pending.pages.isDropping || isHolding {
       store.services.settle(.attributes, through: version, by: author)
     } else {
       notifier.put(settled: .attributes, version)
@@ -75,9 +77,11 @@ extension Driver {
   /// tells watchers of several changes of a file.
   private func delay(_ announcements: [Effect], _ number: UInt64) {
     guard !announcements.isEmpty else { return }
-    if delayed == nil { delayed = Delayed(until: Instant.now.advanced(milliseconds: Self.delay)) }
-    delayed?.effects += announcements
-    delayed?.number = number
+    let due = Instant.now.advanced(milliseconds: Self.delay)
+    var delayed = pending.announcements ?? PendingEffects.Announcements(until: due)
+    delayed.effects += announcements
+    delayed.number = number
+    pending.announcements = delayed
   }
 
   /// Milliseconds for which an announcement waits.
@@ -85,13 +89,22 @@ extension Driver {
 
   /// Hands the announcements that wait to the notifier, before later ones.
   func announceDelayed() {
-    guard let due = delayed else { return }
+    guard let due = pending.announcements else { return }
     notifier.put(due.effects, announced: due.number)
-    delayed = nil
+    pending.announcements = nil
   }
+}
+
+/// Effects of others' changes that have begun and are not done yet.
+///
+/// Threads: the loop's alone.
+struct PendingEffects {
+  var pages = DroppedPages()
+  /// Announcements that wait for a moment; nil: there are none.
+  var announcements: Announcements?
 
   /// Announcements that wait.
-  struct Delayed {
+  struct Announcements {
     var until: Instant
     var effects: [Effect] = []
     /// The number of the last one.

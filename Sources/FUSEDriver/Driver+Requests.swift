@@ -12,8 +12,6 @@ extension Driver {
   /// Carries out a request, or takes it over with its buffer if it must wait.
   func admit(_ buffer: inout fuse_buf, _ now: Instant) {
     if !gate.keeps(&buffer, self, now) { process(&buffer) }
-    // Nothing waits any more: the kernel holds the notifier in locks of requests.
-    if isEnding { gate.refuse(self) }
   }
 
   // MARK: 2. libfuse takes it apart, and calls its operation (`Operations`)
@@ -28,7 +26,7 @@ extension Driver {
     guard let header = RequestHeader(buffer) else {
       return fuse_session_process_buf(session.raw, &buffer)
     }
-    droppedPages.noteRequest(header)
+    pending.pages.noteRequest(header)
     var context = RequestContext(header, announcer.purpose(of: header.thread))
     (context.refusal, context.listing) = (refusal, listing)
     if header.operation.isChange, announcer.wasInterrupted(header.thread) {

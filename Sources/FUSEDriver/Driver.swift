@@ -32,39 +32,27 @@ import SystemCalls
 public final class Driver {
   let forest: Forest
   let store: MountedStore
-  let author = Author.unique()
   let ownership: FileOwnership
   let log: @Sendable (LogLine) -> Void
   let mailbox: Mailbox
-  let announcer = Announcer()
-  /// The channel to the guard; nil: there is none, and the mount ends with this process.
-  let line: GuardLine?
-  /// Where a successor finds what it must know; nil: nowhere.
-  var saved: SavedState?
-  var facts: MountFacts?
-  /// The requests that a predecessor has left; nil: this driver has none.
-  var resent: ResentRequests?
-  /// The predecessor's mount, for which changes of others wait; nil: there is none.
-  var lostMount: LostMount?
+  /// What the driver has of its guard and its predecessor, and leaves to a successor.
+  var takeover: Takeover
   /// The request that is being carried out; nil: none.
   var current: RequestContext?
   let heldReplies: HeldReplies
-  var droppedPages = DroppedPages()
+  var pending = PendingEffects()
   var writers = Writers()
-  /// Announcements that wait for a moment; nil: there are none.
-  var delayed: Delayed?
-  /// The last change after which pages were to be dropped, and the last for which that was done.
-  var (lastDrop, droppedThrough): (UInt64, UInt64) = (0, 0)
   let gate: RequestGate
-  /// The mount ends: a request that would have to wait is refused.
-  private(set) var isEnding = false
-  /// Whether the guard has asked this driver to end for a successor.
-  var isHandingOver = false
   let notifier: Notifier
   let synchroniser: Synchroniser
   let spaceThread = BlockingThreads(name: "prefs-space", most: 1, mostWaiting: 16)
-  private(set) var session: SessionPointer
-  var io = SessionIO.State()
+  var session = SessionIO.State()
+
+  /// The author of the mount's own changes.
+  var author: Author { forest.author }
+
+  /// Performs operations on the mount for watchers.
+  var announcer: Announcer { notifier.announcer }
 
   /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
@@ -77,18 +65,18 @@ public final class Driver {
     _ store: MountedStore, _ root: Forest.Root, options: TreeOptions, ownership: FileOwnership,
     arguments: [String], line: GuardLine? = nil, log: @escaping @Sendable (LogLine) -> Void
   ) throws(DriverError) {
-    self.line = line
+    takeover = Takeover(line: line)
     self.store = store
     self.ownership = ownership
     self.log = log
     forest = Forest(
-      root, engine: store.engine, service: store.control, options: options, author: author,
-      log: log)
+      root, engine: store.engine, service: store.control, options: options,
+      author: .unique(), log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
       gate = RequestGate(store.lists) { [mailbox] in mailbox.bell.ring() }
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
-      notifier = Notifier(ended: mailbox.bell, announcer: announcer) {
+      notifier = Notifier(ended: mailbox.bell) {
         [mailbox] kind, version in
         mailbox.put(kind, version)
       }
@@ -97,8 +85,7 @@ public final class Driver {
     } catch {
       throw DriverError("\(error)")
     }
-    session = SessionPointer(nil)
-    session = try makeSession(arguments)
+    session.pointer = try makeSession(arguments)
     store.lists.whenRead { [mailbox] in mailbox.bell.ring() }
     store.services.addMount(author)
     store.engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
@@ -129,7 +116,7 @@ public final class Driver {
     }
     let mounted = announcer.setMountPoint(path)
     try useDevice(fuse_session_fd(session.raw))
-    if let line {
+    if let line = takeover.line {
       prepareSuccession(
         line,
         MountFacts(
@@ -147,7 +134,7 @@ public final class Driver {
       saved[.client] = store.changes?.client ?? 0
       saved[.mounted] = UInt64(bitPattern: Timestamp.now.nanoseconds)
       saved[.author] = author.number
-      self.facts = facts
+      takeover.facts = facts
       notifier.note(in: log)
       begin(saving: saved)
       line.give(
@@ -160,9 +147,11 @@ public final class Driver {
 
   /// Keeps the kernel's first message for successors, once it is answered.
   func keepOpening(_ message: [UInt8]) {
-    guard var facts, let saved, facts.opening.isEmpty else { return }
+    guard var facts = takeover.facts, let saved = takeover.saved, facts.opening.isEmpty else {
+      return
+    }
     facts.opening = message
-    self.facts = facts
+    takeover.facts = facts
     saved.log.message = facts.bytes
     noteResending()
   }
@@ -170,10 +159,10 @@ public final class Driver {
   /// Finds out whether the kernel sends requests again (FUSE_HAS_RESEND in FUSE_INIT). If not,
   /// those under way are noted. PREFSFS_NO_RESEND has it so in any case (tests).
   func noteResending() {
-    guard let facts, let saved else { return }
+    guard let facts = takeover.facts, let saved = takeover.saved else { return }
     let flags = facts.opening.dropFirst(MessageLayout.openingFlags2).first ?? 0
     if flags & SessionIO.hasResend == 0 || getenv("PREFSFS_NO_RESEND") != nil {
-      io.outstanding = OutstandingRequests(saved.log, after: facts.openingNumber)
+      session.outstanding = OutstandingRequests(saved.log, after: facts.openingNumber)
     }
   }
 
@@ -190,19 +179,18 @@ public final class Driver {
   /// threads. Or ends for a successor, if the guard asks for that.
   public func run() throws(DriverError) -> End {
     do throws(SystemError) {
-      try notifier.start(session)
+      try notifier.start(session.pointer)
       let loop = try ReceiveLoop(self)
       askForUnanswered()
-      line?.reportReady()
-      try loop.run { self.isHandingOver }
-      if isHandingOver {
+      takeover.line?.reportReady()
+      try loop.run { self.takeover.isHandingOver }
+      if takeover.isHandingOver {
         try handOver(loop)
         return .handedOver
       }
       // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
       // a lock that an unanswered request holds.
-      gate.refuse(self)
-      isEnding = true
+      gate.beginRefusing(self)
       beginStop()
       try loop.run(drains: true) {
         self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
@@ -234,7 +222,7 @@ public final class Driver {
     heldReplies.sendAll()
     // Notices that have come meanwhile: their announcements are saved.
     runTimers(now: .now)
-    line?.reportHandover()
+    takeover.line?.reportHandover()
   }
 
   /// The most directories that a mount is taken off. It is on more than one where root has mounted
@@ -244,7 +232,9 @@ public final class Driver {
   /// Takes the mount off its directory, which may have been renamed: libfuse looks for it at the
   /// old path only. Does nothing where somebody has unmounted it.
   private func unmount() {
-    guard let facts, facts.device != 0 else { return fuse_session_unmount(session.raw) }
+    guard let facts = takeover.facts, facts.device != 0 else {
+      return fuse_session_unmount(session.raw)
+    }
     let (number, connection) = (
       dev_t(facts.device), KernelConnection(device: fuse_session_fd(session.raw))
     )

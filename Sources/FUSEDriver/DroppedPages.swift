@@ -7,9 +7,20 @@ import PreferenceTree
 /// Threads: the loop's alone.
 struct DroppedPages {
   private var files: Set<NodeID> = []
+  /// The last change after which pages were to be dropped, and the last for which that was done.
+  private var (last, done): (UInt64, UInt64) = (0, 0)
 
   /// The most files that are kept; more of them change at a time only where whole domains do.
   private static let most = 256
+
+  /// Whether pages are still being dropped.
+  var isDropping: Bool { last > done }
+
+  /// Notes that pages are to be dropped because of a change.
+  mutating func noteDrop(_ version: UInt64) { last = max(last, version) }
+
+  /// Notes that the pages of changes are dropped.
+  mutating func noteDone(through version: UInt64) { done = max(done, version) }
 
   /// Notes that the kernel drops a file's pages.
   /// - Returns: whether it may have some.

@@ -73,7 +73,7 @@ final class Notifier: Sendable {
 
   private let worker = BatchWorker<Tasks>()
   private let ended: Wakeup
-  private let announcer: Announcer
+  let announcer = Announcer()
   private let settled: @Sendable (Settlement, UInt64) -> Void
 
   private let log = Mutex<SharedLog?>(nil)
@@ -90,10 +90,9 @@ final class Notifier: Sendable {
   ///   - settled: called on the thread when the kernel has been told of the changes up to a
   ///     version.
   init(
-    ended: Wakeup, announcer: Announcer,
-    settled: @escaping @Sendable (Settlement, UInt64) -> Void
+    ended: Wakeup, settled: @escaping @Sendable (Settlement, UInt64) -> Void
   ) {
-    (self.ended, self.announcer, self.settled) = (ended, announcer, settled)
+    (self.ended, self.settled) = (ended, settled)
   }
 
   /// Starts the thread, for a session that is mounted.

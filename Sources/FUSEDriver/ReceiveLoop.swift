@@ -79,7 +79,8 @@ struct ReceiveLoop: ~Copyable {
   /// store.
   private var awaited: [pollfd] {
     [
-      descriptor, driver.mailbox.bell.number, signals.number, driver.line?.descriptor ?? -1,
+      descriptor, driver.mailbox.bell.number, signals.number,
+      driver.takeover.line?.descriptor ?? -1,
       driver.store.services.noticeDescriptor,
     ]
     .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
@@ -90,8 +91,8 @@ struct ReceiveLoop: ~Copyable {
   private func sleep() -> Bool {
     let deadlines = [
       driver.forest.nextDeadline, driver.heldReplies.deadline, driver.gate.deadline,
-      driver.line?.deadline, driver.delayed?.until,
-      driver.isShortening ? .now : driver.saved?.idleDeadline,
+      driver.takeover.line?.deadline, driver.pending.announcements?.until,
+      driver.isShortening ? .now : driver.takeover.saved?.idleDeadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
@@ -108,13 +109,15 @@ struct ReceiveLoop: ~Copyable {
     if entries[4].revents != 0 { driver.store.services.receiveNotices() }
     let looked = driver.mailbox.awaitsMissed ? nil : Timestamp.now
     driver.runTimers(now: .now)
-    if let looked { driver.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
+    if let looked { driver.takeover.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
-    if driver.isShortening || driver.saved?.idleDeadline.map({ $0 <= .now }) == true {
+    if driver.isShortening || driver.takeover.saved?.idleDeadline.map({ $0 <= .now }) == true {
       driver.save()
     }
-    if entries[3].revents != 0, driver.line?.receive() == true { driver.isHandingOver = true }
-    driver.line?.replace()
+    if entries[3].revents != 0, driver.takeover.line?.receive() == true {
+      driver.takeover.isHandingOver = true
+    }
+    driver.takeover.line?.replace()
     return entries[2].revents != 0 && readSignal()
   }
 
@@ -125,7 +128,7 @@ struct ReceiveLoop: ~Copyable {
       return false
     }
     guard information.ssi_signo == UInt32(SIGUSR2) else { return true }
-    driver.line?.askForUpgrade()
+    driver.takeover.line?.askForUpgrade()
     return false
   }
 }

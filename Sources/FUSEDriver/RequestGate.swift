@@ -57,6 +57,8 @@ final class RequestGate {
   private var lastCount: UInt64 = 0
   /// When the owner was last asked for the requests that wait for it.
   private var lastLook = Instant.now
+  /// Whether a request that would have to wait is refused: the mount ends.
+  private var isRefusing = false
 
   /// Milliseconds that the loop itself waits for the owner before the first request is held.
   private static let ownerPatience: Int64 = 20
@@ -101,6 +103,7 @@ final class RequestGate {
     }
     waiting.append(Waiting(buffer, obstacle, now))
     buffer = fuse_buf()
+    if isRefusing { refuse(driver) }
     return true
   }
 
@@ -241,9 +244,15 @@ final class RequestGate {
     free(request.buffer.mem)
   }
 
-  /// Answers every held request with an error, when the mount ends: ETIMEDOUT where it waits for
-  /// the owner, else EIO.
-  func refuse(_ driver: Driver) {
+  /// The mount ends: refuses every held request, and from now on each that would have to wait,
+  /// because the kernel holds the notifier in locks of requests.
+  func beginRefusing(_ driver: Driver) {
+    isRefusing = true
+    refuse(driver)
+  }
+
+  /// Answers every held request with an error: ETIMEDOUT where it waits for the owner, else EIO.
+  private func refuse(_ driver: Driver) {
     let all = waiting
     waiting = []
     for var request in all {

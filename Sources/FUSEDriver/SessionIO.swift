@@ -20,6 +20,8 @@ enum SessionIO {
   /// What the session knows of its INIT. The loop's thread writes it. Other threads only ever read
   /// nil, because they send nothing before the INIT is answered.
   struct State {
+    /// libfuse's session.
+    var pointer = SessionPointer(nil)
     /// The flags to add to the reply to INIT: set when the request arrives, until the reply, which
     /// is the next message to the kernel.
     var flagsToAdd: UInt32?
@@ -30,6 +32,8 @@ enum SessionIO {
     /// Whether the next message to the kernel is dropped: the reply to an INIT that a predecessor
     /// has answered.
     var swallowsReply = false
+
+    var raw: OpaquePointer? { pointer.raw }
   }
 
   static var table: fuse_custom_io {
@@ -41,36 +45,36 @@ enum SessionIO {
       let operation = Operation(
         rawValue: buffer.loadUnaligned(
           fromByteOffset: MessageLayout.operation, as: UInt32.self))
-      driver.io.outstanding?.begin(
+      driver.session.outstanding?.begin(
         buffer.loadUnaligned(fromByteOffset: MessageLayout.number, as: UInt64.self),
         needsAnswer: operation.needsAnswer)
       guard operation == .start, count >= MessageLayout.openingFlags + 4 else { return count }
       let flags = buffer.loadUnaligned(
         fromByteOffset: MessageLayout.openingFlags, as: UInt32.self)
-      driver.io.opening = Array(UnsafeRawBufferPointer(start: buffer, count: count))
-      driver.io.flagsToAdd =
+      driver.session.opening = Array(UnsafeRawBufferPointer(start: buffer, count: count))
+      driver.session.flagsToAdd =
         flags & (SessionIO.handleKillprivV2 | SessionIO.parallelDirectoryOperations)
       return count
     }
     table.writev = { descriptor, vectors, count, data in
       if let data, let vectors, count == 2 {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        if driver.io.swallowsReply {
+        if driver.session.swallowsReply {
           return UnsafeBufferPointer(start: vectors, count: Int(count)).reduce(0) {
             $0 + Int($1.iov_len)
           }
         }
-        if let flags = driver.io.flagsToAdd {
-          driver.io.flagsToAdd = nil
+        if let flags = driver.session.flagsToAdd {
+          driver.session.flagsToAdd = nil
           SessionIO.add(flags, to: vectors[1])
-          defer { driver.keepOpening(driver.io.opening) }
+          defer { driver.keepOpening(driver.session.opening) }
           return writev(descriptor, vectors, count)
         }
       }
       let result = writev(descriptor, vectors, count)
       if result >= 0, let data, let header = vectors?.pointee.iov_base {
         let driver = Unmanaged<Driver>.fromOpaque(data).takeUnretainedValue()
-        driver.io.outstanding?.end(
+        driver.session.outstanding?.end(
           header.loadUnaligned(fromByteOffset: MessageLayout.number, as: UInt64.self))
       }
       return result

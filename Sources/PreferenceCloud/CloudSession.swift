@@ -55,6 +55,16 @@ public struct CloudSession: Sendable {
     case purge(CloudKey, revision: Int64)
   }
 
+  /// What has gone wrong in a row.
+  private struct Troubles {
+    /// Connections that failed.
+    var failures = 0
+    /// Changes that the server has refused.
+    var refusals = 0
+    /// Answers that led to a list, and to nothing else.
+    var detours = 0
+  }
+
   private let coding: EtcdCoding
   private let endpoints: [String]
   private let password: String?
@@ -67,10 +77,7 @@ public struct CloudSession: Sendable {
   private var isRenewed = false
   /// Whether a connection has begun. The server's records may not have been listed yet.
   public private(set) var isConnected = false
-  private var failures = 0
-  private var refusals = 0
-  /// How many answers in a row led to a list, and to nothing else.
-  private var detours = 0
+  private var troubles = Troubles()
   /// When the connection began.
   private var began = Instant(nanoseconds: 0)
   private var status = CloudStatus()
@@ -138,7 +145,7 @@ public struct CloudSession: Sendable {
     guard let due = deadline, due <= now else { return [] }
     (deadline, began) = (nil, now)
     (calls, isCalling, isRenewed, token) = ([], false, false, nil)
-    (isConnected, refusals, detours) = (false, 0, 0)
+    (isConnected, troubles.refusals, troubles.detours) = (false, 0, 0)
     guard coding.user == nil else {
       calls = [.authenticate]
       return next()
@@ -222,10 +229,10 @@ public struct CloudSession: Sendable {
   /// - Returns: why the connection must end: the server refuses whatever it is sent.
   private mutating func count(_ event: Synchroniser.Event, _ now: Instant) -> String? {
     switch event {
-    case .pushed: (failures, refusals, detours) = (0, 0, 0)
+    case .pushed: troubles = Troubles()
     case .refused:
-      refusals += 1
-      if refusals >= Self.mostRefusals { return "the server refuses every change" }
+      troubles.refusals += 1
+      if troubles.refusals >= Self.mostRefusals { return "the server refuses every change" }
     case .set, .connected, .disconnected, .listed, .changed, .compacted, .tick, .unreadable: break
     }
     return nil
@@ -237,8 +244,8 @@ public struct CloudSession: Sendable {
   /// Counts an answer that only leads to another list.
   /// - Returns: why the connection must end; nil: it goes on.
   private mutating func countDetour() -> String? {
-    detours += 1
-    return detours > Self.mostDetours
+    troubles.detours += 1
+    return troubles.detours > Self.mostDetours
       ? "the server answers, but shows no account record, or compacts its history at each watch"
       : nil
   }
@@ -277,7 +284,7 @@ public struct CloudSession: Sendable {
         if let failure = countDetour() { return commands + fail(failure, now, random) }
         commands += [.endWatch, .event(.compacted, server: nil)]
       case .event(let event, let unreadable):
-        detours = 0
+        troubles.detours = 0
         commands += Self.events(event, unreadable, nil)
       case .failed(_, let text): return commands + fail(text, now, random)
       case .alive, .token, .unfounded: break
@@ -312,11 +319,11 @@ public struct CloudSession: Sendable {
   private mutating func fail(
     _ reason: String, _ now: Instant, _ random: Double
   ) -> [Command] {
-    if isConnected, now.milliseconds(after: began) > 60_000 { failures = 0 }
-    let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(failures, 20))
+    if isConnected, now.milliseconds(after: began) > 60_000 { troubles.failures = 0 }
+    let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(troubles.failures, 20))
     let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
     deadline = now.advanced(milliseconds: pause)
-    failures += 1
+    troubles.failures += 1
     let failed = endpoints[endpoint]
     endpoint = (endpoint + 1) % endpoints.count
     (calls, isCalling) = ([], false)

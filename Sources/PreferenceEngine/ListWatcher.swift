@@ -16,6 +16,29 @@ import SystemCalls
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
+  /// What is watched and polled. It is found anew when directories come or go (`begin`).
+  private struct Directories {
+    /// The directories of places.
+    var places: [String: Place] = [:]
+    /// The directories in which targets of symbolic links lie: the location of each target by its
+    /// name.
+    var linked: [String: [String: Location]] = [:]
+    /// The targets of profiles, certificates and fragments that are symbolic links.
+    var linkedAdditions: Set<String> = []
+    /// The directories of fragments, and those of vendors' lists.
+    var fragments: Set<String> = []
+    /// Directories of places that are watched.
+    var watched: Set<String> = []
+    /// Paths that do not exist yet: when one appears, the directories are watched anew.
+    var awaited: Set<String> = []
+    /// Whether fragments or vendors' lists are polled, because their directories cannot be watched.
+    var pollsAdditions = false
+    /// Places whose lists are polled.
+    var polled: [Place] = []
+
+    var polls: Bool { pollsAdditions || !polled.isEmpty }
+  }
+
   private let layout: StoreLayout
   private let watch: DirectoryWatch?
   /// The table of mounts, of which poll(2) says when it has changed (proc(5)).
@@ -25,25 +48,10 @@ struct ListWatcher {
   private var seen: [String: [UInt64]] = [:]
   /// Whether the directories have been watched anew in the last `changes`.
   private(set) var hasBegun = false
-  /// The directories of places.
-  private var places: [String: Place] = [:]
+  /// What is watched and polled.
+  private var directories = Directories()
   /// The places that are watched beside those of the search list: managed lists of other users.
   private var others: [Place] = []
-  /// The directories in which targets of symbolic links lie: the location of each target by its
-  /// name.
-  private var linked: [String: [String: Location]] = [:]
-  /// The targets of profiles, certificates and fragments that are symbolic links.
-  private var linkedAdditions: Set<String> = []
-  /// The directories of fragments, and those of vendors' lists.
-  private var fragmentDirectories: Set<String> = []
-  /// Directories of places that are watched.
-  private var watched: Set<String> = []
-  /// Paths that do not exist yet: when one appears, the directories are watched anew.
-  private var awaited: Set<String> = []
-  /// Whether fragments or vendors' lists are polled, because their directories cannot be watched.
-  private var pollsAdditions = false
-  /// Places whose lists are polled.
-  private var polled: [Place] = []
   /// The lists that polled places had at the last look.
   private var listed: [Place: Set<Location>] = [:]
   private var nextPoll: Instant?
@@ -73,10 +81,11 @@ struct ListWatcher {
   /// Notes that the table of mounts has changed.
   mutating func noteMounts() { haveMountsChanged = true }
 
-  /// Device and inode of the directories, as they are now under their names.
-  private func look(at paths: some Sequence<String>) -> [String: [UInt64]] {
+  /// Device and inode of the state directory and of those of places, as they are now under their
+  /// names.
+  private var identities: [String: [UInt64]] {
     var found: [String: [UInt64]] = [:]
-    for path in paths {
+    for path in Array(directories.places.keys) + [layout.stateDirectory] {
       guard let status = try? Files.status(path) else { continue }
       found[path] = [UInt64(status.st_dev), UInt64(status.st_ino)]
     }
@@ -106,32 +115,32 @@ struct ListWatcher {
   ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
     self.others = others?.filter { !$0.isForced } ?? self.others
-    (linkedAdditions, fragmentDirectories, pollsAdditions) = ([], [], false)
-    (places, linked, polled, watched, awaited) = ([:], [:], [], [], [])
+    directories = Directories()
     areAdditionsInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
-      places[path] = place
+      directories.places[path] = place
       guard let watch else {
-        polled.append(place)
+        directories.polled.append(place)
         continue
       }
       do throws(SystemError) {
         try begin(path, place, watch)
       } catch {
         report("changes in \(path) are seen every 2 s only: \(error)")
-        polled.append(place)
+        directories.polled.append(place)
       }
     }
     watchState()
-    (seen, hasBegun) = (look(at: Array(places.keys) + [layout.stateDirectory]), true)
+    (seen, hasBegun) = (identities, true)
     if let watch {
       watchSigners(watch)
       for path in layout.vendorDirectories { watchVendors(path, watch) }
     }
-    let polls = pollsAdditions || !polled.isEmpty
-    nextPoll = !polls ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
-    listed = listed.filter { polled.contains($0.key) }
-    for place in polled where listed[place] == nil { _ = listsThatCameOrWent(in: place) }
+    nextPoll = !directories.polls ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
+    listed = listed.filter { directories.polled.contains($0.key) }
+    for place in directories.polled where listed[place] == nil {
+      _ = listsThatCameOrWent(in: place)
+    }
   }
 
   private mutating func begin(
@@ -144,9 +153,9 @@ struct ListWatcher {
     }
     if place.isManaged { followAdditionLinks(in: path, ".mobileconfig", watch) }
     if place.hasAdditions { watchFragments(in: path, place, watch) }
-    watched.insert(path)
+    directories.watched.insert(path)
     try followLinks(in: path, place, watch)
-    if Self.isSilent(path) { polled.append(place) }
+    if Self.isSilent(path) { directories.polled.append(place) }
   }
 
   /// Watches the certificates of those who may sign profiles, or waits for their directory.
@@ -163,11 +172,11 @@ struct ListWatcher {
     do throws(SystemError) {
       guard try watch.add(path, withModes: true) else { return try wait(for: path, watch) }
     } catch {
-      pollsAdditions = true
+      directories.pollsAdditions = true
       return
     }
-    if Self.isSilent(path) { pollsAdditions = true }
-    fragmentDirectories.insert(path)
+    if Self.isSilent(path) { directories.pollsAdditions = true }
+    directories.fragments.insert(path)
     followAdditionLinks(in: path, ".plist", watch)
     watchFragments(in: path, .vendor, watch)
   }
@@ -180,10 +189,10 @@ struct ListWatcher {
     where layout.domain(ofFragments: name, in: place) != nil {
       let path = "\(directory)/\(name)"
       guard (try? watch.add(path, withModes: true)) == true else {
-        if Files.isDirectory(path) { pollsAdditions = true }
+        if Files.isDirectory(path) { directories.pollsAdditions = true }
         continue
       }
-      fragmentDirectories.insert(path)
+      directories.fragments.insert(path)
       followAdditionLinks(in: path, ".plist", watch)
     }
   }
@@ -195,7 +204,7 @@ struct ListWatcher {
   private mutating func wait(for path: String, _ watch: DirectoryWatch) throws(SystemError) {
     var missing = path
     while try !watch.add(Files.parent(of: missing)) { missing = Files.parent(of: missing) }
-    awaited.insert(missing)
+    directories.awaited.insert(missing)
   }
 
   /// Watches the targets of the directory's symbolic links.
@@ -213,7 +222,7 @@ struct ListWatcher {
       }
       let parent = Files.parent(of: real)
       guard try watch.add(parent) else { continue }
-      linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
+      directories.linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
     }
   }
 
@@ -227,7 +236,7 @@ struct ListWatcher {
         !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)"),
         let real = Files.realPath(path), (try? watch.add(Files.parent(of: real))) == true
       else { continue }
-      linkedAdditions.insert(real)
+      directories.linkedAdditions.insert(real)
     }
   }
 
@@ -243,58 +252,65 @@ struct ListWatcher {
   mutating func changes(
     known: () -> [Location], report: (LogLine) -> Void
   ) -> Set<Location> {
-    var changed: Set<Location> = []
-    var before: Set<String>?
+    var look = Look()
     (isStateInDoubt, hasBegun) = (watch == nil, false)
-    if haveMountsChanged, look(at: Array(places.keys) + [layout.stateDirectory]) != seen {
-      (isStateInDoubt, before) = (true, [])
-    }
+    if haveMountsChanged, identities != seen { (isStateInDoubt, look.before) = (true, []) }
     haveMountsChanged = false
-    for event in watch?.events() ?? [] {
-      if event.directory == layout.stateDirectory { isStateInDoubt = true }
-      guard let name = event.name else {
-        // A directory was removed or moved, or events were lost: all loaded lists are looked at.
-        before = []
-        continue
-      }
-      let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
-      if awaited.contains(path) { before = before ?? watched }
-      if let location = linked[event.directory]?[name] { changed.insert(location) }
-      if linkedAdditions.contains(path) { areAdditionsInDoubt = true }
-      if isAddition(event.directory, name) {
-        let isLink = Files.linkTarget(path) != nil
-        // The directory of fragments is to be watched.
-        if isLink || name.hasSuffix(".d") { before = before ?? watched }
-        if isLink || !event.isCreation || !Self.isBegun(path) { areAdditionsInDoubt = true }
-      }
-      guard let place = places[event.directory],
-        let location = layout.location(ofFile: name, in: place)
-      else { continue }
-      let isLink = Files.linkTarget(path) != nil
-      if isLink { before = before ?? watched }
-      if isLink || !event.isCreation || !Self.isBegun(path) { changed.insert(location) }
-    }
+    for event in watch?.events() ?? [] { note(event, in: &look) }
     if let poll = nextPoll, poll <= .now {
-      changed.formUnion(known().filter { polled.contains($0.place) })
-      for place in polled { changed.formUnion(listsThatCameOrWent(in: place)) }
+      look.changed.formUnion(known().filter { directories.polled.contains($0.place) })
+      for place in directories.polled { look.changed.formUnion(listsThatCameOrWent(in: place)) }
       areAdditionsInDoubt = true
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
-    if let before {
-      begin(report: report)
-      changed.formUnion(known())
-      for path in watched.subtracting(before) { changed.formUnion(lists(in: path) ?? []) }
+    guard let before = look.before else { return look.changed }
+    begin(report: report)
+    look.changed.formUnion(known())
+    for path in directories.watched.subtracting(before) {
+      look.changed.formUnion(lists(in: path) ?? [])
     }
-    return changed
+    return look.changed
+  }
+
+  /// What a look at the events has found.
+  private struct Look {
+    var changed: Set<Location> = []
+    /// Where the directories are to be watched anew: those that were watched before, and whose
+    /// lists need no look.
+    var before: Set<String>?
+  }
+
+  private mutating func note(_ event: DirectoryWatch.Event, in look: inout Look) {
+    if event.directory == layout.stateDirectory { isStateInDoubt = true }
+    guard let name = event.name else {
+      // A directory was removed or moved, or events were lost: all loaded lists are looked at.
+      look.before = []
+      return
+    }
+    let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
+    let isLink = Files.linkTarget(path) != nil
+    if directories.awaited.contains(path) { look.before = look.before ?? directories.watched }
+    if let location = directories.linked[event.directory]?[name] { look.changed.insert(location) }
+    if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
+    if isAddition(event.directory, name) {
+      // The directory of fragments is to be watched.
+      if isLink || name.hasSuffix(".d") { look.before = look.before ?? directories.watched }
+      if isLink || !event.isCreation || !Self.isBegun(path) { areAdditionsInDoubt = true }
+    }
+    guard let place = directories.places[event.directory],
+      let location = layout.location(ofFile: name, in: place)
+    else { return }
+    if isLink { look.before = look.before ?? directories.watched }
+    if isLink || !event.isCreation || !Self.isBegun(path) { look.changed.insert(location) }
   }
 
   /// Whether the file is a profile, the certificate of a signer, a fragment or a directory of
   /// fragments, or a vendor's list.
   private func isAddition(_ directory: String, _ name: String) -> Bool {
-    if directory == layout.signersDirectory || fragmentDirectories.contains(directory) {
+    if directory == layout.signersDirectory || directories.fragments.contains(directory) {
       return true
     }
-    guard let place = places[directory], place.hasAdditions else { return false }
+    guard let place = directories.places[directory], place.hasAdditions else { return false }
     return place.isManaged && name.hasSuffix(".mobileconfig")
       || layout.domain(ofFragments: name, in: place) != nil
   }
@@ -317,7 +333,7 @@ struct ListWatcher {
 
   /// The locations that have a list in the directory; nil where it cannot be read.
   private func lists(in path: String) -> [Location]? {
-    guard let place = places[path] else { return [] }
+    guard let place = directories.places[path] else { return [] }
     do throws(SystemError) {
       return (try Files.names(in: path) ?? []).compactMap { layout.location(ofFile: $0, in: place) }
     } catch {

@@ -42,8 +42,11 @@ public final class JournalKeeper: Sendable {
   /// it were removed. Called by the thread that rewrites lists, once for all that it has rewritten.
   public func makeReleaseDurable() {
     let (hasReleased, hasRemoved) = lists.state.withLock { state in
-      defer { if state.hasReleased { (state.hasReleased, state.hasRemoved) = (false, false) } }
-      return (state.hasReleased, state.hasRemoved)
+      let upkeep = state.upkeep
+      if upkeep.hasReleased {
+        (state.upkeep.hasReleased, state.upkeep.hasRemoved) = (false, false)
+      }
+      return (upkeep.hasReleased, upkeep.hasRemoved)
     }
     guard hasReleased else { return }
     do {
@@ -52,7 +55,7 @@ public final class JournalKeeper: Sendable {
       try synchronize(always: true)
     } catch {
       lists.log("released records of the journal may come back after a loss of power: \(error)")
-      lists.state.withLock { $0.hasRemoved = hasRemoved || $0.hasRemoved }
+      lists.state.withLock { $0.upkeep.hasRemoved = hasRemoved || $0.upkeep.hasRemoved }
     }
   }
 
@@ -113,7 +116,7 @@ public final class JournalKeeper: Sendable {
   }
 
   /// When `releaseIfDue` has something to do; nil: not before the next change.
-  public var releaseDeadline: Instant? { lists.state.withLock { $0.releaseAt } }
+  public var releaseDeadline: Instant? { lists.state.withLock { $0.upkeep.releaseAt } }
 
   /// Removes the journal files that were kept for clients that might repeat a request, once the
   /// time in which they do that is over. Cost: nothing before `releaseDeadline`.
@@ -131,7 +134,7 @@ public final class JournalKeeper: Sendable {
         try Files.remove(path)
         lists.state.withLock { state in
           state.journal?.forget(path)
-          state.hasRemoved = true
+          state.upkeep.hasRemoved = true
         }
       }
       _ = try lists.state.withLock { state throws(SystemError) in try state.releaseJournal() }

@@ -296,7 +296,7 @@ extension StoreState {
     domain.unsavedSince = isSaved ? nil : .now
     domain.firstUnsaved = start.through + 1
     domains[location] = domain
-    hasReleased = true
+    upkeep.hasReleased = true
     return release(location, through: start.through, written.identity, log)
   }
 
@@ -329,7 +329,7 @@ extension StoreState {
   mutating func releaseJournal() throws(SystemError) -> [String] {
     let now = Instant.now
     let unanswered = requests.oldestUnanswered(now)
-    releaseAt = requests.endOfPatience(now)
+    upkeep.releaseAt = requests.endOfPatience(now)
     let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
     return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
   }

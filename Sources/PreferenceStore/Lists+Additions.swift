@@ -14,7 +14,7 @@ extension Lists {
 
   /// The managed places whose profiles have been read: those that were asked for.
   public var managedPlaces: [Place] {
-    state.withLock { $0.additions.keys.filter(\.isManaged) }
+    state.withLock { $0.additions.all.keys.filter(\.isManaged) }
   }
 
   /// Reads the additions of the place, unless that has been done, and logs those that do not count.
@@ -31,12 +31,12 @@ extension Lists {
     }
   }
 
-  private func readAdditions(of place: Place) -> StoreState.Additions {
+  private func readAdditions(of place: Place) -> AdditionsTable.Additions {
     let state = additionsState(of: place)
     var settings = PlaceAdditions()
     if place.isManaged, let profiles { settings = profiles.settings(of: place, at: .now) }
     fragments.add(place, to: &settings)
-    return StoreState.Additions(state: state, settings: settings)
+    return AdditionsTable.Additions(state: state, settings: settings)
   }
 
   /// What identifies the state of the place's additions on the disk.
@@ -49,7 +49,7 @@ extension Lists {
   /// that has been asked for, a look at its files (`ProfileReading.state`). The writer's thread
   /// calls it.
   public func refreshAdditions() {
-    for (place, known) in state.withLock({ $0.additions }) {
+    for (place, known) in state.withLock({ $0.additions.all }) {
       let isOver = known.settings.until.map { $0 <= .now } ?? false
       guard additionsState(of: place) != known.state || isOver else { continue }
       let read = readAdditions(of: place)
@@ -60,7 +60,7 @@ extension Lists {
 
   /// When the first of the profiles ends; nil: none ends.
   public var profilesEnd: Timestamp? {
-    state.withLock { $0.additions.values.compactMap(\.settings.until).min() }
+    state.withLock { $0.additions.all.values.compactMap(\.settings.until).min() }
   }
 
   /// The values that profiles set once for the user of this store, as far as they have been read.
@@ -75,7 +75,7 @@ extension Lists {
     for place in Place.forced { loadAdditions(of: place) }
     return state.withLock { state in
       Place.forced.flatMap { state.additions[$0]?.settings.reports ?? [] }
-        + state.additions.filter { !$0.key.isForced }.flatMap(\.value.settings.reports)
+        + state.additions.all.filter { !$0.key.isForced }.flatMap(\.value.settings.reports)
     }
   }
 
@@ -88,7 +88,7 @@ extension Lists {
   /// has a key counts.
   public var fragmentReports: [ValueDictionary] {
     state.withLock { state in
-      state.additions.flatMap { place, additions in
+      state.additions.all.flatMap { place, additions in
         let fragments = additions.settings.fragments
         let hidden = Set(fragments.map(\.domain)).compactMap { domain in
           state.hidden(Location(place, domain)).map {
@@ -120,7 +120,9 @@ extension Lists {
 
   /// Replaces the additions of a place, and enqueues the difference for observers. A location whose
   /// additions differ is invalidated.
-  private func adopt(_ new: StoreState.Additions, _ old: StoreState.Additions, _ place: Place) {
+  private func adopt(
+    _ new: AdditionsTable.Additions, _ old: AdditionsTable.Additions, _ place: Place
+  ) {
     let (before, after) = (old.settings, new.settings)
     let known = Set(after.values.keys).union(before.values.keys)
       .union(after.unreadable.keys).union(before.unreadable.keys)
@@ -151,13 +153,13 @@ extension Lists {
 extension StoreState {
   /// What is added to the location's list, as far as the additions of its place have been read.
   func added(_ location: Location) -> [Key: StoredValue] {
-    guard hasAdditions else { return [:] }
+    guard !additions.isEmpty else { return [:] }
     return additions[location.place]?.settings.values[location.domain] ?? [:]
   }
 
   /// Throws where a fragment, or a vendor's list, of the location cannot be read.
   func requireReadableAdditions(_ location: Location) throws(EngineError) {
-    guard hasAdditions else { return }
+    guard !additions.isEmpty else { return }
     if let error = additions[location.place]?.settings.unreadable[location.domain] { throw error }
   }
 

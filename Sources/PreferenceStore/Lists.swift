@@ -200,7 +200,7 @@ extension StoreState {
     _ key: Key, _ location: Location, ofDomain number: Int?
   ) throws(EngineError) -> DomainTable.Finding {
     let finding = try domains.find(key, at: location.place, ofDomain: number)
-    guard hasAdditions, location.place.hasAdditions else { return finding }
+    guard !additions.isEmpty, location.place.hasAdditions else { return finding }
     if case .unread = finding { return finding }
     try requireReadableAdditions(location)
     guard let added = added(location)[key] else { return finding }

@@ -58,7 +58,7 @@ extension Publication {
   /// Makes a change of lists the change that readers see: where a list no longer has a key, the
   /// value of a profile shows; a key that a fragment sets does not change. Copies of such a location
   /// are invalid: the change would put an added value among those of the list.
-  fileprivate mutating func show(_ additions: [Place: StoreState.Additions]) {
+  fileprivate mutating func show(_ additions: AdditionsTable) {
     guard changeset.items.contains(where: { $0.location.place.hasAdditions }) else { return }
     var items: [Changeset.Item] = []
     for item in changeset.items {

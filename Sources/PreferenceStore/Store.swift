@@ -141,7 +141,7 @@ public final class Store: Sendable {
     let unsaved = domains.filter { $0.list.unsavedSince != nil }.map(\.location)
     let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
     let added = lists.state.withLock { state in
-      state.additions.flatMap { place, additions in
+      state.additions.all.flatMap { place, additions in
         additions.settings.unreadable.map { (Location(place, $0.key), $0.value) }
       }
     }

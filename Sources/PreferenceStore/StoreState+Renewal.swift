@@ -10,11 +10,11 @@ extension StoreState {
   /// Whether the journal has grown so far that an attempt is due.
   var isRenewalDue: Bool {
     let size = journal?.byteCount ?? 0
-    return size > max(renewedSize + Self.leastGrowth, 2 * renewedSize)
+    return size > max(upkeep.renewedSize + Self.leastGrowth, 2 * upkeep.renewedSize)
   }
 
   /// Notes that an attempt was made.
-  mutating func noteRenewal() { renewedSize = journal?.byteCount ?? 0 }
+  mutating func noteRenewal() { upkeep.renewedSize = journal?.byteCount ?? 0 }
 
   /// The new numbers of records that were recorded once more, and those that they had before.
   struct Renewed {

@@ -35,12 +35,15 @@ struct StoreState {
     var edit: Edit
   }
 
-  /// What is added to the lists of a place.
-  struct Additions: Sendable {
-    /// The state of the files that it was read from (`ProfileReading.state`).
-    var state: [String]
-    /// The additions.
-    var settings: PlaceAdditions
+  /// What is still to be done about the files of the journal.
+  struct JournalUpkeep {
+    /// Bytes of the journal after the last `renewStuckRecords`.
+    var renewedSize = 0
+    /// When records that are kept for unanswered requests may go; nil: none is kept for one.
+    var releaseAt: Instant?
+    /// Whether records of rewritten lists were released since that was last made durable, and
+    /// whether files of the journal were removed.
+    var (hasReleased, hasRemoved) = (false, false)
   }
 
   /// What a check found, whether a list can be replaced.
@@ -61,25 +64,8 @@ struct StoreState {
   /// Directories that were searched for the temporary files of crashed rewrites.
   var tidied: Set<String> = []
   var journal: Journal?
-  /// What profiles, fragments and vendors' lists set, by place. A place that nobody has asked for
-  /// is missing.
-  var additions: [Place: Additions] = [:] {
-    didSet {
-      hasAdditions = additions.values.contains {
-        !$0.settings.values.isEmpty || !$0.settings.unreadable.isEmpty
-      }
-    }
-  }
-  /// Whether there is anything in `additions`.
-  private(set) var hasAdditions = false
-  /// Bytes of the journal after the last `renewStuckRecords`.
-  var renewedSize = 0
-  /// When records that are kept for unanswered requests may go; nil: none is kept for one.
-  var releaseAt: Instant?
-  /// Whether records of rewritten lists were released since that was last made durable, and
-  /// whether files of the journal were removed.
-  var hasReleased = false
-  var hasRemoved = false
+  var additions = AdditionsTable()
+  var upkeep = JournalUpkeep()
   /// The time of the last change; the next one's is later.
   var lastTime = Timestamp(nanoseconds: 0)
   /// When `forgetOld` has something to do; nil: not before the next change.

@@ -23,7 +23,8 @@ public final class Forest {
 
   let service: any ControlService
   private let options: TreeOptions
-  private let author: Author
+  /// The author of the trees' changes.
+  package let author: Author
   private let log: (LogLine) -> Void
   /// The trees by their numbers.
   var branches: [any Branch] = []

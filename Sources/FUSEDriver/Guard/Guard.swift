@@ -36,33 +36,51 @@ public final class Guard {
 
   private let signals: Descriptor
   private var channel: GuardChannel?
-  private var device: SharedDescriptor?
+  private var connection = Connection()
+  /// What a successor must know; nil: no driver has given it yet.
   private var state: SharedDescriptor?
-  private var abort: SharedDescriptor?
-  /// The number of the connection in fusectl, which is the minor number of the mount's device.
-  private var connection: UInt32?
-  private var driver: pid_t = 0
-  private var isParent = true
-  /// Whether the present driver serves the mount.
-  private var isReady = false
+  private var driver = DriverProcess()
   private var hasBeenReady = false
   private var endStatus: UInt32?
   /// A signal that asks for the end of the mount, for a driver that was not ready for it.
   private var endSignal: Int32?
-  private var hasHandedOver = false
-  /// Whether the present driver was ended because it did not serve the mount.
-  private var hasHung = false
   private var isUpgrading = false
   /// Whether the present driver is one of the installed program that has not served yet.
   private var triesUpgrade = false
-  /// Predecessors whose end was not explained yet.
-  private var unexplained: [pid_t] = []
-  /// How many successors in a row have ended before they served the mount.
-  private var failures = 0
-  /// When a successor that does not serve the mount is ended; nil: there is none.
-  private var patienceEnd: Instant?
-  private var crashes: [Instant] = []
-  private var kills: [Instant] = []
+  private var endings = Endings()
+
+  /// The connection to the kernel.
+  private struct Connection {
+    var device: SharedDescriptor?
+    /// The file of fusectl that ends it; nil: it cannot be opened.
+    var abort: SharedDescriptor?
+    /// Its number in fusectl, which is the minor number of the mount's device.
+    var number: UInt32?
+  }
+
+  /// The present driver.
+  private struct DriverProcess {
+    var number: pid_t = 0
+    /// Whether this process has started it.
+    var isChild = true
+    /// Whether it serves the mount.
+    var isReady = false
+    var hasHandedOver = false
+    /// Whether it was ended because it did not serve the mount.
+    var hasHung = false
+    /// When it is ended if it does not serve the mount by then; nil: never.
+    var patienceEnd: Instant?
+  }
+
+  /// How predecessors of the driver have ended.
+  private struct Endings {
+    /// Those whose end was not explained yet.
+    var unexplained: [pid_t] = []
+    /// How many successors in a row have ended before they served the mount.
+    var failures = 0
+    var crashes: [Instant] = []
+    var kills: [Instant] = []
+  }
 
   /// Creates the guard of a mount.
   /// - Parameters:
@@ -104,13 +122,13 @@ public final class Guard {
   /// upgrade: with the descriptors of `Handover`.
   public func goOn() -> Int32 {
     channel = GuardChannel(Descriptor(owning: Handover.channel))
-    device = SharedDescriptor(Descriptor(owning: Handover.device))
+    connection.device = SharedDescriptor(Descriptor(owning: Handover.device))
     state = SharedDescriptor(Descriptor(owning: Handover.state))
     for number in Handover.channel...Handover.state { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
-    driver = getenv(Handover.driverVariable).flatMap { pid_t(String(cString: $0)) } ?? 0
+    driver.number = getenv(Handover.driverVariable).flatMap { pid_t(String(cString: $0)) } ?? 0
     unsetenv(Handover.driverVariable)
-    isParent = waitpid(driver, nil, WNOHANG) == 0
-    (isReady, hasBeenReady) = (true, true)
+    driver.isChild = waitpid(driver.number, nil, WNOHANG) == 0
+    (driver.isReady, hasBeenReady) = (true, true)
     openAbort(getenv(Handover.connectionVariable).flatMap { UInt32(String(cString: $0)) })
     return serve()
   }
@@ -151,7 +169,7 @@ public final class Guard {
         pollfd(fd: signals.number, events: Int16(POLLIN), revents: 0),
         pollfd(fd: channel?.descriptor.number ?? -1, events: Int16(POLLIN), revents: 0),
       ]
-      let timeout = patienceEnd.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
+      let timeout = driver.patienceEnd.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
       _ = poll(&entries, 2, timeout)
       endHungDriver()
       if entries[0].revents != 0 { handleSignals() }
@@ -164,11 +182,11 @@ public final class Guard {
   private static let patience: Int64 = 60_000
 
   private func endHungDriver() {
-    guard let end = patienceEnd, end <= .now else { return }
-    log("the driver (process \(driver)) does not serve the mount and is ended")
-    kill(driver, SIGKILL)
+    guard let end = driver.patienceEnd, end <= .now else { return }
+    log("the driver (process \(driver.number)) does not serve the mount and is ended")
+    kill(driver.number, SIGKILL)
     // Its end counts as a failure.
-    (patienceEnd, hasHung) = (nil, true)
+    (driver.patienceEnd, driver.hasHung) = (nil, true)
   }
 
   private func handleSignals() {
@@ -179,7 +197,7 @@ public final class Guard {
       case SIGUSR2: beginUpgrade()
       case let signal:
         endSignal = signal
-        if driver > 0, isReady || !hasBeenReady { kill(driver, signal) }
+        if driver.number > 0, driver.isReady || !hasBeenReady { kill(driver.number, signal) }
       }
     }
   }
@@ -192,12 +210,12 @@ public final class Guard {
     case .message(let message):
       switch message.word {
       case .device:
-        device = SharedDescriptor(Descriptor(owning: message.descriptor))
+        connection.device = SharedDescriptor(Descriptor(owning: message.descriptor))
         openAbort(message.number)
       case .state: state = SharedDescriptor(Descriptor(owning: message.descriptor))
       case .ready: becomeReady()
       case .ended: endStatus = message.number
-      case .handedOver: hasHandedOver = true
+      case .handedOver: driver.hasHandedOver = true
       case .crashing: return driverIsGone(signal: Int32(clamping: message.number))
       case .upgrade: beginUpgrade()
       case .handOver: break
@@ -207,8 +225,8 @@ public final class Guard {
   }
 
   private func becomeReady() {
-    (isReady, failures, patienceEnd) = (true, 0, nil)
-    if let endSignal { kill(driver, endSignal) }
+    (driver.isReady, driver.patienceEnd, endings.failures) = (true, nil, 0)
+    if let endSignal { kill(driver.number, endSignal) }
     if !hasBeenReady {
       becameReady()
       ServiceManager.reportReady()
@@ -228,40 +246,44 @@ public final class Guard {
     let (own, its) = try GuardChannel.pair()
     let channel = GuardChannel(Descriptor(owning: own))
     let end = Descriptor(owning: its)
-    driver = try Handover.start(
+    let number = try Handover.start(
       program, mark + words, ["\(Handover.endingVariable)=\(ending.word)"], channel: end.number,
-      device: device?.value.number, state: state?.value.number)
+      device: connection.device?.value.number, state: state?.value.number)
     self.channel = channel
-    (isReady, isParent, hasHandedOver, hasHung) = (false, true, false, false)
-    patienceEnd = hasBeenReady ? Instant.now.advanced(milliseconds: Self.patience) : nil
+    driver = DriverProcess(number: number)
+    if hasBeenReady { driver.patienceEnd = Instant.now.advanced(milliseconds: Self.patience) }
   }
 
   /// - Parameter signal: of a driver that crashes; nil: it has ended.
   /// - Returns: the exit status of a mount that is over.
   private func driverIsGone(signal: Int32?) -> Int32? {
     channel = nil
-    if let endStatus { return isParent ? Child.wait(driver) : Int32(clamping: endStatus) }
-    guard device != nil, state != nil else { return isParent ? Child.wait(driver) : 1 }
-    unexplained.append(driver)
+    if let endStatus {
+      return driver.isChild ? Child.wait(driver.number) : Int32(clamping: endStatus)
+    }
+    guard connection.device != nil, state != nil else {
+      return driver.isChild ? Child.wait(driver.number) : 1
+    }
+    endings.unexplained.append(driver.number)
     // The SIGCHLD of one that has said that it crashes may have been handled before.
     if signal != nil { explain() }
     let signal = signal ?? firstExplanation()
-    if hasHandedOver, isUpgrading {
+    if driver.hasHandedOver, isUpgrading {
       (isUpgrading, triesUpgrade) = (false, true)
       return succeed(installed, .upgraded)
     }
     (isUpgrading, triesUpgrade) = (false, false)
-    if hasHung || !isReady && signal != SIGKILL { failures += 1 }
-    if signal == SIGKILL { kills.append(.now) }
-    if signal != SIGKILL, signal != 0 { crashes.append(.now) }
+    if driver.hasHung || !driver.isReady && signal != SIGKILL { endings.failures += 1 }
+    if signal == SIGKILL { endings.kills.append(.now) }
+    if signal != SIGKILL, signal != 0 { endings.crashes.append(.now) }
     return succeed(Self.own, signal == 0 ? .unknown : .signal(signal))
   }
 
   private func succeed(_ program: String, _ ending: PredecessorEnding) -> Int32? {
     let start = Instant.now.advanced(milliseconds: -10_000)
-    crashes.removeAll { $0 < start }
-    kills.removeAll { $0 < start }
-    guard failures < 3, crashes.count < 10, kills.count < 100 else {
+    endings.crashes.removeAll { $0 < start }
+    endings.kills.removeAll { $0 < start }
+    guard endings.failures < 3, endings.crashes.count < 10, endings.kills.count < 100 else {
       return giveUp("it keeps ending")
     }
     let end = Instant.now.advanced(milliseconds: 10_000)
@@ -281,13 +303,13 @@ public final class Guard {
   /// the kernel has cached.
   private func giveUp(_ reason: String) -> Int32 {
     log("the driver cannot be replaced (\(reason)); the mount ends")
-    let number = connection.map { gnu_dev_makedev(0, $0) }
+    let number = connection.number.map { gnu_dev_makedev(0, $0) }
     // Looked up before the connection is ended, because the number may be another mount's
     // afterwards.
     let point = number.flatMap {
-      KernelConnection(device: device?.value.number ?? -1).mountPoint($0)
+      KernelConnection(device: connection.device?.value.number ?? -1).mountPoint($0)
     }
-    try? abort?.value.write(Array("1".utf8))
+    try? connection.abort?.value.write(Array("1".utf8))
     if let number, let point { _ = KernelConnection.unmount(point, number) }
     return 1
   }
@@ -295,14 +317,14 @@ public final class Guard {
   /// Opens the file that ends the connection, while it is this connection's: once a connection is
   /// gone, a later one may have its number. Where fusectl is not mounted, root mounts it for the
   /// guard alone.
-  private func openAbort(_ connection: UInt32?) {
-    guard let connection else { return }
-    self.connection = connection
-    setenv(Handover.connectionVariable, "\(connection)", 1)
-    let path = "\(Self.connections)/\(connection)/abort"
+  private func openAbort(_ number: UInt32?) {
+    guard let number else { return }
+    connection.number = number
+    setenv(Handover.connectionVariable, "\(number)", 1)
+    let path = "\(Self.connections)/\(number)/abort"
     let known = open(path, O_WRONLY | O_CLOEXEC)
-    let number = known >= 0 ? known : prefsfs_open_in_mount("fusectl", Self.connections, path)
-    abort = number >= 0 ? SharedDescriptor(Descriptor(owning: number)) : nil
+    let file = known >= 0 ? known : prefsfs_open_in_mount("fusectl", Self.connections, path)
+    connection.abort = file >= 0 ? SharedDescriptor(Descriptor(owning: file)) : nil
   }
 
   private static let connections = "/sys/fs/fuse/connections"
@@ -312,10 +334,10 @@ public final class Guard {
   /// Waits a moment for the signal that ended the driver, so that the successor can say it.
   /// - Returns: 0 where it is not known, or there was none.
   private func firstExplanation() -> Int32 {
-    guard isParent else { return 0 }
+    guard driver.isChild else { return 0 }
     for _ in 0..<40 {
-      if let status = ended(driver) { return status }
-      let signal = Self.signalEnding(driver)
+      if let status = ended(driver.number) { return status }
+      let signal = Self.signalEnding(driver.number)
       if signal != 0 { return signal }
       Instant.sleep(microseconds: 500)
     }
@@ -335,13 +357,13 @@ public final class Guard {
   }
 
   /// Logs how predecessors have ended.
-  private func explain() { for process in unexplained { _ = ended(process) } }
+  private func explain() { for process in endings.unexplained { _ = ended(process) } }
 
   /// - Returns: the signal that ended the process, 0: none; nil: it has not ended, or is no child.
   private func ended(_ process: pid_t) -> Int32? {
     var status: Int32 = 0
     guard waitpid(process, &status, WNOHANG) == process else { return nil }
-    unexplained.removeAll { $0 == process }
+    endings.unexplained.removeAll { $0 == process }
     let (signal, hasCore) = (status & 0x7F, status & 0x80 != 0)
     if signal != 0 {
       log(
@@ -356,7 +378,7 @@ public final class Guard {
 
   /// Asks the driver to hand over to the program that is installed now, if that can take over.
   private func beginUpgrade() {
-    guard isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
+    guard driver.isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
     let words = [Handover.takesStateWord, "\(SavedState.format)"]
     guard (try? Child.runApart(installed, words, milliseconds: 5000))?.status == 0
     else {
@@ -368,9 +390,9 @@ public final class Guard {
 
   /// Becomes the guard of the installed program. The driver goes on meanwhile.
   private func replaceItself() {
-    guard let channel, let device, let state else { return }
+    guard let channel, let device = connection.device, let state else { return }
     let words = [CommandLine.arguments[0], Self.guardWord] + words
-    setenv(Handover.driverVariable, "\(driver)", 1)
+    setenv(Handover.driverVariable, "\(driver.number)", 1)
     let ends = [channel.descriptor.number, device.value.number, state.value.number]
     // The driver starts another guard if this fails.
     Child.replaceItself(by: installed, words, descriptors: ends)

@@ -9,7 +9,7 @@ import SystemCalls
 extension Driver {
   /// Begins a request: notes it for a successor, and finds out what a predecessor has done of it.
   func begin(_ context: inout RequestContext, _ header: RequestHeader) {
-    guard let saved else { return }
+    guard let saved = takeover.saved else { return }
     saved[.request] = header.number
     if header.operation.isChange { store.changes?.begin(request: header.number, after: 0) }
     if header.isResent { prepareRepetition(&context, header) }
@@ -17,7 +17,7 @@ extension Driver {
 
   /// Ends a request that has been answered, or whose reply is held.
   func end(_ context: RequestContext, _ header: RequestHeader) {
-    guard let saved else { return }
+    guard let saved = takeover.saved else { return }
     if header.isResent { forest.endRepetition() }
     if header.operation.isChange { store.changes?.endRequest() }
     saved[.request] = 0
@@ -25,7 +25,7 @@ extension Driver {
 
   /// Finds out what a predecessor has done of a request, and has the trees follow.
   private func prepareRepetition(_ context: inout RequestContext, _ header: RequestHeader) {
-    guard let resent else { return }
+    guard let resent = takeover.resent else { return }
     if resent.refused == header.number {
       log(
         LogLine(
@@ -57,7 +57,7 @@ extension Driver {
 
   /// Begins to save in the state what a successor must know.
   func begin(saving saved: SavedState) {
-    self.saved = saved
+    takeover.saved = saved
     forest.beginSaving { [unowned self] values in
       guard let current, current.operation.isChange else { return }
       let change = (store.changes?.changesMade ?? 0) + 1
@@ -71,7 +71,7 @@ extension Driver {
   /// - Returns: the number of the last announcement.
   @discardableResult
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {
-    guard let saved else { return 0 }
+    guard let saved = takeover.saved else { return 0 }
     saved.addChanges(of: forest)
     if let answer, let current, current.isSaved, current.answer == nil,
       let kept = SavedAnswer(answer)
@@ -89,7 +89,7 @@ extension Driver {
   }
 
   /// Whether a long log is being replaced: `save` must be called again, also without a request.
-  var isShortening: Bool { saved?.isReplacing == true }
+  var isShortening: Bool { takeover.saved?.isReplacing == true }
 
   /// Replaces a long log by a whole state: a part at each call, which takes some 200 us.
   private func shorten(_ saved: SavedState) {

@@ -8,13 +8,6 @@ import SystemCalls
 
 // A driver goes on for another one.
 
-/// The mount of a driver that has ended, as the store's owner knows it.
-struct LostMount {
-  let author: Author
-  /// Whether the notifier was asked to say when it has dropped what the kernel had cached.
-  var isSettling = false
-}
-
 extension Driver {
   /// Goes on with the mount of a predecessor, in place of `mount`: takes its state over, agrees
   /// with libfuse as the predecessor agreed with the kernel, and drops everything that the kernel
@@ -31,12 +24,14 @@ extension Driver {
       throw DriverError("the state of the driver before cannot be read: \(error)")
     }
     noteSuspect(saved)
-    resent = ResentRequests(estate, saved)
+    takeover.resent = ResentRequests(estate, saved)
     announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
     saved[.announcer] = 0
-    if saved[.author] != 0 { lostMount = LostMount(author: Author(number: saved[.author])) }
+    if saved[.author] != 0 {
+      takeover.lostMount = LostMount(author: Author(number: saved[.author]))
+    }
     saved[.author] = author.number
-    facts = predecessor.facts
+    takeover.facts = predecessor.facts
     try useDevice(predecessor.device)
     try openSession(predecessor.facts.opening)
     saved.adopt(estate)
@@ -44,7 +39,7 @@ extension Driver {
     noteResending()
     notifier.note(in: saved.log)
     saved.replace(trees: forest.saveAll())
-    line?.keep(
+    takeover.line?.keep(
       device: predecessor.device, state: predecessor.log.descriptor.number,
       connection: prefsfs_minor(UInt(predecessor.facts.device)))
     forest.invalidateAll()
@@ -57,17 +52,17 @@ extension Driver {
   /// After the first effects, which drop what the kernel had cached before this driver: has the
   /// notifier say when it has done its part.
   func settleLostMount() {
-    guard lostMount?.isSettling == false else { return }
-    lostMount?.isSettling = true
+    guard takeover.lostMount?.isSettling == false else { return }
+    takeover.lostMount?.isSettling = true
     // A version that settles nothing for this driver.
     notifier.put(settled: .entries, 1)
   }
 
   /// Says that the kernel shows nothing any more that it had cached before this driver.
   func removeLostMount() {
-    guard let lostMount, lostMount.isSettling else { return }
+    guard let lostMount = takeover.lostMount, lostMount.isSettling else { return }
     store.services.removeMount(lostMount.author)
-    self.lostMount = nil
+    takeover.lostMount = nil
   }
 
   /// Has a thread of its own find what others have changed since then, because that reads lists.
@@ -105,9 +100,9 @@ extension Driver {
     opening.withUnsafeBytes { bytes in
       if let base = bytes.baseAddress { memory.copyMemory(from: base, byteCount: bytes.count) }
     }
-    io.swallowsReply = true
+    session.swallowsReply = true
     fuse_session_process_buf(session.raw, &buffer)
-    io.swallowsReply = false
+    session.swallowsReply = false
   }
 
   /// Counts how often the request that was being carried out has ended a driver.
@@ -123,9 +118,9 @@ extension Driver {
   /// (FUSE_NOTIFY_RESEND, Linux 6.9). Where the kernel cannot, those get an error, as far as they
   /// are known.
   func askForUnanswered() {
-    guard let saved, resent != nil else { return }
+    guard let saved = takeover.saved, takeover.resent != nil else { return }
     let message: [UInt32] = [16, 7, 0, 0]
-    let count = io.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
+    let count = session.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
     if count == 16 {
       OutstandingRequests.removeAll(from: saved.log) { _ in }
       return
@@ -142,7 +137,7 @@ extension Driver {
   /// no more than an error or a count; else with EIO.
   /// - Returns: whether the kernel waits for an answer to a request of that number.
   private func answerUnread(_ request: UInt64) -> Bool {
-    let answer = resent?.answers[request]
+    let answer = takeover.resent?.answers[request]
     var header: [UInt32] = [16, 0, UInt32(truncatingIfNeeded: request), UInt32(request >> 32)]
     switch answer {
     case .done: break

@@ -1,0 +1,26 @@
+import PreferenceModel
+
+/// What a driver has of its guard and its predecessor, and leaves to a successor.
+///
+/// Threads: the loop's alone.
+struct Takeover {
+  /// The channel to the guard; nil: there is none, and the mount ends with this process.
+  let line: GuardLine?
+  /// Where a successor finds what it must know; nil: nowhere.
+  var saved: SavedState?
+  /// The mount, as a successor must know it; nil before it is mounted.
+  var facts: MountFacts?
+  /// The requests that a predecessor has left; nil: this driver has none.
+  var resent: ResentRequests?
+  /// The predecessor's mount, for which changes of others wait; nil: there is none.
+  var lostMount: LostMount?
+  /// Whether the guard has asked this driver to end for a successor.
+  var isHandingOver = false
+}
+
+/// The mount of a driver that has ended, as the store's owner knows it.
+struct LostMount {
+  let author: Author
+  /// Whether the notifier was asked to say when it has dropped what the kernel had cached.
+  var isSettling = false
+}
