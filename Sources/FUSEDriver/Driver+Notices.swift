@@ -77,11 +77,12 @@ extension Driver {
   /// tells watchers of several changes of a file.
   private func delay(_ announcements: [Effect], _ number: UInt64) {
     guard !announcements.isEmpty else { return }
-    let due = Instant.now.advanced(milliseconds: Self.delay)
-    var delayed = pending.announcements ?? PendingEffects.Announcements(until: due)
-    delayed.effects += announcements
-    delayed.number = number
-    pending.announcements = delayed
+    if pending.announcements == nil {
+      pending.announcements = PendingEffects.Announcements(
+        until: Instant.now.advanced(milliseconds: Self.delay))
+    }
+    pending.announcements?.effects += announcements
+    pending.announcements?.number = number
   }
 
   /// Milliseconds for which an announcement waits.
@@ -95,7 +96,8 @@ extension Driver {
   }
 }
 
-/// Effects of others' changes that have begun and are not done yet.
+/// What the loop knows of the effects of others' changes: which pages are dropped, and which
+/// announcements wait.
 ///
 /// Threads: the loop's alone.
 struct PendingEffects {

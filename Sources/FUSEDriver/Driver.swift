@@ -40,12 +40,14 @@ public final class Driver {
   /// The request that is being carried out; nil: none.
   var current: RequestContext?
   let heldReplies: HeldReplies
+  /// What is still to be done, and was done, about changes of others.
   var pending = PendingEffects()
   var writers = Writers()
   let gate: RequestGate
   let notifier: Notifier
   let synchroniser: Synchroniser
   let spaceThread = BlockingThreads(name: "prefs-space", most: 1, mostWaiting: 16)
+  /// libfuse's session.
   var session = SessionIO.State()
 
   /// The author of the mount's own changes.

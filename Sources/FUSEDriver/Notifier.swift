@@ -73,6 +73,7 @@ final class Notifier: Sendable {
 
   private let worker = BatchWorker<Tasks>()
   private let ended: Wakeup
+  /// Performs operations on the mount for watchers.
   let announcer = Announcer()
   private let settled: @Sendable (Settlement, UInt64) -> Void
 

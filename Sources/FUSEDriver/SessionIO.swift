@@ -17,8 +17,8 @@ enum SessionIO {
   private static let parallelDirectoryOperations: UInt32 = 1 << 18
   private static let handleKillprivV2: UInt32 = 1 << 28
 
-  /// What the session knows of its INIT. The loop's thread writes it. Other threads only ever read
-  /// nil, because they send nothing before the INIT is answered.
+  /// The session, and what it knows of its INIT. The loop's thread writes it. Other threads find
+  /// `flagsToAdd` nil, because they send nothing before the INIT is answered.
   struct State {
     /// libfuse's session.
     var pointer = SessionPointer(nil)
@@ -33,6 +33,7 @@ enum SessionIO {
     /// has answered.
     var swallowsReply = false
 
+    /// libfuse's session, for its functions.
     var raw: OpaquePointer? { pointer.raw }
   }
 

@@ -288,20 +288,24 @@ struct ListWatcher {
       return
     }
     let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
-    let isLink = Files.linkTarget(path) != nil
     if directories.awaited.contains(path) { look.before = look.before ?? directories.watched }
     if let location = directories.linked[event.directory]?[name] { look.changed.insert(location) }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
-    if isAddition(event.directory, name) {
+    let place = directories.places[event.directory]
+    let location = place.flatMap { layout.location(ofFile: name, in: $0) }
+    let isAddition = isAddition(event.directory, name)
+    guard isAddition || location != nil else { return }
+    // Only here: another path may lie on a file system that hangs.
+    let isLink = Files.linkTarget(path) != nil
+    let isComplete = isLink || !event.isCreation || !Self.isBegun(path)
+    if isAddition {
       // The directory of fragments is to be watched.
       if isLink || name.hasSuffix(".d") { look.before = look.before ?? directories.watched }
-      if isLink || !event.isCreation || !Self.isBegun(path) { areAdditionsInDoubt = true }
+      if isComplete { areAdditionsInDoubt = true }
     }
-    guard let place = directories.places[event.directory],
-      let location = layout.location(ofFile: name, in: place)
-    else { return }
+    guard let location else { return }
     if isLink { look.before = look.before ?? directories.watched }
-    if isLink || !event.isCreation || !Self.isBegun(path) { look.changed.insert(location) }
+    if isComplete { look.changed.insert(location) }
   }
 
   /// Whether the file is a profile, the certificate of a signer, a fragment or a directory of

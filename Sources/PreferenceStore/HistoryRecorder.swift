@@ -6,7 +6,8 @@ import SystemCalls
 
 /// Writes the changes of a store to its history.
 ///
-/// Changes wait in the queue of `StoreState` until the writer's thread takes them.
+/// Changes wait in the queue of `StoreState` until the writer's thread calls `record`, or somebody
+/// asks for the history.
 ///
 /// Promises: no change is refused because of the history. What cannot be written stays in memory,
 /// within bounds, and is tried again.

@@ -316,21 +316,4 @@ extension StoreState {
       return []
     }
   }
-
-  /// The number of the first record that a list lacks; nil: none does.
-  private var oldestUnsaved: UInt64? {
-    let unsaved = domains.unsaved.values.lazy.map(\.first).min()
-    return [unsaved, pending.values.lazy.compactMap { $0.first?.sequence }.min()]
-      .compactMap { $0 }.min()
-  }
-
-  /// Releases the records that the lists have and that no client may ask about again.
-  /// - Returns: the journal files that the caller must remove.
-  mutating func releaseJournal() throws(SystemError) -> [String] {
-    let now = Instant.now
-    let unanswered = requests.oldestUnanswered(now)
-    upkeep.releaseAt = requests.endOfPatience(now)
-    let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
-    return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
-  }
 }

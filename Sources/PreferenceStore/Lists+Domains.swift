@@ -1,5 +1,4 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 // Which domains and lists there are.

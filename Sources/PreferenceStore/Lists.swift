@@ -7,7 +7,8 @@ import SystemCalls
 /// and with what configuration profiles and fragments set.
 ///
 /// Promises: a list is read when it is first asked for, and again only where another program may
-/// have changed it (`refresh`). What a reader gets is the state of one moment.
+/// have changed it (`refresh`). What `find`, `findFirst` and the versioned snapshots return is the
+/// state of one moment.
 ///
 /// Threads: any thread may call; `refresh` and `refreshAdditions` belong to the writer's thread.
 ///
@@ -16,10 +17,10 @@ import SystemCalls
 /// while profiles and fragments are read for the first time, which may wait for a disk.
 public final class Lists: Sendable {
   /// Where lists, journal and lock lie.
-  public let layout: StoreLayout
+  let layout: StoreLayout
   /// Whether every change is refused. Such a store takes no lock and writes neither journal nor
   /// state.
-  public let isReadOnly: Bool
+  let isReadOnly: Bool
   /// Reads configuration profiles; nil: there are none.
   let profiles: (any ProfileReading)?
   let fragments: FragmentReader

@@ -274,29 +274,6 @@ private struct ListSizes {
   }
 }
 
-extension LocationState {
-  /// Applies an edit that was recorded, or replayed.
-  /// - Returns: whether the list had every change before this one.
-  mutating func apply(
-    _ edit: Edit, sequence: UInt64, time: Timestamp
-  ) -> Bool {
-    switch edit {
-    case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
-    case .splice(let key, _):
-      // Of several splices in a row, the value before the first is kept.
-      if let whole = snapshot.entry(key)?.wholeValue { recent.note(key, before: whole) }
-    case .removeDomain: for key in snapshot.keys { recent.note(key, before: snapshot[key]) }
-    case .describe, .createDomain: break
-    }
-    snapshot.apply(edit, time: time)
-    lastEdit = sequence
-    guard unsavedSince == nil else { return false }
-    unsavedSince = .now
-    firstUnsaved = sequence
-    return true
-  }
-}
-
 extension StoredValue {
   /// About how many bytes the value takes in a binary list. Cost: O(values), not O(bytes).
   var approximateSize: Int {

@@ -6,7 +6,7 @@ import SystemCalls
 /// The lock by which a process owns a store: flock(2) on the file `lock` in the state directory.
 /// The lock ends with the process, however that ends.
 ///
-/// Threads: any thread may call.
+/// Threads: any thread may call. Locks: `descriptor`, for a moment, with no other lock of the store.
 final class StoreLock: Sendable {
   private let layout: StoreLayout
   /// nil: another process took the lock in a new state directory.

@@ -26,6 +26,29 @@ struct LocationState: Sendable {
   var failure: EngineError?
 }
 
+extension LocationState {
+  /// Applies an edit that was recorded, or replayed.
+  /// - Returns: whether the list had every change before this one.
+  mutating func apply(
+    _ edit: Edit, sequence: UInt64, time: Timestamp
+  ) -> Bool {
+    switch edit {
+    case .set(let key, _, _), .remove(let key): recent.note(key, before: snapshot[key])
+    case .splice(let key, _):
+      // Of several splices in a row, the value before the first is kept.
+      if let whole = snapshot.entry(key)?.wholeValue { recent.note(key, before: whole) }
+    case .removeDomain: for key in snapshot.keys { recent.note(key, before: snapshot[key]) }
+    case .describe, .createDomain: break
+    }
+    snapshot.apply(edit, time: time)
+    lastEdit = sequence
+    guard unsavedSince == nil else { return false }
+    unsavedSince = .now
+    firstUnsaved = sequence
+    return true
+  }
+}
+
 /// What a store knows of its lists and its journal, under one lock (`Lists.state`).
 struct StoreState {
   /// A replayed edit of a location that is not loaded yet.
@@ -131,6 +154,23 @@ extension StoreState {
       if age > Requests.patience { return (mounts, entry.sequence) }
     }
     return (mounts, 0)
+  }
+
+  /// The number of the first record that a list lacks; nil: none does.
+  var oldestUnsaved: UInt64? {
+    let unsaved = domains.unsaved.values.lazy.map(\.first).min()
+    return [unsaved, pending.values.lazy.compactMap { $0.first?.sequence }.min()]
+      .compactMap { $0 }.min()
+  }
+
+  /// Releases the records that the lists have and that no client may ask about again.
+  /// - Returns: the journal files that the caller must remove.
+  mutating func releaseJournal() throws(SystemError) -> [String] {
+    let now = Instant.now
+    let unanswered = requests.oldestUnanswered(now)
+    upkeep.releaseAt = requests.endOfPatience(now)
+    let oldest = [oldestUnsaved, unanswered].compactMap { $0 }.min()
+    return try journal?.release(through: oldest.map { $0 - 1 } ?? .max) ?? []
   }
 }
 

@@ -1,5 +1,4 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 // Changes that were not made through this tree, but by another mount, by a program, or in a list.

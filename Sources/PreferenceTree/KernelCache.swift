@@ -24,7 +24,7 @@ final class KernelCache {
   private(set) var effects: [Effect] = []
   /// The look-ups that other domains' changes can make wrong.
   var answered = AnsweredNames()
-  /// Events of generated texts that are still to be announced, and when they are.
+  /// Events of generated texts that are still to be announced.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]
   /// When `announceDelayed` must be called; nil: it need not be.
   var deadline: Instant?
@@ -43,7 +43,8 @@ final class KernelCache {
     return effects
   }
 
-  /// Invalidates what the kernel has cached of the keys of a change. Parameters: see `transact`.
+  /// Invalidates what the kernel has cached of the keys of a change. Parameters: see
+  /// `Transactor.transact`.
   func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
     let removed = RemovedValues(of: changeset)
     for location in changeset.invalidated {

@@ -39,6 +39,7 @@ final class Node {
     var changed: Timestamp?
     var unsaved: Range<Int>?
     var detachedMode: UInt32?
+    var countsAsScratch = false
   }
 
   let id: NodeID
@@ -99,6 +100,12 @@ final class Node {
       rare(isUsual: newValue == nil)?.detachedMode = newValue
       changes.note(id)
     }
+  }
+
+  /// Whether a detached file was a scratch file, and its text counts as that of one.
+  var countsAsScratch: Bool {
+    get { rare?.countsAsScratch ?? false }
+    set { rare(isUsual: !newValue)?.countsAsScratch = newValue }
   }
 
   /// The part of a scratch or detached file's text that was not saved yet.

@@ -138,9 +138,11 @@ extension NodeTable {
   /// Takes the node's name away; the node keeps a private copy of the text.
   func detach(_ node: Node, text: [UInt8], mode: UInt32? = nil) {
     node.detachedMode = mode
+    let wasScratch = node.scratch != nil || node.countsAsScratch
     unname(node)
     node.content = .detached(text)
-    detachedBytes += text.count
+    node.countsAsScratch = wasScratch
+    countDetached(node, 1)
   }
 
   /// Changes the text of a detached file in place, and counts its bytes again.
@@ -148,9 +150,18 @@ extension NodeTable {
   func edit(
     detached node: Node, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
   ) {
-    detachedBytes -= node.detachedCount
+    countDetached(node, -1)
     node.editDetached(range, body)
-    detachedBytes += node.detachedCount
+    countDetached(node, 1)
+  }
+
+  /// Counts the text of a detached file (1), or counts it no longer (-1).
+  private func countDetached(_ node: Node, _ sign: Int) {
+    if node.countsAsScratch {
+      scratchBytes += sign * node.detachedCount
+    } else {
+      detachedBytes += sign * node.detachedCount
+    }
   }
 
   /// Takes the name away from a node that has it still, e.g. because the notice of the key's
@@ -170,7 +181,7 @@ extension NodeTable {
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = nil
       scratchBytes -= ScratchSpace.overhead
-    case .detached: detachedBytes -= node.detachedCount
+    case .detached: countDetached(node, -1)
     case .directory: break
     }
   }
@@ -230,7 +241,7 @@ extension NodeTable {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
     case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
-    case .detached: detachedBytes -= node.detachedCount
+    case .detached: countDetached(node, -1)
     case .directory, .scratch: break
     }
     return node

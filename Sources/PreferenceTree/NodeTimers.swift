@@ -1,4 +1,3 @@
-import PreferenceModel
 import SystemCalls
 
 /// When something is due for each of some nodes.

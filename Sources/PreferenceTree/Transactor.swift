@@ -1,12 +1,11 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 /// The only way in which a tree changes the engine.
 ///
-/// Promises: a request's intents are one transaction. When it returns, the tree's nodes show the
-/// change, and what the kernel has cached of it is invalidated by effects. The reply waits until
-/// the other mounts have settled (`Effect.awaitSettlement`).
+/// Promises: a request's intents are one transaction. The reply waits until the other mounts have
+/// settled (`Effect.awaitSettlement`). When `transact` returns, the tree's nodes show the change,
+/// and effects invalidate what the kernel has cached of it; after `apply` the caller does that.
 ///
 /// Threads: the tree's alone.
 final class Transactor {

@@ -1,8 +1,7 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
-// Requests about names. They are passed on to the directory that has the name.
+// Requests about names. They are passed on to the directory that has the name, or to `KeyFiles`.
 
 extension Tree {
   /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
@@ -94,7 +93,7 @@ extension Tree {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
     let directory = try fileDirectory(parent)
-    return try entry(keys.link(try node(id), to: name, in: directory, now: now))
+    return try entry(keys.link(id, to: name, in: directory, now: now))
   }
 
   /// Carries out symlink(2), for scratch names only (emacs' locks). Other names are EOPNOTSUPP and

@@ -1,8 +1,7 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
-// read(2), write(2), ftruncate(2) and fsync(2).
+// read(2), write(2), close(2) and fsync(2).
 
 extension Tree {
   /// Carries out read(2).

@@ -1,4 +1,3 @@
-import PreferenceModel
 import SystemCalls
 
 // Does what is due at a time: ends truncations, old tails, held texts and departures.

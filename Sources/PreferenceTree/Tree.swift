@@ -1,5 +1,4 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 /// The file system of preferences, without FUSE: nodes, names, attributes and texts over an engine.

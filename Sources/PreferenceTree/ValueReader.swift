@@ -95,7 +95,7 @@ final class ValueReader {
   }
 
   /// Whether the file must keep what it shows, because a notice of a removal would lack it.
-  func keepsShown(_ resolution: Resolution, _ path: KeyPath) -> Bool {
+  private func keepsShown(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     options.isGenerated || !isOwn(resolution, path)
   }
 

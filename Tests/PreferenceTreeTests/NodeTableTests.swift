@@ -43,6 +43,30 @@ import Testing
     #expect(numbers[paths[7]] == InodeNumbers(TreePosition())[paths[7]])
   }
 
+  @Test("a removed scratch file takes room while it is open, also where it grows, and none after")
+  func roomOfRemoved() throws {
+    let bench = try EffectsTests.Bench()
+    let large = [UInt8](repeating: 0x61, count: 40 << 20)
+    func make(_ name: String) throws -> NodeID {
+      var flags = CreationFlags()
+      (flags.exclusively, flags.readsToo) = (true, true)
+      return try bench.tree.create(bench.domain, Array(name.utf8), flags, now: bench.now)
+        .entry.node
+    }
+    let first = try make("4913.tmp")
+    try bench.tree.write(first, WriteRequest(large, at: 0), now: bench.now)
+    try bench.tree.unlink(bench.domain, Array("4913.tmp".utf8), now: bench.now)
+    let second = try make("4914.tmp")
+    for id in [first, second] {
+      #expect(throws: TreeError.self) {
+        try bench.tree.write(id, WriteRequest(large, at: large.count), now: bench.now)
+      }
+    }
+    bench.tree.forget(first, 1)
+    try bench.tree.write(second, WriteRequest(large, at: 0), now: bench.now)
+    #expect(bench.tree.table.scratchBytes >= large.count)
+  }
+
   /// How somebody else takes the key `L` of the domain `d` away, in one change or more.
   private static let removals: [(name: String, owner: DomainName, intents: [[Intent]])] = [
     ("removed", "d", [[.remove("L", "d")]]),

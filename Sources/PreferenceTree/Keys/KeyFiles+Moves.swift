@@ -38,7 +38,7 @@ extension KeyFiles {
   /// Completes the move of a key that was not made again within 5 s: the scratch file
   /// becomes a key under its own name. If that is refused, the key is there again under its old
   /// name, and the scratch file stays.
-  func completeMove(_ old: KeyPath, _ holder: NodeID, now: Moment) {
+  private func completeMove(_ old: KeyPath, _ holder: NodeID, now: Moment) {
     guard let node = table[holder], let file = node.scratch, let text = file.text,
       case .domain(let domain) = file.path.parent, let source = try? values.resolve(old)
     else { return kernel.show(old, now: now) }

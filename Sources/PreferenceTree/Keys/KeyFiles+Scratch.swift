@@ -1,8 +1,8 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
-// rename(2), link(2) and unlink(2) of scratch files, some of which become keys.
+// rename(2), link(2), unlink(2), symlink(2), mkdir(2) and rmdir(2) of scratch files, some of which
+// become keys.
 
 extension KeyFiles {
   /// Carries out rename(2) of a scratch file, link or directory.
@@ -71,9 +71,10 @@ extension KeyFiles {
   /// Carries out link(2). To a scratch name it makes a copy. A scratch file that is linked to a
   /// key's name sets the key. A key cannot be linked to another key's name (EPERM).
   func link(
-    _ source: Node, to name: String, in directory: any FileDirectory, now: Moment
+    _ id: NodeID, to name: String, in directory: any FileDirectory, now: Moment
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    guard let source = table[id] else { throw .missing }
     let text = try values.shownText(source)
     if scratch.isScratchName(name, in: directory, .link) {
       let path = ScratchPath(parent: directory.filesParent, name: name)

@@ -9,8 +9,9 @@ import SystemCalls
 /// temporary file and rename it over the old one. `Departures` remembers the names that left a
 /// moment ago, so that the key is the same one afterwards, with its type, mode and place.
 ///
-/// Promises: each request is one transaction of the engine. A request that is refused changes
-/// nothing.
+/// Promises: what a request does to keys is one transaction of the engine, or none where a key is
+/// moved away. Text that waited for a decision before is decided first, and moves are completed
+/// before a domain is renamed, by transactions of their own, whatever becomes of the request.
 ///
 /// Threads: the tree's alone.
 final class KeyFiles {

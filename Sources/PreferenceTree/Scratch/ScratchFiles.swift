@@ -1,12 +1,12 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 /// The files, links and directories that tools make beside keys while they work (backups, temporary
 /// files, locks), and the texts of files whose name is gone. They are in memory only.
 ///
-/// Promises: scratch files have at most 64 MiB in all, removed ones that are still open too. A file
-/// that a person may have meant as a key is named in the log after 2 s, or becomes one 5 s after
+/// Promises: scratch files have at most 64 MiB in all, with removed ones that are still open. The
+/// text of a removed key's file grows only while all of them have less than that. A file that a
+/// person may have meant as a key is named in the log after 2 s, or becomes one 5 s after
 /// its last change (`ScratchName.isDoubtful`).
 ///
 /// Threads: the tree's alone.
@@ -141,7 +141,7 @@ final class ScratchFiles {
     guard let end = TextEditor.end(of: write.bytes.count, at: position) else {
       throw log.refused(.textTooLarge(node.subject))
     }
-    try checkRoom(forDetached: end - count)
+    try checkRoom(forDetached: node, growth: end - count)
     table.edit(detached: node, min(position, count)..<end) {
       $0.overwrite(at: position, with: write.bytes)
     }
@@ -154,13 +154,16 @@ final class ScratchFiles {
       throw log.refused(.textTooLarge(node.subject))
     }
     let count = node.detachedCount
-    try checkRoom(forDetached: size - count)
+    try checkRoom(forDetached: node, growth: size - count)
     table.edit(detached: node, min(size, count)..<size) { $0.resize(to: size) }
   }
 
-  /// Throws ENOSPC if the text of a removed file grows, and all of them would have more than 64 MiB.
-  private func checkRoom(forDetached growth: Int) throws(TreeError) {
-    guard growth <= 0 || growth <= ScratchSpace.total - table.detachedBytes else {
+  /// Throws ENOSPC if the text of a removed file grows, and all of its kind would have more than
+  /// 64 MiB.
+  private func checkRoom(forDetached node: Node, growth: Int) throws(TreeError) {
+    if growth <= 0 { return }
+    if node.countsAsScratch { return try checkRoom(for: growth, node.subject) }
+    guard growth <= ScratchSpace.total - table.detachedBytes else {
       throw log.refused(
         .system(.noSpace, "removed files that are still open may take 64 MiB in all"))
     }

@@ -1,4 +1,3 @@
-import PreferenceModel
 import SystemCalls
 
 // Text that a predecessor of this process was writing.

@@ -1,5 +1,4 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 /// Saves what a successor of the driver must know of a tree: as a whole, and then what has changed.

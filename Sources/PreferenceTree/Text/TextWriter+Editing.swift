@@ -97,7 +97,7 @@ extension TextWriter {
   }
 
   /// Throws away the text that is being written: the file shows its value again.
-  func revert(_ file: KeyFile) {
+  private func revert(_ file: KeyFile) {
     file.editor = nil
     kernel.invalidateFile(file.id)
   }

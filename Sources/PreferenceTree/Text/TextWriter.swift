@@ -1,14 +1,15 @@
 import PreferenceModel
-import PropertyList
 import SystemCalls
 
 /// Writes text to files: write(2), truncate(2), and what ends them (fsync(2), close(2) of a key's
 /// creator, time). Scratch files are `ScratchFiles`'s; the rest here is about the files of keys.
 ///
 /// A file's `TextEditor` judges each step at once and says what is to be done. The value is in the
-/// engine when a call returns, unless the text is held or waits for a decision (`deadline`).
+/// engine when a call returns, unless the text is held or waits for a decision
+/// (`TextEditor.deadline`).
 ///
-/// Promises: a step that is refused leaves the file with its value. Text that is computed from what
+/// Promises: a step that is refused leaves the file with its value, or, where the text would be too
+/// long, with the text before. Text that is computed from what
 /// the file showed is committed only if the value has not changed meanwhile. All held texts
 /// together have at most 64 MiB.
 ///
