@@ -209,10 +209,15 @@ extension RemotePlaces {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     let locations = spoken < Request.version ? locations.filter { !lacks($0) } : locations
-    guard isBrief, !locations.contains(where: replica.holds) else {
-      if !isBrief, !locations.allSatisfy(replica.holds) {
-        _ = loadLists(ListLoad(locations, evenIfAbsent: true))
+    if !isBrief {
+      validate()
+      switch replica.find(key, in: locations) {
+      case .value(let found): return found
+      case .nothing: return nil
+      case .unloaded: _ = loadLists(ListLoad(locations, evenIfAbsent: true))
       }
+    }
+    guard isBrief, !locations.contains(where: replica.holds) else {
       return try findInTurn(key, in: locations)
     }
     guard case .found(let stored, let index) = try call(.find(key, locations)),
@@ -297,6 +302,11 @@ extension RemotePlaces {
 
   public func isLoaded(_ location: Location) -> Bool {
     replica.holds(location) || lacks(location)
+  }
+
+  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
+    let known = spoken < Request.version ? places.filter { !lacks(Location($0, domain)) } : places
+    return replica.holds(domain, in: known)
   }
 
   /// Whether the owner does not know the place, because it is of an earlier version (10). Then the

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import Synchronization
 import SystemCalls
 
@@ -19,7 +20,7 @@ final class Replica: Sendable {
   }
 
   private struct State {
-    var locations: [Location: DomainSnapshot] = [:]
+    var locations = LoadedLocations()
     /// The locations that are being loaded. What is loaded contains some of the changes that were
     /// made meanwhile, and lacks others.
     var loading: [Location: Loading] = [:]
@@ -37,11 +38,22 @@ final class Replica: Sendable {
     }
   }
 
+  /// Returns the key's value in the first of the locations that has it, as they are at one moment;
+  /// `.unloaded` where one must be loaded first.
+  func find(_ key: Key, in locations: [Location]) -> LoadedLocations.Finding {
+    state.withLock { $0.locations.find(key, in: locations) }
+  }
+
   /// Whether the location is loaded.
   func holds(_ location: Location) -> Bool { state.withLock { $0.locations[location] != nil } }
 
+  /// Whether the domain is loaded in each of the places.
+  func holds(_ domain: DomainName, in places: [Place]) -> Bool {
+    state.withLock { $0.locations.has(domain, in: places) }
+  }
+
   /// Every location that is loaded.
-  var loaded: [Location: DomainSnapshot] { state.withLock { $0.locations } }
+  var loaded: [Location: DomainSnapshot] { state.withLock { $0.locations.all } }
 
   /// Begins to load a location: its changes are kept until `endLoading`.
   func beginLoading(_ location: Location) {
@@ -89,7 +101,7 @@ final class Replica: Sendable {
         }
         state.loading[location]?.changes.append(changeset)
         // In place: with a second reference to the snapshot, the change would copy a node of it.
-        state.locations[location]?.apply(changeset, at: location)
+        state.locations.change(location) { $0.apply(changeset, at: location) }
       }
     }
   }
