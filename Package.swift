@@ -30,9 +30,9 @@ let standsAlone: [LinkerSetting] = [
 /// For `defaults`, which scripts start for each value: at fixed addresses (see Figures.md).
 let startsFast: [LinkerSetting] = [.unsafeFlags(staticFlags, .when(configuration: .release))]
 
-/// The targets in layers, lowest first. A target may depend only on targets of lower layers; layer
-/// 0 may also use the C header modules. `scripts/check` builds with
-/// `--explicit-target-dependency-import-check error`, so that an import which is not declared here
+/// The targets in layers, lowest first. A target may depend only on targets of lower layers, and on
+/// the C header modules that it names. `scripts/check` builds with
+/// `--explicit-target-dependency-import-check error`, so that an import of a target that is not below
 /// does not compile.
 let package = Package(
   name: "prefsfs",
@@ -128,7 +128,9 @@ let package = Package(
     // 6: gives libfuse's requests to the tree, and carries out the tree's effects with libfuse
     .target(
       name: "FUSEDriver",
-      dependencies: ["PreferenceTree", "PreferenceModel", "SystemCalls", "CFUSE", "CLinux"],
+      dependencies: [
+        "PreferenceTree", "PreferenceModel", "PropertyList", "SystemCalls", "CFUSE", "CLinux",
+      ],
       swiftSettings: strict),
     // 5: UserDefaults for programs
     .target(
@@ -149,8 +151,8 @@ let package = Package(
     .target(
       name: "CloudCarrier",
       dependencies: [
-        "EtcdClient", "PreferenceCloud", "PreferenceClient", "PreferenceSearch", "PreferenceModel",
-        "PropertyList", "SystemCalls", "CCrypto",
+        "EtcdClient", "PreferenceCloud", "PreferenceClient", "PreferenceModel", "PropertyList",
+        "SystemCalls", "CCrypto",
       ], swiftSettings: strict),
     .executableTarget(
       name: "prefs-cloud", dependencies: ["CloudCarrier"], swiftSettings: strict,

@@ -25,7 +25,7 @@ struct DomainTable {
     /// keeps the object; a reference of its own would be counted at each look-up, which takes a
     /// fifth of its time.
     case list(Unmanaged<DomainSnapshot.List>)
-    /// There are changes, values of profiles or an error: what is in `lists` says more.
+    /// There are changes or an error: what is in `lists` says more.
     case some
 
     init(_ list: borrowing LocationState) {
@@ -165,9 +165,9 @@ struct DomainTable {
       && rows[number].lists[cell].failure == nil
   }
 
-  /// What the location's list has for the key, with what changes and not with what profiles force,
-  /// and whether the domain exists there; nil: the list is not in memory. Cost: no copy of the
-  /// list's state.
+  /// What the location has for the key, with unsaved changes and without what profiles force, and
+  /// whether the domain exists there; nil: the list is not in memory. Cost: no copy of the list's
+  /// state.
   func state(of key: Key?, at location: Location) -> (entry: StoredValue?, exists: Bool)? {
     guard let number = row(of: location.domain),
       let cell = cell(of: location.place, inRow: number), !rows[number].contents[cell].isUnread

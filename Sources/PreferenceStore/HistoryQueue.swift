@@ -67,12 +67,13 @@ struct HistoryQueue {
   var gap: String?
   /// Changes of the journal up to this time are in the history.
   var known = Timestamp(nanoseconds: .max)
-  /// What the keys had that splices changed, when the queue was taken; another change ends that.
+  /// What keys had when the queue was last taken, if only splices have changed them since: the
+  /// change of a splice does not say what was there before.
   private var spliced: [RecordedKey: Held] = [:]
 
   /// The bytes that the queue may have; beyond that changes of a key by one source become one.
   private static let most = 4 << 20
-  /// The number of texts at which those are forgotten that splices have changed.
+  /// The most texts that `spliced` keeps.
   private static let mostSpliced = 32
   /// Milliseconds for which a change waits for others.
   private static let patience: Int64 = 1000

@@ -159,8 +159,8 @@ public final class JournalKeeper: Sendable {
   /// removes the older files, which hold the records of all other lists too. Called by the writer's
   /// thread after a rewrite.
   ///
-  /// Does nothing unless the journal has grown beyond 16 MiB since the last attempt, and to twice
-  /// what it had then: also where an attempt fails, or something else keeps the older files.
+  /// Does nothing unless the journal has grown by more than 16 MiB since the last attempt, and to
+  /// twice what it had then: also where an attempt fails, or something else keeps the older files.
   ///
   /// A crash before the files are removed leaves the old records and some of the new ones, which
   /// say the same: each gives a key its last value, or has all replayed edits of its list.

@@ -55,7 +55,7 @@ extension JournalRecord {
 }
 
 extension ByteReader {
-  /// Reads a record. A request holds a record that is not a request.
+  /// Reads a record. The record inside of a request's (`from`) is none of a request.
   fileprivate mutating func record() throws -> JournalRecord {
     let kind = try number(UInt8.self)
     guard kind == 4 else { return try plainRecord(kind) }

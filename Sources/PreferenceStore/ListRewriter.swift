@@ -10,8 +10,8 @@ import SystemCalls
 ///
 /// Threads: the writer's thread alone.
 ///
-/// Locks: the lock of the list's directory (`ListLock`) first, without waiting for it, and
-/// `Lists.state` inside of it.
+/// Locks: the lock of the list's directory (`ListLock`) first, without waiting for it; inside of it
+/// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format.
 final class ListRewriter: Sendable {
   private let lists: Lists
   private let journal: JournalKeeper
@@ -26,7 +26,7 @@ final class ListRewriter: Sendable {
   ///
   /// A list that another program replaced, since it was read or while the new one is written, is
   /// adopted first (`refresh`). Blocks for four fsync(2): of the list, of its metadata file, and of
-  /// their directories; and for an fdatasync(2) of the journal.
+  /// their directories; for an fdatasync(2) of the journal, and an fsync(2) of the history.
   ///
   /// Throws, with the changes still in the journal, where the list cannot be read, written or made
   /// durable. Until a rewrite succeeds, each change of the location checks anew whether the list

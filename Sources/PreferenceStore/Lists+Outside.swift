@@ -10,9 +10,9 @@ extension Lists {
   ///
   /// Unsaved changes win for their keys, the list wins for all others. A key that the store changed
   /// within the last ten seconds, and that the list has as it was before, gets the store's value
-  /// again and is unsaved; but a list that is, as a whole, an earlier state of the domain is
-  /// adopted as it is. A list that cannot be parsed makes every read and change of its location
-  /// fail until it can.
+  /// again and is unsaved; but a list of the machine's, and one that is, as a whole, an earlier
+  /// state of the domain, is adopted as it is. A list that cannot be parsed makes every read and
+  /// change of its location fail until it can.
   ///
   /// Cost: one stat(2) where nothing changed, else O(keys). Lists that could not be parsed the last
   /// time, and every list of a read-only store are read each time.

@@ -13,8 +13,8 @@ import SystemCalls
 /// Threads: any thread may call; `refresh` and `refreshAdditions` belong to the writer's thread.
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it.
-/// `placeAdded` is held for a moment, with no other lock of the store. `readingAdditions` is held
-/// while profiles and fragments are read for the first time, which may wait for a disk.
+/// `readingAdditions` is held while profiles and fragments are read for the first time, which may
+/// wait for a disk; `state` and `placeAdded` are taken inside of it, each for a moment.
 public final class Lists: Sendable {
   /// Where lists, journal and lock lie.
   let layout: StoreLayout

@@ -5,7 +5,8 @@ import SystemCalls
 /// answered, so that each request is carried out once.
 ///
 /// A request's record stays in the journal until the request is answered: the next owner finds it
-/// there and keeps it for some ten seconds, twice as long as a client waits for an answer.
+/// there and keeps it for some ten seconds, twice as long as a client waits for an answer (4 s for
+/// a mount's).
 struct Requests: Sendable {
   private struct Request: Sendable {
     var changeset: Changeset

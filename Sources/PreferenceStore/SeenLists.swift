@@ -152,8 +152,8 @@ final class SeenLists: Sendable {
   /// Puts back what `removeLooks` has returned, because the history could not be written.
   func putBack(_ looks: [Look]) { state.withLock { $0.looks = looks + $0.looks } }
 
-  /// The changes that others have made in lists while there was no owner, by the time at which they
-  /// were made at the latest. Waits for a disk.
+  /// The changes that others have made in lists while there was no owner, in the order of the times
+  /// at which they were made at the latest. Waits for a disk.
   func differences(_ looks: [Look], _ settings: HistorySettings) -> [HistoryRecord] {
     var records: [HistoryRecord] = []
     var known: Set<String> = []

@@ -10,10 +10,11 @@ extension Store {
   ///
   /// An edit that changes nothing is neither recorded nor written to its list, unless an earlier
   /// edit of the call changed the same key or domain. Throws, with nothing changed, `.readOnly`;
-  /// `.invalidDomain`; `.changedMeanwhile` where a splice no longer fits the value; EFBIG where a
-  /// list would be too large to be read again; and `.unreadable` or `.system` (EACCES, ENOSPC)
-  /// where a list cannot be read or written or the journal cannot be appended to. Cost: O(the
-  /// values), whatever the size of the domains; a domain's removal O(its keys).
+  /// `.invalidDomain`; `.forced` for a place that is never written; `.changedMeanwhile` where a
+  /// splice no longer fits the value; EFBIG where a list would be too large to be read again; and
+  /// `.unreadable` or `.system` (EACCES, ENOSPC) where a list cannot be read or written or the
+  /// journal cannot be appended to. Cost: O(the values), whatever the size of the domains; a
+  /// domain's removal O(its keys).
   /// - Parameters:
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
@@ -123,8 +124,8 @@ extension Store {
   /// Milliseconds for which a check counts.
   private static let checkPatience: Int64 = 500
 
-  /// Whether a change of the location needs to ask no disk. A domain that only the user's list has
-  /// is seldom changed elsewhere, and that is not prepared. Cost: a lock.
+  /// Whether a change of the location need not be prepared: it asks no disk, or the domain is not
+  /// in that place, in which case a change there is rare and asks the disk itself. Cost: a lock.
   public func isPrepared(_ location: Location) -> Bool {
     lists.state.withLock { state in
       guard let domain = state.domains[location] else { return state.unreadable[location] != nil }

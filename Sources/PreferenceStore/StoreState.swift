@@ -102,7 +102,8 @@ struct StoreState {
   var version: UInt64 { changeNumber.value }
   /// The last requests of clients, which may repeat them.
   var requests = Requests()
-  /// The lists of which it was checked a moment ago that they can be replaced: when, and why not.
+  /// The lists of which it was checked a moment ago that they can be replaced: until when that
+  /// counts, and why not.
   var checks: [Location: Check] = [:]
 }
 

@@ -5,7 +5,8 @@ import SystemCalls
 /// One of the trees of a mount, as the driver sees it: it carries out the requests about its nodes.
 ///
 /// `Tree` shows preferences; the comments of its methods say what each request does in detail.
-/// `ControlTree` shows directories and reports, and refuses every change with EACCES.
+/// `ControlTree` shows directories and reports, and refuses changes with EACCES, those of the past
+/// with EROFS; modes and times it takes and forgets.
 ///
 /// Errors: a call about a node that the tree does not know throws ENOENT. A call that changes
 /// something throws EACCES, EPERM or the errno that users of such a file expect.
@@ -95,8 +96,8 @@ public protocol Branch: AnyObject {
   func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8]
   /// Carries out getxattr(2). Throws ENODATA for an unknown name in `user.`, EOPNOTSUPP for others.
   func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8]
-  /// Carries out setxattr(2). For `user.prefs.*` it succeeds, even where nothing is changed; other
-  /// names are EOPNOTSUPP.
+  /// Carries out setxattr(2). For the names of `user.prefs.` it succeeds, even where nothing is
+  /// changed, but a type that the value cannot have is EINVAL; other names are EOPNOTSUPP.
   func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
   ) throws(TreeError)

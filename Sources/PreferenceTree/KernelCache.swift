@@ -7,7 +7,7 @@ import SystemCalls
 /// The kernel caches the entries of names, also of missing ones, the attributes and pages of files,
 /// and listings. A change of the engine makes some of them wrong: those of the key, those of the
 /// domains that inherit it (`AnsweredNames` knows which of them the kernel has asked for), and the
-/// entries of directories. The driver carries the effects out in their order.
+/// entries of directories. The driver carries the effects out (`Effect`).
 ///
 /// Promises: what is not invalidated is right. A file whose key is gone is detached with the text
 /// that it has shown last, for the processes that have it open.

@@ -101,9 +101,9 @@ struct ListingState {
 
   /// Of which names a listing after the cookie gives the attributes, which costs some 5 us a name,
   /// and saves a process that looks at the files a request for each. Of a large directory it gives
-  /// them at the beginning, without the first name, and after that if a process looks a name up:
-  /// one that looks at each file has to look up the first, unless the kernel knows that one. With
-  /// cookie 0, look-ups from before are forgotten.
+  /// them at the beginning, without the first name, and after that if a process looks a name up: a
+  /// process that looks at each file asks for the first one, whose attributes it was not given,
+  /// unless the kernel knows them. With cookie 0, look-ups from before are forgotten.
   mutating func attributesGiven(after cookie: UInt64) -> AttributesGiven {
     let isSmall = (lastCount ?? 0) <= Self.mostWithAttributes
     if cookie == 0 {

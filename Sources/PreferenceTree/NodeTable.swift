@@ -62,7 +62,7 @@ final class NodeTable {
   subscript(path: KeyPath) -> Node? { byKey[path] }
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
-  /// `st_ino` of a domain: the same in every mount.
+  /// `st_ino` of a domain: the same in every mount, until the domain is renamed in one.
   func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
 
   /// Gives the name a new inode number, because its next file is a different one.

@@ -4,10 +4,11 @@ import SystemCalls
 /// The file system of preferences, without FUSE: nodes, names, attributes and texts over an engine.
 ///
 /// Promises: requests are Swift values; errors are `TreeError`s, each with its errno. What the
-/// driver must do because of a call is in `removeEffects()` after it, in order. A request that is
-/// refused changes nothing, and the file shows its value; a refusal that needs an explanation is
-/// logged with domain, key and reason. Text that was accepted is in the engine when the call
-/// returns, unless it is held or waits for a decision (`TextWriter`).
+/// driver must do because of a call is in `removeEffects()` after it. A request that is refused
+/// makes no change of its own, and the file shows its value (but see `KeyFiles` and
+/// `TextWriter.perform`); a refusal that needs an explanation is logged with domain, key and
+/// reason. Text that was accepted is in the engine when the call returns, unless it is held or
+/// waits for a decision (`TextWriter`).
 ///
 /// Threads: all calls must be made by one thread at a time; there is no lock. `Notice`s of other
 /// threads must be handed over to that thread (`changed`). Time is a parameter, so that tests need

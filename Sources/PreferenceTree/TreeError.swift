@@ -16,7 +16,7 @@ public enum TreeError: Error, Equatable, Sendable {
   case notEmpty(String)
   /// EPERM: the rules of the search list, or of the tree, refuse it.
   case refused(String)
-  /// EINVAL: the text is not a value of the key's type.
+  /// EINVAL: the text is not a value of the key's type, or a schema does not allow the value.
   case notAValue(String)
   /// EINVAL: the request has no meaning.
   case invalid(String)

@@ -127,8 +127,8 @@ public struct ListingItem: Equatable, Sendable {
   }
 }
 
-/// What the driver must do outside the tree because of a call. It performs effects in their order:
-/// `invalidateAttributes` before the reply to the request that caused them, the others after it.
+/// What the driver must do outside the tree because of a call: first `invalidateAttributes`, before
+/// the reply to the request that caused them, then the others, in their order.
 public enum Effect: Hashable, Sendable {
   /// Invalidates the kernel's cached attributes of the node.
   case invalidateAttributes(NodeID)
@@ -230,10 +230,11 @@ public struct TreeOptions: Sendable {
   public var judges = true
   /// Whether the text of a file is made anew after each change of many keys. Its events are then
   /// announced a second later, once for all changes, and only if the kernel knows the file. The
-  /// control directory sets it, for documents and kept suites.
+  /// control directory sets it, for documents, kept suites and declarations.
   public var isGenerated = false
   /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
-  /// own. No mount option sets it: the control directory does, for documents and kept suites.
+  /// own. No mount option sets it: the control directory does, for documents, kept suites and
+  /// declarations.
   public var kind: Kind?
   /// What `null` of JSON stands for in such a text; nil: it is refused. The control directory sets
   /// it, for declarations.

@@ -5,21 +5,24 @@ import SystemCalls
 /// Names that left their directory a moment ago: of keys that were removed or renamed, and of keys
 /// that were moved away to a scratch file.
 ///
-/// A departed name is hidden for a second, even if another place has the key, so that "unlink, then
-/// create exclusively" works. A key that is made again under the name gets what was known of the
-/// departed one (`Former`).
+/// The name of a key that was removed or renamed is hidden for a second, that of one that was moved
+/// away until the move ends, even if another place has the key, so that "unlink, then create
+/// exclusively" works. A key that is made again under the name gets what was known of the departed
+/// one (`Former`).
 ///
 /// A key that is renamed to a scratch name (an editor's backup) is moved away: the mount shows the
 /// move at once, and the engine still has the key. If the key is made again within 5 s, the scratch
 /// file is only a backup. Otherwise the key is renamed then to the scratch file's name. (An editor
 /// on a busy machine may take more than a second. One that finds its backup gone leaves it there.)
 ///
-/// A pure state machine: it asks no engine and no clock. `endNextDue` and `endNextMove` remove the
-/// oldest departure that is over and return what the tree must do.
+/// A pure state machine: it asks no engine and no clock. `endNextDue` removes the oldest departure
+/// that is over, `endNextMove` the oldest move whether or not it is over; both return what the tree
+/// must do.
 ///
 /// Threads: the tree's alone.
 ///
-/// Cost: each call O(1), on average, however many names have departed; `endNextMove` O(moves).
+/// Cost: each call O(1), on average, however many names have departed; `endNextMove` O(moves),
+/// `keys` and `forgetAll` O(departed names).
 final class Departures {
   /// What a key was when its name departed.
   struct Former: Equatable {

@@ -126,7 +126,8 @@ extension KeyFile {
     }
   }
 
-  /// What the editor's text was computed from; nil before the first editor.
+  /// What the editor's text was computed from; nil before the first editor, and where the value was
+  /// read under a former name of the key.
   var origin: EditedVersion? {
     get { rare?.origin }
     set {

@@ -68,8 +68,9 @@ extension KeyFiles {
     scratch.remove(existing, now: now)
   }
 
-  /// Carries out link(2). To a scratch name it makes a copy. A scratch file that is linked to a
-  /// key's name sets the key. A key cannot be linked to another key's name (EPERM).
+  /// Carries out link(2). To a scratch name it makes a copy. A scratch file that is linked to the
+  /// name of a new key makes the key; EEXIST if the name is there. A key cannot be linked to
+  /// another key's name (EPERM).
   func link(
     _ id: NodeID, to name: String, in directory: any FileDirectory, now: Moment
   ) throws(TreeError) -> Node {

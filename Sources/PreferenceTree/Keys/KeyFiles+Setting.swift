@@ -54,9 +54,10 @@ extension KeyFiles {
     return !kinds.contains(existing.kind) && wanted.map { !kinds.contains($0) } ?? true
   }
 
-  /// Returns the intent that sets a key to a text. The value gets the type that the key has, or had
-  /// a moment ago if the text is a value of that; otherwise the type of a new key follows from the
-  /// text. Throws EPERM, never EINVAL, if the text is not a value of an existing key's type.
+  /// Returns the intent that sets a key to a text. The value gets the type that the key has; that
+  /// of a new key is the schema's, or what the key had a moment ago if the text is a value of that,
+  /// or follows from the text. Throws EPERM, never EINVAL, if the text is not a value of an
+  /// existing key's type, or of the type that a schema demands.
   /// - Parameters:
   ///   - existing: the key's value; nil: the key is new.
   ///   - moved: the key that the file was a moment ago; a new key gets its type.

@@ -87,8 +87,9 @@ final class KeyFiles {
 
   /// Carries out open(2) with O_CREAT of a name that the kernel did not find. Makes a scratch file
   /// if the name is a tool's. A key that was moved away a moment ago is opened as if it had been
-  /// truncated. Otherwise makes a key whose value is the empty string; its type follows from what
-  /// its creator writes, until the creator closes it.
+  /// truncated. Otherwise makes a key whose value is the empty string, or, where every key is a
+  /// dictionary (`TreeOptions.kind`), an empty one; its type follows from what its creator writes,
+  /// until the creator closes it.
   /// - Returns: the handle is `.none` unless a new key was made.
   func create(
     _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, now: Moment
@@ -142,8 +143,8 @@ final class KeyFiles {
     return node
   }
 
-  /// Makes a key whose value is the empty string. Throws `.changedMeanwhile` if the key is there:
-  /// somebody else has made it, and this mount has not heard of it yet.
+  /// Makes a key whose value is the empty string or dictionary. Throws `.changedMeanwhile` if the
+  /// key is there: somebody else has made it, and this mount has not heard of it yet.
   private func createKey(
     _ path: KeyPath, mode: UInt32?
   ) throws(TreeError) -> (node: Node, handle: HandleID) {

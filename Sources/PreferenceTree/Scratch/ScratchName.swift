@@ -15,8 +15,8 @@ enum ScratchName {
   }
 
   /// Whether the file or directory that is about to be made is a scratch one.
-  /// - Parameter isKey: whether a key has that file name, or had it within the last second. It is
-  ///   called only if the end of `name` looks like one that a tool adds.
+  /// - Parameter isKey: whether a key has that file name, or had it a moment ago (`Departures`). It
+  ///   is called only if the end of `name` looks like one that a tool adds.
   static func isScratch(
     _ name: String, _ making: Making, isKey: (String) -> Bool
   ) -> Bool {

@@ -115,8 +115,8 @@ final class TextEditor {
   /// right only as long as nobody else has written something.
   private var startsAtEnd = false
 
-  /// Whether the text is that of the engine's value, once the last action is carried out; during a
-  /// step, apart from what it writes. The editor can then be thrown away, and nothing is lost.
+  /// Whether the engine has the text once the last action is carried out, so that the editor can be
+  /// thrown away. While a step is made, the bytes that it writes do not count.
   var isCommitted: Bool {
     switch phase {
     case .complete: true
