@@ -10,6 +10,29 @@ extension Lists {
   /// Reads the location's list and puts the replayed edits on top. A list that could not be parsed,
   /// and has not changed since, is not read again: its error is thrown again.
   func load(_ location: Location) throws(EngineError) {
+    try requireKnown(location)
+    if location.place.hasAdditions { loadAdditions(of: location.place) }
+    let before = state.withLock { $0.appearances }
+    let (isAbsent, identity) = identity(location)
+    if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),
+      known.identity == identity
+    {
+      throw known.error
+    }
+    do {
+      while try !adopt(location, ifAbsentSince: isAbsent ? before : nil) {}
+    } catch {
+      // After another error, of the system, the next reader tries again: it may pass.
+      if error.reason == .unreadable {
+        state.withLock { $0.unreadable[location] = (identity, error) }
+      }
+      log("\(error)")
+      throw error
+    }
+  }
+
+  /// Throws where no list can have the domain's name, or where it is not known whose list it is.
+  private func requireKnown(_ location: Location) throws(EngineError) {
     guard StoreLayout.isValid(location.domain) else {
       throw EngineError(
         .invalidDomain, domain: location.domain,
@@ -21,40 +44,29 @@ extension Lists {
         "managed lists of users cannot be read, because the system does not know the name of user "
           + "\(geteuid()) now; it is asked again every 5 s")
     }
-    if location.place.hasAdditions { loadAdditions(of: location.place) }
-    let before = state.withLock { $0.appearances }
-    let (isAbsent, identity) = identity(location)
-    if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),
-      known.identity == identity
-    {
-      throw known.error
-    }
-    do {
-      var isAdopted = false
-      while !isAdopted {
-        let appearances = state.withLock { $0.appearances }
-        // Most places of a domain have no list: one stat(2) each.
-        let (domain, isOwn) =
-          isAbsent && appearances == before ? (LocationState(), false) : try contents(location)
-        let found = domain.snapshot.base.values
-        if isReadOnly { try reread(location) }
-        // What the decoded values of a large list took is in pieces.
-        if domain.snapshot.base.values.isPacked, domain.format != .binary { Memory.giveBack() }
-        isAdopted = state.withLock { state in
-          guard state.appearances == appearances else { return false }
-          if state.adopt(domain, at: location) {
-            noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
-          }
-          return true
-        }
+  }
+
+  /// Reads the location and adopts it, unless a list appears meanwhile.
+  /// - Parameter before: `StoreState.appearances` when the location had no list, which is not looked
+  ///   for again while that is the count; nil: it has one.
+  /// - Returns: whether it was adopted; if not, it must be read again.
+  private func adopt(
+    _ location: Location, ifAbsentSince before: Int?
+  ) throws(EngineError) -> Bool {
+    let appearances = state.withLock { $0.appearances }
+    // Most places of a domain have no list: one stat(2) each.
+    let (domain, isOwn) =
+      appearances == before ? (LocationState(), false) : try contents(location)
+    let found = domain.snapshot.base.values
+    if isReadOnly { try reread(location) }
+    // What the decoded values of a large list took is in pieces.
+    if found.isPacked, domain.format != .binary { Memory.giveBack() }
+    return state.withLock { state in
+      guard state.appearances == appearances else { return false }
+      if state.adopt(domain, at: location) {
+        noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
       }
-    } catch {
-      // After another error, of the system, the next reader tries again: it may pass.
-      if error.reason == .unreadable {
-        state.withLock { $0.unreadable[location] = (identity, error) }
-      }
-      log("\(error)")
-      throw error
+      return true
     }
   }
 
