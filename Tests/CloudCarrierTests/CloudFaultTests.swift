@@ -219,7 +219,9 @@ import Testing
       try withMount { late, mount in
         late.shell(Machines.connect(machines.etcd))
         late.waitUntil("defaults cloud")
-        late.shell("kill -STOP $(\(Self.carrier)); fusermount3 -u $M")
+        late.shell("kill -STOP $(\(Self.carrier))")
+        // Until it has ended, the mount would start another owner, and that another carrier.
+        mount.unmount()
         late.killOwner(with: SIGTERM)
         late.waitUntil("! \(Self.carrier)")
       }

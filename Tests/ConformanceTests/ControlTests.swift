@@ -169,4 +169,29 @@ import Testing
           == "[\(other.pid),\(owner)]\n")
     }
   }
+
+  @Test("a report that is open goes on showing the text that it had, and its name shows a new one")
+  func snapshots() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cat > $C/../read.py <<'END'
+        import json, os, sys
+        report, key = sys.argv[1:]
+        for number in range(20):
+            with open(report, "rb", buffering=0) as file:
+                text = file.read(100)
+                with open(key, "w") as changed: changed.write("x" * 10 ** (number % 5) + "\\n")
+                now = open(report, "rb").read()
+                text += file.read(1 << 20)
+                assert file.read(1 << 20) == b"", "a tail"
+                assert os.fstat(file.fileno()).st_size == len(text), "a size"
+                assert os.stat(report).st_ino == os.fstat(file.fileno()).st_ino, "an inode"
+            assert json.loads(text) != json.loads(now), "nothing has changed"
+        END
+        python3 $C/../read.py $M/.prefs/status.json $M/d/String && echo whole
+        """)
+      #expect(outcome.output == "whole\n", "\(outcome)")
+    }
+  }
 }

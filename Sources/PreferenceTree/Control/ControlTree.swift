@@ -7,14 +7,15 @@ import SystemCalls
 ///
 /// Promises: nothing in it can be made, changed or removed (EACCES); copying tools may set times,
 /// modes and attributes of this program's own, which are not kept. A report's text is made when its
-/// attributes are asked for; they have its true size, and a new modification time if the text
-/// differs from the last one. read(2) serves that text. The kernel keeps neither attributes nor
-/// entries of reports, so that each stat(2) sees the present text. A report that nobody asks for
-/// costs nothing.
+/// name is looked up, which the kernel does for each open(2) and stat(2), because it keeps no
+/// entries of reports. A node has one text: where it differs from that of the last look-up, the name
+/// leads to a new node, with a new modification time and the same `st_ino`, as after a rename(2)
+/// over the file. So a process goes on reading the text that it began with. A report that nobody
+/// asks for costs nothing.
 ///
 /// Threads: the loop's alone.
 final class ControlTree {
-  /// The text of a report, as its attributes were last asked for.
+  /// The text of a report, and when it became that.
   struct Report {
     var text: [UInt8]
     var modified: Timestamp
@@ -41,6 +42,7 @@ final class ControlTree {
   private let status: () throws(TreeError) -> [UInt8]
   private let log: (LogLine) -> Void
   private(set) var nodes: [NodeID: Node] = [:]
+  /// The node to which the name of an item leads.
   private var ids: [ControlItem: NodeID] = [:]
   /// The nodes that were made, looked up or forgotten since the tree was saved.
   let changes = ChangedNodes()
@@ -139,21 +141,40 @@ final class ControlTree {
     }
   }
 
-  /// Makes the report's text anew; throws ENOENT if it has no subject. An equal text keeps its
+  /// Makes the report of an item anew; throws ENOENT if it has no subject. An equal text keeps its
   /// modification time.
-  private func renew(_ node: Node) throws(TreeError) -> Report {
-    if case .pastKey(let number, let domain, let key) = node.item {
-      let report = try pastReport(number, domain, key)
-      node.report = report
-      return report
+  private func report(_ item: ControlItem, after old: Report?) throws(TreeError) -> Report {
+    if case .pastKey(let number, let domain, let key) = item {
+      return try pastReport(number, domain, key)
     }
-    guard let text = try text(node.item) else { throw .missing }
-    let report: Report =
-      if let old = node.report, old.text == text { old } else {
-        Report(text: text, modified: max(.now, node.report?.modified.next ?? .now))
-      }
+    guard let text = try text(item) else { throw .missing }
+    if let old, old.text == text { return old }
+    return Report(text: text, modified: max(.now, old?.modified.next ?? .now))
+  }
+
+  /// The report of a node. It is made anew where it was given back, or where a predecessor of this
+  /// process had it.
+  private func report(of node: Node) throws(TreeError) -> Report {
+    if let report = node.report { return report }
+    let report = try report(node.item, after: nil)
     node.report = report
     return report
+  }
+
+  /// The node with the present text of a report: that of the last look-up, if the text is the same or
+  /// the kernel does not know the node; else a new one.
+  private func reportNode(_ item: ControlItem) throws(TreeError) -> NodeID {
+    let last = id(of: item)
+    let node = try node(last)
+    let report = try report(item, after: node.report)
+    if node.lookups == 0 || node.report?.text == report.text {
+      node.report = report
+      return last
+    }
+    ids[item] = nil
+    let new = id(of: item)
+    nodes[new]?.report = report
+    return new
   }
 
   /// The text of a past value, and when that value was set.
@@ -204,7 +225,7 @@ extension ControlTree {
     let node = Node(item)
     node.lookups = min(lookups, NodeTable.mostSaved)
     nodes[id] = node
-    ids[item] = id
+    if ids[item].map({ $0.rawValue < id.rawValue }) ?? true { ids[item] = id }
     lastNumber = max(lastNumber, id.rawValue)
   }
 }
@@ -265,7 +286,7 @@ extension ControlTree: Branch {
     }
     let id = id(of: item)
     do throws(TreeError) {
-      return .found(try entry(id))
+      return .found(try entry(item.isReport ? reportNode(item) : id))
     } catch {
       forget(id, 0)
       guard error == .missing else { throw error }
@@ -279,7 +300,7 @@ extension ControlTree: Branch {
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0 else { return }
     nodes[id] = nil
-    ids[node.item] = nil
+    if ids[node.item] == id { ids[node.item] = nil }
   }
 
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
@@ -288,7 +309,7 @@ extension ControlTree: Branch {
     guard node.item.isReport else {
       return try directoryAttributes(node.item, inode)
     }
-    let report = try renew(node)
+    let report = try report(of: node)
     var attributes = Attributes(
       inode: inode, type: .file, mode: 0o400, size: report.text.count, modified: report.modified)
     (attributes.isReadOnly, attributes.isCacheable) = (true, false)
@@ -322,8 +343,7 @@ extension ControlTree: Branch {
   func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8> {
     let node = try node(id)
     guard node.item.isReport else { throw .isDirectory }
-    let text: [UInt8]
-    if let report = node.report { text = report.text } else { text = try renew(node).text }
+    let text = try report(of: node).text
     guard (0..<text.count).contains(offset) else { return [] }
     return text[offset...].prefix(max(count, 0))
   }
