@@ -35,12 +35,12 @@ public final class Driver {
   let ownership: FileOwnership
   let log: @Sendable (LogLine) -> Void
   let mailbox: Mailbox
-  /// What the driver has of its guard and its predecessor, and leaves to a successor.
+  /// The channel to the guard, what a predecessor has left, and what a successor will need.
   var takeover: Takeover
   /// The request that is being carried out; nil: none.
   var current: RequestContext?
   let heldReplies: HeldReplies
-  /// What is still to be done, and was done, about changes of others.
+  /// Pages that are being dropped and announcements that wait, because of changes of others.
   var pending = PendingEffects()
   var writers = Writers()
   let gate: RequestGate

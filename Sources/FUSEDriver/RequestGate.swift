@@ -166,8 +166,7 @@ final class RequestGate {
   /// - Returns: the number of the job; nil: it needs none, or none can be read.
   private func missingHistory(_ request: RequestHeader, _ driver: Driver) -> UInt64? {
     for (node, name) in request.subjects {
-      let isLook = request.operation != .read
-      if let need = driver.forest[node].historyNeeded(at: node, name, isLook: isLook) {
+      if let need = driver.forest[node].historyNeeded(at: node, name) {
         return histories.load(need, from: driver.store.control.history, told: hasMade)
       }
     }

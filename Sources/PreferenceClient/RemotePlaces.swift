@@ -209,17 +209,21 @@ extension RemotePlaces {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     let locations = spoken < Request.version ? locations.filter { !lacks($0) } : locations
-    if !isBrief {
-      validate()
-      switch replica.find(key, in: locations) {
-      case .value(let found): return found
-      case .nothing: return nil
-      case .unloaded: _ = loadLists(ListLoad(locations, evenIfAbsent: true))
-      }
-    }
-    guard isBrief, !locations.contains(where: replica.holds) else {
+    if isBrief, !locations.contains(where: replica.holds) { return try ask(for: key, locations) }
+    validate()
+    switch replica.find(key, in: locations) {
+    case .value(let found): return found
+    case .nothing: return nil
+    case .unloaded:
+      if !isBrief { _ = loadLists(ListLoad(locations, evenIfAbsent: true)) }
       return try findInTurn(key, in: locations)
     }
+  }
+
+  /// Has the owner find the key.
+  private func ask(
+    for key: Key, _ locations: [Location]
+  ) throws(EngineError) -> LocatedValue? {
     guard case .found(let stored, let index) = try call(.find(key, locations)),
       stored == nil || index < locations.count
     else { throw Self.unexpected }

@@ -55,7 +55,7 @@ public struct CloudSession: Sendable {
     case purge(CloudKey, revision: Int64)
   }
 
-  /// What has gone wrong in a row.
+  /// How often in a row something has gone wrong. Each count begins anew when that has succeeded.
   private struct Troubles {
     /// Connections that failed.
     var failures = 0

@@ -28,9 +28,7 @@ public protocol Branch: AnyObject {
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName]
   /// Returns what must be read of the history before a request about the node, or about the name in
   /// it; nil: nothing.
-  /// - Parameter isLook: whether the request must see every change that had returned before it; if
-  ///   not, what a look has read suffices.
-  func historyNeeded(at id: NodeID, _ name: [UInt8]?, isLook: Bool) -> HistoryNeed?
+  func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed?
   /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult
   /// Carries out FUSE_FORGET: subtracts look-ups of a node.
@@ -145,5 +143,5 @@ extension Tree: Branch {
 
 extension Branch {
   /// Returns nil: the present needs no history.
-  public func historyNeeded(at id: NodeID, _ name: [UInt8]?, isLook: Bool) -> HistoryNeed? { nil }
+  public func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? { nil }
 }

@@ -47,7 +47,7 @@ final class Transactor {
     remembers: Bool = true, isJudged: Bool = true,
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
-    if remembers, let remember { remember(try values.values(of: touched)) }
+    if remembers, let remember { remember(try values.resolve(all: touched)) }
     let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
     let changeset = engine.shown(try apply(judged + intents))

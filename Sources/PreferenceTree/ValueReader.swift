@@ -71,8 +71,8 @@ final class ValueReader {
     return resolution
   }
 
-  /// Returns the keys' values, as `resolve` does.
-  func values(of paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
+  /// Returns the values of several keys, as `resolve` does.
+  func resolve(all paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
     var values: [KeyPath: Resolution?] = [:]
     for path in paths { values[path] = .some(try resolve(path)) }
     return values

@@ -1,6 +1,7 @@
 import PreferenceModel
 
-/// What a driver has of its guard and its predecessor, and leaves to a successor.
+/// A driver's channel to its guard, what a predecessor has left to it, and what a successor will
+/// need.
 ///
 /// Threads: the loop's alone.
 struct Takeover {

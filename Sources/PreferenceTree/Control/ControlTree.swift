@@ -10,8 +10,9 @@ import SystemCalls
 /// name is looked up, which the kernel does for each open(2) and stat(2), because it keeps no
 /// entries of reports. A node has one text: where it differs from that of the last look-up, the name
 /// leads to a new node, with a new modification time and the same `st_ino`, as after a rename(2)
-/// over the file. So a process goes on reading the text that it began with. A report that nobody
-/// asks for costs nothing.
+/// over the file. So a process goes on reading the text that it began with; one of the history is
+/// given back when nobody has looked at the history for a minute, and made anew for who still reads
+/// it. A report that nobody asks for costs nothing.
 ///
 /// Threads: the loop's alone.
 final class ControlTree {
@@ -233,13 +234,13 @@ extension ControlTree {
 // MARK: - Requests that read
 
 extension ControlTree: Branch {
-  func historyNeeded(at id: NodeID, _ name: [UInt8]?, isLook: Bool) -> HistoryNeed? {
+  func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? {
     guard let node = nodes[id], let need = names.historyNeeded(node.item, name) else { return nil }
     nextDeadline = .now.advanced(milliseconds: Self.patience)
     let isAsked = need == .changes || need == .moments
-    if names.service.history.isPrepared(need), !isAsked || !isLook { return nil }
-    if !isLook, node.report != nil { return nil }
-    return need
+    let isThere =
+      isAsked ? name == nil && node.report != nil : names.service.history.isPrepared(need)
+    return isThere ? nil : need
   }
 
   /// Milliseconds after which the memory of a history that nobody looks at is given back.
@@ -253,11 +254,12 @@ extension ControlTree: Branch {
   }
 
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
-    guard let item = nodes[id]?.item, names.historyNeeded(item, name) == nil else { return [] }
+    guard let node = nodes[id], names.historyNeeded(node.item, name) == nil else { return [] }
+    if name == nil, node.report != nil { return [] }
     let child = name.flatMap { name in
-      String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: item) }
+      String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: node.item) }
     }
-    return (child ?? item).domain.map { names.service.domainsNeeded(for: $0) } ?? []
+    return (child ?? node.item).domain.map { names.service.domainsNeeded(for: $0) } ?? []
   }
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
