@@ -192,11 +192,12 @@ final class RequestGate {
   func serve(_ driver: Driver, _ now: Instant) {
     listings.deliver(to: driver.forest)
     guard !waiting.isEmpty else { return lists.forget() }
+    let hasRead = lists.readCount != lastCount
     lastCount = lists.readCount
     let answers = ownerAnswers(driver, now)
     let all = waiting
     waiting = []
-    for var request in all { serve(&request, driver, now, answers: answers) }
+    for var request in all { serve(&request, driver, now, hasRead: hasRead, answers) }
     lists.forget()
     if !listings.isBusy { listings.forget() }
   }
@@ -209,13 +210,15 @@ final class RequestGate {
   }
 
   private func serve(
-    _ request: inout Waiting, _ driver: Driver, _ now: Instant, answers: Bool?
+    _ request: inout Waiting, _ driver: Driver, _ now: Instant, hasRead: Bool, _ answers: Bool?
   ) {
     guard let header = RequestHeader(request.buffer) else { return }
     let isLate = request.deadline <= now
     var listing: UInt64?
     var hasHistory = false
     switch request.obstacle {
+    // The loop looks here for other reasons too, often before the lists have been read.
+    case .lists where !hasRead && !isLate: return waiting.append(request)
     case .lists: break
     case .listing(let version):
       if isLate { return end(&request, .inputOutput, driver) }

@@ -2,13 +2,64 @@ import PreferenceModel
 import PropertyList
 
 /// The locations that a client has loaded. Those of one domain lie side by side, because a look-up
-/// asks several places of a domain: all of them together cost one hash.
+/// asks several places of a domain: all of them together cost one hash, and a place without keys
+/// one bit.
 struct LoadedLocations {
+  /// What is loaded of one domain.
   private struct Row {
-    /// The places in which the domain is loaded: a few.
-    var places: [Place] = []
+    /// The places in which the domain is loaded: first those with a `Place.index`, in its order,
+    /// then those with a name of their own.
+    private(set) var places: [Place] = []
     /// The contents in each of the places.
-    var snapshots: [DomainSnapshot] = []
+    private(set) var snapshots: [DomainSnapshot] = []
+    /// The indices of the places, a bit for each.
+    private var indexed: UInt16 = 0
+    /// Those of the indices whose contents have a key.
+    private var filled: UInt16 = 0
+
+    /// Where the contents in the place are; nil: the domain is not loaded there.
+    func position(of place: Place) -> Int? {
+      guard let index = place.index else {
+        return places[indexed.nonzeroBitCount...].firstIndex(of: place)
+      }
+      return indexed & 1 << index == 0 ? nil : position(of: index)
+    }
+
+    private func position(of index: Int) -> Int { (indexed & (1 << index - 1)).nonzeroBitCount }
+
+    mutating func insert(_ snapshot: DomainSnapshot, in place: Place) {
+      if let position = position(of: place) {
+        snapshots[position] = snapshot
+      } else {
+        let position = place.index.map(position(of:)) ?? places.count
+        if let index = place.index { indexed |= 1 << index }
+        places.insert(place, at: position)
+        snapshots.insert(snapshot, at: position)
+      }
+      noteKeys(in: place)
+    }
+
+    mutating func remove(_ place: Place) {
+      guard let position = position(of: place) else { return }
+      if let index = place.index { indexed &= ~(1 << index) }
+      places.remove(at: position)
+      snapshots.remove(at: position)
+    }
+
+    mutating func change(_ place: Place, _ body: (inout DomainSnapshot) -> Void) {
+      guard let position = position(of: place) else { return }
+      body(&snapshots[position])
+      noteKeys(in: place)
+    }
+
+    private mutating func noteKeys(in place: Place) {
+      guard let index = place.index else { return }
+      filled &= ~(1 << index)
+      if !snapshots[position(of: index)].hasNoKeys { filled |= 1 << index }
+    }
+
+    /// Whether the domain has no key in the place, or is not loaded there.
+    func hasNoKeys(in place: Place) -> Bool { place.index.map { filled & 1 << $0 == 0 } ?? false }
   }
 
   /// What is known of a key in several locations.
@@ -24,35 +75,30 @@ struct LoadedLocations {
   /// The contents of a location; nil: it is not loaded.
   subscript(location: Location) -> DomainSnapshot? {
     get {
-      guard let row = rows[location.domain], let index = row.places.firstIndex(of: location.place)
-      else { return nil }
-      return row.snapshots[index]
+      guard let row = rows[location.domain], let position = row.position(of: location.place) else {
+        return nil
+      }
+      return row.snapshots[position]
     }
     set {
-      remove(location)
-      guard let newValue else { return }
-      rows[location.domain, default: Row()].places.append(location.place)
-      rows[location.domain, default: Row()].snapshots.append(newValue)
+      if let newValue {
+        rows[location.domain, default: Row()].insert(newValue, in: location.place)
+      } else {
+        rows[location.domain]?.remove(location.place)
+        if rows[location.domain]?.places.isEmpty == true { rows[location.domain] = nil }
+      }
     }
-  }
-
-  private mutating func remove(_ location: Location) {
-    guard let index = rows[location.domain]?.places.firstIndex(of: location.place) else { return }
-    rows[location.domain]?.places.remove(at: index)
-    rows[location.domain]?.snapshots.remove(at: index)
-    if rows[location.domain]?.places.isEmpty == true { rows[location.domain] = nil }
   }
 
   /// Changes a location in place; does nothing where it is not loaded.
   mutating func change(_ location: Location, _ body: (inout DomainSnapshot) -> Void) {
-    guard let index = rows[location.domain]?.places.firstIndex(of: location.place) else { return }
-    body(&rows[location.domain, default: Row()].snapshots[index])
+    rows[location.domain]?.change(location.place, body)
   }
 
   /// Whether the domain is loaded in each of the places.
   func has(_ domain: DomainName, in places: [Place]) -> Bool {
     guard let row = rows[domain] else { return places.isEmpty }
-    return places.allSatisfy(row.places.contains)
+    return places.allSatisfy { row.position(of: $0) != nil }
   }
 
   /// Returns the key's value in the first of the locations that has it.
@@ -63,10 +109,10 @@ struct LoadedLocations {
         guard let row = rows[location.domain] else { return .unloaded }
         last = (location.domain, row)
       }
-      guard let row = last?.row, let index = row.places.firstIndex(of: location.place) else {
+      guard let row = last?.row, let position = row.position(of: location.place) else {
         return .unloaded
       }
-      if let stored = row.snapshots[index].entry(key) {
+      if !row.hasNoKeys(in: location.place), let stored = row.snapshots[position].entry(key) {
         return .value(LocatedValue(stored, location))
       }
     }

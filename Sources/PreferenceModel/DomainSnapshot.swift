@@ -60,6 +60,10 @@ public struct DomainSnapshot: Sendable {
   /// less than in the snapshot. Else nil.
   package var wholeList: List? { hasNoChanges && additions.isEmpty ? list : nil }
 
+  /// Whether it certainly has no key. Where keys were removed that are still in the list, it says
+  /// that it may have some.
+  package var hasNoKeys: Bool { hasNoChanges && additions.isEmpty && list.base.isEmpty }
+
   package var base: Base {
     get { list.base }
     set { list = List(newValue) }

@@ -185,10 +185,10 @@ public final class ListReader: Sendable {
   public var hasFindings: Bool { hasLooks.load(ordering: .acquiring) }
 
   /// What is known of a list that could not be read, or does not exist; nil where the places can be
-  /// asked. Cost: a load where nothing was found or is being read; else a lock and a hash look-up,
-  /// and a look at the place.
+  /// asked. Cost: a load where nothing was found or is being read; else a look at the place, and a
+  /// lock and two hash look-ups where the list is not in memory.
   public func finding(_ location: Location) -> Finding? {
-    guard hasFindings else { return nil }
+    guard hasFindings, !places.isLoaded(location) else { return nil }
     let finding = state.withLock { state -> Finding? in
       switch state.looks[location.domain] {
       case .reading(let since):
@@ -202,7 +202,7 @@ public final class ListReader: Sendable {
       case nil: nil
       }
     }
-    guard let finding, !places.isLoaded(location) else { return nil }
+    guard let finding else { return nil }
     // A list that was read, and is no longer in memory: another process owns the store since then.
     // Its keys are not missing; that process must be asked for them.
     if finding.modified != nil, finding.error == nil { return nil }

@@ -26,7 +26,10 @@ package enum ListValues: Sendable {
   /// Reads a binary list of a message, and packs it if it is a large one; nil: it is not a
   /// dictionary.
   package init?(binary bytes: [UInt8]) throws(FormatError) {
-    if let packed = try PackedDictionary(bytes, limits: .message) {
+    // Most of the lists of a search list are empty.
+    if bytes == Self.emptyBinary {
+      self = .decoded([:])
+    } else if let packed = try PackedDictionary(bytes, limits: .message) {
       self = .packed(packed)
     } else {
       guard case .dictionary(let values) = try Document.read(bytes, limits: .message).value
@@ -38,10 +41,13 @@ package enum ListValues: Sendable {
   /// The bytes of a binary list with the values. Cost: O(1) if they are packed; else O(keys).
   package var binary: [UInt8] {
     switch self {
+    case .decoded(let values) where values.isEmpty: Self.emptyBinary
     case .decoded(let values): Document.binary(.dictionary(values))
     case .packed(let values): values.bytes
     }
   }
+
+  private static let emptyBinary = Document.binary(.dictionary([:]))
 
   package subscript(key: Key) -> Value? {
     get {

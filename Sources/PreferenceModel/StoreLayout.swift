@@ -22,6 +22,9 @@ public struct StoreLayout: Sendable {
   public let vendorDirectories: [String]
   /// The directories of schemas, the one that counts first.
   public let schemaDirectories: [String]
+  private let hostDirectory: String
+  private let managedDirectory: String
+  private let ownManagedDirectory: String
 
   /// Creates a layout from absolute paths.
   public init(
@@ -37,6 +40,9 @@ public struct StoreLayout: Sendable {
     self.globalName = globalName
     self.vendorDirectories = vendorDirectories
     self.schemaDirectories = schemaDirectories
+    hostDirectory = userDirectory + "/ByHost"
+    managedDirectory = systemDirectory + "/managed"
+    ownManagedDirectory = managedDirectory + "/" + userName
   }
 
   /// Notes that the user's name may be known later.
@@ -52,16 +58,18 @@ public struct StoreLayout: Sendable {
   public var directories: [String] { [userDirectory, systemDirectory, stateDirectory] }
 
   private static let globalName = ".GlobalPreferences"
+  /// The domain whose list would have the file name of the global one.
+  private static let hidden = DomainName(globalName)
   private static let suffix = ".plist"
 
   /// The directory of a place's lists. The managed lists of one user are in a directory in that of
   /// the machine's.
   public func directory(_ place: Place) -> String {
     switch place {
-    case .host: userDirectory + "/ByHost"
+    case .host: hostDirectory
     case .anyUser: systemDirectory
     case .managed: managedDirectory
-    case .ownManaged: "\(managedDirectory)/\(userName)"
+    case .ownManaged: ownManagedDirectory
     case .managedFor(let user): "\(managedDirectory)/\(user)"
     case .cloud: stateDirectory + "/Cloud"
     case .cloudRecords: stateDirectory + "/CloudRecords"
@@ -71,8 +79,6 @@ public struct StoreLayout: Sendable {
     case .user, .arguments, .language, .registered: userDirectory
     }
   }
-
-  private var managedDirectory: String { systemDirectory + "/managed" }
 
   /// Whether the place can have lists of its own. The place of the user's own managed lists cannot,
   /// where the system does not know the user's name; the vendors' place has additions alone.
@@ -93,11 +99,26 @@ public struct StoreLayout: Sendable {
   /// profiles need no signature.
   public var signersDirectory: String { systemDirectory + "/profile-signers" }
 
-  private func fileName(_ location: Location) -> String {
+  private func fileName(_ location: Location) -> String { path(location, in: nil) }
+
+  /// The path of a file in the directory with the name of the location's list; nil: the name. One
+  /// string with room for all of it, because a domain's first look asks for some ten paths.
+  private func path(_ location: Location, in directory: String?) -> String {
     let global = location.place == .user ? globalName : Self.globalName
     let name = location.domain == .global ? global : location.domain.string
-    let host = location.place == .host ? ".\(hostIdentifier)" : ""
-    return name + host + Self.suffix
+    var path = ""
+    path.reserveCapacity((directory?.utf8.count ?? 0) + name.utf8.count + 64)
+    if let directory {
+      path += directory
+      path += "/"
+    }
+    path += name
+    if location.place == .host {
+      path += "."
+      path += hostIdentifier
+    }
+    path += Self.suffix
+    return path
   }
 
   /// Whether every user reads the lists of the place. They do for the machine's lists, also where
@@ -110,12 +131,11 @@ public struct StoreLayout: Sendable {
   /// The path of the location's list. Cost: none; for a schema, a stat(2) for each directory that
   /// does not have it.
   public func path(_ location: Location) -> String {
-    let name = fileName(location)
-    guard location.place == .schema else { return directory(location.place) + "/" + name }
     // Of several schemas the first counts, whole.
-    let all = schemaDirectories.map { "\($0)/\(name)" }
-    return all.first { ((try? Files.linkStatus($0)) ?? nil) != nil }
-      ?? directory(location.place) + "/" + name
+    let others = location.place == .schema ? schemaDirectories.dropLast() : []
+    let found = others.lazy.map { path(location, in: $0) }
+      .first { ((try? Files.linkStatus($0)) ?? nil) != nil }
+    return found ?? path(location, in: directory(location.place))
   }
 
   /// The file that is locked while the location's list is rewritten. For the machine's lists it
@@ -134,9 +154,9 @@ public struct StoreLayout: Sendable {
   /// Whether a list can have the domain's name: it must be usable as a file name, and must not be
   /// the file name of the global domain.
   package static func isValid(_ domain: DomainName) -> Bool {
-    let name = domain.string.utf8
-    return !name.isEmpty && name.count <= 200 && !name.contains(0x2F) && !name.contains(0)
-      && domain.string != globalName && domain.string != "." && domain.string != ".."
+    domain.key.withBytes { name in
+      !name.isEmpty && name.count <= 200 && name.allSatisfy { $0 != 0x2F && $0 != 0 }
+    } && domain != hidden && domain != "." && domain != ".."
   }
 
   /// The directories that hold lists, each with its place.

@@ -204,6 +204,7 @@ extension SearchEngine {
 
   /// A list that hangs is not waited for.
   public func load(_ domain: DomainName) {
+    if places.isLoaded(domain, in: SearchList.persistentPlaces) { return }
     for location in SearchList.persistentPlaces.map({ Location($0, domain) })
     where lists?.finding(location) == nil {
       do { try places.load(location) } catch { continue }

@@ -72,14 +72,14 @@ extension Request {
   /// Whether the request asks for lists.
   fileprivate var isLoad: Bool { if case .loadLists = self { true } else { false } }
 
-  /// The places that the request names.
-  private var places: [Place] {
+  /// The locations that the request names.
+  private var named: [Location] {
     switch self {
-    case .load(let location), .modified(let location): [location.place]
-    case .save(let location): location.map { [$0.place] } ?? []
-    case .loadAll(let locations), .find(_, let locations): locations.map(\.place)
-    case .loadLists(let load): (load.locations + load.changing).map(\.place)
-    case .apply(_, _, _, _, let intents, _): intents.flatMap { $0.locations ?? [] }.map(\.place)
+    case .load(let location), .modified(let location): [location]
+    case .save(let location): location.map { [$0] } ?? []
+    case .loadAll(let locations), .find(_, let locations): locations
+    case .loadLists(let load): load.locations + load.changing
+    case .apply(_, _, _, _, let intents, _): intents.flatMap { $0.locations ?? [] }
     case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
       .prepare:
       []
@@ -87,25 +87,29 @@ extension Request {
   }
 
   /// The domains whose lists the request needs.
-  private var domains: [DomainName] {
-    switch self {
-    case .load(let location), .modified(let location): [location.domain]
-    case .save(let location): location.map { [$0.domain] } ?? []
-    case .loadAll(let locations), .find(_, let locations): locations.map(\.domain)
-    case .loadLists(let load): (load.locations + load.changing).map(\.domain)
-    case .apply(_, _, _, _, let intents, _): intents.flatMap(\.domains)
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle, .await,
-      .prepare:
-      []
+  private var domains: Set<DomainName> {
+    var domains: Set<DomainName> = []
+    if case .apply(_, _, _, _, let intents, _) = self {
+      for intent in intents { domains.formUnion(intent.domains) }
+    } else {
+      var last: DomainName?
+      // The locations of a search list are all of one domain: it is hashed once.
+      for location in named where location.domain != last {
+        last = location.domain
+        domains.insert(location.domain)
+      }
     }
+    return domains
   }
 
   /// Whether the lists that the request needs have been read; if not, begins to read them.
   fileprivate func isOpen(_ lists: ListReader) -> Bool {
     var isOpen = true
-    for case .managedFor(let user) in places { lists.include(.managedFor(user)) }
+    for location in named {
+      if case .managedFor = location.place { lists.include(location.place) }
+    }
     let changed = changedLocations
-    for domain in Set(domains) {
+    for domain in domains {
       let changed = changed.filter { $0.domain == domain }
       guard !lists.isAtHand(domain, changing: changed) else { continue }
       lists.read(domain, changing: changed)
