@@ -78,7 +78,7 @@ extension ByteReader {
   }
 
   package mutating func string() throws -> String {
-    guard let text = String(validating: try counted(), as: UTF8.self) else { throw Unknown() }
+    guard let text = String(utf8: try counted()) else { throw Unknown() }
     return text
   }
 

@@ -38,7 +38,7 @@ enum NameCodec {
   /// Returns a name that the kernel gives as a string; throws ENAMETOOLONG or EILSEQ.
   static func validated(_ name: [UInt8]) throws(TreeError) -> String {
     guard name.count <= longest else { throw .nameTooLong }
-    guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
+    guard let text = String(utf8: name[...]) else { throw .notUTF8 }
     return text
   }
 
@@ -99,7 +99,7 @@ enum NameCodec {
       else { return nil }
       bytes.append(high << 4 | low)
     }
-    return String(validating: bytes, as: UTF8.self).map { Key($0) }
+    return String(utf8: bytes[...]).map { Key($0) }
   }
 
   private static func digit(_ byte: UInt8) -> UInt8? {

@@ -161,7 +161,7 @@ struct ControlNames {
 
   /// What must be in memory for a request about an item, or about a name in it; nil: nothing.
   func historyNeeded(_ item: ControlItem, _ name: [UInt8]?) -> HistoryNeed? {
-    let name = name.flatMap { String(validating: $0, as: UTF8.self) }
+    let name = name.flatMap { String(utf8: $0[...]) }
     switch item {
     case .root: return name.map(Self.isHistory) == true ? .moments : nil
     case .moments: return .moments

@@ -257,7 +257,7 @@ extension ControlTree: Branch {
     guard let node = nodes[id], names.historyNeeded(node.item, name) == nil else { return [] }
     if name == nil, node.report != nil { return [] }
     let child = name.flatMap { name in
-      String(validating: name, as: UTF8.self).flatMap { try? names.item($0, in: node.item) }
+      String(utf8: name[...]).flatMap { try? names.item($0, in: node.item) }
     }
     return (child ?? node.item).domain.map { names.service.domainsNeeded(for: $0) } ?? []
   }
@@ -276,7 +276,7 @@ extension ControlTree: Branch {
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult {
     let directory = try node(parent).item
     guard name.count <= NameCodec.longest else { throw .nameTooLong }
-    guard let text = String(validating: name, as: UTF8.self) else { throw .notUTF8 }
+    guard let text = String(utf8: name[...]) else { throw .notUTF8 }
     guard let item = try names.item(text, in: directory) else {
       let mayCome = directory != .root && directory != .places || ControlNames.isHistory(text)
       return .missing(isCacheable: !mayCome)

@@ -67,7 +67,7 @@ enum ScratchName {
   private static func stems(of name: String) -> [String] {
     let bytes = Array(name.utf8)
     return (1..<max(bytes.count, 1)).compactMap { end in
-      isTail(bytes[end...]) ? String(validating: bytes[..<end], as: UTF8.self) : nil
+      isTail(bytes[end...]) ? String(utf8: bytes[..<end]) : nil
     }
   }
 
