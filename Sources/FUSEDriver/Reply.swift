@@ -15,10 +15,10 @@ enum Answer: Sendable {
   case attributes(Attributes)
   /// The answer to a SETATTR. The kernel stores its attributes even if it was told meanwhile to
   /// drop them, because somebody else has changed the file again. So they are valid for this answer
-  /// alone, as are those of `made` and `created`. The kernel also takes over the modification time
-  /// without dropping pages (fs/fuse/dir.c, fuse_do_setattr). With the time of the present text,
-  /// the next GETATTR would bring nothing new, and an old page would stay. So `send` puts a time
-  /// there that no GETATTR answers with.
+  /// alone, as are those of `made`, and of `created` unless that is a new scratch file. The kernel
+  /// also takes over the modification time without dropping pages (fs/fuse/dir.c,
+  /// fuse_do_setattr). With the time of the present text, the next GETATTR would bring nothing new,
+  /// and an old page would stay. So `send` puts a time there that no GETATTR answers with.
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)
@@ -75,7 +75,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
       fuse_reply_entry(request, &parameters)
     case .created(let entry, let handle):
       var parameters = ownership.parameters(entry)
-      parameters.attr_timeout = 0
+      if !entry.isNewScratch { parameters.attr_timeout = 0 }
       var info = fuse_file_info()
       info.fh = handle.rawValue
       fuse_reply_create(request, &parameters, &info)

@@ -192,8 +192,9 @@ final class RequestGate {
   func serve(_ driver: Driver, _ now: Instant) {
     listings.deliver(to: driver.forest)
     guard !waiting.isEmpty else { return lists.forget() }
-    let hasRead = lists.readCount != lastCount
-    lastCount = lists.readCount
+    let count = lists.readCount
+    let hasRead = count != lastCount
+    lastCount = count
     let answers = ownerAnswers(driver, now)
     let all = waiting
     waiting = []

@@ -83,7 +83,10 @@ extension Tree {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
     let (node, handle) = try keys.create(name, in: fileDirectory(parent), flags, now: now)
-    return (try entry(node), handle)
+    let isNewScratch = node.scratch != nil && node.lookups == 0
+    var entry = try entry(node)
+    entry.isNewScratch = isNewScratch
+    return (entry, handle)
   }
 
   /// Carries out link(2): see `KeyFiles.link`.

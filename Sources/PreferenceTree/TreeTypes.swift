@@ -82,6 +82,9 @@ public struct Entry: Equatable, Sendable {
   public var attributes: Attributes
   /// Whether the kernel may cache the name until the tree invalidates the entry.
   public var isCacheable = true
+  /// Whether the node is a scratch file that this request has made: nobody else knows it yet, and
+  /// no other mount ever will.
+  public var isNewScratch = false
 
   /// Creates an entry.
   public init(node: NodeID, attributes: Attributes, isCacheable: Bool = true) {

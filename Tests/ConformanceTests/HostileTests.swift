@@ -356,8 +356,10 @@ import Testing
   func idleOwner() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
+      // In a mount namespace of its own: the mounts of other tests would wake it up.
       sandbox.shell(
-        "cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 $PROBE get d Integer")
+        "cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 unshare -m $PROBE get d Integer"
+      )
       let pid = sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output
       // What the request has begun may end late on a busy machine; then it sleeps for 4 s at least.
       let idles = """

@@ -48,7 +48,7 @@ import Testing
     return (all.filter { $0 != "GETXATTR" }, all.filter { $0 == "GETXATTR" }.count)
   }
 
-  @Test("a save by temporary file and rename makes at most nine requests")
+  @Test("a save by temporary file and rename makes at most eight requests")
   func save() throws {
     try withMount(["-d"], prepare: Fixture.make) {
       (sandbox: Sandbox, mount: Mount) throws -> Void in
@@ -66,7 +66,7 @@ import Testing
       usleep(200_000)
       let requests = since(before, mount).made.filter { $0 != "FORGET" && $0 != "BATCH_FORGET" }
       #expect(requests.contains("CREATE") && requests.contains("RENAME"))
-      #expect(requests.count <= 9, "\(requests)")
+      #expect(requests.count <= 8, "\(requests)")
     }
   }
 
