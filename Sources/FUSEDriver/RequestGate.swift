@@ -218,7 +218,7 @@ final class RequestGate {
     var listing: UInt64?
     var hasHistory = false
     switch request.obstacle {
-    // The loop looks here for other reasons too, often before the lists have been read.
+    // The loop calls this for other reasons too, often before a list has been read.
     case .lists where !hasRead && !isLate: return waiting.append(request)
     case .lists: break
     case .listing(let version):

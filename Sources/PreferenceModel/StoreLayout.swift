@@ -101,8 +101,9 @@ public struct StoreLayout: Sendable {
 
   private func fileName(_ location: Location) -> String { path(location, in: nil) }
 
-  /// The path of a file in the directory with the name of the location's list; nil: the name. One
-  /// string with room for all of it, because a domain's first look asks for some ten paths.
+  /// The path of a file in the directory that has the name of the location's list; without a
+  /// directory, that name alone. It is made in one string that has room for all of it, because the
+  /// first look-up in a domain needs some ten paths.
   private func path(_ location: Location, in directory: String?) -> String {
     let global = location.place == .user ? globalName : Self.globalName
     let name = location.domain == .global ? global : location.domain.string

@@ -182,7 +182,7 @@ extension StoredValue {
   public func accepts(_ splice: Splice) -> Bool {
     guard byteCount == splice.base else { return false }
     if kind == .data { return true }
-    guard let known = String(validating: splice.bytes, as: UTF8.self), !known.utf8.contains(0)
+    guard let known = String(utf8: splice.bytes[...]), !known.utf8.contains(0)
     else {
       return false
     }

@@ -88,18 +88,8 @@ extension Request {
 
   /// The domains whose lists the request needs.
   private var domains: Set<DomainName> {
-    var domains: Set<DomainName> = []
-    if case .apply(_, _, _, _, let intents, _) = self {
-      for intent in intents { domains.formUnion(intent.domains) }
-    } else {
-      var last: DomainName?
-      // The locations of a search list are all of one domain: it is hashed once.
-      for location in named where location.domain != last {
-        last = location.domain
-        domains.insert(location.domain)
-      }
-    }
-    return domains
+    guard case .apply(_, _, _, _, let intents, _) = self else { return Set(named.map(\.domain)) }
+    return Set(intents.flatMap(\.domains))
   }
 
   /// Whether the lists that the request needs have been read; if not, begins to read them.

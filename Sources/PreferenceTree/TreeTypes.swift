@@ -82,8 +82,8 @@ public struct Entry: Equatable, Sendable {
   public var attributes: Attributes
   /// Whether the kernel may cache the name until the tree invalidates the entry.
   public var isCacheable = true
-  /// Whether the node is a scratch file that this request has made: nobody else knows it yet, and
-  /// no other mount ever will.
+  /// Whether the node is a scratch file that this request has made. Nobody knows it before the
+  /// kernel has this answer, so the attributes cannot be out of date by then.
   public var isNewScratch = false
 
   /// Creates an entry.

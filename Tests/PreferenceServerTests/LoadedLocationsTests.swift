@@ -57,4 +57,33 @@ import Testing
     loaded[Self.user] = nil
     #expect(loaded.all.isEmpty && !loaded.has("d", in: [.user]))
   }
+
+  @Test("a key that comes to a place without keys is found there, and not once the place is empty")
+  func emptyPlaces() throws {
+    for place in [Place.ownManaged, .user, .schema, .managedFor("ada"), .managedFor("bob")] {
+      var loaded = LoadedLocations()
+      let (location, others) = (Location(place, "d"), [Self.host, Location(.vendor, "d")])
+      for empty in others + [location] { loaded[empty] = DomainSnapshot() }
+      func isFound() -> Bool {
+        if case .value(let found) = loaded.find("K", in: others + [location]) {
+          return found.location == location
+        }
+        return false
+      }
+      #expect(!isFound())
+      loaded.change(location) {
+        $0.apply(.set("K", .boolean(true), .canonical), time: Timestamp(nanoseconds: 1))
+      }
+      #expect(isFound())
+      loaded.change(location) { $0.apply(.remove("K"), time: Timestamp(nanoseconds: 2)) }
+      #expect(!isFound())
+      loaded[location] = snapshot("K")
+      #expect(isFound())
+      loaded[location] = DomainSnapshot()
+      #expect(!isFound())
+      loaded[location] = nil
+      loaded[location] = snapshot("K")
+      #expect(isFound() && loaded[others[0]] != nil && loaded[others[1]] != nil)
+    }
+  }
 }
