@@ -3,6 +3,7 @@
 #ifndef PREFSFS_CLINUX_SHIM_H
 #define PREFSFS_CLINUX_SHIM_H
 
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <fcntl.h>
@@ -82,6 +83,12 @@ static inline unsigned int prefsfs_minor(unsigned long device) { return minor(de
 
 // gettid(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
+
+// Whether a process has the number. For a thread that is not the first one of its process, tgkill(2)
+// finds none. It sends no signal here.
+static inline int prefsfs_is_process(int number) {
+  return syscall(SYS_tgkill, number, number, 0) == 0 || errno != ESRCH;
+}
 
 // The flags of renameat2(2), which stdio.h declares for _GNU_SOURCE only.
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;
