@@ -44,7 +44,6 @@ struct ReceiveLoop: ~Copyable {
     defer { free(buffer.mem) }
     var lastLook = Instant.now
     var lastRequest = lastLook
-    var polling = Polling()
     while fuse_session_exited(session) == 0, !isDone() {
       let result = fuse_session_receive_buf(session, &buffer)
       var now = Instant.now
@@ -61,7 +60,7 @@ struct ReceiveLoop: ~Copyable {
         } else if driver.gate.hasNews {
           lastLook = Instant(nanoseconds: 0)
         } else {
-          guard !polling.looksAgain(since: lastRequest, now: now) else { continue }
+          guard !Polling.looksAgain(since: lastRequest, now: now) else { continue }
           if !sleep() { lastLook = Instant(nanoseconds: 0) }
           now = .now
         }

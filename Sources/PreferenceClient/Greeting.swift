@@ -35,11 +35,10 @@ struct Greeting {
     var reader = FrameReader(largest: Message.largest)
     var file: SharedDescriptor?
     let start = Instant.now
-    var polling = Polling()
     while true {
       switch socket.value.receive(into: &reader.bytes, &file) {
       case .ended: return nil
-      case .later where polling.looksAgain(since: start): break
+      case .later where Polling.looksAgain(since: start): break
       case .later: guard socket.value.wait(until: deadline) else { return nil }
       case .moved:
         guard let message = try Self.message(&reader) else { continue }

@@ -71,8 +71,7 @@ extension Link {
     var progress = receive()
     if progress == .later {
       let start = Instant.now
-      var polling = Polling()
-      while progress == .later, polling.looksAgain(since: start) { progress = receive() }
+      while progress == .later, Polling.looksAgain(since: start) { progress = receive() }
     }
     if progress == .later {
       isInTime = socket.value.wait(until: deadline)

@@ -137,10 +137,9 @@ public final class Server: Sendable {
 
   private func run() {
     var lastRequest = Instant.now
-    var polling = Polling()
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
-      let isBusy = polling.looksAgain(since: lastRequest)
+      let isBusy = Polling.looksAgain(since: lastRequest)
       var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
       let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
       entries.append(pollfd(fd: isFull ? -1 : door.number, events: Int16(POLLIN), revents: 0))

@@ -91,7 +91,6 @@ public final class BlockingThreads: Sendable {
   /// Removes and returns a body that comes within a moment; nil: none came.
   private func poll() -> Body? {
     let start = Instant.now
-    var polling = Polling()
     repeat {
       let body = state.withLock { state in
         // In one step with the removal: the body after this one must not count on this thread.
@@ -100,7 +99,7 @@ public final class BlockingThreads: Sendable {
         return body
       }
       if let body { return body }
-    } while polling.looksAgain(since: start)
+    } while Polling.looksAgain(since: start)
     state.withLock { $0.isPolled = false }
     return nil
   }
