@@ -61,7 +61,11 @@ struct ReceiveLoop: ~Copyable {
           lastLook = Instant(nanoseconds: 0)
         } else {
           guard !Polling.looksAgain(since: lastRequest, now: now) else { continue }
-          if !sleep() { lastLook = Instant(nanoseconds: 0) }
+          if driver.isShortening {
+            driver.continueShortening()
+          } else if !sleep() {
+            lastLook = Instant(nanoseconds: 0)
+          }
           now = .now
         }
       case -EINTR: continue
@@ -91,7 +95,7 @@ struct ReceiveLoop: ~Copyable {
     let deadlines = [
       driver.forest.nextDeadline, driver.heldReplies.deadline, driver.gate.deadline,
       driver.takeover.line?.deadline, driver.pending.announcements?.until,
-      driver.isShortening ? .now : driver.takeover.saved?.idleDeadline,
+      driver.takeover.saved?.idleDeadline,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
@@ -110,9 +114,7 @@ struct ReceiveLoop: ~Copyable {
     driver.runTimers(now: .now)
     if let looked { driver.takeover.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
-    if driver.isShortening || driver.takeover.saved?.idleDeadline.map({ $0 <= .now }) == true {
-      driver.save()
-    }
+    if driver.takeover.saved?.idleDeadline.map({ $0 <= .now }) == true { driver.save() }
     if entries[3].revents != 0, driver.takeover.line?.receive() == true {
       driver.takeover.isHandingOver = true
     }

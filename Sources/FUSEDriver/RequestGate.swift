@@ -118,11 +118,12 @@ final class RequestGate {
     isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
   ) -> Obstacle? {
     if !isLate {
-      guard areAtHand(request, driver.forest) else { return .lists }
+      let subjects = request.subjects
+      guard areAtHand(subjects, request.operation, driver.forest) else { return .lists }
       if let version = missingListing(request, since: listing, driver.forest) {
         return .listing(version)
       }
-      if !hasHistory, let job = missingHistory(request, driver) { return .history(job) }
+      if !hasHistory, let job = missingHistory(subjects, driver) { return .history(job) }
     }
     guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
       return nil
@@ -136,15 +137,17 @@ final class RequestGate {
   /// Returns whether every list that the request needs is in memory, or known to be unreadable. Has
   /// the others read. A truncation does not wait for what the change after it needs, but has it
   /// prepared: the text that comes next must not come after the truncation's 50 ms.
-  private func areAtHand(_ request: RequestHeader, _ forest: Forest) -> Bool {
+  private func areAtHand(
+    _ subjects: [RequestHeader.Subject], _ operation: Operation, _ forest: Forest
+  ) -> Bool {
     var areAtHand = true
-    for (node, name) in request.subjects {
+    for (node, name) in subjects {
       for domain in forest[node].domainsNeeded(at: node, name) {
-        let changed = request.operation.isChange ? [Location(.user, domain)] : []
+        let changed = operation.isChange ? [Location(.user, domain)] : []
         if lists.isAtHand(domain, changing: changed) { continue }
         lists.read(domain, changing: changed)
         if lists.isAtHand(domain, changing: changed) { continue }
-        if request.operation != .setAttributes || !lists.isAtHand(domain) { areAtHand = false }
+        if operation != .setAttributes || !lists.isAtHand(domain) { areAtHand = false }
       }
     }
     return areAtHand
@@ -164,8 +167,10 @@ final class RequestGate {
 
   /// Has the history read that the request needs.
   /// - Returns: the number of the job; nil: it needs none, or none can be read.
-  private func missingHistory(_ request: RequestHeader, _ driver: Driver) -> UInt64? {
-    for (node, name) in request.subjects {
+  private func missingHistory(
+    _ subjects: [RequestHeader.Subject], _ driver: Driver
+  ) -> UInt64? {
+    for (node, name) in subjects {
       if let need = driver.forest[node].historyNeeded(at: node, name) {
         return histories.load(need, from: driver.store.control.history, told: hasMade)
       }

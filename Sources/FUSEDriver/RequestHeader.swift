@@ -73,9 +73,12 @@ struct RequestHeader {
     return number(at: MessageLayout.listingOffset, as: UInt64.self)
   }
 
+  /// A node, or a name in it.
+  typealias Subject = (node: NodeID, name: [UInt8]?)
+
   /// The nodes, or the names in them, whose values the request needs; empty for a request that
   /// needs none (FORGET, RELEASE).
-  var subjects: [(node: NodeID, name: [UInt8]?)] {
+  var subjects: [Subject] {
     if isForeignAttribute { return [] }
     guard let offset = Self.nameOffset(operation) else {
       return operation.isOfNode ? [(node, nil)] : []

@@ -34,4 +34,21 @@ struct SavedStateTests {
     commit(4)
     #expect(try requests() == [1, 2, 3, 4] && !saved.isReplacing)
   }
+
+  @Test("a request that adds little writes no part of a whole state, but for every 2 KiB")
+  func pace() throws {
+    let saved = SavedState(try SharedLog(name: "test"))
+    saved.beginReplacing()
+    var parts = 0
+    for request in 1...10_000 {
+      saved.add(.done, to: UInt64(request), hasHeld: false)
+      saved.commit()
+      if saved.isPartDue {
+        saved.replace(part: [])
+        parts += 1
+      }
+    }
+    let added = saved.log.count
+    #expect(parts >= added / 2048 && parts <= added / 2048 + 1)
+  }
 }

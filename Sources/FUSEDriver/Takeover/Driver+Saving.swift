@@ -88,16 +88,23 @@ extension Driver {
     return last
   }
 
-  /// Whether a long log is being replaced: `save` must be called again, also without a request.
+  /// Whether a long log is being replaced: `continueShortening` must be called when the loop has
+  /// nothing else to do.
   var isShortening: Bool { takeover.saved?.isReplacing == true }
 
-  /// Replaces a long log by a whole state: a part at each call, which takes some 200 us.
+  /// Replaces a long log by a whole state, in parts.
   private func shorten(_ saved: SavedState) {
     if saved.isReplacing {
-      saved.replace(part: forest.savePart())
+      if saved.isPartDue { saved.replace(part: forest.savePart()) }
     } else if saved.isLong {
       forest.beginParts()
       saved.beginReplacing()
     }
+  }
+
+  /// Writes the next part of the whole state that replaces a long log. Cost: some 200 us.
+  func continueShortening() {
+    save()
+    takeover.saved?.replace(part: forest.savePart())
   }
 }

@@ -10,8 +10,7 @@ import SystemCalls
 /// watchers have not got yet, and registered defaults.
 ///
 /// Promises: a request's effects on the trees and its answer are saved in one step, before the
-/// answer is sent; but of a WRITE that is answered early, the node is noted before, and the rest
-/// saved after. So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these holds:
+/// answer is sent. So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these holds:
 /// - its answer is saved: it is given again;
 /// - no answer is saved, but the store has carried its change out (`RepeatableChanges`): it is
 ///   carried out on the trees with the values from before, and the store changes nothing;
@@ -19,9 +18,10 @@ import SystemCalls
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
 /// hundred bytes. When the log has grown to twice what a whole state takes, but by 16 MiB at most,
-/// it is replaced by one, which is written in parts, so that no request waits for it. A log that
-/// has grown is also replaced when nothing was added for a second, so that an idle mount keeps no
-/// more than its state.
+/// it is replaced by one, which is written in parts: while nobody asks for anything, and one for
+/// every 2 KiB that requests add, so that it ends where the loop is never idle. A log that has grown
+/// is also replaced when nothing was added for a second, so that an idle mount keeps no more than
+/// its state.
 ///
 /// Threads: the loop's alone, except the numbers.
 final class SavedState {
@@ -233,13 +233,20 @@ final class SavedState {
 
   /// Whether a whole state is being written.
   private(set) var isReplacing = false
+  /// How many parts of it are written, and bytes of the log when it was begun.
+  private var (parts, begunCount) = (0, 0)
+  /// Bytes that requests add to the log for each part that they write.
+  private static let bytesForPart = 2048
+
+  /// Whether the next request must write a part.
+  var isPartDue: Bool { isReplacing && log.count - begunCount >= parts * Self.bytesForPart }
 
   /// Begins to replace the log by a whole state, of which the trees' records come in parts. What is
   /// committed until the last part is in both: until then the old log counts.
   func beginReplacing() {
     commit()
     log.beginReplacement()
-    isReplacing = true
+    (isReplacing, parts, begunCount) = (true, 0, log.count)
     addAll()
     appendToReplacement()
   }
@@ -248,6 +255,7 @@ final class SavedState {
   /// log is replaced now.
   func replace(part trees: [UInt8]?) {
     guard isReplacing else { return }
+    parts += 1
     if let trees {
       add(trees: trees)
       appendToReplacement()
