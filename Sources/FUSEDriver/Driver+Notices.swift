@@ -18,13 +18,25 @@ extension Driver {
     }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
-    if let deadline = forest.nextDeadline, deadline <= now,
-      takeover.resent == nil || !gate.holdsResent
+    if let deadline = nextTick, deadline <= now, takeover.resent == nil || !gate.holdsResent,
+      ownerAnswers()
     {
       forest.tick(now: .now)
     }
     perform(dropAttributes(forest.removeEffects()).rest)
     settleLostMount()
+  }
+
+  /// When something is due in the trees, or may be done that was due; nil: nothing is.
+  var nextTick: Instant? { forest.nextDeadline.map { max($0, pending.postponed ?? $0) } }
+
+  /// Whether the owner answers: what is due in the trees may be a change, and the loop must not wait
+  /// for an owner that is stopped. If it does not, what is due is postponed.
+  private func ownerAnswers() -> Bool {
+    let patience: Int64 = pending.postponed == nil ? 20 : 5
+    let answers = store.services.isAnswering(within: patience)
+    pending.postponed = answers ? nil : Instant.now.advanced(milliseconds: 50)
+    return answers
   }
 
   /// Receives what the owner of the store has sent, if something is waited for: the loop looks while
@@ -96,14 +108,16 @@ extension Driver {
   }
 }
 
-/// What the loop knows of the effects of others' changes: which pages are dropped, and which
-/// announcements wait.
+/// What the loop has still to do: which pages are dropped, which announcements wait, and whether
+/// what is due in the trees does.
 ///
 /// Threads: the loop's alone.
 struct PendingEffects {
   var pages = DroppedPages()
   /// Announcements that wait for a moment; nil: there are none.
   var announcements: Announcements?
+  /// Until when what is due in the trees waits, because the owner does not answer; nil: it does.
+  var postponed: Instant?
 
   /// Announcements that wait.
   struct Announcements {

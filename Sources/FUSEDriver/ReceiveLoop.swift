@@ -93,7 +93,7 @@ struct ReceiveLoop: ~Copyable {
   /// - Returns: whether that is a request, and nothing else.
   private func sleep() -> Bool {
     let deadlines = [
-      driver.forest.nextDeadline, driver.heldReplies.deadline, driver.gate.deadline,
+      driver.nextTick, driver.heldReplies.deadline, driver.gate.deadline,
       driver.takeover.line?.deadline, driver.pending.announcements?.until,
       driver.takeover.saved?.idleDeadline,
     ]

@@ -204,7 +204,7 @@ final class RequestGate {
     let all = waiting
     waiting = []
     for var request in all { serve(&request, driver, now, hasRead: hasRead, answers) }
-    lists.forget()
+    lists.forget(isAwaited: waiting.contains { $0.obstacle == .lists })
     if !listings.isBusy { listings.forget() }
   }
 

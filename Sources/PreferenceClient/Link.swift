@@ -243,7 +243,10 @@ final class Link: Sendable {
     while !rest.isEmpty {
       switch socket.value.send(rest) {
       case .moved(let count): rest = rest.dropFirst(count)
-      case .ended: return .ended
+      case .ended:
+        // Also after an error that may pass (ENOBUFS): a later frame must not overtake this one.
+        socket.value.end()
+        return .ended
       case .later:
         // If only a part of the frame was sent, the connection is of no more use.
         guard socket.value.wait(until: deadline, sending: true) else {

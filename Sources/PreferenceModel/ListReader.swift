@@ -26,7 +26,8 @@ public final class ListReader: Sendable {
 
   /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
-    case reading(since: Instant)
+    /// `isOutdated`: the domain has changed since the look began.
+    case reading(since: Instant, isOutdated: Bool = false)
     /// `isPrepared`: changes of the domain's lists have been prepared too.
     case done([Location: Finding], isPrepared: Bool)
     /// The lists are not read: too many others are being read, or no thread could be made.
@@ -67,7 +68,13 @@ public final class ListReader: Sendable {
     guard hasFindings else { return }
     let domains = Set(changeset.locations.map(\.domain))
     state.withLock { state in
-      for domain in domains { if case .done? = state.looks[domain] { state.looks[domain] = nil } }
+      for domain in domains {
+        switch state.looks[domain] {
+        case .reading(let since, _): state.looks[domain] = .reading(since: since, isOutdated: true)
+        case .done: state.looks[domain] = nil
+        case .refused, nil: break
+        }
+      }
     }
   }
 
@@ -102,7 +109,7 @@ public final class ListReader: Sendable {
     return locations.allSatisfy { location in
       if places.isPrepared(location) { return true }
       return state.withLock { state in
-        if case .reading(let since)? = state.looks[domain] { return Self.isLate(since) }
+        if case .reading(let since, _)? = state.looks[domain] { return Self.isLate(since) }
         // What could not be prepared is an error of the change.
         if case .done(_, let isPrepared)? = state.looks[domain] { return isPrepared }
         return state.looks[domain] != nil
@@ -114,7 +121,7 @@ public final class ListReader: Sendable {
     if places.isLoaded(domain, in: all) { return true }
     return state.withLock { state in
       switch state.looks[domain] {
-      case .reading(let since): Self.isLate(since)
+      case .reading(let since, _): Self.isLate(since)
       case .done, .refused: true
       case nil: false
       }
@@ -162,19 +169,31 @@ public final class ListReader: Sendable {
 
   private func end(_ domain: DomainName, _ look: Look) {
     let told = state.withLock { state in
-      state.looks[domain] = look
+      if case .reading(_, isOutdated: true)? = state.looks[domain] {
+        state.looks[domain] = nil
+      } else {
+        state.looks[domain] = look
+      }
       return state.told
     }
     ended.wrappingAdd(1, ordering: .releasing)
     told?()
   }
 
-  /// Forgets what was found. Call it when the callers that waited have asked again: what is not in
-  /// memory is then read anew for the next one. What is still being read is kept.
-  public func forget() {
+  /// Forgets what was found: what is not in memory is then read anew for the next caller. What is
+  /// still being read is kept. Call it when the callers that waited have asked again.
+  /// - Parameter isAwaited: whether callers still wait. They may need several domains that do not
+  ///   stay in memory, so what was found is kept until none waits; what was refused is tried again.
+  public func forget(isAwaited: Bool = false) {
     guard hasFindings else { return }
     state.withLock { state in
-      state.looks = state.looks.filter { if case .reading = $0.value { true } else { false } }
+      state.looks = state.looks.filter { _, look in
+        switch look {
+        case .reading: true
+        case .done: isAwaited
+        case .refused: false
+        }
+      }
       hasLooks.store(!state.looks.isEmpty, ordering: .releasing)
     }
   }
@@ -191,7 +210,7 @@ public final class ListReader: Sendable {
     guard hasFindings, !places.isLoaded(location) else { return nil }
     let finding = state.withLock { state -> Finding? in
       switch state.looks[location.domain] {
-      case .reading(let since):
+      case .reading(let since, _):
         Self.isLate(since)
           ? Finding(
             error: Self.hung(location, "lies on a file system that does not answer; is it hung?"))

@@ -195,7 +195,7 @@ public final class Server: Sendable {
   /// Carries out the held requests whose lists have been read, or are late.
   private func serveHeld(_ connections: [Connection]) {
     for connection in connections { connection.serveHeld() }
-    lists.forget()
+    lists.forget(isAwaited: connections.contains(where: \.holdsRequests))
   }
 
   /// Descriptors that clients may not take: lists, the journal and threads need some.

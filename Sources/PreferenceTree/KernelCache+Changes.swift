@@ -13,7 +13,7 @@ extension KernelCache {
     }
     propagate(notice.changeset, touched: [], changesNames: true)
     for item in notice.changeset.items where item.edit == .removeDomain {
-      domainRemoved(item.location.domain, RemovedValues(of: notice.changeset))
+      endIfGone(item.location.domain, RemovedValues(of: notice.changeset))
     }
     announce(notice, now)
   }
@@ -49,14 +49,17 @@ extension KernelCache {
     }
   }
 
-  /// Ends the nodes of a domain that is gone, and of its files. If the domain comes back, its
+  /// Ends the nodes of a domain, and of its files, if it is gone. If the domain comes back, its
   /// directory is a different one.
-  private func domainRemoved(_ domain: DomainName, _ removed: RemovedValues) {
+  /// - Returns: whether it is gone.
+  @discardableResult
+  func endIfGone(_ domain: DomainName, _ removed: RemovedValues) -> Bool {
     guard domain != .global, (try? engine.hasDomain(domain)) == false,
       table.scratchNodes(in: .domain(domain)).isEmpty
-    else { return }
+    else { return false }
     for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
     table.remove(domain)
+    return true
   }
 
   /// Announces the domains and keys that came, changed or went. These effects follow those that

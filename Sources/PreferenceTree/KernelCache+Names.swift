@@ -57,6 +57,12 @@ extension KernelCache {
     }
     guard case .domains = position.root, let domains = try? engine.domains() else { return }
     for domain in domains where table[domain] == nil { invalidateEntry(table.root.id, domain.key) }
+    // Of a domain that was removed meanwhile. One that is there keeps its directory, because a mount
+    // may lie in it.
+    let none = RemovedValues(of: Changeset())
+    for domain in table.domains where !domains.contains(domain) && endIfGone(domain, none) {
+      invalidateEntry(table.root.id, domain.key)
+    }
   }
 
   // MARK: - Events

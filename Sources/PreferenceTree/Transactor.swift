@@ -37,6 +37,8 @@ final class Transactor {
   ///     request with them if it was carried out and not answered. Pass false for write(2), and for
   ///     a request whose repetition has the same effect.
   ///   - isJudged: whether schemas may refuse it.
+  ///   - isNew: whether the intents expect that a key is not there (`KeyFiles.expectNone`). Throws
+  ///     EEXIST where it is: somebody else was first.
   ///   - update: brings the tree's nodes up to date with the change. It is called before anything
   ///     is invalidated.
   /// - Throws: the engine's refusal, which has been logged. Then nothing was changed, and `update`
@@ -44,13 +46,18 @@ final class Transactor {
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    remembers: Bool = true, isJudged: Bool = true,
+    remembers: Bool = true, isJudged: Bool = true, isNew: Bool = false,
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     if remembers, let remember { remember(try values.resolve(all: touched)) }
     let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
-    let changeset = engine.shown(try apply(judged + intents))
+    let changeset: Changeset
+    do {
+      changeset = engine.shown(try apply(judged + intents))
+    } catch {
+      throw isNew && error == .changedMeanwhile ? .exists : error
+    }
     if remembers { values.past = [:] }
     if makesDomain { kernel.rootChanged(at: changeset.time) }
     try update(changeset)

@@ -42,6 +42,22 @@ import Testing
     }
   }
 
+  @Test("a change is not sent to an owner of other directories with the same names")
+  func otherDirectories() throws {
+    try withSandbox { sandbox in
+      // In the namespace, something is mounted over the home; the sockets have the same names.
+      let outcome = sandbox.shell(
+        """
+        defaults write d K outer; export OWN=$C
+        unshare -m sh -c 'mount -t tmpfs none $OWN && mount -t tmpfs none $XDG_STATE_HOME &&
+          defaults write d K inner && defaults read d K'
+        defaults read d K
+        """)
+      #expect(outcome.output == "inner\nouter\n", "\(outcome)")
+      sandbox.shell("pkill -f \"prefsd.*$C\"")
+    }
+  }
+
   @Test("prefsd ends after a time without clients; its help and exit statuses")
   func idle() throws {
     try withSandbox { sandbox in

@@ -53,6 +53,48 @@ import Testing
     }
   }
 
+  @Test("such a file does not replace a key that somebody else has made meanwhile")
+  func claimedMeanwhile() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cat $M/d/Integer; python3 -c "open('$M/d/Claimed', 'x+').write('a')"
+        defaults write d Claimed b; cat $M/d/Claimed; sleep 6; cat $M/d/Claimed
+        """)
+      #expect(outcome.output == "42\nb\nb\n", "\(outcome)")
+      #expect(sandbox.shell("fusermount3 -u $M; defaults read d Claimed").output == "b\n")
+    }
+  }
+
+  @Test("while the owner is stopped, such a file makes nobody wait, and becomes a key later")
+  func claimedLater() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      sandbox.shell("cat $M/d/*; python3 -c \"open('$M/d/Claimed', 'x+').write('5')\"")
+      let owner = try #require(sandbox.owner)
+      kill(owner, SIGSTOP)
+      for _ in 0..<9 {
+        let start = Date()
+        #expect(sandbox.shell("getfattr -n user.prefs.type $M/d/Real; ls -l $M/d").status == 0)
+        #expect(Date().timeIntervalSince(start) < 2)
+        sleep(1)
+      }
+      kill(owner, SIGCONT)
+      sandbox.waitUntil("test \"$(defaults read d Claimed 2>&1)\" = 5")
+    }
+  }
+
+  @Test("a refused text takes an empty key away only from the program that made it")
+  func refusedLater() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      // From the first open(2) on, the kernel sends no RELEASE.
+      let outcome = sandbox.shell(
+        """
+        cat $M/d/Integer; touch $M/d/Empty; printf '\\0' > $M/d/Empty || ls $M/d/Empty | wc -l
+        """)
+      #expect(outcome.output == "42\n1\n", "\(outcome)")
+    }
+  }
+
   @Test("no file of a read-only mount shows permission to write")
   func readOnly() throws {
     try withMount(["-o", "ro"], prepare: Fixture.make) {

@@ -236,6 +236,28 @@ import Testing
     }
   }
 
+  @Test("of two mounts that make a name which must be new, one succeeds", arguments: ["ln", "mv"])
+  func madeOnce(_ way: String) throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        try() { python3 -c "import ctypes, os, sys
+        libc = ctypes.CDLL(None, use_errno=True)
+        for i in range(200):
+            old, new = (f'$1/d/{n}'.encode() for n in (f'tmp.$2{i}', f'Lock{i}'))
+            open(old, 'w').write('$2')
+            try:
+                if '\(way)' == 'ln': os.link(old, new)
+                elif libc.renameat2(-100, old, -100, new, 1): continue
+                print(f'Lock{i}')
+            except FileExistsError: pass"; }
+        try $M a & try $M2 b; wait
+        """)
+      let names = outcome.output.split(separator: "\n")
+      #expect(names.count == 200 && Set(names).count == 200, "\(outcome.errors)")
+    }
+  }
+
   @Test("creating, renaming and removing through two mounts at once ends in no deadlock")
   func stress() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in

@@ -86,6 +86,22 @@ import Testing
     }
   }
 
+  @Test("damaged lists of two domains, which every look-up needs, do not make it wait")
+  func damagedTwo() throws {
+    let prepare = { (sandbox: Sandbox) in
+      Fixture.make(sandbox)
+      sandbox.shell("tee $C/.GlobalPreferences.plist > $C/prefsfs.plist <<< broken")
+    }
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws in
+      let start = Date()
+      let outcome = sandbox.shell(
+        "for i in $(seq 300); do test -e $M/none$i || echo $i; done | wc -l; defaults read none K")
+      #expect(outcome.output == "300\n", "\(outcome)")
+      // One that waits is given up after 5 s.
+      #expect(Date().timeIntervalSince(start) < 5)
+    }
+  }
+
   @Test("our unsaved changes win over another program's edit, the rest of it is taken")
   func merged() throws {
     try withMount(["-o", "writeback=3600"], prepare: Fixture.make) {

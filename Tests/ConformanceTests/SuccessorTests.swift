@@ -163,6 +163,20 @@ import Testing
     }
   }
 
+  @Test("a domain that is removed while there is no driver is no directory afterwards")
+  func removedMeanwhile() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let script = """
+        defaults write gone K 1; ls $M/gone
+        kill -STOP \(mount.guardian); kill -9 $(ps -o pid= --ppid \(mount.guardian))
+        defaults delete gone; kill -CONT \(mount.guardian); ls $M/d > /dev/null; sleep 0.5
+        test -e $M/gone; echo $?; mkdir $M/gone; ls $M/gone; ls $M | grep -c gone
+        """
+      let outcome = sandbox.shell(script)
+      #expect(outcome.output == "K\n1\n1\n", "\(outcome)")
+    }
+  }
+
   @Test("defaults that a timer changes, and -o auto_unmount, survive the driver")
   func timers() throws {
     try withMount(["-o", "auto_unmount"], prepare: Fixture.make) {

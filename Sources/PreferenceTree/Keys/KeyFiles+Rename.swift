@@ -32,14 +32,18 @@ extension KeyFiles {
   private func replace(
     _ old: KeyPath, _ new: KeyPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
-    if mode == .exchange {
-      try exchange(old, new, now: now)
-    } else {
-      try rename(old, to: new, mode, now: now)
+    for attempt in 1...TextWriter.mostAttempts {
+      do throws(TreeError) {
+        if mode == .exchange { return try exchange(old, new, now: now) }
+        return try rename(old, to: new, mode, now: now)
+      } catch  where error == .changedMeanwhile && attempt < TextWriter.mostAttempts {
+        // Somebody else has changed the key, and its new value is renamed.
+      }
     }
   }
 
-  /// Renames a key to a new name, or over another key, which keeps its type.
+  /// Renames a key to a new name, or over another key, which keeps its type. Throws
+  /// `.changedMeanwhile` if its value has changed since it was read.
   private func rename(
     _ old: KeyPath, to new: KeyPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
@@ -57,8 +61,11 @@ extension KeyFiles {
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
     ]
+    let expected = expectUnchanged(old, source) + (mode == .keep ? expectNone(new) : [])
     let intents = target == nil ? inFormerPlace(new, made, from: former) : made
-    try transactor.transact(intents + [.remove(old.key, old.domain)], touching: [old, new]) { _ in
+    try transactor.transact(
+      expected + intents + [.remove(old.key, old.domain)], touching: [old, new]
+    ) { _ in
       values.detach(displaced, at: target?.modified ?? now.time)
       departures.forget(new)
       if let node, let file = node.keyFile {
@@ -71,6 +78,13 @@ extension KeyFiles {
       depart(old, former, now: now)
     }
     if let node { kernel.invalidateFile(node.id) }
+  }
+
+  /// The intents by which the engine refuses a change that was made of the key's value, if that is a
+  /// different one now.
+  private func expectUnchanged(_ path: KeyPath, _ found: Resolution) -> [Intent] {
+    guard found.formerName == nil, found.location.place.isPersistent else { return [] }
+    return [.expectUnchanged(path.key, found.location, since: found.modified)]
   }
 
   /// Ends the phase of text that is being written to the key, and returns the key's value; nil if
@@ -109,10 +123,11 @@ extension KeyFiles {
       throw .missing
     }
     let (firstText, secondText) = (values.sourceText(first), values.sourceText(second))
-    let intents: [Intent] = [
-      .set(other.key, other.domain, first.value, values.written(firstText, first.value)),
-      .set(one.key, one.domain, second.value, values.written(secondText, second.value)),
-    ]
+    let intents =
+      expectUnchanged(one, first) + expectUnchanged(other, second) + [
+        .set(other.key, other.domain, first.value, values.written(firstText, first.value)),
+        .set(one.key, one.domain, second.value, values.written(secondText, second.value)),
+      ]
     try transactor.transact(intents, touching: [one, other]) { _ in
       if let node = table[one], let otherNode = table[other] { table.exchange(node, otherNode) }
       for file in [one, other].compactMap({ table[$0]?.keyFile }) {

@@ -18,8 +18,8 @@ extension KeyFiles {
     if case .scratch(let existing) = found, existing === node { return }
     if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
     if case .domain(let domain) = directory.filesParent, becomesKey(node, name, directory) {
-      let key = try newKey(name, "\(domain) \(name)")
-      try setKey(KeyPath(domain: domain, key: key), from: node, now: now)
+      let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+      try setKey(path, from: node, isNew: mode == .keep, now: now)
       if case .scratch(let existing) = found { try replaceScratch(existing, now: now) }
       return
     }
@@ -91,8 +91,9 @@ extension KeyFiles {
       mode: file.mode ?? formerMode, modified: file.hasOwnTime ? source.modified : nil)
     let set = try setting(path, to: text, existing: existing, wanted: file.wantedKind)
     let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
-    let made = existing == nil ? inFormerPlace(path, [set] + describe) : [set] + describe
-    try transactor.transact(made, touching: [path]) { _ in
+    let intents = [set] + describe
+    let made = existing == nil ? inFormerPlace(path, expectNone(path) + intents) : intents
+    try transactor.transact(made, touching: [path], isNew: existing == nil) { _ in
       departures.forget(path)
       if table[path] == nil { table.renewInode(of: path) }
     }
@@ -134,15 +135,16 @@ extension KeyFiles {
   }
 
   /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in
-  /// time. A refusal is logged, and the file stays what it is. Where the store does not answer, it
-  /// is tried again 5 s later.
+  /// time. A refusal is logged, and the file stays what it is, also where somebody else has made the
+  /// key meanwhile. Where the store does not answer, it is tried again 5 s later.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
     for (node, path) in scratch.removeUnclaimed(until: end) {
       do throws(TreeError) {
-        try setKey(path, from: node, now: now)
+        try setKey(path, from: node, isNew: true, now: now)
       } catch  where end != nil && error.mayPass {
-        scratch.noteUse(node, at: now.instant)
+        // The store may have been asked for 5 s.
+        scratch.noteUse(node, at: .now)
       } catch {
         log("\(node.subject): this file cannot become a preference; it is lost with the mount")
       }

@@ -7,11 +7,15 @@ import SystemCalls
 extension KeyFiles {
   /// Sets a key to the text of a scratch file, in one transaction, and makes the file the key's
   /// file: rename(2) over a key or to a new key's name, and setxattr(2) on the file.
-  func setKey(_ path: KeyPath, from node: Node, now: Moment) throws(TreeError) {
+  /// - Parameter isNew: whether the key must be new; throws EEXIST if somebody else has made it.
+  func setKey(
+    _ path: KeyPath, from node: Node, isNew: Bool = false, now: Moment
+  ) throws(TreeError) {
     guard let scratch = node.scratch, let text = scratch.text else {
       throw log.refused(.refused("\(path): only a file can become a key"))
     }
     let existing = try values.target(path, now: now)
+    if isNew, existing != nil { throw .exists }
     let source = departures.source(of: node.id)
     let isLate = source == nil && mayComeLater(text, existing, scratch.wantedKind)
     var intents =
@@ -24,12 +28,13 @@ extension KeyFiles {
     let description = Description(
       mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? node.modified : nil)
     if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
+    if isNew { intents = expectNone(path) + intents }
     if existing == nil {
       intents = inFormerPlace(path, intents, from: source.flatMap { departures.former($0) })
     }
     if let source, source != path { intents.append(.remove(source.key, source.domain)) }
     let displaced = try values.displaced(path)
-    try transactor.transact(intents, touching: [path]) { _ in
+    try transactor.transact(intents, touching: [path], isNew: isNew) { _ in
       values.detach(displaced, at: existing?.modified ?? now.time)
       departures.forget(path)
       if let source { departures.forget(source) }

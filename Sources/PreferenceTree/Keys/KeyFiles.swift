@@ -151,14 +151,9 @@ final class KeyFiles {
     let former = departures.former(path)
     let empty: [UInt8] = []
     let value = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
-    var intents = [Intent.set(path.key, path.domain, value, .exact(empty))]
+    var intents = expectNone(path) + [.set(path.key, path.domain, value, .exact(empty))]
     if let mode = mode ?? former?.mode {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
-    }
-    let place = former?.place == .host ? Place.host : .user
-    if !options.isGenerated, engine.reaches(Location(place, path.domain), of: path.domain) {
-      let target = Location(place, path.domain)
-      intents.insert(.expectUnchanged(path.key, target, since: nil), at: 0)
     }
     intents = inFormerPlace(path, intents)
     lastHandle += 1
@@ -172,6 +167,16 @@ final class KeyFiles {
         handle: handle, preferredKind: former?.kind)
     }
     return (table.file(of: path).node, handle)
+  }
+
+  /// The intent by which the engine refuses to make a key that somebody else has made: none is
+  /// where it was, if it has departed a moment ago, or else where a new one is kept.
+  func expectNone(_ path: KeyPath) -> [Intent] {
+    let former = departures.former(path)?.place
+    let place = former == .host || former == .cloud ? former ?? .user : .user
+    let target = Location(place, path.domain)
+    guard !options.isGenerated, engine.reaches(target, of: path.domain) else { return [] }
+    return [.expectUnchanged(path.key, target, since: nil)]
   }
 
   /// Carries out unlink(2) of a key.

@@ -49,11 +49,13 @@ extension TextWriter {
 
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
-  /// - Parameter written: when the text was last written, if that was before: the value gets that
-  ///   time, which stat(2) has shown since.
+  /// - Parameters:
+  ///   - handle: that of who has written the text; `.none`: nobody at the moment.
+  ///   - written: when the text was last written, if that was before: the value gets that time,
+  ///     which stat(2) has shown since.
   func perform(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, now: Moment,
-    written: Timestamp? = nil
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, by handle: HandleID = .none,
+    now: Moment, written: Timestamp? = nil
   ) throws(TreeError) {
     let memory = file.editorMemory
     file.editor = editor
@@ -70,7 +72,8 @@ extension TextWriter {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
       revert(file)
-      if case .notAValue = error { removeRefused(file) }
+      let isCreators = editor.isInferred || handle == file.creation?.handle
+      if case .notAValue = error, isCreators { removeRefused(file) }
       throw error
     }
   }

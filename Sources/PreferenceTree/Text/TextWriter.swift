@@ -107,7 +107,7 @@ final class TextWriter {
     try decideText(of: file, before: handle, now)
     let editor = try editor(of: file, handle: handle)
     let action = body(editor)
-    try perform(action, editor, file, now: now)
+    try perform(action, editor, file, by: handle, now: now)
     if editor.isHeld { kernel.append(.invalidateContents(file.id)) }
   }
 
@@ -124,7 +124,7 @@ final class TextWriter {
         try decideText(of: file, before: handle, now)
         let editor = try editor(of: file, handle: handle)
         let action = editor.truncate(to: size, now: now.instant)
-        try perform(action, editor, file, now: now)
+        try perform(action, editor, file, by: handle, now: now)
       }
     }
   }
