@@ -100,3 +100,14 @@ struct HistoryArguments {
     return history
   }
 }
+
+extension HistoryContents {
+  /// The line that says how many changes the filter leaves out because their keys hold a program's
+  /// state; nil: none.
+  func leftOutLine(_ filter: HistoryFilter) -> String? {
+    let left = leftOut(by: filter)
+    guard left > 0 else { return nil }
+    let what = "\(left) change\(left == 1 ? "" : "s") of keys that hold a program's state"
+    return "# left out: \(what) (--all)"
+  }
+}

@@ -98,12 +98,18 @@ extension HistoryWriter {
   /// Days after which a key has one change a day.
   private static let recentDays: Int64 = 30
 
-  /// Leaves one change a day of each key in the files that are old enough and have more.
+  /// Leaves one change a day of each key in the files that are old enough and have more. The last
+  /// file has just been closed.
   func compactOld(_ now: Timestamp) throws(SystemError) {
-    for number in try directory.numbers().dropLast() {
+    let numbers = try directory.numbers()
+    let newest = try numbers.last.flatMap { number throws(SystemError) in
+      try Files.linkStatus(directory.file(number))
+    }
+    let present = Self.present(now, newest: newest.map { Timestamp($0.st_mtim) })
+    for number in numbers.dropLast() {
       let path = directory.file(number)
       guard let status = try Files.linkStatus(path) else { continue }
-      let age = now.nanoseconds(after: Timestamp(status.st_mtim))
+      let age = present.nanoseconds(after: Timestamp(status.st_mtim))
       // The files that follow are younger.
       guard age > Self.recentDays * HistoryMoment.day else { return }
       if try HistoryFile.isByDay(path) { continue }

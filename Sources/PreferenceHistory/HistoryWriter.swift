@@ -103,7 +103,9 @@ public struct HistoryWriter: Sendable {
   /// - Returns: whether it has begun one.
   private mutating func begin(_ time: Timestamp) throws(SystemError) -> Bool {
     if let file, (try? file.value.status().st_nlink) == 0 { self.file = nil }
-    let isOver = size > Self.fileSize || time.nanoseconds(after: begun) > Self.fileTime
+    // A clock that was set back ends a file of the future too.
+    let age = time.nanoseconds(after: begun)
+    let isOver = size > Self.fileSize || age.magnitude > Self.fileTime.magnitude
     guard file == nil || isOver else { return false }
     try synchronize()
     let last = try directory.numbers().last ?? 0
@@ -144,8 +146,16 @@ public struct HistoryWriter: Sendable {
     isSynchronized = true
   }
 
-  /// Removes the oldest files while the history has more bytes, or changes that are older. The file
-  /// that is written to stays.
+  /// The time from which the age of files is counted: now, but at most a day after the last change
+  /// of the newest file that is closed. A clock that is wrong for a moment makes no file old.
+  static func present(_ now: Timestamp, newest: Timestamp?) -> Timestamp {
+    guard let newest else { return now }
+    let (latest, isLater) = newest.nanoseconds.addingReportingOverflow(fileTime)
+    return isLater ? now : min(now, Timestamp(nanoseconds: latest))
+  }
+
+  /// Removes the oldest files while the history has more bytes, or changes that are older
+  /// (`present`). The file that is written to stays.
   /// - Parameters:
   ///   - bytes: the most bytes of all files.
   ///   - days: the most days since the last change of a file.
@@ -157,9 +167,10 @@ public struct HistoryWriter: Sendable {
       files.append((path, Int(status.st_size), Timestamp(status.st_mtim)))
     }
     var total = files.reduce(0) { $0 + $1.size }
+    let present = Self.present(now, newest: files.dropLast().last?.changed)
     let oldest = Int64(clamping: days).multipliedReportingOverflow(by: 86_400_000_000_000)
     for file in files.dropLast() {
-      let isOld = !oldest.overflow && now.nanoseconds(after: file.changed) > oldest.partialValue
+      let isOld = !oldest.overflow && present.nanoseconds(after: file.changed) > oldest.partialValue
       guard total > bytes || isOld else { return }
       try Files.remove(file.path)
       total -= file.size

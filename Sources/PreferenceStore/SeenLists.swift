@@ -33,7 +33,25 @@ final class SeenLists: Sendable {
   private struct State {
     /// The files by their names, and their lists, as far as that was looked up.
     var files: [String: Location?]
-    var looks: [Look] = []
+    /// What was noted since `removeLooks`: of each list the first look of this owner, and the last
+    /// one, so that they take no more memory while the history cannot be written.
+    var first: [String: Look] = [:]
+    var last: [String: Look] = [:]
+
+    mutating func add(_ look: Look) {
+      let name = SeenLists.name(look.location)
+      if look.isFirst, first[name] == nil {
+        first[name] = look
+        last[name] = nil
+      } else {
+        last[name] = look
+      }
+    }
+
+    mutating func removeLooks() -> [Look] {
+      defer { (first, last) = ([:], [:]) }
+      return Array(first.values) + last.values
+    }
   }
 
   private let directory: String
@@ -70,7 +88,7 @@ final class SeenLists: Sendable {
       guard look.identity != nil || state.files[Self.name(look.location)] != nil else {
         return false
       }
-      state.looks.append(look)
+      state.add(look)
       return true
     }
   }
@@ -141,16 +159,16 @@ final class SeenLists: Sendable {
 
   // MARK: - Looks
 
-  /// Removes and returns the lists that were noted since the last call.
-  func removeLooks() -> [Look] {
-    state.withLock { state in
-      defer { state.looks = [] }
-      return state.looks
-    }
-  }
+  /// Removes and returns the lists that were noted since the last call; of each, the first look
+  /// comes before the last one.
+  func removeLooks() -> [Look] { state.withLock { $0.removeLooks() } }
 
   /// Puts back what `removeLooks` has returned, because the history could not be written.
-  func putBack(_ looks: [Look]) { state.withLock { $0.looks = looks + $0.looks } }
+  func putBack(_ looks: [Look]) {
+    state.withLock { state in
+      for look in looks + state.removeLooks() { state.add(look) }
+    }
+  }
 
   /// The changes that others have made in lists while there was no owner, in the order of the times
   /// at which they were made at the latest. Waits for a disk.
@@ -259,7 +277,7 @@ final class SeenLists: Sendable {
   /// Removes all files.
   func removeAll() throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] { try Files.remove(path(name)) }
-    state.withLock { ($0.files, $0.looks) = ([:], []) }
+    state.withLock { $0 = State(files: [:]) }
     if rmdir(directory) != 0, errno != ENOENT { throw SystemError("rmdir", directory) }
   }
 }

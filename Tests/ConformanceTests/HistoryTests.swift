@@ -477,6 +477,20 @@ import Testing
     }
   }
 
+  @Test("undo says how many changes of a program's state it leaves out")
+  func leftOut() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; defaults write d Theme a > /dev/null; defaults write d "NSWindow Frame Main" x
+        defaults undo d --since 1h; defaults read d
+        """)
+      #expect(outcome.output.contains("# left out: 1 change of keys"), "\(outcome)")
+      #expect(
+        outcome.output.contains("NSWindow Frame Main") && !outcome.output.contains("Theme = "))
+    }
+  }
+
   @Test("rsync of a moment over the domain gives the values of then, of all types")
   func restored() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

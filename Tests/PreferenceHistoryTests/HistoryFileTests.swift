@@ -128,6 +128,29 @@ import Testing
     }
   }
 
+  @Test("a clock that is wrong for a moment removes and merges nothing, and ends its file")
+  func wrongClock() throws {
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      let (now, day) = (Timestamp.now.nanoseconds / 1_000_000_000, Int64(86_400))
+      var writer = try HistoryWriter(directory)
+      for number in 0..<6 {
+        _ = try writer.append([
+          Self.record("K", nil, 1, seconds: now - 5 * day + Int64(number) * 20 * 3600)
+        ])
+      }
+      let files = try directory.numbers()
+      let future = now + 75 * 365 * day
+      _ = try writer.append([Self.record("K", 1, 2, seconds: future)])
+      try writer.prune(
+        bytes: 1 << 30, days: 400, now: Timestamp(nanoseconds: future * 1_000_000_000))
+      #expect(try directory.numbers() == files + [7] && files.count > 2)
+      #expect(try changes(directory).count == 7)
+      _ = try writer.append([Self.record("K", 2, 3, seconds: now)])
+      #expect(try directory.numbers() == files + [7, 8])
+    }
+  }
+
   @Test("an owner goes on in the newest file of another one")
   func resumed() throws {
     try withSandbox { sandbox in

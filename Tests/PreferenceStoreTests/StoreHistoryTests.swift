@@ -27,6 +27,27 @@ import Testing
     }
   }
 
+  @Test("while the history cannot be written, a list that is rewritten often takes no more memory")
+  func looks() throws {
+    try withSandbox { sandbox in
+      let seen = SeenLists(HistoryDirectory(sandbox.root + "/history"))
+      let look = { (number: Int) in
+        SeenLists.Look(
+          location: Location(.user, "d"), values: .decoded(["K": .string("\(number)")]),
+          identity: FileIdentity(size: 1, modified: .init(nanoseconds: 2), inode: 3),
+          isFirst: number == 0)
+      }
+      for number in 0..<100 {
+        _ = seen.note(look(number))
+        if number % 10 == 5 { seen.putBack(seen.removeLooks()) }
+      }
+      let kept = seen.removeLooks()
+      #expect(
+        kept.map { $0.values.dictionary["K"] } == ["0", "99"]
+          && kept.map(\.isFirst) == [true, false])
+    }
+  }
+
   private func text(_ value: RecordedValue) -> String {
     switch value {
     case .none: "none"

@@ -18,11 +18,7 @@ enum History {
           Output.write(entry.text(selection.filter))
         }
       }
-      let left = isJSON ? 0 : history.leftOut(by: selection.filter)
-      if left > 0 {
-        let what = "\(left) change\(left == 1 ? "" : "s") of keys that hold a program's state"
-        Output.write(line: "# left out: \(what) (--all)")
-      }
+      if !isJSON, let line = history.leftOutLine(selection.filter) { Output.write(line: line) }
     } catch {
       throw Refusal("Could not read the history", error)
     }

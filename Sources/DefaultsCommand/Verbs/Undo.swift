@@ -38,6 +38,7 @@ enum Undo {
       let history = try selection.history(of: store)
       selection.filter.isWithoutLedger = true
       let changes = NetChange.all(history, selection.filter)
+      if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
       if changes.isEmpty {
         Output.write(line: "defaults: there is no such change; `history` shows them", to: .errors)
         return 1
