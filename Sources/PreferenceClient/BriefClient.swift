@@ -6,12 +6,11 @@ import SystemCalls
 
 /// The persistent places of a store for a process that asks a few things and ends (`defaults`).
 ///
-/// It starts no thread, and connects with its first request: a look-up of a key is one round trip
-/// then. A change is sent when the owner has said that it serves the same directories. It asks the
-/// owner for each key, and copies a location only when it is asked for all keys of it. A change
-/// returns when every mount shows it. It starts an owner (`prefsd`) if there is none. When the owner
-/// is gone, a request finds the next one and asks that; a change is carried out once. Observers are
-/// never called.
+/// It starts no thread, and connects with its first request: a look-up of a key, or a change, is
+/// one round trip then. It asks the owner for each key, and copies a location only when it is asked
+/// for all keys of it. A change returns when every mount shows it. It starts an owner (`prefsd`) if
+/// there is none. When the owner is gone, a request finds the next one and asks that; a change is
+/// carried out once. Observers are never called.
 ///
 /// Where no owner can be had, every later request fails at once with the same error, `.ownerGone`:
 /// callers pass over a list that cannot be read, but not over this.
@@ -137,7 +136,9 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     let request = Request.apply(
       serial: origin.serial, author, deadline: deadline, .whenSettled, intents,
       via.map { ChangeSource($0) })
-    let changeset = try ask(until: deadline) { places throws(EngineError) in
+    // An owner that only reads would end.
+    let first = search.surroundings.stateObstacle == nil ? request : nil
+    let changeset = try ask(until: deadline, first: first) { places throws(EngineError) in
       try places.apply(request, until: deadline)
     }
     settled.max(changeset.version, ordering: .releasing)

@@ -29,7 +29,7 @@ struct Greeting {
     until deadline: Instant
   ) throws(EngineError) {
     let connected = try EngineError.wrapping { () throws(SystemError) in
-      try Self.connect(path, client, first)
+      try Self.connect(path, client, first, identity)
     }
     guard let socket = connected else { return nil }
     var reader = FrameReader(largest: Message.largest)
@@ -52,14 +52,14 @@ struct Greeting {
   }
 
   private static func connect(
-    _ path: String, _ client: UInt64, _ first: [UInt8]
+    _ path: String, _ client: UInt64, _ first: [UInt8], _ identity: StoreIdentity
   ) throws(SystemError) -> SharedSocket? {
     guard let socket = try Socket.connected(to: path) else { return nil }
     guard socket.peer?.user == geteuid() else {
       throw SystemError("connect", path, .notPermitted)
     }
-    let hello =
-      Request.hello(version: Request.version, client: client, clock: .now).frame(1) + first
+    let greeting = Request.hello(version: Request.version, client: client, clock: .now, identity)
+    let hello = greeting.frame(1) + first
     return socket.send(hello[...]) == .moved(hello.count) ? SharedSocket(socket) : nil
   }
 

@@ -13,6 +13,10 @@ package struct NetChange: Sendable {
   /// The number of an other change that is between two of them; nil: none is.
   package fileprivate(set) var between: UInt64?
 
+  /// The numbers of the changes that have become one, where the filter names one of them that is not
+  /// the last: what it alone did is not kept. nil: they are as they were made.
+  package fileprivate(set) var merged: ClosedRange<UInt64>?
+
   /// Whether the key is different afterwards, or may be.
   package var isDifference: Bool { before != after || !after.isKnown }
 
@@ -30,7 +34,11 @@ package struct NetChange: Sendable {
             all[index].between = all[index].other
           } else {
             known[key] = all.count
-            all.append(NetChange(key: key, before: item.before, after: item.after))
+            var change = NetChange(key: key, before: item.before, after: item.after)
+            if let number = filter.number, number < record.number {
+              change.merged = min(record.first, number)...record.number
+            }
+            all.append(change)
           }
         } else if let index = known[key] {
           all[index].other = record.number

@@ -5,8 +5,9 @@ import PropertyList
 ///
 /// What counts is the net effect of the changes on each key. A key that is now as they left it gets
 /// the value that it had before them, and the text of it. One that somebody has changed since is a
-/// conflict. The plan is carried out as one transaction, which fails where a key has changed since
-/// the plan was made. An undo is a change like any other: it can be undone.
+/// conflict, and so is a change that has become one with later ones. The plan is carried out as one
+/// transaction, which fails where a key has changed since the plan was made. An undo is a change
+/// like any other: it can be undone.
 package struct UndoPlan: Sendable {
   /// What is done with a key.
   package struct Step: Sendable {
@@ -59,6 +60,10 @@ extension RecordedKey {
 extension NetChange {
   /// Why the key cannot be taken back; nil: it can.
   fileprivate func conflict(_ present: Value?, over: Bool) -> String? {
+    if let merged {
+      return "the changes \(merged.lowerBound) to \(merged.upperBound) have become one; "
+        + "undo \(merged.upperBound) takes all of them back"
+    }
     guard before.isKnown else { return "the value before is not kept" }
     if over { return nil }
     guard after.isKnown else { return "its values are not kept" }

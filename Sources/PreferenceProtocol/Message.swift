@@ -59,8 +59,7 @@ extension Message {
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(isReadOnly ? 1 : 0 as UInt8)
-        $0.append(UInt32(identity.numbers.count))
-        for number in identity.numbers { $0.append(number) }
+        $0.append(identity)
         $0.append(spoken)
       }
     case .snapshot(let contents, let version):
@@ -200,6 +199,11 @@ extension ByteWriter {
     append(time?.nanoseconds ?? 0)
   }
 
+  mutating func append(_ identity: StoreIdentity) {
+    append(UInt32(identity.numbers.count))
+    for number in identity.numbers { append(number) }
+  }
+
   mutating func append(_ locations: some Collection<Location>) {
     append(UInt32(locations.count))
     for location in locations { append(location) }
@@ -243,12 +247,9 @@ extension ByteReader {
     switch kind {
     case 1:
       let (version, isReadOnly) = (try number(UInt64.self), try number(UInt8.self) == 1)
-      let count = try number(UInt32.self)
-      var numbers: [UInt64] = []
-      for _ in 0..<count { numbers.append(try number()) }
+      let identity = try identity()
       return .welcome(
-        version: version, isReadOnly: isReadOnly, StoreIdentity(numbers: numbers),
-        protocol: try number())
+        version: version, isReadOnly: isReadOnly, identity, protocol: try number())
     case 2:
       let version = try number(UInt64.self)
       return .snapshot(try contents(), version: version)
@@ -305,6 +306,13 @@ extension ByteReader {
     }
     changeset.invalidated = Set(try locations())
     return changeset
+  }
+
+  mutating func identity() throws -> StoreIdentity {
+    let count = try number(UInt32.self)
+    var numbers: [UInt64] = []
+    for _ in 0..<count { numbers.append(try number()) }
+    return StoreIdentity(numbers: numbers)
   }
 
   mutating func locations() throws -> [Location] {

@@ -5,9 +5,11 @@ import SystemCalls
 /// A request of a client to the owner of a store.
 public enum Request: Equatable, Sendable {
   /// The first message: the version of the protocol, a random number that identifies this client
-  /// over all of its connections, and the client's monotonic clock. Answer: `welcome`, or `failed`
-  /// and the end of the connection.
-  case hello(version: UInt32, client: UInt64, clock: Instant)
+  /// over all of its connections, the client's monotonic clock, and the directories of the store as
+  /// the client sees them. Answer: `welcome`, or `failed` and the end of the connection. An owner of
+  /// other directories carries nothing out that follows.
+  case hello(
+    version: UInt32, client: UInt64, clock: Instant, StoreIdentity = StoreIdentity(numbers: []))
   /// Asks for a whole location. Answer: `snapshot`.
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
@@ -80,11 +82,13 @@ extension Request {
   /// - Parameter number: the number that its answer will carry; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
-    case .hello(let version, let client, let clock):
+    case .hello(let version, let client, let clock, let identity):
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(client)
         $0.append(clock.nanoseconds)
+        // Added without a new version: an owner that does not know it ignores it.
+        $0.append(identity)
       }
     case .load(let location): Frame.bytes(2, number) { $0.append(location) }
     case .loadAll(let locations):
@@ -248,7 +252,9 @@ extension ByteReader {
       let (version, client) = (try number(UInt32.self), try number(UInt64.self))
       // Earlier versions, which are refused in words, send no clock.
       let clock = isAtEnd ? 0 : try number(Int64.self)
-      return .hello(version: version, client: client, clock: Instant(nanoseconds: clock))
+      let identity = isAtEnd ? StoreIdentity(numbers: []) : try identity()
+      return .hello(
+        version: version, client: client, clock: Instant(nanoseconds: clock), identity)
     case 2: return .load(try location())
     case 3: return .domains(try place())
     case 4: return .modified(try location())

@@ -33,6 +33,9 @@ final class Connection: Sendable {
     /// Whether the client receives nothing any more; the requests that it sent are still carried
     /// out.
     var isDeaf = false
+    /// Whether the client sees other directories under the store's names: it finds that out by the
+    /// answer to hello, and nothing that it has sent with hello is carried out.
+    var isElsewhere = false
     /// Whether the connection is over; the server's thread then removes it.
     var hasEnded = false
 
@@ -254,9 +257,10 @@ final class Connection: Sendable {
   private func serve(
     _ request: Request, _ number: UInt64, bytes: Int
   ) throws(ProtocolError) {
-    if case .hello(let version, let client, let clock) = request {
-      return try welcome(version, client, clock, number)
+    if case .hello(let version, let client, let clock, let identity) = request {
+      return try welcome(version, client, clock, identity, number)
     }
+    if state.withLock({ $0.isElsewhere }) { return }
     guard state.withLock({ $0.client }) != nil else {
       throw ProtocolError("a request before hello")
     }
@@ -370,7 +374,8 @@ final class Connection: Sendable {
   /// Answers hello: agrees on the version of the messages and passes the descriptor of the shared
   /// number.
   private func welcome(
-    _ version: UInt32, _ client: UInt64, _ clock: Instant, _ number: UInt64
+    _ version: UInt32, _ client: UInt64, _ clock: Instant, _ identity: StoreIdentity,
+    _ number: UInt64
   ) throws(ProtocolError) {
     guard version >= Request.oldest else {
       throw ProtocolError(
@@ -395,6 +400,7 @@ final class Connection: Sendable {
         return
       }
       (state.client, state.spoken) = (client, version)
+      state.isElsewhere = !places.identity.agrees(with: identity)
       state.outgoing.append(frame, isAnswer: true)
       state.outgoing.didSend(count)
     }

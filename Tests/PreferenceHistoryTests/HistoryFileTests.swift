@@ -222,6 +222,14 @@ import Testing
       let ours = records.filter { $0.items[0].key == "K" }
       #expect(ours.map(\.count) == [3, 3] && ours.map { $0.items[0].after.value } == ["3", "6"])
       #expect(ours.map { $0.items[0].before.value } == ["0", "3"])
+      // What one of the merged changes did is not kept; the last of them stands for all.
+      let contents = HistoryContents(records.map { .change($0) })
+      for (number, merged) in [(ours[0].first, true), (ours[0].number, false)] {
+        var filter = HistoryFilter()
+        (filter.number, filter.key) = (number, "K")
+        let change = try #require(NetChange.all(contents, filter).first)
+        #expect(change.merged == (merged ? number...ours[0].number : nil))
+      }
       #expect(try records.count == 10 && HistoryFile.isByDay(path))
       #expect(try !HistoryFile.isByDay(directory.file(13)))
       let attributes = try FileManager.default.attributesOfItem(atPath: path)

@@ -83,7 +83,9 @@ extension KeyFiles {
   /// The intents by which the engine refuses a change that was made of the key's value, if that is a
   /// different one now.
   private func expectUnchanged(_ path: KeyPath, _ found: Resolution) -> [Intent] {
-    guard found.formerName == nil, found.location.place.isPersistent else { return [] }
+    guard !options.isGenerated, found.formerName == nil, found.location.place.isPersistent else {
+      return []
+    }
     return [.expectUnchanged(path.key, found.location, since: found.modified)]
   }
 
