@@ -50,11 +50,12 @@ extension TextWriter {
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
   /// - Parameters:
-  ///   - handle: that of who has written the text; `.none`: nobody at the moment.
+  ///   - handle: that of who writes the text; nil: nobody does at the moment, and the text of a key
+  ///     that is still being created is its creator's.
   ///   - written: when the text was last written, if that was before: the value gets that time,
   ///     which stat(2) has shown since.
   func perform(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, by handle: HandleID = .none,
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, by handle: HandleID? = nil,
     now: Moment, written: Timestamp? = nil
   ) throws(TreeError) {
     let memory = file.editorMemory
@@ -72,7 +73,7 @@ extension TextWriter {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
       revert(file)
-      let isCreators = editor.isInferred || handle == file.creation?.handle
+      let isCreators = handle == nil || editor.isInferred || handle == file.creation?.handle
       if case .notAValue = error, isCreators { removeRefused(file) }
       throw error
     }
