@@ -27,7 +27,8 @@ extension Driver {
     settleLostMount()
   }
 
-  /// When something is due in the trees, or may be done that was due; nil: nothing is.
+  /// When the trees must next be asked to do what is due: at their first deadline, or later if the
+  /// owner did not answer then; nil: they have no deadline.
   var nextTick: Instant? { forest.nextDeadline.map { max($0, pending.postponed ?? $0) } }
 
   /// Whether the owner answers: what is due in the trees may be a change, and the loop must not wait
@@ -108,8 +109,8 @@ extension Driver {
   }
 }
 
-/// What the loop has still to do: which pages are dropped, which announcements wait, and whether
-/// what is due in the trees does.
+/// What the loop has still to do: which pages are being dropped, which announcements wait, and until
+/// when the deadlines of the trees are postponed.
 ///
 /// Threads: the loop's alone.
 struct PendingEffects {
