@@ -71,7 +71,7 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 11
+  static let format: UInt64 = 12
 
   let log: SharedLog
   private var frames = ByteWriter()

@@ -141,6 +141,7 @@ extension ByteWriter {
       writer.append(Int64(part.kernelEnd))
       writer.append(Int64(part.end))
       writer.append(counted: part.tail)
+      writer.append(counted: part.held)
     }
     append(optional: key.draft) { $0.append($1) }
   }
@@ -245,7 +246,7 @@ extension ByteReader {
     record.appended = try optional { reader in
       AppendedPart(
         writer: try reader.number(), kernelEnd: try reader.integer(), end: try reader.integer(),
-        tail: Array(try reader.counted()))
+        tail: Array(try reader.counted()), held: Array(try reader.counted()))
     }
     record.draft = try optional { try $0.draft() }
     return record

@@ -94,6 +94,7 @@ extension TextWriter {
       try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file, time)
     case .revert(let reason):
       if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
+      file.appended = nil
       revert(file)
     case .refuse(let reason): throw log.refused(.notAValue("\(path): \(reason)"))
     case .tooLarge: throw log.refused(.textTooLarge("\(path)"))

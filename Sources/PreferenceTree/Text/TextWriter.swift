@@ -84,19 +84,29 @@ final class TextWriter {
   private func append(
     _ write: WriteRequest, to file: KeyFile, _ now: Moment
   ) throws(TreeError) {
-    let part = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
-    let bytes = write.bytes
+    let earlier = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
+    var bytes = write.bytes
     var position = 0
     try step(file, write.handle, now) { editor in
-      position = part?.end(in: editor.text) ?? editor.text.count
+      if editor.isHeld {
+        position = editor.text.count
+      } else {
+        // An editor that held the beginning was thrown away if somebody else changed the key.
+        if let held = earlier?.held { bytes = held + write.bytes }
+        position = earlier?.end(in: editor.text) ?? editor.text.count
+      }
       if position < editor.text.count {
         return editor.insert(bytes, at: position, now: now.instant)
       }
       return editor.write(bytes, at: position, appending: true, now: now.instant)
     }
-    if position != write.offset { kernel.append(.invalidateContents(file.id)) }
+    let kernelEnd = TextEditor.end(of: write.bytes.count, at: write.offset)
+    let end = position + bytes.count
+    if end != kernelEnd { kernel.append(.invalidateContents(file.id)) }
+    guard let kernelEnd, let editor = file.editor else { return file.appended = nil }
     file.appended = AppendedPart(
-      bytes, writer: write.writer, kernelOffset: write.offset, end: position + bytes.count)
+      max(0, position - (earlier?.tail.count ?? 0))..<end, in: editor.text,
+      held: editor.isHeld ? editor.dirty : nil, writer: write.writer, kernelEnd: kernelEnd)
   }
 
   /// Has the file's editor make a step, and carries out its action.

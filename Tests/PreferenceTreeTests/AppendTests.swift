@@ -1,0 +1,97 @@
+import PreferenceModel
+import PropertyList
+import SystemCalls
+import Testing
+
+@testable import PreferenceTree
+
+/// One write(2) with O_APPEND that the kernel divides into two requests, and another mount that
+/// changes the key between them.
+@Suite("Divided appends") struct AppendTests {
+  /// What is appended, where the kernel divides it, and what the text is in the end.
+  struct Case: Sendable, CustomTestStringConvertible {
+    var name: String
+    var before = "a\n"
+    var appended: [UInt8]
+    /// The offsets in `appended` at which the kernel divides it.
+    var parts: [Int]
+    /// The string that another program sets before the last request; "+": it appends; nil: none.
+    var meanwhile: String?
+    var after: [UInt8]
+
+    var testDescription: String { name }
+  }
+
+  private static let umlauts = Array((String(repeating: "ä", count: 2050) + "\n").utf8)
+  private static let letters = Array((String(repeating: "a", count: 4100) + "\n").utf8)
+  private static let a = Array("a\n".utf8)
+  private static let b = Array("b\n".utf8)
+  private static let x = Array("x\n".utf8)
+
+  static let cases = [
+    Case(
+      name: "between characters, nobody else", appended: letters, parts: [4094], after: a + letters),
+    Case(
+      name: "between characters, an append", appended: letters, parts: [4094], meanwhile: "+",
+      after: a + letters + b),
+    Case(
+      name: "inside a character, nobody else", before: "aa\n", appended: umlauts, parts: [4093],
+      after: Array("aa\n".utf8) + umlauts),
+    Case(
+      name: "inside a character, an append", before: "aa\n", appended: umlauts, parts: [4093],
+      meanwhile: "+", after: Array("aa\nb\n".utf8) + umlauts),
+    Case(
+      name: "inside a character after a whole part, an append", appended: letters + umlauts,
+      parts: [4094, 8190], meanwhile: "+", after: a + letters + umlauts + b),
+    Case(
+      name: "inside a character, another text", before: "aa\n", appended: umlauts, parts: [4093],
+      meanwhile: "x", after: x + umlauts),
+  ]
+
+  @Test("the bytes of one write(2) stay together, and are all there", arguments: cases)
+  func divided(_ sample: Case) throws {
+    let bench = try EffectsTests.Bench()
+    try bench.set("K", .string(String(sample.before.dropLast())))
+    let key = try bench.key("K")
+    let offset = sample.before.utf8.count
+    var start = 0
+    for end in sample.parts {
+      try append(sample.appended[start..<end], at: offset + start, bench, key)
+      start = end
+    }
+    if let other = sample.meanwhile {
+      let present = try text(bench)
+      try bench.set("K", .string(other == "+" ? present + "b" : other))
+    }
+    try append(sample.appended[start...], at: offset + start, bench, key)
+    #expect(try text(bench) == String(decoding: sample.after, as: UTF8.self))
+  }
+
+  @Test("what was held is not appended again by a later write")
+  func later() throws {
+    let bench = try EffectsTests.Bench()
+    try bench.set("K", .string("aa"))
+    let key = try bench.key("K")
+    try append(Self.umlauts.prefix(4093), at: 3, bench, key)
+    bench.now.instant = bench.now.instant.advanced(milliseconds: 5001)
+    bench.tree.tick(now: bench.now)
+    try append(Self.b[...], at: 4096, bench, key)
+    #expect(try text(bench) == "aa\nb\n")
+  }
+
+  /// The text of what the engine has. A string that was set without text ends with a newline.
+  private func text(_ bench: EffectsTests.Bench) throws -> String {
+    let stored = try bench.engine.resolve("K", in: "d")
+    if let text = stored?.text { return String(decoding: text, as: UTF8.self) }
+    guard case .string(let string)? = stored?.value else { throw TreeError.missing }
+    return string + "\n"
+  }
+
+  private func append(
+    _ bytes: ArraySlice<UInt8>, at offset: Int, _ bench: EffectsTests.Bench, _ key: NodeID
+  ) throws {
+    var write = WriteRequest(Array(bytes), at: offset)
+    (write.appending, write.writer) = (true, 7)
+    try bench.tree.write(key, write, now: bench.now)
+  }
+}
