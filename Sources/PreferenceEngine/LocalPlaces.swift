@@ -243,10 +243,16 @@ extension LocalPlaces {
   }
 
   /// Adds a mount that changes wait for.
-  public func addMount(_ author: Author) { settlements.add(author, at: store.lists.version) }
+  public func addMount(_ author: Author) {
+    settlements.add(author, at: store.lists.version)
+    writer.wake()
+  }
 
   /// Removes a mount: no change waits for it any longer.
-  public func removeMount(_ author: Author) { settlements.remove(author) }
+  public func removeMount(_ author: Author) {
+    settlements.remove(author)
+    writer.wake()
+  }
 
   /// Notes that a connection of a mount has ended. If it was the last one, the mount has no driver:
   /// changes wait for it until a successor of the driver removes it, a second at most.
@@ -275,9 +281,19 @@ extension LocalPlaces {
     _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
   ) {
-    if let deadline = settlements.wait(settlement, version, except: author, body) {
-      writer.wake(by: deadline)
-    }
+    settlements.wait(settlement, version, except: author, body)
+  }
+
+  /// Ends the waiting for mounts that were silent for 1 s: what waited for them alone is called by
+  /// this thread. Call it when it has said, and when `onEarlierExpiry` says so, from one thread,
+  /// which waits for no disk. Cost: a load, if it is not due.
+  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
+  public func expireSettlements(_ now: Instant) -> Instant? { settlements.expire(now) }
+
+  /// Has the body called, by any thread, when `expireSettlements` must be called earlier than it
+  /// has said.
+  public func onEarlierExpiry(_ body: @escaping @Sendable () -> Void) {
+    settlements.onEarlierExpiry(body)
   }
 }
 

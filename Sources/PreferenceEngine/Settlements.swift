@@ -13,8 +13,9 @@ import SystemCalls
 /// lost mount, a second from its loss at most. The mounts of an owner that has ended count as lost
 /// for the next one, until they come back or their successors remove them.
 ///
-/// Threads: any; `expire` the writer's. Locks: `state`, held for a look, and `note`, under which
-/// the mounts are written to a file; `state` is taken under it. Bodies are called without a lock.
+/// Threads: any; `expire` is the server's, which waits for no disk, and `writeNote` the writer's.
+/// Locks: `state`, held for a look, and `note`, under which the mounts are written to a file;
+/// `state` is taken under it. Bodies are called without a lock.
 final class Settlements: Sendable {
   private struct Mount {
     var settled: [Settlement: UInt64]
@@ -56,6 +57,25 @@ final class Settlements: Sendable {
       mounts[author]?.lostUntil.map { $0 <= now } ?? false
     }
 
+    /// When the first waiter has waited long enough, or a lost mount is forgotten; nil: neither.
+    var deadline: Instant? {
+      (waiters.map(\.deadline) + mounts.values.compactMap(\.lostUntil)).min()
+    }
+
+    /// Marks the mounts that were waited for too long as silent, and forgets lost ones.
+    /// - Returns: how many mounts are silent now that were not.
+    mutating func expire(_ now: Instant) -> Int {
+      let silent = mounts.keys.filter { author in
+        let isForgotten = isForgotten(author, now)
+        return waiters.contains {
+          (isForgotten || $0.deadline <= now) && isLate(author, for: $0)
+        }
+      }
+      for author in silent { mounts[author]?.isSilent = true }
+      for author in mounts.keys where isForgotten(author, now) { mounts[author] = nil }
+      return silent.count
+    }
+
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
     mutating func removeServed() -> [@Sendable () -> Void] {
       let all = waiters
@@ -67,6 +87,10 @@ final class Settlements: Sendable {
 
   private let state = Mutex(State())
   private let note: Mutex<MountNote>
+  /// When `expire` has something to do, in nanoseconds (`Instant`), or earlier.
+  private let nextExpiry = Atomic<Int64>(0)
+  /// Called when that is earlier than it was.
+  private let earlier = Mutex<(@Sendable () -> Void)?>(nil)
   private let log: @Sendable (LogLine) -> Void
 
   /// Milliseconds that a body waits for a mount.
@@ -91,11 +115,23 @@ final class Settlements: Sendable {
   /// Whether a mount is lost.
   var hasLost: Bool { state.withLock { $0.mounts.values.contains { $0.lostUntil != nil } } }
 
-  /// When the first waiter has waited long enough, or a lost mount is forgotten; nil: neither.
-  var deadline: Instant? {
-    state.withLock { state in
-      (state.waiters.map(\.deadline) + state.mounts.values.compactMap(\.lostUntil)).min()
+  /// Has the body called, by any thread, when `expire` must be called earlier than it has said.
+  func onEarlierExpiry(_ body: @escaping @Sendable () -> Void) {
+    earlier.withLock { $0 = body }
+  }
+
+  /// Notes that `expire` must be called then. Cost: a load, in most cases: a waiter that is served
+  /// leaves the moment as it is.
+  /// - Returns: whether that is earlier than before.
+  @discardableResult private func noteExpiry(_ deadline: Instant) -> Bool {
+    var next = nextExpiry.load(ordering: .sequentiallyConsistent)
+    while deadline.nanoseconds < next {
+      let (isDone, found) = nextExpiry.compareExchange(
+        expected: next, desired: deadline.nanoseconds, ordering: .sequentiallyConsistent)
+      if isDone { return true }
+      next = found
     }
+    return false
   }
 
   /// Adds a mount, which has settled everything up to the version; but a lost one that comes back
@@ -123,11 +159,13 @@ final class Settlements: Sendable {
 
   /// Removes a connection of a mount. With the last one, the mount is lost.
   func lose(_ author: Author) {
+    let until = Instant.now.advanced(milliseconds: Self.patience)
     alter { state in
       state.mounts[author]?.registrations -= 1
       guard state.mounts[author]?.registrations == 0 else { return }
-      state.mounts[author]?.lostUntil = Instant.now.advanced(milliseconds: Self.patience)
+      state.mounts[author]?.lostUntil = until
     }
+    expire(by: until)
   }
 
   /// Notes that a mount has settled the changes up to the version.
@@ -154,11 +192,10 @@ final class Settlements: Sendable {
 
   /// Calls the body when every mount but the author's has settled the changes up to the version, or
   /// is silent: at once, by this thread, where that is so already.
-  /// - Returns: until when the body waits; nil: it was called.
   func wait(
     _ settlement: Settlement, _ version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
-  ) -> Instant? {
+  ) {
     let deadline = Instant.now.advanced(milliseconds: Self.patience)
     let mustWait = state.withLock { state in
       let waiter = Waiter(
@@ -169,39 +206,47 @@ final class Settlements: Sendable {
       state.waiters.append(waiter)
       return true
     }
-    if !mustWait { body() }
-    return mustWait ? deadline : nil
+    if mustWait { expire(by: deadline) } else { body() }
+  }
+
+  /// Sees to it that `expire` is called then.
+  private func expire(by deadline: Instant) {
+    if noteExpiry(deadline) { earlier.withLock { $0 }?() }
   }
 
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
-  /// bodies that waited for them alone.
-  func expire(_ now: Instant) {
-    var silent: [Author] = []
-    alter { state in
-      silent = state.mounts.keys.filter { author in
-        let isForgotten = state.isForgotten(author, now)
-        return state.waiters.contains {
-          (isForgotten || $0.deadline <= now) && state.isLate(author, for: $0)
-        }
-      }
-      for author in silent { state.mounts[author]?.isSilent = true }
-      for author in state.mounts.keys where state.isForgotten(author, now) {
-        state.mounts[author] = nil
-      }
+  /// bodies that waited for them alone. Cost: a load, if it is not due.
+  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
+  func expire(_ now: Instant) -> Instant? {
+    guard nextExpiry.load(ordering: .sequentiallyConsistent) <= now.nanoseconds else {
+      return nextDeadline
     }
-    if !silent.isEmpty {
-      log("\(silent.count) mount(s) did not answer for 1 s and are no longer waited for")
-    }
+    nextExpiry.store(.max, ordering: .sequentiallyConsistent)
+    var silent = 0
+    alter { silent = $0.expire(now) }
+    if silent > 0 { log("\(silent) mount(s) did not answer for 1 s and are no longer waited for") }
+    // A body that has begun to wait since has noted its deadline itself.
+    if let next = state.withLock({ $0.deadline }) { noteExpiry(next) }
+    return nextDeadline
   }
 
-  /// Makes a change that may add, remove or lose mounts, notes the mounts, and calls the bodies
-  /// that no longer wait. Cost: for other mounts than before, a small file.
+  private var nextDeadline: Instant? {
+    let next = nextExpiry.load(ordering: .sequentiallyConsistent)
+    return next == .max ? nil : Instant(nanoseconds: next)
+  }
+
+  /// Makes a change that may add, remove or lose mounts, and calls the bodies that no longer wait.
   private func alter(_ change: (inout State) -> Void) {
     let served = state.withLock { state in
       change(&state)
       return state.removeServed()
     }
-    note.withLock { $0.write(state.withLock { Set($0.mounts.keys) }) }
     for body in served { body() }
+  }
+
+  /// Notes the mounts for the next owner. Cost: a lock, and for other mounts than before a small
+  /// file.
+  func writeNote() {
+    note.withLock { $0.write(state.withLock { Set($0.mounts.keys) }) }
   }
 }

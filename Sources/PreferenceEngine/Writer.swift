@@ -11,8 +11,7 @@ import SystemCalls
 /// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
 /// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
 /// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
-/// thread also packs large lists, ends the waiting for silent mounts, and wakes up when a profile
-/// ends. It makes a removed state directory anew; where that fails, it tries again each second.
+/// thread also packs large lists, notes the mounts, and wakes up when a profile ends. It makes a removed state directory anew; where that fails, it tries again each second.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread` and
@@ -29,8 +28,6 @@ final class Writer: Sendable {
   private let urgent = Mutex<[(location: Location?, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
   private let lastIdentity: Mutex<StoreIdentity>
-  /// When the thread wakes up by itself, in nanoseconds (`Instant`).
-  private let nextLook = Atomic<Int64>(0)
   /// Whether a managed list of another user has been read for the first time, so that its directory
   /// must be watched.
   private let isPlaceNew = Atomic<Bool>(false)
@@ -130,13 +127,8 @@ final class Writer: Sendable {
   /// The directories that the thread has last seen under the store's names.
   var identity: StoreIdentity { lastIdentity.withLock { $0 } }
 
-  /// Wakes the thread: a list lacks a change, or a mount is waited for.
+  /// Wakes the thread: a list lacks a change, or there are other mounts.
   func wake() { bell.ring() }
-
-  /// Wakes the thread if it would sleep for longer than until then. Cost: a load, in most cases.
-  func wake(by deadline: Instant) {
-    if nextLook.load(ordering: .sequentiallyConsistent) > deadline.nanoseconds { bell.ring() }
-  }
 
   /// Rewrites every list that lacks a change, and ends the thread.
   func stop() {
@@ -171,23 +163,18 @@ final class Writer: Sendable {
       look(&watcher, &revival)
       changed()
       let now = Instant.now
-      settlements.expire(now)
+      settlements.writeNote()
       store.journal.releaseIfDue(now)
       tidying.attempt(store.lists.version, now)
       let due = [
-        watcher.deadline, revival.due, tidying.due, profilesDeadline(now), settlements.deadline,
+        watcher.deadline, revival.due, tidying.due, profilesDeadline(now),
         store.journal.releaseDeadline,
         store.lists.forgetOld(now),
         historyDue(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]
-      let next = due.compactMap { $0 }.min()
-      nextLook.store(next?.nanoseconds ?? .max, ordering: .sequentiallyConsistent)
-      // A waiter that has come since may have seen the time before.
-      let waiting = settlements.deadline
       let haveMountsChanged = bell.wait(
-        until: [next, waiting].compactMap { $0 }.min(), or: watcher.number,
-        urgent: watcher.mountsNumber)
+        until: due.compactMap { $0 }.min(), or: watcher.number, urgent: watcher.mountsNumber)
       if haveMountsChanged { watcher.noteMounts() }
     }
     finish(&schedules)

@@ -14,8 +14,8 @@ import SystemCalls
 /// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
 /// unread.
 ///
-/// Threads: the server's own waits for connections and requests, and carries out changes. It reads
-/// no list; what it does on a disk is to look at a list's file with stat(2), to append to the
+/// Threads: the server's own waits for connections and requests, carries out changes, and ends the
+/// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file with stat(2), to append to the
 /// journal, and to make a new journal file (fsync(2) of its directory). The threads of `errands`
 /// answer requests that read, and make the journal durable; those of `lists` read the lists that
 /// requests need. Notices are sent by the thread that notifies the observers.
@@ -70,6 +70,7 @@ public final class Server: Sendable {
     errands = try Errands(places: places)
     state = Mutex(State())
     lists.whenRead { [weak self] in self?.serveReads() }
+    places.onEarlierExpiry { [bell] in bell.ring() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in
       number.bindToThread()
@@ -146,7 +147,9 @@ public final class Server: Sendable {
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
       let isHolding = connections.contains(where: \.holdsRequests)
-      let timeout = isBusy ? 0 : isFull || isHolding ? CInt(Self.shortPause) : door.pause
+      let expiry = places.expireSettlements(.now)
+      let pause = isFull || isHolding ? CInt(Self.shortPause) : door.pause
+      let timeout = isBusy ? 0 : Self.pause(pause, until: expiry)
       let count = poll(&entries, nfds_t(entries.count), timeout)
       if entries[2].revents != 0 || (count == 0 && !isBusy) { lookAtDoor() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
@@ -173,6 +176,13 @@ public final class Server: Sendable {
       connection.end()
     }
     removeEnded()
+  }
+
+  /// Milliseconds until the moment, at most `longest`; -1: for ever.
+  private static func pause(_ longest: CInt, until end: Instant?) -> CInt {
+    guard let end else { return longest }
+    let pause = CInt(clamping: end.milliseconds(after: .now))
+    return longest < 0 ? pause : min(longest, pause)
   }
 
   private func lookAtDoor() {

@@ -19,7 +19,7 @@ import Testing
   /// Begins to wait for version 11, and returns whether that is over.
   private func wait() -> () -> Bool {
     let isOver = Mutex(false)
-    _ = settlements.wait(.attributes, 11, except: writer) { isOver.withLock { $0 = true } }
+    settlements.wait(.attributes, 11, except: writer) { isOver.withLock { $0 = true } }
     return { isOver.withLock { $0 } }
   }
 
@@ -54,11 +54,10 @@ import Testing
   func gone() {
     settlements.lose(mount)
     let isOver = wait()
-    settlements.expire(later(900))
-    #expect(!isOver() && settlements.deadline != nil)
-    settlements.expire(later(1100))
+    #expect(settlements.expire(later(900)) != nil && !isOver())
+    _ = settlements.expire(later(1100))
     #expect(isOver() && !settlements.hasLost && !settlements.hasMounts)
-    #expect(settlements.deadline == nil)
+    #expect(settlements.expire(later(1100)) == nil)
     settlements.expect(12, except: writer)
     #expect(wait()())
   }
@@ -72,11 +71,12 @@ import Testing
       for other in others { first.add(other, at: 1) }
       first.add(mount, at: 1)
       first.remove(mount)
+      first.writeNote()
       let next = Settlements(note: path) { _ in }
       #expect(next.hasLost && next.hasMounts)
       next.expect(5, except: writer)
       let isOver = Mutex(false)
-      _ = next.wait(.attributes, 5, except: writer) { isOver.withLock { $0 = true } }
+      next.wait(.attributes, 5, except: writer) { isOver.withLock { $0 = true } }
       next.add(others[0], at: 5)
       next.remove(others[1])
       // It is back, and goes on showing what it showed until it has settled.
@@ -84,10 +84,26 @@ import Testing
       next.settle(.attributes, through: 5, by: others[0])
       #expect(isOver.withLock { $0 } && !next.hasLost)
       next.remove(others[0])
+      next.writeNote()
       #expect(!Settlements(note: path) { _ in }.hasMounts)
       sandbox.shell("head -c 100000 /dev/urandom > \(path)")
       #expect(!Settlements(note: path) { _ in }.hasMounts)
     }
+  }
+
+  @Test("who expires the waiting is told of an earlier end, and only of that")
+  func earlier() {
+    let rings = Atomic(0)
+    settlements.onEarlierExpiry { rings.add(1, ordering: .relaxed) }
+    #expect(settlements.expire(.now) == nil)
+    for _ in 0..<3 { _ = wait() }
+    #expect(rings.load(ordering: .relaxed) == 1)
+    let next = settlements.expire(.now)
+    #expect(next.map { $0 > .now && $0 <= later(1000) } == true)
+    settlements.settle(.attributes, through: 11, by: mount)
+    #expect(settlements.expire(later(1100)) == nil)
+    settlements.lose(mount)
+    #expect(rings.load(ordering: .relaxed) == 2 && settlements.expire(.now) != nil)
   }
 
   @Test("a mount with another connection is not lost")

@@ -546,6 +546,27 @@ private let author = Author(number: 5)
     }
   }
 
+  @Test("a silent mount is not waited for while the writer waits for a disk")
+  func settlementsOfHungDisk() throws {
+    try withServedStore { served in
+      let isHung = Monitor(true)
+      defer { isHung.change { $0 = false } }
+      served.places.save(nil) { _ in _ = isHung.wait { $0 ? nil : true } }
+      let client = try served.client()
+      defer { client.close() }
+      client.addMount(Author(number: 77))
+      client.observe(except: nil) { _ in }
+      try client.synchronize()
+      let change = try served.places.apply([.set("K", "d", 1, .canonical)], by: author)
+      let isOver = Mutex(false)
+      served.places.whenSettled(.entries, through: change.version, except: author) {
+        isOver.withLock { $0 = true }
+      }
+      #expect(!isOver.withLock { $0 })
+      wait { isOver.withLock { $0 } }
+    }
+  }
+
   private func wait(_ condition: () -> Bool) {
     for _ in 0..<500 {
       if condition() { return }
