@@ -71,7 +71,7 @@ extension LocalPlaces {
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")
       }
       let (changeset, wakesWriter) = try store.commit(
-        items, by: author, origin: origin, from: source)
+        items, by: author, origin: origin, from: source, until: deadline)
       note(usage, items, foreign: foreign)
       if source.via == .library { logUnfit(changeset.items) }
       return (changeset, wakesWriter)

@@ -177,9 +177,12 @@ final class Journal {
   }
 
   /// Appends a record. When this returns, the record survives the end of every process. After an
-  /// error (a full disk) the journal is as it was.
+  /// error (a full disk) the journal is as it was. Where write(2) returns after the deadline, the
+  /// record is taken back and the error is ETIMEDOUT.
   /// - Returns: the record's number.
-  func append(_ record: JournalRecord) throws(SystemError) -> UInt64 {
+  func append(
+    _ record: JournalRecord, until deadline: Instant? = nil
+  ) throws(SystemError) -> UInt64 {
     let isFull = (segments.last?.size ?? 0) > Self.largestSegment
     if active == nil || isFull { begin(try Fresh(directory, number + 1)) }
     guard let active else { throw SystemError("write", directory, .inputOutput) }
@@ -197,8 +200,11 @@ final class Journal {
     writer.overwrite(at: 0, with: UInt32(clamping: writer.count - 16))
     let sum = writer.withBytes { Checksum.crc32c(UnsafeRawBufferPointer(rebasing: $0[8...])) }
     writer.overwrite(at: 4, with: sum)
-    do {
+    do throws(SystemError) {
       try writer.withBytes { bytes throws(SystemError) in try active.value.write(bytes) }
+      if let deadline, deadline <= .now {
+        throw SystemError("write", segments[last].path, .timedOut)
+      }
     } catch {
       do { try active.value.truncate(to: segments[last].size) } catch {}
       throw error

@@ -13,18 +13,19 @@ extension Store {
   /// `.invalidDomain`; `.forced` for a place that is never written; `.changedMeanwhile` where a
   /// splice no longer fits the value; EFBIG where a list would be too large to be read again; and
   /// `.unreadable` or `.system` (EACCES, ENOSPC) where a list cannot be read or written or the
-  /// journal cannot be appended to. Cost: O(the values), whatever the size of the domains; a
+  /// journal cannot be appended to; ETIMEDOUT where that has taken until after the deadline. Cost: O(the values), whatever the size of the domains; a
   /// domain's removal O(its keys).
   /// - Parameters:
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
   ///   - source: what the history says of who made the change.
+  ///   - deadline: when who asked no longer waits; nil: never.
   /// - Returns: what changed, and whether the writer has more to do now: a list that had every
   ///   change lacks one, or the history does.
   public func commit(
     _ items: [Changeset.Item], by author: Author? = nil, origin: Origin? = nil,
-    from source: ChangeSource = ChangeSource(.unknown)
+    from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant? = nil
   ) throws(EngineError) -> (change: Changeset, wakesWriter: Bool) {
     if items.count == 1 {
       try requireReplaceable(items[0].location)
@@ -39,7 +40,7 @@ extension Store {
       var changeset = Changeset(steps, time: time)
       let record = StoreState.record(changeset, origin: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
-        () throws(SystemError) in try state.journal?.append(record) ?? 0
+        () throws(SystemError) in try state.journal?.append(record, until: deadline) ?? 0
       }
       let isFirst = state.publish(changeset, sizes, sequence: sequence)
       var publication = Publication(changeset, author: author, origin: origin, source: source)

@@ -47,6 +47,28 @@ import Testing
     }
   }
 
+  @Test("a record whose write(2) took until after the deadline is taken back")
+  func late() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("K", 1)
+        let size = test.journalSize
+        let late = Changeset.Item(TestStore.user, .set("K", 2, .canonical))
+        let refusal = #expect(throws: EngineError.self) {
+          try test.store.commit([late], until: Instant.now)
+        }
+        #expect(refusal?.reason == .system(.timedOut))
+        #expect(test.journalSize == size)
+        #expect(try test.get("K") == 1)
+        try test.set("L", 3)
+      }
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+      #expect(try test.get("L") == 3)
+    }
+  }
+
   @Test("a file that could not be made durable is removed only when its copy is durable")
   func copied() throws {
     try withSandbox { sandbox in
