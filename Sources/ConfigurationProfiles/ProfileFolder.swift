@@ -147,10 +147,12 @@ public struct ProfileFolder: ProfileReading {
   ) -> PlaceAdditions {
     var settings = PlaceAdditions()
     var ends: [AbsoluteTime] = []
+    var past: [AbsoluteTime] = []
     var joined: [DomainName: [Key: [Value]]] = [:]
     for file in files {
       let isOver = file.until.map { $0.seconds <= now.seconds } ?? false
       settings.reports.append(report(file, place, isOver: isOver))
+      if isOver, let until = file.until { past.append(until) }
       guard let profile = file.profile, !isOver else { continue }
       if let until = file.until { ends.append(until) }
       for setting in profile.settings { settings.add(setting, profile, file.modified) }
@@ -159,6 +161,7 @@ public struct ProfileFolder: ProfileReading {
       }
     }
     settings.until = ends.map(\.seconds).min().map { Timestamp(AbsoluteTime(seconds: $0)) }
+    settings.lastEnd = past.map(\.seconds).max().map { Timestamp(AbsoluteTime(seconds: $0)) }
     return settings
   }
 

@@ -267,7 +267,7 @@ final class Writer: Sendable {
       let identity = store.layout.identity
       lastIdentity.withLock { $0 = identity }
     }
-    if watcher.removeDoubtOfAdditions() || store.lists.profilesEnd.map({ $0 <= .now }) == true {
+    if watcher.removeDoubtOfAdditions() || store.lists.areProfilesOutdated {
       store.lists.refreshAdditions()
     }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }

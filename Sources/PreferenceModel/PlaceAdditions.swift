@@ -24,6 +24,14 @@ public struct PlaceAdditions: Sendable {
   public var reports: [ValueDictionary] = []
   /// When the first of the profiles that count ends; nil: none ends.
   public var until: Timestamp?
+  /// When the last of the profiles that have ended did so; nil: none has.
+  public var lastEnd: Timestamp?
+
+  /// Whether other profiles count at that moment than those that were read: one has ended, or the
+  /// clock was wrong when they were read, and one has not ended yet.
+  public func isOutdated(at now: Timestamp) -> Bool {
+    until.map { $0 <= now } == true || lastEnd.map { $0 > now } == true
+  }
 
   /// Creates the additions of a place that has none.
   public init() {}

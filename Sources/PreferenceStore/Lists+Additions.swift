@@ -50,17 +50,30 @@ extension Lists {
   /// calls it.
   public func refreshAdditions() {
     for (place, known) in state.withLock({ $0.additions.all }) {
-      let isOver = known.settings.until.map { $0 <= .now } ?? false
-      guard additionsState(of: place) != known.state || isOver else { continue }
+      let isOutdated = known.settings.isOutdated(at: .now)
+      guard additionsState(of: place) != known.state || isOutdated else { continue }
       let read = readAdditions(of: place)
       adopt(read, known, place)
       report(read.settings, since: known.settings)
     }
   }
 
-  /// When the first of the profiles ends; nil: none ends.
+  /// When the first of the profiles ends; nil: none ends. The largest time where profiles have
+  /// ended: they count again if the clock is set back.
   public var profilesEnd: Timestamp? {
-    state.withLock { $0.additions.all.values.compactMap(\.settings.until).min() }
+    state.withLock { state in
+      state.additions.all.values.compactMap { additions in
+        additions.settings.until
+          ?? additions.settings.lastEnd.map { _ in Timestamp(nanoseconds: .max) }
+      }.min()
+    }
+  }
+
+  /// Whether other profiles count now than those that were read.
+  public var areProfilesOutdated: Bool {
+    state.withLock { state in
+      state.additions.all.values.contains { $0.settings.isOutdated(at: .now) }
+    }
   }
 
   /// The values that profiles set once for the user of this store, as far as they have been read.

@@ -175,13 +175,15 @@ extension StoreState {
   }
 }
 
-/// The number of the last change. Counting begins at the time of day in nanoseconds, so that a
-/// later owner's numbers are larger.
+/// The number of the last change. Counting begins at the nanoseconds since the machine was started
+/// (CLOCK_MONOTONIC), so that a later owner's numbers are larger also where the time of day was set
+/// back: mounts, which live on, compare numbers. What is added makes them larger than those of
+/// owners of older versions, which began at the time of day.
 ///
 /// Threads: any; only a change of `StoreState` advances it. Whoever knows that a change has returned
 /// reads its number or a later one.
 final class ChangeNumber: Sendable {
-  private let last = Atomic(UInt64(max(1, Timestamp.now.nanoseconds)))
+  private let last = Atomic(1 << 61 + UInt64(max(0, Instant.now.nanoseconds)))
 
   var value: UInt64 { last.load(ordering: .acquiring) }
 

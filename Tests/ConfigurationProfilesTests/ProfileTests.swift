@@ -206,7 +206,11 @@ import Testing
       #expect(settings.values["d"] != nil)
       let until = try #require(settings.until)
       #expect(abs(until.nanoseconds(after: seconds(1000))) < 10_000_000_000)
-      #expect(folder(sandbox).settings(of: .managed, at: seconds(1100)).values["d"] == nil)
+      #expect(!settings.isOutdated(at: .now) && settings.isOutdated(at: seconds(1100)))
+      let ended = folder(sandbox).settings(of: .managed, at: seconds(1100))
+      #expect(ended.values["d"] == nil && !ended.isOutdated(at: seconds(1100)))
+      // The clock was wrong.
+      #expect(ended.isOutdated(at: .now))
       try install(
         sandbox, "1.mobileconfig", payload,
         ["RemovalDate": .date(AbsoluteTime(seconds: 2e11)), "DurationUntilRemoval": 500])

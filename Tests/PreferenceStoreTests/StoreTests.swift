@@ -62,6 +62,18 @@ struct TestStore {
 }
 
 @Suite("Store") struct StoreTests {
+  @Test("the next owner's changes have larger numbers, whatever the time of day")
+  func numbers() throws {
+    let first = ChangeNumber()
+    let last = (0..<1000).map { _ in first.advance() }.last ?? .max
+    Instant.sleep(milliseconds: 1)
+    #expect(ChangeNumber().value > last)
+    // An owner of an older version began at the time of day.
+    #expect(first.value > UInt64(Timestamp.now.nanoseconds))
+    let uptime = Int64(clamping: first.value - 1 << 61) - Instant.now.nanoseconds
+    #expect(abs(uptime) < 60_000_000_000)
+  }
+
   @Test("a change says what was there before each of its items, also one that another program made")
   func before() throws {
     try withSandbox { sandbox in
