@@ -129,7 +129,11 @@ struct ReceiveLoop: ~Copyable {
       return false
     }
     guard information.ssi_signo == UInt32(SIGUSR2) else { return true }
-    driver.takeover.line?.askForUpgrade()
+    if driver.takeover.isStateIncomplete {
+      driver.log("not upgraded: the state of this mount has no room in memory; it goes on")
+    } else {
+      driver.takeover.line?.askForUpgrade()
+    }
     return false
   }
 }

@@ -41,8 +41,10 @@ public final class SharedLog: @unchecked Sendable {
 
   /// Creates an empty log whose numbers are 0. It has room for 512 MiB, or for 8 MiB at least where
   /// the limits of the process allow no more. Throws what memfd_create(2) and mmap(2) do.
-  public init(name: String) throws(SystemError) {
-    half = Self.halves.first { (try? Self.file(name, half: $0)) != nil } ?? Self.halves[0]
+  /// - Parameter largest: the largest room that is wanted, in bytes.
+  public init(name: String, largest: Int = .max) throws(SystemError) {
+    let halves = Self.halves.filter { $0 <= largest }
+    half = halves.first { (try? Self.file(name, half: $0)) != nil } ?? Self.halves[0]
     let file = try Self.file(name, half: half)
     mapping = try SharedMapping(file, size: Self.size(half), isSparse: true)
     try SharedMapping.seal(file, .size)
@@ -124,14 +126,17 @@ public final class SharedLog: @unchecked Sendable {
   public var count: Int { Int(clamping: state & ~Self.secondHalf) }
 
   /// Appends the bytes, all or, if the process ends meanwhile, none. While a replacement is being
-  /// written, they are appended to that too.
+  /// written, they are appended to that too; one that has no room for them is dropped.
   /// - Returns: false if the log has no room for them.
   public func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     let (before, count) = (state, self.count)
-    guard bytes.count <= half - count else { return false }
-    write(bytes, at: offset(of: before) + count)
-    state = before + UInt64(bytes.count)
-    return replacement == nil || appendToReplacement(bytes)
+    let fits = bytes.count <= half - count
+    if fits {
+      write(bytes, at: offset(of: before) + count)
+      state = before + UInt64(bytes.count)
+    }
+    if replacement != nil { _ = appendToReplacement(bytes) }
+    return fits
   }
 
   /// Begins new contents for the log, which may be written in several calls. Until
@@ -142,23 +147,31 @@ public final class SharedLog: @unchecked Sendable {
     replacement = 0
   }
 
-  /// Appends the bytes to the new contents.
-  /// - Returns: false if there is no room for them.
+  /// Appends the bytes to the new contents. Where there is no room for them, the replacement is
+  /// dropped, and the old contents go on counting.
+  /// - Returns: false if the replacement was dropped.
   public func appendToReplacement(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let count = replacement, bytes.count <= half - count else { return false }
+    guard let count = replacement else { return false }
+    guard bytes.count <= half - count else {
+      replacement = nil
+      _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), half)
+      return false
+    }
     write(bytes, at: offset(of: otherHalf) + count)
     replacement = count + bytes.count
     return true
   }
 
   /// Makes the new contents the only ones, in one step.
-  public func finishReplacement() {
-    guard let new = replacement else { return }
+  /// - Returns: false if the replacement was dropped.
+  @discardableResult public func finishReplacement() -> Bool {
+    guard let new = replacement else { return false }
     let old = (start: offset(of: state), count: count)
     state = otherHalf | UInt64(new)
     replacement = nil
     // Where the memory cannot be given back, it is used again by the replacement after the next.
     _ = prefsfs_punch_hole(descriptor.number, Int(old.start), Int(old.count))
+    return true
   }
 
   /// Makes the bytes the only contents of the log, in one step.
@@ -166,8 +179,7 @@ public final class SharedLog: @unchecked Sendable {
   public func replace(with bytes: [UInt8]) -> Bool {
     beginReplacement()
     guard bytes.withUnsafeBytes(appendToReplacement) else { return false }
-    finishReplacement()
-    return true
+    return finishReplacement()
   }
 
   /// The half that the log is not in.

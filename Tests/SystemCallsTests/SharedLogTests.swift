@@ -45,6 +45,19 @@ import Testing
     #expect(next.replace(with: [7]) && log.contents == [7])
   }
 
+  @Test("a replacement without room is dropped, and what is appended still goes to the log")
+  func full() throws {
+    let log = try SharedLog(name: "test", largest: 8 << 20)
+    let most = [UInt8](repeating: 1, count: 8 << 20)
+    #expect(log.append([1]))
+    log.beginReplacement()
+    #expect(log.appendToReplacement(Array(most.dropLast())) && log.append([2, 3]))
+    #expect(!log.appendToReplacement([4]) && !log.finishReplacement())
+    #expect(log.contents == [1, 2, 3] && !log.append(most) && log.contents == [1, 2, 3])
+    #expect(try log.descriptor.status().st_blocks < (1 << 20) / 512)
+    #expect(log.replace(with: [5]) && log.contents == [5])
+  }
+
   @Test("the size is sealed, and a file that is no log is refused")
   func sealed() throws {
     let log = try SharedLog(name: "test")

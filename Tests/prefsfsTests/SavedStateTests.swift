@@ -51,4 +51,24 @@ struct SavedStateTests {
     let added = saved.log.count
     #expect(parts >= added / 2048 && parts <= added / 2048 + 1)
   }
+
+  @Test("a state that has no room is refused by a successor, until it has room again")
+  func full() throws {
+    let saved = SavedState(try SharedLog(name: "test", largest: 8 << 20))
+    saved[.format] = SavedState.format
+    let large = [UInt8](repeating: 1, count: 3 << 20)
+    saved.replace(trees: large)
+    #expect(saved[.format] == SavedState.format)
+    // A whole state that does not fit leaves the old one.
+    saved.replace(trees: large + large + large)
+    #expect(!saved.isIncomplete && !saved.isReplacing && saved.log.count > 3 << 20)
+    for request in 1...10_000 where !saved.isIncomplete {
+      saved.remember(large, change: 1, of: UInt64(request))
+    }
+    #expect(saved.isIncomplete && saved[.format] == 0)
+    // It was tried a moment ago.
+    #expect(!saved.isLong)
+    saved.replace(trees: large)
+    #expect(!saved.isIncomplete && saved[.format] == SavedState.format)
+  }
 }

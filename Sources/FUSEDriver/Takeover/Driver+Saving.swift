@@ -84,8 +84,23 @@ extension Driver {
     }
     let last = announcements.isEmpty ? 0 : saved.add(announcements)
     saved.commit()
+    if saved.isIncomplete != takeover.isStateIncomplete { reportRoom(saved) }
     shorten(saved)
     return last
+  }
+
+  /// Logs that the state has no room, or has it again.
+  private func reportRoom(_ saved: SavedState) {
+    takeover.isStateIncomplete = saved.isIncomplete
+    if saved.isIncomplete {
+      log(
+        """
+        the state of this mount has no room in memory: if this driver ends, the mount ends too. A \
+        limit of file sizes or of address space may be too low (ulimit -f, -v)
+        """)
+    } else {
+      log("the state of this mount has room again: another driver can go on for this one")
+    }
   }
 
   /// Whether a long log is being replaced: `continueShortening` must be called when the loop has

@@ -20,7 +20,11 @@ public final class Predecessor {
     } catch {
       throw DriverError("the state of the driver before cannot be read: \(error)")
     }
-    guard log[SavedState.Number.format.rawValue] == SavedState.format,
+    let format = log[SavedState.Number.format.rawValue]
+    if format == 0 {
+      throw DriverError("the state of the driver before is incomplete: it had no room in memory")
+    }
+    guard format == SavedState.format,
       let facts = MountFacts(log.message)
     else { throw DriverError("the state of the driver before is of a different version") }
     self.facts = facts

@@ -101,8 +101,13 @@ final class SavedState {
   private var lastCommit = Instant.now
   /// How many answers a whole state has.
   private static let keptAnswers = 1024
-  /// Whether the log has run out of memory. A successor then cannot take over.
-  private(set) var isBroken = false
+  /// Whether the log lacks something that it had no room for. Until it is replaced by a whole state,
+  /// a successor refuses it.
+  private(set) var isIncomplete = false
+  /// When a whole state that had no room is tried again.
+  private var nextTry = Instant(nanoseconds: 0)
+  /// Milliseconds until then.
+  private static let patience: Int64 = 10_000
 
   /// Begins to save in the log; what is in it stays until `replace`.
   init(_ log: SharedLog) { self.log = log }
@@ -215,7 +220,10 @@ final class SavedState {
   /// Saves what was added, in one step.
   func commit() {
     guard !frames.isEmpty else { return }
-    if !frames.withBytes(log.append) { isBroken = true }
+    if !frames.withBytes(log.append), !isIncomplete {
+      isIncomplete = true
+      self[.format] = 0
+    }
     frames.removeAll()
     lastCommit = .now
   }
@@ -223,12 +231,17 @@ final class SavedState {
   // MARK: - Whole states
 
   /// Whether the log should be replaced by a whole state.
-  var isLong: Bool { log.count > limit || idleDeadline.map { $0 <= .now } == true }
+  var isLong: Bool {
+    guard isIncomplete || log.count > limit || idleDeadline.map({ $0 <= .now }) == true else {
+      return false
+    }
+    return nextTry <= .now
+  }
 
   /// When a log that has grown is to be replaced although nothing is added; nil: it has not grown.
   var idleDeadline: Instant? {
     guard !isReplacing, log.count - replacedCount > Self.leastLimit / 4 else { return nil }
-    return lastCommit.advanced(milliseconds: 1000)
+    return max(lastCommit.advanced(milliseconds: 1000), nextTry)
   }
 
   /// Whether a whole state is being written.
@@ -260,16 +273,24 @@ final class SavedState {
       add(trees: trees)
       appendToReplacement()
     } else {
-      log.finishReplacement()
       isReplacing = false
+      guard log.finishReplacement() else { return noteDropped() }
+      if isIncomplete { self[.format] = Self.format }
+      isIncomplete = false
       replacedCount = log.count
       limit = log.count + max(Self.leastLimit, min(log.count, Self.mostGrowth))
     }
   }
 
   private func appendToReplacement() {
-    if !frames.withBytes(log.appendToReplacement) { isBroken = true }
+    if !frames.withBytes(log.appendToReplacement) { noteDropped() }
     frames.removeAll()
+  }
+
+  /// Notes that a whole state had no room. The log goes on, as long as it has room.
+  private func noteDropped() {
+    isReplacing = false
+    nextTry = .now.advanced(milliseconds: Self.patience)
   }
 
   /// Replaces the log by a whole state at once.

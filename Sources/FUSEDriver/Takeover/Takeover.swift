@@ -17,6 +17,8 @@ struct Takeover {
   var lostMount: LostMount?
   /// Whether the guard has asked this driver to end for a successor.
   var isHandingOver = false
+  /// Whether the log says that the state has no room.
+  var isStateIncomplete = false
 }
 
 /// The mount of a driver that has ended, as the store's owner knows it.
