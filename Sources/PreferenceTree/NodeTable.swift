@@ -24,6 +24,10 @@ final class NodeTable {
   private(set) var detachedBytes = 0
   var lastNumber: UInt64
   var inodes: InodeNumbers
+  /// The number of names with a number of their own at which some lose it, and the least such
+  /// number.
+  private var mostInodes = NodeTable.leastInodes
+  private static let leastInodes = 1 << 18
   let root: Node
 
   /// Creates a table that has only the root, which shows domains or the keys of one domain.
@@ -65,8 +69,17 @@ final class NodeTable {
   /// `st_ino` of a domain: the same in every mount, until the domain is renamed in one.
   func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
 
-  /// Gives the name a new inode number, because its next file is a different one.
-  func renewInode(of path: KeyPath) { inodes.renew(path) }
+  /// Gives the name a new inode number, because its next file is a different one. When very many
+  /// names have such a number, those without a node lose it: a key of such a name, made once more,
+  /// may get the number of an earlier file.
+  func renewInode(of path: KeyPath) {
+    inodes.renew(path)
+    guard inodes.keys.all.count > mostInodes else { return }
+    for other in inodes.keys.all.keys where byKey[other] == nil && other != path {
+      inodes.keys[other] = nil
+    }
+    mostInodes = max(Self.leastInodes, 2 * inodes.keys.all.count)
+  }
 
   private func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
     lastNumber += 1
@@ -190,7 +203,7 @@ extension NodeTable {
   func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
     unname(otherThan: node, path)
     byKey[file.path] = nil
-    inodes.renew(file.path)
+    renewInode(of: file.path)
     file.path = path
     byKey[path] = node
     inodes[path] = node.inode
@@ -315,7 +328,7 @@ extension NodeTable {
     _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
   ) {
     byKey[file.path] = nil
-    inodes.renew(file.path)
+    renewInode(of: file.path)
     let scratch = ScratchFile(path, .file(text), mode: mode, id: node.id, changes: changes)
     node.content = .scratch(scratch)
     byScratch[path] = node

@@ -43,6 +43,19 @@ import Testing
     #expect(numbers[paths[7]] == InodeNumbers(TreePosition())[paths[7]])
   }
 
+  @Test("names that are gone keep no number for ever, and a file keeps its own")
+  func numbersOfRemoved() throws {
+    let bench = try EffectsTests.Bench()
+    let table = bench.tree.table
+    let path = KeyPath(domain: "d", key: "K")
+    table.renewInode(of: path)
+    _ = try bench.key("K")
+    let number = table.inodes[path]
+    for name in 0..<600_000 { table.renewInode(of: KeyPath(domain: "d", key: Key("T\(name)"))) }
+    #expect(table.inodes.keys.all.count <= 1 << 18)
+    #expect(table.inodes[path] == number && table[path]?.inode == number)
+  }
+
   @Test("a removed scratch file takes room while it is open, also where it grows, and none after")
   func roomOfRemoved() throws {
     let bench = try EffectsTests.Bench()
