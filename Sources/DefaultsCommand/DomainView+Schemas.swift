@@ -35,8 +35,5 @@ extension DomainView {
 
 extension StoreView {
   /// The declarations of a place. A key that a schema has renamed is the one of its present name.
-  func declarations(in place: Place?) -> Declarations {
-    let engine = engine
-    return Declarations(places, in: place) { engine.schema(of: $1)?.presentName(of: $0) ?? $0 }
-  }
+  func declarations(in place: Place?) -> Declarations { engine.declarations(in: place) }
 }

@@ -58,6 +58,9 @@ package struct DeclarationPlan: Sendable {
   }
 
   private var keys: [RecordedKey: Planned] = [:]
+  /// The names that keys have in the places where a renamed key keeps its former name.
+  private var storedNames: [RecordedKey: Key] = [:]
+  private let names: KeyNames
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
   /// to something else, and where a list cannot be read.
@@ -65,14 +68,15 @@ package struct DeclarationPlan: Sendable {
   ///   - names: the declarations that are asked for.
   ///   - stored: the ledger's domain as it is.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
+  ///   - keyNames: the names of keys.
   ///   - isJudged: whether schemas may refuse what is declared.
   ///   - keeps: whether what a key had before may be kept.
   package init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
-    in place: Place?, _ places: some StoredPlaces, isJudged: Bool = false,
+    in place: Place?, _ places: some StoredPlaces, keyNames: KeyNames, isJudged: Bool = false,
     keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
-    ledger = new
+    (ledger, self.names) = (new, keyNames)
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
@@ -97,7 +101,8 @@ package struct DeclarationPlan: Sendable {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = old.before[path]
     let used = try self.place(of: path, before, old, place, places)
-    let key = RecordedKey(path.key, at: Location(used, path.domain))
+    if before != nil { try findName(of: path, in: used, places) }
+    let key = recorded(path, in: used)
     let stored = try read(key, places)
     if let setter = stored.stored?.metadata.setter {
       throw EngineError(
@@ -164,14 +169,16 @@ package struct DeclarationPlan: Sendable {
   private func isForced(
     _ path: DeclaredPath, to value: Value?, _ places: some StoredPlaces
   ) throws(EngineError) -> Bool {
-    let forced = try places.findFirst(path.key, in: SearchList.forced(path.domain))
-    guard let forced else { return false }
-    guard forced.stored.value.part(path.members) == value else {
-      throw EngineError(
-        .forced, domain: path.domain, key: path.key,
-        "the administrator has set it to something else, so nothing was changed")
+    for location in SearchList.forced(path.domain) {
+      guard let forced = try names.find(path.key, at: location, places) else { continue }
+      guard forced.stored.value.part(path.members) == value else {
+        throw EngineError(
+          .forced, domain: path.domain, key: path.key,
+          "the administrator has set it to something else, so nothing was changed")
+      }
+      return true
     }
-    return true
+    return false
   }
 
   private mutating func release(
@@ -180,7 +187,8 @@ package struct DeclarationPlan: Sendable {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
     let known = before.place.isOwn ? nil : before.place
     let place = try self.place(of: path, before, old, known, places)
-    let key = RecordedKey(path.key, at: Location(place, path.domain))
+    try findName(of: path, in: place, places)
+    let key = recorded(path, in: place)
     let whole = try read(key, places).value
     let present = whole?.part(path.members)
     let isOurs = isGiven(path, whole, old)
@@ -224,7 +232,7 @@ package struct DeclarationPlan: Sendable {
       ledger.before[container] = nil
       let isRestored = steps.contains { $0.outcome == .restored && $0.path.isPart(of: container) }
       guard isRestored else { continue }
-      let key = RecordedKey(container.key, at: Location(before.place, container.domain))
+      let key = recorded(container, in: before.place)
       guard let planned = keys[key], planned.value?.part(container.members) == nil else { continue }
       let whole = Value.replacing(before.value, at: container.members, in: planned.value)
       keys[key]?.value = whole
@@ -236,6 +244,24 @@ package struct DeclarationPlan: Sendable {
   }
 
   // MARK: - Keys
+
+  /// Finds the name that a path's key has in a place whose keys are not moved to their present
+  /// names: what was declared before the schema came is there under a former one.
+  private mutating func findName(
+    of path: DeclaredPath, in place: Place, _ places: some StoredPlaces
+  ) throws(EngineError) {
+    guard !place.isOwn else { return }
+    let location = Location(place, path.domain)
+    if let found = try names.find(path.key, at: location, places), found.name != path.key {
+      storedNames[RecordedKey(path.key, at: location)] = found.name
+    }
+  }
+
+  /// Where the key of a path is in a place.
+  private func recorded(_ path: DeclaredPath, in place: Place) -> RecordedKey {
+    let key = RecordedKey(path.key, at: Location(place, path.domain))
+    return storedNames[key].map { RecordedKey($0, at: key.location) } ?? key
+  }
 
   private mutating func read(
     _ key: RecordedKey, _ places: some StoredPlaces
@@ -251,7 +277,7 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, _ place: Place, _ outcome: Outcome, from present: Value?,
     to goal: Value?, text: [UInt8]?
   ) {
-    let key = RecordedKey(path.key, at: Location(place, path.domain))
+    let key = recorded(path, in: place)
     steps.append(
       Step(path: path, place: place, outcome: outcome, present: present, goal: goal))
     let whole = Value.replacing(goal, at: path.members, in: keys[key]?.value)
@@ -265,10 +291,7 @@ package struct DeclarationPlan: Sendable {
   ) {
     var expected: [Intent] = []
     var declared: [Intent] = isJudged ? [.judged] : []
-    let set = Set(
-      steps.filter { $0.outcome == .set }.map {
-        RecordedKey($0.path.key, at: Location($0.place, $0.path.domain))
-      })
+    let set = Set(steps.filter { $0.outcome == .set }.map { recorded($0.path, in: $0.place) })
     for (key, planned) in keys.sorted(by: { $0.key.text < $1.key.text }) {
       expected.append(.expect(key.key, key.location, planned.stored?.value))
       guard planned.value != planned.stored?.value else { continue }

@@ -15,15 +15,13 @@ package struct Declarations: Sendable {
   /// The place that is declared; nil: the user's, as a change of each key chooses it.
   package let place: Place?
 
-  /// The present name of a key, which a schema may have renamed.
-  private let name: @Sendable (Key, DomainName) -> Key
+  private let names: KeyNames
 
-  /// - Parameter name: returns the present name of a key that a document names.
+  /// - Parameter names: the names of keys, by the schemas of their domains.
   package init(
-    _ places: any PersistentPlaces, in place: Place? = nil,
-    name: @escaping @Sendable (Key, DomainName) -> Key = { key, _ in key }
+    _ places: any PersistentPlaces, in place: Place? = nil, names: KeyNames = KeyNames()
   ) {
-    (self.places, self.place, self.name) = (places, place, name)
+    (self.places, self.place, self.names) = (places, place, names)
   }
 
   /// Where the ledger is.
@@ -32,7 +30,7 @@ package struct Declarations: Sendable {
   /// Reads the ledger. Throws EINVAL where it is damaged.
   package func ledger() throws(EngineError) -> Ledger {
     var ledger = try Ledger(try stored())
-    ledger.translate(name)
+    ledger.translate(names.present)
     return ledger
   }
 
@@ -63,27 +61,28 @@ package struct Declarations: Sendable {
   ) throws(EngineError) -> DeclarationPlan {
     let stored = try stored()
     var old = try Ledger(stored)
-    old.translate(name)
+    old.translate(names.present)
     var new = old
-    var names: Set<String> = []
+    var asked: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
       if case .declare(let name, _, _, _) = $0 { name } else { nil }
     }
     for request in requests {
       switch request {
-      case .declare(let name, _, _, _): names.insert(name)
+      case .declare(let name, _, _, _): asked.insert(name)
       case .undeclare(let name):
         if declared.contains(name) { continue }
-        names.insert(name)
+        asked.insert(name)
       }
-      try new.note(request, name)
+      try new.note(request, names.present)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
     let settings = HistorySettings(
       try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     return try DeclarationPlan(
-      from: old, to: new, for: names, stored: stored, in: place, places, isJudged: isJudged
+      from: old, to: new, for: asked, stored: stored, in: place, places, keyNames: names,
+      isJudged: isJudged
     ) { key, domain in
       settings.keeps(key, of: domain)
     }
@@ -148,8 +147,7 @@ package struct Declarations: Sendable {
       guard let declared = ledger.effective(path), let before = ledger.before[path] else {
         continue
       }
-      let location = Location(before.place, path.domain)
-      let present = try places.find(path.key, at: location)?.value.part(path.members)
+      let present = try present(path, in: before.place)
       if present == declared.value { continue }
       all.append(
         Drift(
@@ -157,6 +155,48 @@ package struct Declarations: Sendable {
           declared: declared.value, present: present))
     }
     return all
+  }
+
+  /// What a path has in the place; or in another one of the user's, if its key was moved, to the
+  /// cloud or from there.
+  private func present(
+    _ path: DeclaredPath, in place: Place
+  ) throws(EngineError) -> Value? {
+    for place in place.isOwn ? [place] + Place.own : [place] {
+      if let present = try value(of: path, in: place) { return present }
+    }
+    return nil
+  }
+
+  private func value(of path: DeclaredPath, in place: Place) throws(EngineError) -> Value? {
+    try names.find(path.key, at: Location(place, path.domain), places)?.stored.value
+      .part(path.members)
+  }
+}
+
+/// The names of keys, by the schemas of their domains.
+package struct KeyNames: Sendable {
+  /// Returns the present name of a key, which a schema may have renamed.
+  let present: @Sendable (Key, DomainName) -> Key
+  /// Returns the names that a key had before.
+  let former: @Sendable (Key, DomainName) -> [Key]
+
+  /// Creates the names; without schemas, each key has one.
+  package init(
+    present: @escaping @Sendable (Key, DomainName) -> Key = { key, _ in key },
+    former: @escaping @Sendable (Key, DomainName) -> [Key] = { _, _ in [] }
+  ) {
+    (self.present, self.former) = (present, former)
+  }
+
+  /// Finds what a key has in one place, under its present name or else under a former one.
+  func find(
+    _ key: Key, at location: Location, _ places: some StoredPlaces
+  ) throws(EngineError) -> (name: Key, stored: StoredValue)? {
+    for name in [key] + former(key, location.domain) {
+      if let stored = try places.find(name, at: location) { return (name, stored) }
+    }
+    return nil
   }
 }
 

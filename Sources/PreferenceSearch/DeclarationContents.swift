@@ -20,11 +20,7 @@ struct DeclarationContents: WholeContents {
 
   private static let drift: Key = "drift"
 
-  private var declarations: Declarations {
-    Declarations(search.places, in: place) { [search] key, domain in
-      search.schema(of: domain)?.presentName(of: key) ?? key
-    }
-  }
+  private var declarations: Declarations { search.declarations(in: place) }
 
   /// The declaration that a key names, and the ending, which says how the document is written.
   private static func name(_ key: Key) -> (name: String, ending: String)? {
@@ -135,5 +131,16 @@ struct DeclarationContents: WholeContents {
       return [location.domain]
     }
     return [location.domain] + Set(ledger.paths.map(\.domain))
+  }
+}
+
+extension SearchEngine {
+  /// The declarations of a place (nil: the user's). A key that a schema has renamed is the one of
+  /// its present name, whichever name a document or a list has.
+  package func declarations(in place: Place?) -> Declarations {
+    let names = KeyNames(
+      present: { [self] key, domain in schema(of: domain)?.presentName(of: key) ?? key },
+      former: { [self] key, domain in schema(of: domain)?.formerNames(of: key) ?? [] })
+    return Declarations(places, in: place, names: names)
   }
 }

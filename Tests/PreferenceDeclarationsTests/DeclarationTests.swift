@@ -181,7 +181,11 @@ import Testing
     try declare("a", ["K": 2])
     try set("d", "K", 2, in: .cloud)
     try set("d", "K", nil)
+    #expect(try Declarations(places).drift().isEmpty)
     #expect(try declare("a", ["K": 2]).steps.isEmpty)
+    try set("d", "K", 3, in: .cloud)
+    #expect(try Declarations(places).drift().map(\.line) == ["d K: declared 2 (a), is 3"])
+    try set("d", "K", 2, in: .cloud)
     try undeclare("a")
     #expect(try find("d", "K", in: .cloud) == 1 && find("d", "K") == nil)
   }
@@ -234,6 +238,45 @@ import Testing
     #expect(try places.exists(Location(.managed, .declared)))
     try undeclare("fleet", in: .managed)
     #expect(try find("d", "K", in: .managed) == nil)
+  }
+
+  /// The names of a schema that has come since: `Old` is `New` now.
+  private static let renamed = KeyNames(
+    present: { key, _ in key == "Old" ? "New" : key },
+    former: { key, _ in key == "New" ? ["Old"] : [] })
+
+  @Test(
+    "what a place of the machine has under a former name is taken back",
+    arguments: [nil, 7] as [Value?])
+  func formerName(_ value: Value?) throws {
+    try set("d", "Old", value, in: .managed)
+    try declare("fleet", ["Old": 1, "K": 1], in: .managed)
+    let declarations = Declarations(places, in: .managed, names: Self.renamed)
+    #expect(try declarations.drift().isEmpty)
+    let next = try Declaration(["d": ["New": 2]])
+    _ = try declarations.carryOut([.declare("fleet", next, over: [])], by: author)
+    #expect(try find("d", "Old", in: .managed) == 2 && find("d", "New", in: .managed) == nil)
+    _ = try declarations.carryOut([.undeclare("fleet")], by: author)
+    #expect(try find("d", "Old", in: .managed) == value && find("d", "K", in: .managed) == nil)
+    #expect(try declarations.ledger() == Ledger())
+  }
+
+  @Test("what is forced under a former name satisfies if it is equal, else refuses the whole")
+  func forcedFormerName() throws {
+    try set("d", "Old", 1, in: .managed)
+    let declarations = Declarations(places, names: Self.renamed)
+    for (value, isRefused) in [(1, false), (2, true)] as [(Value, Bool)] {
+      let declaration = try Declaration(["d": ["New": value]])
+      let apply = {
+        _ = try declarations.carryOut([.declare("a", declaration, over: [])], by: author)
+      }
+      if isRefused {
+        #expect(throws: EngineError.self, performing: apply)
+      } else {
+        try apply()
+      }
+    }
+    #expect(try find("d", "New") == nil && find("d", "Old") == nil)
   }
 
   @Test("of a secret no value from before is kept, and it stays")
