@@ -81,7 +81,8 @@ final class OnceSetter: Sendable {
     var noted: ValueDictionary = [:]
     let kept = try places.find(Self.note.key, at: Self.note.location)?.value
     if case .dictionary(let known)? = kept { noted = known }
-    var intents: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
+    var expected: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
+    var intents: [Intent] = []
     for setting in settings {
       let set = Intent.edit(setting.location, .set(setting.key, setting.value, .unknown))
       guard let time = setting.time else {
@@ -89,12 +90,18 @@ final class OnceSetter: Sendable {
         continue
       }
       guard noted[Key(setting.identity)] == nil else { continue }
-      if try !isHeld(setting, places) { intents.append(set) }
+      if try !isHeld(setting, places) {
+        // A value that somebody sets meanwhile stays.
+        expected += Place.own.map {
+          .expect(setting.key, Location($0, setting.location.domain), nil)
+        }
+        intents.append(set)
+      }
       noted[Key(setting.identity)] = .date(time)
     }
-    guard intents.count > 1 || noted.count != ((kept?.entryCount) ?? 0) else { return [] }
-    if noted.isEmpty { return intents }
-    return intents + [
+    guard !intents.isEmpty || noted.count != ((kept?.entryCount) ?? 0) else { return [] }
+    if noted.isEmpty { return expected + intents }
+    return expected + intents + [
       .edit(Self.note.location, .set(Self.note.key, .dictionary(noted), .unknown))
     ]
   }

@@ -146,7 +146,10 @@ final class SeenLists: Sendable {
   }
 
   private func write(_ seen: Seen, _ name: String) throws(SystemError) {
-    if state.withLock({ $0.files.isEmpty }) {
+    // The state directory itself is made anew by the store, with all that belongs to it.
+    if !Files.isDirectory(directory),
+      Files.isDirectory(Files.parent(of: Files.parent(of: directory)))
+    {
       try Files.makeDirectories(directory, mode: 0o700)
     }
     let temporary = path(name) + HistoryDirectory.temporary

@@ -31,7 +31,14 @@ struct ActivationSocket {
     let thread = try? WorkerThread(name: "prefs-calls") {
       while true {
         let connection = accept(number, nil, nil)
-        if connection >= 0 { close(connection) } else if errno != EINTR { return }
+        if connection >= 0 {
+          close(connection)
+        } else if [EBADF, EINVAL, ENOTSOCK].contains(errno) {
+          return
+        } else if errno != EINTR, errno != ECONNABORTED {
+          // No descriptor or memory is left (EMFILE, ENOBUFS): the caller waits.
+          Instant.sleep(milliseconds: 100)
+        }
       }
     }
     thread?.detach()

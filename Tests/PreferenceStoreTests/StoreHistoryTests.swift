@@ -308,11 +308,14 @@ import Testing
   func removed() throws {
     try withSandbox { sandbox in
       let store = try open(sandbox)
+      let files = { sandbox.shell("ls \(store.layout.history.path)/seen | wc -l").output }
       try commit(store, [.set("A", 1, .canonical)])
-      #expect(try lines(store) == ["A: none -> 1"])
+      try store.checkpoint(TestStore.user)
+      #expect(try lines(store) == ["A: none -> 1"] && files() == "1\n")
       sandbox.shell("rm -r \(store.layout.history.path)")
       try commit(store, [.set("A", 2, .canonical)])
-      #expect(try lines(store) == ["A: 1 -> 2"])
+      try store.checkpoint(TestStore.user)
+      #expect(try lines(store) == ["A: 1 -> 2"] && files() == "1\n")
     }
   }
 
