@@ -115,9 +115,7 @@ struct ReceiveLoop: ~Copyable {
     if let looked { driver.takeover.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
     driver.gate.serve(driver, .now)
     if driver.takeover.saved?.idleDeadline.map({ $0 <= .now }) == true { driver.save() }
-    if entries[3].revents != 0, driver.takeover.line?.receive() == true {
-      driver.takeover.isHandingOver = true
-    }
+    if entries[3].revents != 0, driver.takeover.line?.receive() == true { driver.beginHandover() }
     driver.takeover.line?.replace()
     return entries[2].revents != 0 && readSignal()
   }
@@ -129,11 +127,7 @@ struct ReceiveLoop: ~Copyable {
       return false
     }
     guard information.ssi_signo == UInt32(SIGUSR2) else { return true }
-    if driver.takeover.isStateIncomplete {
-      driver.log("not upgraded: the state of this mount has no room in memory; it goes on")
-    } else {
-      driver.takeover.line?.askForUpgrade()
-    }
+    driver.takeover.line?.askForUpgrade()
     return false
   }
 }

@@ -77,6 +77,10 @@ package struct DeclarationPlan: Sendable {
     keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     (ledger, self.names) = (new, keyNames)
+    // What was given under a former name is there, with all its members.
+    for (path, before) in old.before {
+      try findName(of: path, in: place ?? before.place, places)
+    }
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
@@ -101,7 +105,6 @@ package struct DeclarationPlan: Sendable {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = old.before[path]
     let used = try self.place(of: path, before, old, place, places)
-    if before != nil { try findName(of: path, in: used, places) }
     let key = recorded(path, in: used)
     let stored = try read(key, places)
     if let setter = stored.stored?.metadata.setter {
@@ -187,7 +190,6 @@ package struct DeclarationPlan: Sendable {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
     let known = before.place.isOwn ? nil : before.place
     let place = try self.place(of: path, before, old, known, places)
-    try findName(of: path, in: place, places)
     let key = recorded(path, in: place)
     let whole = try read(key, places).value
     let present = whole?.part(path.members)

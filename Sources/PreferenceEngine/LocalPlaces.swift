@@ -286,9 +286,13 @@ extension LocalPlaces {
 
   /// Ends the waiting for mounts that were silent for 1 s: what waited for them alone is called by
   /// this thread. Call it when it has said, and when `onEarlierExpiry` says so, from one thread,
-  /// which waits for no disk. Cost: a load, if it is not due.
+  /// which waits for no list. Cost: a load, if it is not due.
   /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
-  public func expireSettlements(_ now: Instant) -> Instant? { settlements.expire(now) }
+  public func expireSettlements(_ now: Instant) -> Instant? {
+    let (next, hasForgotten) = settlements.expire(now)
+    if hasForgotten { writer.wake() }
+    return next
+  }
 
   /// Has the body called, by any thread, when `expireSettlements` must be called earlier than it
   /// has said.

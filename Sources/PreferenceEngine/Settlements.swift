@@ -13,7 +13,7 @@ import SystemCalls
 /// lost mount, a second from its loss at most. The mounts of an owner that has ended count as lost
 /// for the next one, until they come back or their successors remove them.
 ///
-/// Threads: any; `expire` is the server's, which waits for no disk, and `writeNote` the writer's.
+/// Threads: any; `expire` is the server's, which waits for no list, and `writeNote` the writer's.
 /// Locks: `state`, held for a look, and `note`, under which the mounts are written to a file;
 /// `state` is taken under it. Bodies are called without a lock.
 final class Settlements: Sendable {
@@ -63,8 +63,8 @@ final class Settlements: Sendable {
     }
 
     /// Marks the mounts that were waited for too long as silent, and forgets lost ones.
-    /// - Returns: how many mounts are silent now that were not.
-    mutating func expire(_ now: Instant) -> Int {
+    /// - Returns: how many mounts are silent now that were not, and whether one was forgotten.
+    mutating func expire(_ now: Instant) -> (silent: Int, hasForgotten: Bool) {
       let silent = mounts.keys.filter { author in
         let isForgotten = isForgotten(author, now)
         return waiters.contains {
@@ -72,8 +72,9 @@ final class Settlements: Sendable {
         }
       }
       for author in silent { mounts[author]?.isSilent = true }
+      let count = mounts.count
       for author in mounts.keys where isForgotten(author, now) { mounts[author] = nil }
-      return silent.count
+      return (silent.count, mounts.count < count)
     }
 
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
@@ -216,18 +217,19 @@ final class Settlements: Sendable {
 
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
   /// bodies that waited for them alone. Cost: a load, if it is not due.
-  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
-  func expire(_ now: Instant) -> Instant? {
+  /// - Returns: when it must be called again (nil: not before `onEarlierExpiry` says so), and whether
+  ///   there are fewer mounts than before.
+  func expire(_ now: Instant) -> (next: Instant?, hasForgotten: Bool) {
     guard nextExpiry.load(ordering: .sequentiallyConsistent) <= now.nanoseconds else {
-      return nextDeadline
+      return (nextDeadline, false)
     }
     nextExpiry.store(.max, ordering: .sequentiallyConsistent)
-    var silent = 0
-    alter { silent = $0.expire(now) }
+    var (silent, hasForgotten) = (0, false)
+    alter { (silent, hasForgotten) = $0.expire(now) }
     if silent > 0 { log("\(silent) mount(s) did not answer for 1 s and are no longer waited for") }
     // A body that has begun to wait since has noted its deadline itself.
     if let next = state.withLock({ $0.deadline }) { noteExpiry(next) }
-    return nextDeadline
+    return (nextDeadline, hasForgotten)
   }
 
   private var nextDeadline: Instant? {

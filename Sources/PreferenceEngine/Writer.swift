@@ -178,6 +178,7 @@ final class Writer: Sendable {
       if haveMountsChanged { watcher.noteMounts() }
     }
     finish(&schedules)
+    settlements.writeNote()
     changed()
   }
 

@@ -178,7 +178,8 @@ final class Journal {
 
   /// Appends a record. When this returns, the record survives the end of every process. After an
   /// error (a full disk) the journal is as it was. Where write(2) returns after the deadline, the
-  /// record is taken back and the error is ETIMEDOUT.
+  /// record is taken back and the error is ETIMEDOUT. If the file cannot be cut off again (EIO), the
+  /// next owner may find the record in it; later ones go to a new file.
   /// - Returns: the record's number.
   func append(
     _ record: JournalRecord, until deadline: Instant? = nil
@@ -206,7 +207,14 @@ final class Journal {
         throw SystemError("write", segments[last].path, .timedOut)
       }
     } catch {
-      do { try active.value.truncate(to: segments[last].size) } catch {}
+      do throws(SystemError) {
+        try active.value.truncate(to: segments[last].size)
+      } catch {
+        // What is in the file now stays in it: the next record gets another file, and number.
+        lastSequence += 1
+        segments[last].lastSequence = lastSequence
+        self.active = nil
+      }
       throw error
     }
     lastSequence += 1

@@ -178,7 +178,9 @@ extension StoreState {
 /// The number of the last change. Counting begins at the nanoseconds since the machine was started
 /// (CLOCK_MONOTONIC), so that a later owner's numbers are larger also where the time of day was set
 /// back: mounts, which live on, compare numbers. What is added makes them larger than those of
-/// owners of older versions, which began at the time of day.
+/// owners of older versions, which began at the time of day. An owner of another time namespace, or
+/// an older program that follows this one, may count from less: a mount then shows what is being
+/// written for up to 5 s after somebody else has changed it.
 ///
 /// Threads: any; only a change of `StoreState` advances it. Whoever knows that a change has returned
 /// reads its number or a later one.

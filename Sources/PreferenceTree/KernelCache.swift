@@ -113,7 +113,7 @@ final class KernelCache {
     if let node = table[path], let file = node.keyFile {
       let text = lastText(file, removed)
       values.dropCachedText(file)
-      if version > file.committedVersion { (file.editor, file.wantedKind) = (nil, nil) }
+      if version > file.committedVersion { file.yield() }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {
         invalidateFile(node.id)

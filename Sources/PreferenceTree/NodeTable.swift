@@ -70,12 +70,16 @@ final class NodeTable {
   func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
 
   /// Gives the name a new inode number, because its next file is a different one. When very many
-  /// names have such a number, those without a node lose it: a key of such a name, made once more,
-  /// may get the number of an earlier file.
+  /// names have such a number, those without a node lose it: a key of such a name that was renamed,
+  /// or is made once more, then has the number of the name, as in other mounts.
   func renewInode(of path: KeyPath) {
     inodes.renew(path)
     guard inodes.keys.all.count > mostInodes else { return }
-    for other in inodes.keys.all.keys where byKey[other] == nil && other != path {
+    let known = inodes.keys.all.filter { byKey[$0.key] != nil || $0.key == path }
+    // No two files have one number.
+    let taken = Set(known.values)
+    for other in inodes.keys.all.keys
+    where known[other] == nil && !taken.contains(inodes.ofName(other)) {
       inodes.keys[other] = nil
     }
     mostInodes = max(Self.leastInodes, 2 * inodes.keys.all.count)

@@ -261,6 +261,19 @@ import Testing
     #expect(try declarations.ledger() == Ledger())
   }
 
+  @Test("members that come later are beside those under a former name", arguments: ["a", "z"])
+  func formerNameOfMembers(_ member: String) throws {
+    try declare("fleet", ["Old": ["m": 1]], isMerged: true, in: .managed)
+    let declarations = Declarations(places, in: .managed, names: Self.renamed)
+    let settings: ValueDictionary = ["New": .dictionary([Key(member): 5, "m": 1])]
+    let next = try Declaration(["d": .dictionary(settings)], isMerged: true)
+    _ = try declarations.carryOut([.declare("fleet", next, over: [])], by: author)
+    #expect(try find("d", "Old", in: .managed) == .dictionary(["m": 1, Key(member): 5]))
+    #expect(try find("d", "New", in: .managed) == nil)
+    _ = try declarations.carryOut([.undeclare("fleet")], by: author)
+    #expect(try find("d", "Old", in: .managed) == nil)
+  }
+
   @Test("what is forced under a former name satisfies if it is equal, else refuses the whole")
   func forcedFormerName() throws {
     try set("d", "Old", 1, in: .managed)

@@ -54,10 +54,10 @@ import Testing
   func gone() {
     settlements.lose(mount)
     let isOver = wait()
-    #expect(settlements.expire(later(900)) != nil && !isOver())
-    _ = settlements.expire(later(1100))
+    #expect(settlements.expire(later(900)).next != nil && !isOver())
+    #expect(settlements.expire(later(1100)).hasForgotten)
     #expect(isOver() && !settlements.hasLost && !settlements.hasMounts)
-    #expect(settlements.expire(later(1100)) == nil)
+    #expect(settlements.expire(later(1100)).next == nil)
     settlements.expect(12, except: writer)
     #expect(wait()())
   }
@@ -95,15 +95,15 @@ import Testing
   func earlier() {
     let rings = Atomic(0)
     settlements.onEarlierExpiry { rings.add(1, ordering: .relaxed) }
-    #expect(settlements.expire(.now) == nil)
+    #expect(settlements.expire(.now).next == nil)
     for _ in 0..<3 { _ = wait() }
     #expect(rings.load(ordering: .relaxed) == 1)
-    let next = settlements.expire(.now)
+    let next = settlements.expire(.now).next
     #expect(next.map { $0 > .now && $0 <= later(1000) } == true)
     settlements.settle(.attributes, through: 11, by: mount)
-    #expect(settlements.expire(later(1100)) == nil)
+    #expect(settlements.expire(later(1100)).next == nil)
     settlements.lose(mount)
-    #expect(rings.load(ordering: .relaxed) == 2 && settlements.expire(.now) != nil)
+    #expect(rings.load(ordering: .relaxed) == 2 && settlements.expire(.now).next != nil)
   }
 
   @Test("a mount with another connection is not lost")

@@ -15,7 +15,9 @@ import Testing
     var appended: [UInt8]
     /// The offsets in `appended` at which the kernel divides it.
     var parts: [Int]
-    /// The string that another program sets before the last request; "+": it appends; nil: none.
+    /// Before which of the requests another program changes the key, from 1; nil: the last one.
+    var turn: Int?
+    /// The string that the other program sets; "+": it appends; nil: there is none.
     var meanwhile: String?
     var after: [UInt8]
 
@@ -44,6 +46,23 @@ import Testing
       name: "inside a character after a whole part, an append", appended: letters + umlauts,
       parts: [4094, 8190], meanwhile: "+", after: a + letters + umlauts + b),
     Case(
+      name: "inside a character twice, an append before the third", before: "aa\n",
+      appended: umlauts.dropLast() + umlauts, parts: [4093, 8189], meanwhile: "+",
+      after: Array("aa\nb\n".utf8) + umlauts.dropLast() + umlauts),
+    Case(
+      name: "inside a character twice, an append before the second", before: "aa\n",
+      appended: umlauts.dropLast() + umlauts, parts: [4093, 8189], turn: 2, meanwhile: "+",
+      after: Array("aa\nb\n".utf8) + umlauts.dropLast() + umlauts),
+    Case(
+      name: "inside a character after a whole part, an append before the middle one",
+      appended: letters + umlauts + umlauts, parts: [4094, 8190, 12286], turn: 3, meanwhile: "+",
+      after: a + letters + umlauts + umlauts + b),
+    Case(
+      name: "the same where the middle part ends inside a character too",
+      appended: letters + umlauts.dropLast() + umlauts, parts: [4094, 8190, 12286], turn: 3,
+      meanwhile: "+",
+      after: a + letters.prefix(4094) + b + letters.suffix(7) + umlauts.dropLast() + umlauts),
+    Case(
       name: "inside a character, another text", before: "aa\n", appended: umlauts, parts: [4093],
       meanwhile: "x", after: x + umlauts),
   ]
@@ -54,16 +73,15 @@ import Testing
     try bench.set("K", .string(String(sample.before.dropLast())))
     let key = try bench.key("K")
     let offset = sample.before.utf8.count
-    var start = 0
-    for end in sample.parts {
-      try append(sample.appended[start..<end], at: offset + start, bench, key)
-      start = end
+    let cuts = [0] + sample.parts + [sample.appended.count]
+    for part in 1..<cuts.count {
+      if part == sample.turn ?? cuts.count - 1, let other = sample.meanwhile {
+        let present = try text(bench)
+        try bench.set("K", .string(other == "+" ? present + "b" : other))
+      }
+      let bytes = sample.appended[cuts[part - 1]..<cuts[part]]
+      try append(bytes, at: offset + cuts[part - 1], bench, key)
     }
-    if let other = sample.meanwhile {
-      let present = try text(bench)
-      try bench.set("K", .string(other == "+" ? present + "b" : other))
-    }
-    try append(sample.appended[start...], at: offset + start, bench, key)
     #expect(try text(bench) == String(decoding: sample.after, as: UTF8.self))
   }
 
@@ -77,6 +95,32 @@ import Testing
     bench.tree.tick(now: bench.now)
     try append(Self.b[...], at: 4096, bench, key)
     #expect(try text(bench) == "aa\nb\n")
+  }
+
+  @Test("what was held and then committed is not appended again", arguments: ["fsync", "pause"])
+  func committed(_ how: String) throws {
+    let bench = try EffectsTests.Bench()
+    var flags = CreationFlags()
+    flags.exclusively = true
+    let made = try bench.tree.create(bench.domain, Array("N".utf8), flags, now: bench.now)
+    let node = made.entry.node
+    let bytes = Array("a".utf8) + Self.umlauts + Self.umlauts
+    let append = { (part: Range<Int>) in
+      var write = WriteRequest(Array(bytes[part]), at: part.lowerBound)
+      (write.appending, write.writer, write.handle) = (true, 7, made.handle)
+      try bench.tree.write(node, write, now: bench.now)
+    }
+    try append(0..<4096)
+    if how == "pause" {
+      bench.now.instant = bench.now.instant.advanced(milliseconds: 5001)
+      bench.tree.tick(now: bench.now)
+    } else {
+      try bench.tree.prepareSynchronize(node, now: bench.now)
+    }
+    try append(4096..<8192)
+    try append(8192..<bytes.count)
+    let shown = try Array(bench.tree.read(node, at: 0, count: 1 << 16))
+    #expect(shown == bytes)
   }
 
   /// The text of what the engine has. A string that was set without text ends with a newline.

@@ -51,9 +51,15 @@ import Testing
     table.renewInode(of: path)
     _ = try bench.key("K")
     let number = table.inodes[path]
+    // A file that is renamed keeps the number of its first name, which no other file gets.
+    let (first, second) = (KeyPath(domain: "d", key: "First"), KeyPath(domain: "d", key: "Second"))
+    try bench.set("First", .integer(1))
+    let node = try #require(table[try bench.key("First")])
+    table.rename(node, try #require(node.keyFile), to: second)
     for name in 0..<600_000 { table.renewInode(of: KeyPath(domain: "d", key: Key("T\(name)"))) }
     #expect(table.inodes.keys.all.count <= 1 << 18)
     #expect(table.inodes[path] == number && table[path]?.inode == number)
+    #expect(table.inodes[second] == node.inode && table.inodes[first] != node.inode)
   }
 
   @Test("a removed scratch file takes room while it is open, also where it grows, and none after")

@@ -66,8 +66,12 @@ struct SavedStateTests {
       saved.remember(large, change: 1, of: UInt64(request))
     }
     #expect(saved.isIncomplete && saved[.format] == 0)
-    // It was tried a moment ago.
-    #expect(!saved.isLong)
+    // It was tried a moment ago, and is tried again although nothing is added.
+    #expect(!saved.isLong && saved.idleDeadline.map { $0 > .now } == true)
+    saved.beginReplacing()
+    #expect(saved.isPartDue && saved.idleDeadline == nil)
+    saved.replace(part: [])
+    #expect(saved.isPartDue)
     saved.replace(trees: large)
     #expect(!saved.isIncomplete && saved[.format] == SavedState.format)
   }

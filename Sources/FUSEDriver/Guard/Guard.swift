@@ -226,6 +226,7 @@ public final class Guard {
 
   private func becomeReady() {
     (driver.isReady, driver.patienceEnd, endings.failures) = (true, nil, 0)
+    isUpgrading = false
     if let endSignal { kill(driver.number, endSignal) }
     if !hasBeenReady {
       becameReady()

@@ -12,7 +12,7 @@ final class GuardChannel {
     case device = 1
     /// The memory in which the driver saves its state is with the message.
     case state
-    /// The driver serves the mount.
+    /// The driver serves the mount, or goes on serving it where it was asked to hand over.
     case ready
     /// The mount is over; the number is the driver's exit status.
     case ended

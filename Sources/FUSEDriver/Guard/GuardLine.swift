@@ -82,6 +82,9 @@ public final class GuardLine {
     }
   }
 
+  /// Tells the guard that this driver goes on, and hands nothing over.
+  func refuseHandover() { channel?.send(.ready) }
+
   /// Asks the guard to replace this driver by the program that is installed now.
   func askForUpgrade() { channel?.send(.upgrade) }
 

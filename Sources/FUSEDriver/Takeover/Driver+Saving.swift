@@ -89,6 +89,20 @@ extension Driver {
     return last
   }
 
+  /// Ends this driver for a successor, as the guard asks. Goes on instead where the state has no
+  /// room: a successor would refuse it.
+  func beginHandover() {
+    if let saved = takeover.saved, saved.isIncomplete {
+      saved.replace(trees: forest.saveAll())
+      guard !saved.isIncomplete else {
+        log("not upgraded: the state of this mount has no room in memory; it goes on")
+        takeover.line?.refuseHandover()
+        return
+      }
+    }
+    takeover.isHandingOver = true
+  }
+
   /// Logs that the state has no room, or has it again.
   private func reportRoom(_ saved: SavedState) {
     takeover.isStateIncomplete = saved.isIncomplete

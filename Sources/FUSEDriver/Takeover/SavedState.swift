@@ -238,8 +238,10 @@ final class SavedState {
     return nextTry <= .now
   }
 
-  /// When a log that has grown is to be replaced although nothing is added; nil: it has not grown.
+  /// When a log that has grown, or lacks something, is to be replaced although nothing is added;
+  /// nil: neither.
   var idleDeadline: Instant? {
+    if isIncomplete { return isReplacing ? nil : nextTry }
     guard !isReplacing, log.count - replacedCount > Self.leastLimit / 4 else { return nil }
     return max(lastCommit.advanced(milliseconds: 1000), nextTry)
   }
@@ -252,7 +254,10 @@ final class SavedState {
   private static let bytesForPart = 2048
 
   /// Whether the next request must write a part.
-  var isPartDue: Bool { isReplacing && log.count - begunCount >= parts * Self.bytesForPart }
+  var isPartDue: Bool {
+    // A full log does not grow.
+    isReplacing && (isIncomplete || log.count - begunCount >= parts * Self.bytesForPart)
+  }
 
   /// Begins to replace the log by a whole state, of which the trees' records come in parts. What is
   /// committed until the last part is in both: until then the old log counts.

@@ -72,6 +72,13 @@ extension KeyFile {
   /// Whether there is memory for more than the file's name.
   var hasRareState: Bool { rare != nil }
 
+  /// Throws away what is being written, because somebody else has changed the key. What the editor
+  /// held of a write(2) is kept for the next part of that.
+  func yield() {
+    if let editor, editor.isHeld, let part = appended { appended = part.losing(editor) }
+    (editor, wantedKind) = (nil, nil)
+  }
+
   /// Throws the editor away, whose text is complete, and the memory of what only it has needed.
   func dropEditor() {
     editor = nil

@@ -141,7 +141,12 @@ extension ByteWriter {
       writer.append(Int64(part.kernelEnd))
       writer.append(Int64(part.end))
       writer.append(counted: part.tail)
-      writer.append(counted: part.held)
+      writer.append(optional: part.held) {
+        $0.append(Int64($1.lowerBound))
+        $0.append(Int64($1.upperBound))
+      }
+      writer.append(counted: part.lost)
+      writer.append(part.lostUntil.nanoseconds)
     }
     append(optional: key.draft) { $0.append($1) }
   }
@@ -243,13 +248,21 @@ extension ByteReader {
     record.memory.startsEmpty = try flag()
     record.memory.droppedEnd = try optional { try $0.integer() }
     record.wantedKind = try optional { try $0.kind() }
-    record.appended = try optional { reader in
-      AppendedPart(
-        writer: try reader.number(), kernelEnd: try reader.integer(), end: try reader.integer(),
-        tail: Array(try reader.counted()), held: Array(try reader.counted()))
-    }
+    record.appended = try optional { try $0.appendedPart() }
     record.draft = try optional { try $0.draft() }
     return record
+  }
+
+  private mutating func appendedPart() throws -> AppendedPart {
+    var part = AppendedPart(
+      writer: try number(), kernelEnd: try integer(), end: try integer(),
+      tail: Array(try counted()),
+      held: try optional { reader in
+        let (start, end) = (try reader.integer(), try reader.integer())
+        return min(start, end)..<max(start, end)
+      })
+    (part.lost, part.lostUntil) = (Array(try counted()), try instant())
+    return part
   }
 
   private mutating func draft() throws -> KeyRecord.Draft {

@@ -1,3 +1,5 @@
+import SystemCalls
+
 /// A part of a write(2) with O_APPEND, which another part may follow.
 ///
 /// The kernel splits a write(2) into several requests where it crosses the end of a page that is
@@ -5,21 +7,22 @@
 /// other write come between the parts, but another mount of the store may append meanwhile. The
 /// next part then goes directly behind this one and not to the end of the text, so that the bytes
 /// of one write(2) stay in one piece. A part that ends inside a character, or inside a value, is
-/// held by the file's editor. If the other mount's change takes the editor away, the next part
-/// brings the held bytes with it.
+/// held by the file's editor. If the other mount's change takes the editor away, the held bytes are
+/// kept here, and the next part brings them with it.
 struct AppendedPart: Equatable {
   /// The id of the thread that wrote the part.
   var writer: Int32
   /// The offset at which the part ended in the kernel's view of the file.
   var kernelEnd: Int
-  /// The offset in the text behind which the next part goes: where the part ended when it was
-  /// written, or, with held bytes, where these began.
+  /// The offset at which the bytes of the write(2) that the engine has ended in the text.
   var end: Int
-  /// The last bytes before `end`, by which it is found again.
+  /// The last of those bytes, by which their end is found again; none: the engine has none of them.
   var tail: [UInt8]
-  /// The bytes up to the end of the part that the editor held when the part was written, so that
-  /// no value has them. Empty if the engine has the part.
-  var held: [UInt8]
+  /// Where the bytes behind them were in the text that the editor holds; nil: the engine has all.
+  var held: Range<Int>?
+  /// Those bytes, if the editor was taken away, and until when they count.
+  var lost: [UInt8] = []
+  var lostUntil = Instant(nanoseconds: 0)
 
   /// Bytes of a page: the kernel splits a write(2) at multiples of it.
   private static let pageSize = 4096
@@ -29,7 +32,7 @@ struct AppendedPart: Equatable {
   private static let farthest = 1 << 16
 
   /// Creates a part that was saved.
-  init(writer: Int32, kernelEnd: Int, end: Int, tail: [UInt8], held: [UInt8]) {
+  init(writer: Int32, kernelEnd: Int, end: Int, tail: [UInt8], held: Range<Int>?) {
     (self.writer, self.kernelEnd, self.end) = (writer, kernelEnd, end)
     (self.tail, self.held) = (tail, held)
   }
@@ -37,18 +40,39 @@ struct AppendedPart: Equatable {
   /// Returns nil if no other part can follow: the write did not end at a page's end, or its thread
   /// is not known.
   /// - Parameters:
-  ///   - part: the range of the part in the text, with the held bytes that it brought, and the last
-  ///     bytes of an earlier part.
-  ///   - held: the range of the bytes that the editor holds; nil: none.
+  ///   - range: where the part is in the editor's text, with what was lost before it.
+  ///   - earlier: the part before it; nil: it is the first.
+  ///   - wasHeld: whether the editor held the part before it.
   init?(
-    _ part: Range<Int>, in text: [UInt8], held: Range<Int>?, writer: Int32, kernelEnd: Int
+    _ range: Range<Int>, of editor: TextEditor, after earlier: AppendedPart?, wasHeld: Bool,
+    writer: Int32, kernelEnd: Int
   ) {
-    guard kernelEnd % Self.pageSize == 0, writer != 0, !part.isEmpty else { return nil }
+    guard kernelEnd % Self.pageSize == 0, writer != 0, !range.isEmpty else { return nil }
     (self.writer, self.kernelEnd) = (writer, kernelEnd)
-    let unsaved = held?.clamped(to: 0..<part.upperBound) ?? part.upperBound..<part.upperBound
-    end = unsaved.lowerBound
-    tail = Array(text[min(part.lowerBound, end)..<end].suffix(Self.longestTail))
-    self.held = Array(text[unsaved])
+    let text = editor.text
+    if !editor.isHeld {
+      (end, tail) = (range.upperBound, Array(text[range].suffix(Self.longestTail)))
+    } else if wasHeld, let earlier, let start = earlier.held?.lowerBound {
+      (end, tail, held) = (earlier.end, earlier.tail, start..<range.upperBound)
+    } else {
+      (end, held) = (range.lowerBound, range)
+      tail = earlier == nil ? [] : Array(text[..<end].suffix(Self.longestTail))
+    }
+  }
+
+  /// The part after the editor that held its end was taken away.
+  func losing(_ editor: TextEditor) -> AppendedPart {
+    guard editor.isHeld, let held, held.lowerBound >= 0, held.upperBound == editor.text.count,
+      let until = editor.deadline
+    else { return self }
+    return losing(Array(editor.text[held]), until)
+  }
+
+  /// The part with bytes that no editor holds any more.
+  func losing(_ bytes: [UInt8], _ until: Instant) -> AppendedPart {
+    var part = self
+    (part.lost, part.lostUntil) = (bytes, until)
+    return part
   }
 
   /// Whether a write can be the next part: the same thread makes it, at the kernel's end of this
@@ -57,13 +81,24 @@ struct AppendedPart: Equatable {
     writer == self.writer && offset == kernelEnd
   }
 
-  /// Finds the end of the part in the present text; nil if it is not found, so that the next part
-  /// must go to the end of the text.
-  func end(in text: [UInt8]) -> Int? {
+  /// Where the next part goes in the present text: behind what the engine has of the write(2), or
+  /// else to the end.
+  func next(in text: [UInt8]) -> Int {
+    // What the editor held was committed, at the end.
+    if held != nil, lost.isEmpty { return text.count }
     let last = min(text.count, end + Self.farthest)
-    guard end <= last, !tail.isEmpty else { return nil }
+    guard end <= last, !tail.isEmpty else { return text.count }
     return (end...last).first { position in
       position >= tail.count && text[(position - tail.count)..<position].elementsEqual(tail)
-    }
+    } ?? text.count
+  }
+}
+
+extension [UInt8] {
+  /// Whether the last character of the text lacks bytes.
+  var endsInsideCharacter: Bool {
+    guard let start = suffix(4).lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return false }
+    let length = Swift.max(1, (~self[start]).leadingZeroBitCount)
+    return self[start] >= 0xC0 && count - start < length
   }
 }

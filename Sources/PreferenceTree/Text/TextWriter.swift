@@ -87,26 +87,50 @@ final class TextWriter {
     let earlier = file.appended.flatMap { $0.goesOn(write.writer, at: write.offset) ? $0 : nil }
     var bytes = write.bytes
     var position = 0
-    try step(file, write.handle, now) { editor in
-      if editor.isHeld {
+    var holder: (editor: TextEditor, until: Instant)?
+    do throws(TreeError) {
+      try step(file, write.handle, now) { editor in
         position = editor.text.count
-      } else {
-        // An editor that held the beginning was thrown away if somebody else changed the key.
-        if let held = earlier?.held { bytes = held + write.bytes }
-        position = earlier?.end(in: editor.text) ?? editor.text.count
+        if editor.isHeld {
+          holder = editor.deadline.map { (editor, $0) }
+        } else if let earlier {
+          if earlier.lostUntil > now.instant { bytes = earlier.lost + write.bytes }
+          // A character that is cut off can only be held at the end.
+          let isCut = editor.judge.kind != .data && bytes.endsInsideCharacter
+          if !isCut { position = earlier.next(in: editor.text) }
+        }
+        if position < editor.text.count {
+          return editor.insert(bytes, at: position, now: now.instant)
+        }
+        return editor.write(bytes, at: position, appending: true, now: now.instant)
       }
-      if position < editor.text.count {
-        return editor.insert(bytes, at: position, now: now.instant)
+    } catch {
+      // Somebody else was first, and the editor that held the beginning is gone.
+      if error == .changedMeanwhile, let earlier, let held = earlier.held, let holder {
+        let lost = Array(holder.editor.text[min(held.lowerBound, position)..<position])
+        file.appended = earlier.losing(lost, holder.until)
       }
-      return editor.write(bytes, at: position, appending: true, now: now.instant)
+      throw error
     }
+    noteAppended(
+      position..<position + bytes.count, after: earlier, wasHeld: holder != nil, write, file)
+  }
+
+  /// Notes where an append is, for the next part of the same write(2), and tells the kernel if that
+  /// is not where its pages have it.
+  private func noteAppended(
+    _ range: Range<Int>, after earlier: AppendedPart?, wasHeld: Bool, _ write: WriteRequest,
+    _ file: KeyFile
+  ) {
     let kernelEnd = TextEditor.end(of: write.bytes.count, at: write.offset)
-    let end = position + bytes.count
-    if end != kernelEnd { kernel.append(.invalidateContents(file.id)) }
-    guard let kernelEnd, let editor = file.editor else { return file.appended = nil }
-    file.appended = AppendedPart(
-      max(0, position - (earlier?.tail.count ?? 0))..<end, in: editor.text,
-      held: editor.isHeld ? editor.dirty : nil, writer: write.writer, kernelEnd: kernelEnd)
+    if range.upperBound != kernelEnd { kernel.append(.invalidateContents(file.id)) }
+    file.appended = kernelEnd.flatMap { kernelEnd in
+      file.editor.flatMap { editor in
+        AppendedPart(
+          range, of: editor, after: earlier, wasHeld: wasHeld, writer: write.writer,
+          kernelEnd: kernelEnd)
+      }
+    }
   }
 
   /// Has the file's editor make a step, and carries out its action.
