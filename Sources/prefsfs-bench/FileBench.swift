@@ -93,14 +93,16 @@ enum FileBench {
     return Bench.time(50000) { _ in _ = stat(path, &status) }
   }
 
-  /// Returns the mean time of an overwrite with O_TRUNC, in nanoseconds.
+  /// Returns the mean time of an overwrite with O_TRUNC, in nanoseconds; NaN where one is refused.
   static func overwrite(_ path: String, _ count: Int) -> Double {
-    Bench.time(count) { index in
+    var isRefused = false
+    let time = Bench.time(count) { index in
       let text = "value \(index)\n"
       let descriptor = open(path, O_WRONLY | O_TRUNC)
-      _ = write(descriptor, text, text.utf8.count)
-      close(descriptor)
+      if write(descriptor, text, text.utf8.count) != text.utf8.count { isRefused = true }
+      if close(descriptor) != 0 { isRefused = true }
     }
+    return isRefused ? .nan : time
   }
 
   /// Returns the mean time of a save by a temporary file and rename(2), in nanoseconds.

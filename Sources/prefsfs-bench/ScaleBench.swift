@@ -57,7 +57,8 @@ enum ScaleBench {
   /// - Returns: a value for each of `figures`.
   private static func measure(_ count: Int, _ mount: LargeMount, list: Int) throws -> [Double] {
     defer { mount.unmount() }
-    let file = "\(mount.point)/\(domain.string)/NSWindow Frame Setting 1"
+    // A string: an integer would refuse the text of `overwrite`.
+    let file = "\(mount.point)/\(domain.string)/NSWindow Frame Setting 8"
     let first = try time {
       try mount.mount()
       _ = try Files.contents(file, limit: 64)
