@@ -153,6 +153,37 @@ import Testing
     }
   }
 
+  @Test("long lines that two mounts append stay in one piece where the kernel divides characters")
+  func longLines() throws {
+    try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
+      sandbox.shell("echo first > $M/d/Log")
+      let program = """
+        import multiprocessing, os, random, sys
+        def append(root, name, lines):
+            rng = random.Random(name)
+            for i in range(60):
+                letters = "".join(rng.choices("äöüßéñ", k=rng.randrange(1000, 9000)))
+                line = f"{name}{i}:{letters}\\n".encode()
+                file = os.open(root + "/d/Log", os.O_WRONLY | os.O_APPEND)
+                assert os.write(file, line) == len(line), (name, i)
+                os.close(file)
+                lines.append(line[:-1])
+        lines = multiprocessing.Manager().list()
+        both = [multiprocessing.Process(target=append, args=(root, name, lines))
+                for root, name in zip(sys.argv[1:], "ab")]
+        [one.start() for one in both]; [one.join() for one in both]
+        assert [one.exitcode for one in both] == [0, 0]
+        for root in sys.argv[1:]:
+            found = open(root + "/d/Log", "rb").read().splitlines()
+            assert sorted(found) == sorted([b"first"] + list(lines)), len(found)
+        """
+      let result = Program.run(
+        "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
+        environment: sandbox.environment)
+      #expect(result.status == 0, "\(result.errors)")
+    }
+  }
+
   @Test("the cost of a long value is its length, however many pieces it is written in")
   func pieces() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
