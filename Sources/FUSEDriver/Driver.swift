@@ -224,6 +224,7 @@ public final class Driver {
     heldReplies.sendAll()
     // Notices that have come meanwhile: their announcements are saved.
     runTimers(now: .now)
+    if let saved = takeover.saved, saved.isIncomplete { saved.replace(trees: forest.saveAll()) }
     takeover.line?.reportHandover()
   }
 

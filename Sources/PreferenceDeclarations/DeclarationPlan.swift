@@ -60,6 +60,8 @@ package struct DeclarationPlan: Sendable {
   private var keys: [RecordedKey: Planned] = [:]
   /// The names that keys have in the places where a renamed key keeps its former name.
   private var storedNames: [RecordedKey: Key] = [:]
+  /// The keys that declarations have given something before.
+  private let given: Set<DeclaredPath>
   private let names: KeyNames
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
@@ -77,10 +79,7 @@ package struct DeclarationPlan: Sendable {
     keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     (ledger, self.names) = (new, keyNames)
-    // What was given under a former name is there, with all its members.
-    for (path, before) in old.before {
-      try findName(of: path, in: place ?? before.place, places)
-    }
+    given = Set(old.before.keys.map { $0.prefix(0) })
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
@@ -105,6 +104,7 @@ package struct DeclarationPlan: Sendable {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = old.before[path]
     let used = try self.place(of: path, before, old, place, places)
+    try findName(of: path, in: used, places)
     let key = recorded(path, in: used)
     let stored = try read(key, places)
     if let setter = stored.stored?.metadata.setter {
@@ -190,6 +190,7 @@ package struct DeclarationPlan: Sendable {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
     let known = before.place.isOwn ? nil : before.place
     let place = try self.place(of: path, before, old, known, places)
+    try findName(of: path, in: place, places)
     let key = recorded(path, in: place)
     let whole = try read(key, places).value
     let present = whole?.part(path.members)
@@ -248,11 +249,12 @@ package struct DeclarationPlan: Sendable {
   // MARK: - Keys
 
   /// Finds the name that a path's key has in a place whose keys are not moved to their present
-  /// names: what was declared before the schema came is there under a former one.
+  /// names: what was declared before the schema came is there under a former one, and so are members
+  /// that are declared later.
   private mutating func findName(
     of path: DeclaredPath, in place: Place, _ places: some StoredPlaces
   ) throws(EngineError) {
-    guard !place.isOwn else { return }
+    guard !place.isOwn, given.contains(path.prefix(0)) else { return }
     let location = Location(place, path.domain)
     if let found = try names.find(path.key, at: location, places), found.name != path.key {
       storedNames[RecordedKey(path.key, at: location)] = found.name

@@ -300,7 +300,8 @@ final class Journal {
       segments[index].path = fresh.path
       segments[index].file = FileNumber(fresh.path)
       segments[index].isDoubtful = false
-      if index == segments.count - 1 { active = fresh.descriptor }
+      // A file that could not be cut off stays closed.
+      if index == segments.count - 1, active != nil { active = fresh.descriptor }
     }
     return segments.filter { !$0.isSynchronized }.map(\.path)
   }

@@ -76,8 +76,8 @@ final class NodeTable {
     inodes.renew(path)
     guard inodes.keys.all.count > mostInodes else { return }
     let known = inodes.keys.all.filter { byKey[$0.key] != nil || $0.key == path }
-    // No two files have one number.
-    let taken = Set(known.values)
+    // No two files have one number, whatever the names of those are that are open.
+    let taken = Set(nodes.values.map(\.inode)).union(known.values)
     for other in inodes.keys.all.keys
     where known[other] == nil && !taken.contains(inodes.ofName(other)) {
       inodes.keys[other] = nil

@@ -97,6 +97,22 @@ import Testing
     #expect(try text(bench) == "aa\nb\n")
   }
 
+  @Test("an append goes on where another descriptor has made the held text shorter")
+  func shortened() throws {
+    let bench = try EffectsTests.Bench()
+    try bench.set("K", .string(String(repeating: "a", count: 8191)))
+    let key = try bench.key("K")
+    try append(([0x61] + Self.umlauts.dropLast()).prefix(4096), at: 8192, bench, key)
+    try bench.tree.write(key, WriteRequest([0xC3], at: 0), now: bench.now)
+    bench.now.instant = bench.now.instant.advanced(milliseconds: 60)
+    bench.tree.tick(now: bench.now)
+    let cut = Self.umlauts[1..<4097]
+    try append(cut, at: 12288, bench, key)
+    // The other descriptor's text is what is held, and what was appended goes behind it.
+    let shown = try Array(bench.tree.read(key, at: 0, count: 1 << 16))
+    #expect(shown == [0xC3] + cut)
+  }
+
   @Test("what was held and then committed is not appended again", arguments: ["fsync", "pause"])
   func committed(_ how: String) throws {
     let bench = try EffectsTests.Bench()

@@ -56,10 +56,15 @@ import Testing
     try bench.set("First", .integer(1))
     let node = try #require(table[try bench.key("First")])
     table.rename(node, try #require(node.keyFile), to: second)
+    // So does an open file whose key is removed.
+    try bench.set("Open", .integer(1))
+    let open = try #require(table[try bench.key("Open")])
+    try bench.set("Open", nil)
     for name in 0..<600_000 { table.renewInode(of: KeyPath(domain: "d", key: Key("T\(name)"))) }
     #expect(table.inodes.keys.all.count <= 1 << 18)
     #expect(table.inodes[path] == number && table[path]?.inode == number)
     #expect(table.inodes[second] == node.inode && table.inodes[first] != node.inode)
+    #expect(table[open.id] != nil && table.inodes[KeyPath(domain: "d", key: "Open")] != open.inode)
   }
 
   @Test("a removed scratch file takes room while it is open, also where it grows, and none after")

@@ -73,9 +73,10 @@ extension KeyFile {
   var hasRareState: Bool { rare != nil }
 
   /// Throws away what is being written, because somebody else has changed the key. What the editor
-  /// held of a write(2) is kept for the next part of that.
+  /// held of a write(2) is kept for the next part of that; but nothing of what a predecessor of this
+  /// process has left, because that may have committed it.
   func yield() {
-    if let editor, editor.isHeld, let part = appended { appended = part.losing(editor) }
+    if let editor, !isInherited, let part = appended { appended = part.losing(editor) }
     (editor, wantedKind) = (nil, nil)
   }
 

@@ -255,14 +255,18 @@ extension ByteReader {
 
   private mutating func appendedPart() throws -> AppendedPart {
     var part = AppendedPart(
-      writer: try number(), kernelEnd: try integer(), end: try integer(),
-      tail: Array(try counted()),
+      writer: try number(), kernelEnd: try offset(), end: try offset(), tail: Array(try counted()),
       held: try optional { reader in
-        let (start, end) = (try reader.integer(), try reader.integer())
+        let (start, end) = (try reader.offset(), try reader.offset())
         return min(start, end)..<max(start, end)
       })
     (part.lost, part.lostUntil) = (Array(try counted()), try instant())
     return part
+  }
+
+  /// An offset in a text.
+  private mutating func offset() throws -> Int {
+    min(max(0, try integer()), TextEditor.largest)
   }
 
   private mutating func draft() throws -> KeyRecord.Draft {

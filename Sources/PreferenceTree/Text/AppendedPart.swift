@@ -52,8 +52,11 @@ struct AppendedPart: Equatable {
     let text = editor.text
     if !editor.isHeld {
       (end, tail) = (range.upperBound, Array(text[range].suffix(Self.longestTail)))
-    } else if wasHeld, let earlier, let start = earlier.held?.lowerBound {
-      (end, tail, held) = (earlier.end, earlier.tail, start..<range.upperBound)
+    } else if wasHeld, let earlier, let before = earlier.held,
+      before.upperBound == range.lowerBound
+    {
+      (end, tail) = (earlier.end, earlier.tail)
+      held = before.lowerBound..<range.upperBound
     } else {
       (end, held) = (range.lowerBound, range)
       tail = earlier == nil ? [] : Array(text[..<end].suffix(Self.longestTail))
@@ -62,7 +65,7 @@ struct AppendedPart: Equatable {
 
   /// The part after the editor that held its end was taken away.
   func losing(_ editor: TextEditor) -> AppendedPart {
-    guard editor.isHeld, let held, held.lowerBound >= 0, held.upperBound == editor.text.count,
+    guard editor.isHeld, let held, held.upperBound == editor.text.count,
       let until = editor.deadline
     else { return self }
     return losing(Array(editor.text[held]), until)

@@ -88,6 +88,7 @@ final class TextWriter {
     var bytes = write.bytes
     var position = 0
     var holder: (editor: TextEditor, until: Instant)?
+    let isInherited = file.isInherited
     do throws(TreeError) {
       try step(file, write.handle, now) { editor in
         position = editor.text.count
@@ -106,9 +107,10 @@ final class TextWriter {
       }
     } catch {
       // Somebody else was first, and the editor that held the beginning is gone.
-      if error == .changedMeanwhile, let earlier, let held = earlier.held, let holder {
-        let lost = Array(holder.editor.text[min(held.lowerBound, position)..<position])
-        file.appended = earlier.losing(lost, holder.until)
+      if error == .changedMeanwhile, !isInherited, let earlier, let holder,
+        let held = earlier.held, held.upperBound == position
+      {
+        file.appended = earlier.losing(Array(holder.editor.text[held]), holder.until)
       }
       throw error
     }
