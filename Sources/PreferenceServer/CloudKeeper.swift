@@ -96,7 +96,7 @@ final class CloudKeeper: Sendable {
       guard let status else { continue }
       log("prefs-cloud ended with status \(status); it is started again")
       if Instant.now.milliseconds(after: began) > 60_000 { pause = Self.pauses.lowerBound }
-      // What has rung while the program ended is not waited for again.
+      // A ring that came while the program ended has been heard already.
       let isAwaited = state.withLock { $0.isStopping || $0.hasNewSettings }
       if !isAwaited { bell.wait(until: Instant.now.advanced(milliseconds: pause)) }
       pause = min(pause * 2, Self.pauses.upperBound)

@@ -15,10 +15,11 @@ import SystemCalls
 /// unread.
 ///
 /// Threads: the server's own waits for connections and requests, carries out changes, and ends the
-/// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file with stat(2), to append to the
-/// journal, and to make a new journal file (fsync(2) of its directory). The threads of `errands`
-/// answer requests that read, and make the journal durable; those of `lists` read the lists that
-/// requests need. Notices are sent by the thread that notifies the observers.
+/// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file
+/// with stat(2), to append to the journal, and to make a new journal file (fsync(2) of its
+/// directory). The threads of `errands` answer requests that read, and make the journal durable;
+/// those of `lists` read the lists that requests need. Notices are sent by the thread that notifies
+/// the observers.
 ///
 /// Locks: `state`; a connection's own, inside of `state` or without it; inside of a connection's,
 /// for a look, those of `lists` and of the store. `thread` and the door's are held alone.

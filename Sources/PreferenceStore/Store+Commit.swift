@@ -13,8 +13,8 @@ extension Store {
   /// `.invalidDomain`; `.forced` for a place that is never written; `.changedMeanwhile` where a
   /// splice no longer fits the value; EFBIG where a list would be too large to be read again; and
   /// `.unreadable` or `.system` (EACCES, ENOSPC) where a list cannot be read or written or the
-  /// journal cannot be appended to; ETIMEDOUT where that has taken until after the deadline. Cost: O(the values), whatever the size of the domains; a
-  /// domain's removal O(its keys).
+  /// journal cannot be appended to; ETIMEDOUT where that has taken until after the deadline. Cost:
+  /// O(the values), whatever the size of the domains; a domain's removal O(its keys).
   /// - Parameters:
   ///   - author: the author that observers are told.
   ///   - origin: the client's request that this carries out. Its record stays in the journal until

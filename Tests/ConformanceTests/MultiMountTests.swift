@@ -18,6 +18,14 @@ import Testing
     }
   }
 
+  /// Runs a Python program with the two mount points as its arguments.
+  private func run(_ program: String, _ sandbox: Sandbox) {
+    let result = Program.run(
+      "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
+      environment: sandbox.environment)
+    #expect(result.status == 0, "\(result.errors)")
+  }
+
   @Test("what is written in one mount, the next command reads in the other, 1,000 times")
   func coherent() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
@@ -146,10 +154,7 @@ import Testing
                 place = n * 1000 + i % 100 * 10
                 assert text[place:place + 5] == '%05d' % (i + n), (n, i, text[place:place + 5])
         """
-      let result = Program.run(
-        "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
-        environment: sandbox.environment)
-      #expect(result.status == 0, "\(result.errors)")
+      run(program, sandbox)
     }
   }
 
@@ -177,10 +182,7 @@ import Testing
             found = open(root + "/d/Log", "rb").read().splitlines()
             assert sorted(found) == sorted([b"first"] + list(lines)), len(found)
         """
-      let result = Program.run(
-        "/usr/bin/python3", ["-c", program, sandbox.mountPoint, sandbox.secondMountPoint],
-        environment: sandbox.environment)
-      #expect(result.status == 0, "\(result.errors)")
+      run(program, sandbox)
     }
   }
 

@@ -23,6 +23,10 @@ import SystemCalls
 /// is also replaced when nothing was added for a second, so that an idle mount keeps no more than
 /// its state.
 ///
+/// Half-broken states: where the log has no room for something (the limits of the process leave it
+/// 8 MiB), the number `format` becomes 0, and a successor refuses the state. A whole state is tried
+/// at once, and then every 10 s; one that fits mends it.
+///
 /// Threads: the loop's alone, except the numbers.
 final class SavedState {
   /// The numbers beside the log.

@@ -14,13 +14,14 @@ struct AppendedPart: Equatable {
   var writer: Int32
   /// The offset at which the part ended in the kernel's view of the file.
   var kernelEnd: Int
-  /// The offset at which the bytes of the write(2) that the engine has ended in the text.
+  /// The engine has the first bytes of the write(2), or all: the offset in the text at which they
+  /// ended.
   var end: Int
-  /// The last of those bytes, by which their end is found again; none: the engine has none of them.
+  /// The last of these bytes, by which `end` is found again; empty: the engine has none of them.
   var tail: [UInt8]
-  /// Where the bytes behind them were in the text that the editor holds; nil: the engine has all.
+  /// The editor holds the other bytes: where they are in its text. nil: there are none.
   var held: Range<Int>?
-  /// Those bytes, if the editor was taken away, and until when they count.
+  /// The held bytes, once the editor was taken away, and until when they may still be written.
   var lost: [UInt8] = []
   var lostUntil = Instant(nanoseconds: 0)
 
