@@ -21,4 +21,13 @@ public enum ForkedProcess {
 
   /// Whether this process is a copy of one that has called `watch`. Cost: a load.
   public static var isCopy: Bool { isCopied.load(ordering: .relaxed) }
+
+  /// Returns whether this process is a copy of one that has called `watch`, and then writes a line
+  /// to standard error. It takes no lock and allocates nothing: what another thread had locked when
+  /// fork(2) copied the process, in Swift's runtime too, stays locked in the copy for ever.
+  public static func isCopy(refusing line: StaticString) -> Bool {
+    guard isCopy else { return false }
+    _ = write(STDERR_FILENO, line.utf8Start, line.utf8CodeUnitCount)
+    return true
+  }
 }

@@ -136,7 +136,7 @@ import Testing
     try withSandbox { sandbox in
       let outcome = sandbox.shell("$SAMPLE fork; defaults read prefs-sample")
       #expect(outcome.output == "{\n    After = 1;\n    Before = 1;\n}\n")
-      #expect(outcome.errors.contains("Copy: this process is a copy that fork(2) has made"))
+      #expect(outcome.errors.contains("this process is a copy that fork(2) has made"))
     }
   }
 

@@ -59,6 +59,13 @@ final class Session: Sendable {
   static let ownDomain = DomainName(
     Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
 
+  /// What a copy that fork(2) has made of the process says when it sets a preference.
+  private static let copyLine: StaticString = """
+    preferences: nothing is set: this process is a copy that fork(2) has made of a program; it must \
+    call execve(2) before it uses preferences
+
+    """
+
   /// Logs why something was refused.
   static func note(_ error: EngineError) {
     // Removing a key that is not there is no failure: the result is what was asked for.
@@ -71,6 +78,7 @@ final class Session: Sendable {
   /// Sets keys, or removes those with nil, as one transaction, and has observers in this process
   /// look at them. Does not wait for the answer; a refusal is logged.
   func post(_ values: [Key: Value?], in domain: DomainName) {
+    if ForkedProcess.isCopy(refusing: Self.copyLine) { return }
     let intents = values.map { key, value -> Intent in
       value.map { .set(key, domain, $0, .unknown) } ?? .remove(key, domain)
     }
