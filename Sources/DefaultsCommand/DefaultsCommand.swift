@@ -21,8 +21,7 @@ public enum DefaultsCommand {
   public static func run(_ words: [String]) -> Int32 {
     Inheritance.occupyStandardStreams()
     do throws(Refusal) {
-      // CommandLine.arguments has replaced bytes that are not UTF-8 with this character.
-      if words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
+      guard CommandLine.isUTF8 else {
         throw Refusal("An argument is not UTF-8; nothing was done")
       }
       let (options, rest) = try Options.parse(words)

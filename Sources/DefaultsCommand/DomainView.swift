@@ -68,9 +68,21 @@ struct StoreView {
     if !changeset.isEmpty { try places.awaitMounts(through: changeset.version) }
     // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
-      for location in target.locations { try places.save(location) }
+      for location in target.locations { try save(location) }
     }
     return changeset
+  }
+
+  /// Has a list rewritten, after a change that is made whether or not this succeeds.
+  private func save(_ location: Location) throws(EngineError) {
+    do throws(EngineError) {
+      try places.save(location)
+    } catch {
+      throw EngineError(
+        error.reason, domain: location.domain,
+        "the change is made, and its list is rewritten as soon as that is possible; now it is not: "
+          + error.sentence)
+    }
   }
 
   /// The refusal of a value by a schema, with the value in it, which the owner keeps out of logs.

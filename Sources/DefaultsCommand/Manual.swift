@@ -49,7 +49,7 @@ enum Manual {
     Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML or a JSON Schema"),
     Form("complete verbs|domains|keys|values ...", "prints candidates for a shell's completion"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
-    Form("read --json|--plist ...", "shows values as JSON, or as XML, which loses nothing"),
+    Form("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
     Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),

@@ -37,14 +37,17 @@ enum RecordedForm: String, CaseIterable {
     String(decoding: Document.anyXML(value), as: UTF8.self)
   }
 
-  /// The values that were set in a place, by domain and key, and the other changes.
+  /// The values that were set in a place, by domain and key, and the other changes, among them those
+  /// to a value that XML does not have.
   private static func domains(
     _ changes: [NetChange], in place: Place
   ) -> (domains: ValueDictionary, rest: [NetChange]) {
     var domains: ValueDictionary = [:]
     var rest: [NetChange] = []
     for change in changes {
-      guard change.key.location.place == place, let value = change.after.value else {
+      guard change.key.location.place == place, let value = change.after.value,
+        Document.element(value) != nil
+      else {
         rest.append(change)
         continue
       }

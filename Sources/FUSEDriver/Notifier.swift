@@ -35,6 +35,10 @@ final class Notifier: Sendable {
     private var known: Set<Effect> = []
     /// The last announcement of each name.
     private var announced: [String: Announcement] = [:]
+    private var announcements = 0
+    /// Announcements that wait at most: what a queue of inotify(7) holds (max_queued_events). Of a
+    /// larger storm the rest is left out.
+    private static let mostAnnouncements = 16384
 
     var isEmpty: Bool { all.isEmpty }
 
@@ -49,10 +53,15 @@ final class Notifier: Sendable {
         return known.insert(effect).inserted
       }
       let name = announcement.directory + "/" + announcement.name
-      defer { announced[name] = announcement }
       switch (announced[name]?.kind, announcement.kind) {
-      case (.changed, .changed), (.created, .created), (.removed, .removed): return false
-      default: return true
+      case (.changed, .changed), (.created, .created), (.removed, .removed):
+        announced[name] = announcement
+        return false
+      default:
+        guard announcements < Self.mostAnnouncements else { return false }
+        announcements += 1
+        announced[name] = announcement
+        return true
       }
     }
 

@@ -19,6 +19,7 @@ public enum PlutilCommand {
   public static func run(_ words: [String]) -> Int32 {
     Inheritance.occupyStandardStreams()
     do throws(Refusal) {
+      guard CommandLine.isUTF8 else { throw Refusal("An argument is not UTF-8; nothing was done") }
       let invocation = try Invocation(words.dropFirst())
       if case .help(let isManual) = invocation.command {
         try Output.write(isManual ? Manual.page.troff : Manual.page.help)

@@ -34,10 +34,9 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
   }
 
   package static func < (one: DeclaredPath, other: DeclaredPath) -> Bool {
-    let names = { (path: DeclaredPath) in
-      [path.domain.string, path.key.string] + path.members.map(\.string)
-    }
-    return names(one).lexicographicallyPrecedes(names(other))
+    if one.domain != other.domain { return one.domain < other.domain }
+    if one.key != other.key { return one.key < other.key }
+    return one.members.lexicographicallyPrecedes(other.members)
   }
 
   /// The domain, and the key with its members.
@@ -156,15 +155,15 @@ extension Value {
   }
 
   /// The value with another part, or without it (nil). A value on the way that is not a
-  /// dictionary becomes one; a dictionary that had only this part goes with it.
+  /// dictionary becomes one. A dictionary that had only this part goes with it, unless `keepsEmpty`.
   package static func replacing(
-    _ part: Value?, at members: some Collection<Key>, in value: Value?
+    _ part: Value?, at members: some Collection<Key>, in value: Value?, keepsEmpty: Bool = false
   ) -> Value? {
     guard let first = members.first else { return part }
     var values: ValueDictionary = if case .dictionary(let known)? = value { known } else { [:] }
-    let inner = replacing(part, at: members.dropFirst(), in: values[first])
-    values[first] = inner
-    return values.isEmpty && part == nil ? nil : .dictionary(values)
+    values[first] = replacing(
+      part, at: members.dropFirst(), in: values[first], keepsEmpty: keepsEmpty)
+    return values.isEmpty && part == nil && !keepsEmpty ? nil : .dictionary(values)
   }
 }
 
@@ -172,8 +171,11 @@ extension Dictionary where Key == DeclaredPath {
   /// The dictionary with the present names of keys. Of a present and a former name of one key the
   /// present one counts, and of several former names the first in order.
   func translated(_ name: (PropertyList.Key, DomainName) -> PropertyList.Key) -> Self {
-    var translated = filter { path, _ in path.translated(name) == path }
-    for (path, value) in sorted(by: { $0.key < $1.key }) {
+    let former = filter { path, _ in name(path.key, path.domain) != path.key }
+    if former.isEmpty { return self }
+    var translated = self
+    for path in former.keys { translated[path] = nil }
+    for (path, value) in former.sorted(by: { $0.key < $1.key }) {
       let present = path.translated(name)
       if translated[present] == nil { translated[present] = value }
     }

@@ -119,7 +119,7 @@ package struct DeclarationPlan: Sendable {
       ledger.before[path] = before
       ledger.before[path]?.place = used
     } else {
-      ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
+      ledger.before[path] = try found(path, in: used, stored, before, old, places, keeps)
     }
     guard present != declared.value else { return }
     noteContainers(of: path, in: used, stored.value, keeps)
@@ -129,7 +129,7 @@ package struct DeclarationPlan: Sendable {
   /// What a path has before it is declared, or what somebody has set since.
   private func found(
     _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
-    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ old: Ledger, _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) -> Ledger.Before {
     var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
     if path.members.isEmpty { found.text = planned.text }
@@ -137,7 +137,10 @@ package struct DeclarationPlan: Sendable {
       (found.value, found.text, found.isKept) = (nil, nil, false)
     }
     let isThere = try places.exists(Location(place, path.domain))
-    found.hasMadeDomain = before?.hasMadeDomain ?? !isThere
+    let isOurs = old.before.contains {
+      $0.key.domain == path.domain && $0.value.place == place && $0.value.hasMadeDomain
+    }
+    found.hasMadeDomain = before?.hasMadeDomain ?? (!isThere || isOurs)
     return found
   }
 
@@ -284,7 +287,10 @@ package struct DeclarationPlan: Sendable {
     let key = recorded(path, in: place)
     steps.append(
       Step(path: path, place: place, outcome: outcome, present: present, goal: goal))
-    let whole = Value.replacing(goal, at: path.members, in: keys[key]?.value)
+    // A dictionary whose last part is declared absent stays, empty (RFC 7396). So one that is gone
+    // later was removed by somebody.
+    let whole = Value.replacing(
+      goal, at: path.members, in: keys[key]?.value, keepsEmpty: outcome == .set)
     keys[key]?.value = whole
     keys[key]?.text = path.members.isEmpty ? text : nil
   }

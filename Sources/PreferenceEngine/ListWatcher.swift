@@ -55,6 +55,9 @@ struct ListWatcher {
   /// The lists that polled places had at the last look.
   private var listed: [Place: Set<Location>] = [:]
   private var nextPoll: Instant?
+  /// Files that were made and not closed since, and when they are looked at. What link(2) has given
+  /// a name, after O_TMPFILE, is never closed under it.
+  private var unclosed: (paths: Set<String>, until: Instant)?
 
   /// Milliseconds between two looks at lists that are polled.
   private static let pollInterval: Int64 = 2000
@@ -107,7 +110,7 @@ struct ListWatcher {
   }
 
   /// When `changes` must be called although the descriptor is not readable; nil: never.
-  var deadline: Instant? { nextPoll }
+  var deadline: Instant? { [nextPoll, unclosed?.until].compactMap { $0 }.min() }
 
   /// Watches the directories that exist. `changes` does it again when directories come or go. A
   /// directory that cannot be watched is polled.
@@ -220,6 +223,7 @@ struct ListWatcher {
         try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)", watch)
         continue
       }
+      awaitLinks(on: "\(directory)/\(name)", watch)
       let parent = Files.parent(of: real)
       guard try watch.add(parent) else { continue }
       directories.linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
@@ -236,7 +240,17 @@ struct ListWatcher {
         !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)"),
         let real = Files.realPath(path), (try? watch.add(Files.parent(of: real))) == true
       else { continue }
+      awaitLinks(on: path, watch)
       directories.linkedAdditions.insert(real)
+    }
+  }
+
+  /// Has the directories watched anew when a link changes that a link leads through, as where a
+  /// link `current` says which of several directories counts.
+  private mutating func awaitLinks(on path: String, _ watch: DirectoryWatch) {
+    for link in Files.links(on: path).dropFirst()
+    where !MountInformation.mayHang(link) && (try? watch.add(Files.parent(of: link))) == true {
+      directories.awaited.insert(link)
     }
   }
 
@@ -263,6 +277,7 @@ struct ListWatcher {
       areAdditionsInDoubt = true
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
+    lookAtUnclosed(&look)
     guard let before = look.before else { return look.changed }
     begin(report: report)
     look.changed.formUnion(known())
@@ -298,6 +313,12 @@ struct ListWatcher {
     // Only here: another path may lie on a file system that hangs.
     let isLink = Files.linkTarget(path) != nil
     let isComplete = isLink || !event.isCreation || !Self.isBegun(path)
+    if isComplete {
+      unclosed?.paths.remove(path)
+    } else {
+      let until = Instant.now.advanced(milliseconds: Self.writingPatience)
+      unclosed = ((unclosed?.paths ?? []).union([path]), unclosed?.until ?? until)
+    }
     if isAddition {
       // The directory of fragments is to be watched.
       if isLink || name.hasSuffix(".d") { look.before = look.before ?? directories.watched }
@@ -320,10 +341,30 @@ struct ListWatcher {
   }
 
   /// Whether a file that has just been made is still to be written: it is looked at when its writer
-  /// closes it. A file with a second name (link(2)) is complete.
+  /// closes it, or a moment later. A file with a second name (link(2)) is complete.
   private static func isBegun(_ path: String) -> Bool {
     guard let status = try? Files.status(path) else { return false }
-    return status.st_nlink == 1
+    return status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
+  }
+
+  /// Milliseconds after which a file that was made, and was not closed, counts as complete.
+  private static let writingPatience: Int64 = 1000
+
+  /// Looks at the files that were made a moment ago and not closed since, unless they are empty:
+  /// then they are still to be written.
+  private mutating func lookAtUnclosed(_ look: inout Look) {
+    guard let (paths, until) = unclosed, until <= .now else { return }
+    unclosed = nil
+    for path in paths {
+      guard let status = try? Files.status(path), status.st_size > 0 else { continue }
+      let directory = Files.parent(of: path)
+      let name = String(path.dropFirst(directory == "/" ? 1 : directory.count + 1))
+      if isAddition(directory, name) { areAdditionsInDoubt = true }
+      let place = directories.places[directory]
+      if let location = place.flatMap({ layout.location(ofFile: name, in: $0) }) {
+        look.changed.insert(location)
+      }
+    }
   }
 
   /// The locations whose lists are new, or gone, since this was last called for the place; none

@@ -8,7 +8,8 @@ import SystemCalls
 ///
 /// A value with a time stamp is set once for its profile, domain and key, and not at all where the
 /// user has a value already. Those that have been dealt with are noted in a preference of the
-/// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one. A
+/// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one; there
+/// is one for each domain. A
 /// value without a time stamp is set by the first owner of the store after each log-in, whatever
 /// the user has; that is not noted. Where a transaction fails, its values are tried again when the
 /// writer's thread next wakes 10 s later or more, or by the next owner.
@@ -57,18 +58,25 @@ final class OnceSetter: Sendable {
       return settings.filter { failed.contains($0) || !done.settings.contains($0) }
     }
     if new.isEmpty { return }
+    // A transaction for each domain: a list that cannot be read holds up no other one's values.
+    let domains = Dictionary(grouping: new, by: \.location.domain)
     _ = thread.run { [self] in
-      do throws(EngineError) {
-        let intents = try intents(new, places)
-        guard !intents.isEmpty, done.withLock({ !$0.hasEnded }) else { return }
-        _ = try places.apply(intents, by: .unique())
-      } catch {
-        if error.reason != .changedMeanwhile {
-          log("values that profiles set once could not be set, and are tried again: \(error)")
-        }
-        let retry = Instant.now.advanced(milliseconds: Self.pause)
-        done.withLock { $0.failed = (new + ($0.failed?.settings ?? []), retry) }
+      for (_, settings) in domains.sorted(by: { $0.key < $1.key }) { carryOut(settings, places) }
+    }
+  }
+
+  /// Sets values as one transaction.
+  private func carryOut(_ settings: [OnceSetting], _ places: LocalPlaces) {
+    do throws(EngineError) {
+      let intents = try intents(settings, places)
+      guard !intents.isEmpty, done.withLock({ !$0.hasEnded }) else { return }
+      _ = try places.apply(intents, by: .unique())
+    } catch {
+      if error.reason != .changedMeanwhile {
+        log("values that profiles set once could not be set, and are tried again: \(error)")
       }
+      let retry = Instant.now.advanced(milliseconds: Self.pause)
+      done.withLock { $0.failed = (settings + ($0.failed?.settings ?? []), retry) }
     }
   }
 

@@ -24,8 +24,10 @@ package struct NetChange: Sendable {
   package static func all(_ history: HistoryContents, _ filter: HistoryFilter) -> [NetChange] {
     var all: [NetChange] = []
     var known: [RecordedKey: Int] = [:]
+    // A number inside of a merged change of one key may be that of a change of another key.
+    let exact = history.records.first { $0.number == filter.number }?.number
     for record in history.records {
-      let isMeant = filter.contains(record)
+      let isMeant = exact.map { record.number == $0 } ?? filter.contains(record)
       for item in record.items {
         let key = item.recordedKey
         if isMeant, filter.contains(key) {

@@ -76,6 +76,10 @@ struct ListFile {
       bytes = isRegular ? try descriptor.readToEnd(limit: Self.largest) : []
     } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
       return nil
+    } catch  where error.errno == .noDevice {
+      throw .format("\(path): not a regular file")
+    } catch  where error.errno == .linkLoop {
+      throw .format("\(path): a symbolic link that leads to itself")
     } catch {
       throw .system(error)
     }
@@ -121,8 +125,11 @@ struct ListFile {
       directory = Files.parent(of: directory)
     }
     try Files.checkWritable(directory)
-    if Files.isDirectory(Files.parent(of: target)), try Files.status(target) != nil {
+    if Files.isDirectory(Files.parent(of: target)), let old = try Files.status(target) {
       try Files.checkWritable(target)
+      // The new list gets the owner of the old one, which is another user's.
+      let user = geteuid()
+      if user != 0, old.st_uid != user { throw SystemError("chown", target, .notPermitted) }
     }
     if let free = try Files.freeBytes(directory),
       free < size.addingReportingOverflow(4096).partialValue

@@ -51,6 +51,7 @@ final class ListRewriter: Sendable {
       } catch {
         collapse(start, location)
         lists.state.withLock { $0.domains[location]?.failure = error }
+        journal.renewStuckRecords()
         throw error
       }
     }

@@ -51,9 +51,15 @@ extension Lists {
 
   private func modificationTime(_ location: Location) throws(EngineError) -> Timestamp? {
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      // A directory or a pipe of that name counts: it is a list that cannot be read.
+      // A directory, a pipe or a link to itself of that name counts: it is a list that cannot be
+      // read.
       guard layout.hasLists(location.place) else { return nil }
-      return try Files.status(layout.path(location)).map { Timestamp($0.st_mtim) }
+      let path = layout.path(location)
+      do throws(SystemError) {
+        return try Files.status(path).map { Timestamp($0.st_mtim) }
+      } catch  where error.errno == .linkLoop {
+        return try Files.linkStatus(path).map { Timestamp($0.st_mtim) }
+      }
     }
   }
 

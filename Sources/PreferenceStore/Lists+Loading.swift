@@ -108,6 +108,7 @@ extension Lists {
       domain.format = list.format
       domain.identity = list.identity
       domain.size = Int(list.identity.size)
+      if list.identity.size == 0, Self.isNew(list.identity) { domain.emptied = .now }
     }
     let kept = MetadataFile(path: layout.metadataPath(location)).read()
     let isOwn = domain.identity.map { $0.matches(kept?.identity) } ?? false
@@ -116,6 +117,11 @@ extension Lists {
     }
     domain.snapshot.adopt(base)
     return (domain, isOwn)
+  }
+
+  /// Whether the file was changed a moment ago: a program may be about to write it.
+  private static func isNew(_ identity: FileIdentity) -> Bool {
+    identity.changed.map { Timestamp.now.nanoseconds(after: $0) < 5_000_000_000 } ?? false
   }
 
   /// Reads the location's list; nil if there is none. A list that cannot be parsed is

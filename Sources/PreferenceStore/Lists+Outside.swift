@@ -141,7 +141,7 @@ extension StoreState {
     let old = domain.snapshot
     let isMachineWide = location.place.isMachineWide
     let ours = isMachineWide ? [] : Self.undone(outside, domain)
-    let isEmptied = outside.list?.identity.size == 0 && !domain.snapshot.base.isEmpty
+    let isEmptied = outside.list?.identity.size == 0 && domain.identity?.size != 0
     domain.emptied = isEmptied ? .now : nil
     // A list that comes back is not a stale copy: somebody puts it back.
     if outside.list == nil { domain.recent = RecentChanges() }

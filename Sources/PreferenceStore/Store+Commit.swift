@@ -99,7 +99,10 @@ extension Store {
         "the place \(location.place.rawValue) is never written; change its files")
     }
     if lists.state.withLock({ $0.domains.isUnsavedAndWell(at: location) }) { return }
-    let known = lists.state.withLock { $0.checks[location] }
+    // A list that became unreadable since it was checked is refused without a look at the disk.
+    let known = lists.state.withLock { state in
+      state.domains[location]?.failure?.reason == .unreadable ? nil : state.checks[location]
+    }
     if let known, known.until > .now {
       if let failure = known.failure { throw failure }
     } else {

@@ -60,11 +60,12 @@ public enum Document {
     try JSONWriter.write(value, lossy: true)
   }
 
-  /// Returns the value as XML. If no such XML can be read by every reader of property lists, it is
-  /// what the file of a key shows, with control characters as references (`&#27;`): Foundation
-  /// reads those, and plistlib does not.
+  /// Returns the value as XML. Its dates are in whole seconds, because no reader of property lists
+  /// knows others. If no such XML can be read by every reader, it is what the file of a key shows,
+  /// with control characters as references (`&#27;`): Foundation reads those, and plistlib does not.
   public static func anyXML(_ value: Value) -> [UInt8] {
-    (try? write(value, as: .xml)) ?? ValueText.canonical(value, style: .xml)
+    (try? write(value, as: .xml)) ?? (try? write(value.inWholeSeconds, as: .xml))
+      ?? ValueText.canonical(value, style: .xml)
   }
 
   /// Returns the XML element of the value, without what is around it in a document; nil where no

@@ -59,6 +59,10 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let timedOut = Errno(rawValue: ETIMEDOUT)
   /// C: ENOTCONN; what stat(2) says of a mount point whose driver has died.
   public static let notConnected = Errno(rawValue: ENOTCONN)
+  /// C: ENXIO.
+  public static let noDevice = Errno(rawValue: ENXIO)
+  /// C: ELOOP.
+  public static let linkLoop = Errno(rawValue: ELOOP)
 }
 
 extension Errno: CustomStringConvertible {

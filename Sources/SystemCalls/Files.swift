@@ -65,6 +65,29 @@ public enum Files {
     return name == "." || name.isEmpty ? head : head == "/" ? "/\(name)" : "\(head)/\(name)"
   }
 
+  /// The symbolic links that an absolute path leads through, in the order in which they are
+  /// followed: 40 at most, as in the kernel. Cost: a readlink(2) for each part of the way.
+  public static func links(on path: String) -> [String] {
+    var links: [String] = []
+    var done = ""
+    var rest = path.split(separator: "/").map(String.init)[...]
+    while let part = rest.popFirst(), links.count < 40 {
+      if part == "." { continue }
+      if part == ".." {
+        done = parent(of: done) == "/" ? "" : parent(of: done)
+        continue
+      }
+      guard let target = linkTarget("\(done)/\(part)") else {
+        done += "/\(part)"
+        continue
+      }
+      links.append("\(done)/\(part)")
+      if target.hasPrefix("/") { done = "" }
+      rest = target.split(separator: "/").map(String.init)[...] + rest
+    }
+    return links
+  }
+
   /// readlink(2); nil where there is no symbolic link at the path.
   public static func linkTarget(_ path: String) -> String? {
     var count = 0
@@ -83,7 +106,7 @@ public enum Files {
     if try makeDirectory(path, mode) { return }
     switch Errno.current {
     case .fileExists where isDirectory(path): return
-    case .noSuchFile:
+    case .noSuchFile where parent(of: path) != path:
       try makeDirectories(parent(of: path), mode: mode)
       if try !makeDirectory(path, mode), !isDirectory(path) { throw SystemError("mkdir", path) }
     case let reason: throw SystemError("mkdir", path, reason)
@@ -92,7 +115,10 @@ public enum Files {
 
   /// - Returns: whether mkdir(2) made it; if not, errno says why.
   private static func makeDirectory(_ path: String, _ mode: mode_t) throws(SystemError) -> Bool {
-    guard geteuid() == 0 else { return systemCall("mkdir", path) { mkdir(path, mode) } == 0 }
+    // There is no name in "/" to make as root below.
+    guard geteuid() == 0, path != "/" else {
+      return systemCall("mkdir", path) { mkdir(path, mode) } == 0
+    }
     // The parent is opened once: a user who has put a link into the path meanwhile does not get a
     // directory of root's. In a parent of the user's, root's directory can only be the new one.
     guard let parent = try? Descriptor(opening: parent(of: path), prefsfs_o_path | O_DIRECTORY)

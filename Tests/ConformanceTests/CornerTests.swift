@@ -26,6 +26,17 @@ import Testing
     }
   }
 
+  @Test("a key takes the name of one that was moved away a moment ago")
+  func swap() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d; cd $M/d; echo 7 > P; echo 9 > Q; mv P P.bak; mv Q P; cat P P.bak; ls
+        """)
+      #expect(outcome.output == "9\n7\nP\nP.bak\n" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   @Test("a file that a program makes for reading too, and that stays, becomes a key")
   func exclusively() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

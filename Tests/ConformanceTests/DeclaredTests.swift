@@ -55,6 +55,33 @@ import Testing
     }
   }
 
+  @Test("a member that is declared absent comes back, and so does the absence of a domain")
+  func members() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; defaults write d G '{a = one;}'; printf '{"d": {"G": {"a": null}}}' > m.json
+        defaults apply --as m --merge m.json; defaults read d G; defaults undeclare m
+        defaults read d G; cd $M; echo '{"n": {"A": 1}}' > .prefs/declared/s.json
+        echo '{"n": {"B": 1}}' > .prefs/declared/s.json; rm .prefs/declared/s.json
+        for i in $(seq 50); do test -e n || break; sleep .02; done; ls
+        """)
+      #expect(
+        outcome.output == """
+          d G.a: one -> (none)
+          {
+          }
+          d G.a: (none) -> one    (back: no longer declared)
+          {
+              a = one;
+          }
+          NSGlobalDomain
+          d
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a dry run touches nothing on the disk; the second apply makes no change")
   func quiet() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -30,6 +30,45 @@ import Testing
     Issue.record("\(command) printed \(output), not \(text)")
   }
 
+  @Test("a list that link(2) names, one behind two links, and one that is a pipe now are seen")
+  func names() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let program = """
+        import ctypes, os, sys
+        f = os.open(os.path.dirname(sys.argv[1]), os.O_TMPFILE | os.O_RDWR, 0o644)
+        os.write(f, b'{a = 1;}')
+        name = f'/proc/self/fd/{f}'.encode()
+        sys.exit(ctypes.CDLL(None).linkat(-100, name, -100, sys.argv[1].encode(), 0x400))
+        """
+      try program.write(toFile: sandbox.root + "/link.py", atomically: true, encoding: .utf8)
+      sandbox.shell(
+        """
+        cd $C/..; mkdir g1 g2; echo '{v = one;}' > g1/l.plist; echo '{v = two;}' > g2/l.plist
+        ln -s g1 current; ln -s $PWD/current/l.plist $C/l.plist; defaults write p a 1
+        python3 link.py $C/t.plist
+        """)
+      eventually(sandbox, "cat $M/l/v $M/p/a $M/t/a", "one\n1\n1\n")
+      sandbox.shell(
+        """
+        cd $C/..; ln -s g2 new; mv -T new current; defaults read p > /dev/null; sleep 1.5
+        rm $C/p.plist; mkfifo $C/p.plist
+        """)
+      eventually(sandbox, "cat $M/l/v", "two\n")
+      eventually(sandbox, "cat $M/p/a 2>&1 | cut -d : -f 3", " Input/output error\n")
+    }
+  }
+
+  @Test("a list that a shell has made, and writes seconds later, loses nothing")
+  func slow() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell(
+        """
+        (sleep 2; echo '{ restored = yes; }') > $C/w.plist & sleep 0.2; defaults write w b 2; wait
+        """)
+      eventually(sandbox, "cat $M/w/restored $M/w/b", "yes\n2\n")
+    }
+  }
+
   @Test("the mount shows a list that is replaced or edited in place", arguments: [false, true])
   func seen(inPlace: Bool) throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

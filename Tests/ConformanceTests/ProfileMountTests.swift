@@ -109,6 +109,18 @@ import Testing
     }
   }
 
+  @Test("a list that cannot be read holds up no other domain's values that are set once")
+  func onceBesideUnreadable() throws {
+    try withSandbox { sandbox in
+      try prepare(sandbox)
+      sandbox.shell("echo '{broken' > $C/bad.plist")
+      install(sandbox, "a", "[once('bad', 1, B=7), once('good', 1, K=7)]")
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      sandbox.waitUntil("[ $(cat $M/good/K) = 7 ]")
+    }
+  }
+
   @Test("Set-Once is set once, a user's value stays, and kill -9 repeats nothing")
   func once() throws {
     try withSandbox { sandbox in

@@ -120,6 +120,18 @@ import Testing
     }
   }
 
+  @Test("a key that was made empty gets the schema's type with its first text")
+  func touched() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>/dev/null; cd $M/e; touch Wrap Width; echo true > Wrap; echo x > Width || echo refused
+        echo 15 > .t.swp; mv .t.swp Width; getfattr --only-values -n user.prefs.type Wrap Width
+        """)
+      #expect(outcome.output == "refused\nbooleaninteger", "\(outcome)")
+    }
+  }
+
   @Test("a default opens by name, is listed with list=all, and comes back when its key is removed")
   func defaults() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -181,9 +181,54 @@ import Testing
         + "The domain/default pair of (a/b, K) does not exist\n[1]\n"
     ),
     (
-      "a rename takes the key from this host's list too",
-      "defaults write d A x; defaults -currentHost write d A y; defaults rename d A B; "
-        + "defaults read d", "{\n    B = y;\n}\n[0]\n"
+      "a rename renames the key in this host's list too, and each list keeps its value",
+      "defaults write d A x; defaults -currentHost write d A y; defaults write d B z; "
+        + "defaults rename d A B; defaults read $C/d; defaults -currentHost read d; "
+        + "defaults read d A",
+      """
+      {
+          B = x;
+      }
+      {
+          B = y;
+      }
+
+      The domain/default pair of (d, A) does not exist
+      [1]
+
+      """
+    ),
+    (
+      "a key of this host alone is renamed there alone",
+      "defaults -currentHost write d A y; defaults write d B z; defaults rename d A B; "
+        + "defaults -currentHost read d B; defaults -currentHost delete d; defaults read d B | tail -1",
+      "y\n\nThe domain/default pair of (d, B) does not exist\n[0]\n"
+    ),
+    (
+      "U+FFFD in an argument is UTF-8",
+      "defaults write d $'\\xef\\xbf\\xbd' v; defaults read d $'\\xef\\xbf\\xbd'",
+      "v\n[0]\n"
+    ),
+    (
+      "a list that became unreadable refuses the next write at once",
+      "defaults write --sync d A x; echo '{' > $C/d.plist; sleep 0.2; defaults write d A y "
+        + "2> /dev/null; echo $?; defaults read d A 2> /dev/null", "1\n[1]\n"
+    ),
+    (
+      "a date with a fraction is XML in whole seconds, also alone",
+      "defaults write d A -date 2026-11-21T07:20:00.5Z; defaults read --plist d A | tail -2 | head -1",
+      "<date>2026-11-21T07:20:00Z</date>\n[0]\n"
+    ),
+    (
+      "history forget needs a domain",
+      "defaults history forget > $C/../help; s=$?; head -c 5 $C/../help; "
+        + "(exit $s)", "usage[255]\n"
+    ),
+    (
+      "declared looks at this host's declarations too",
+      "defaults -currentHost apply --as n - <<< '{\"d\":{\"A\":1}}' > /dev/null; "
+        + "defaults -currentHost write d A 2; defaults -currentHost declared --drift | cut -c1-25",
+      "d A: declared 1 (n), is 2\n[0]\n"
     ),
     (
       "an argument that is not UTF-8 is refused", "defaults write d $'\\xff' v",
@@ -307,7 +352,8 @@ import Testing
       #expect(
         sandbox.evaluate(sandbox.root + "/d.xml", "d")
           == "{'K': datetime.datetime(2026, 1, 2, 3, 4, 5)}")
-      #expect(sandbox.shell("defaults read --plist d K").output.contains("03:04:05.25Z"))
+      #expect(
+        sandbox.shell("defaults read --plist d K").output.contains("<date>2026-01-02T03:04:05Z"))
     }
   }
 

@@ -31,7 +31,7 @@ enum OtherStores {
   static func dconf(_ text: String) -> Document {
     var document = Document()
     var domain = "dconf"
-    for line in text.split(separator: "\n") {
+    for line in text.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("["), line.hasSuffix("]") {
         let path = line.dropFirst().dropLast()
         domain = path == "/" ? "dconf" : path.split(separator: "/").joined(separator: ".")
@@ -46,7 +46,7 @@ enum OtherStores {
   /// What `gsettings list-recursively` prints: a schema is a domain.
   static func gsettings(_ text: String) -> Document {
     var document = Document()
-    for line in text.split(separator: "\n") {
+    for line in text.split(whereSeparator: \.isNewline) {
       let words = line.split(separator: " ", maxSplits: 2)
       guard words.count == 3 else { continue }
       document.set(variant: words[2], String(words[1]), in: String(words[0]))
@@ -61,7 +61,7 @@ enum OtherStores {
     var document = Document()
     var root: Value? = .dictionary([:])
     var path: [Key] = []
-    for line in text.split(separator: "\n").map({ $0.drop(while: \.isWhitespace) }) {
+    for line in text.split(whereSeparator: \.isNewline).map({ $0.drop(while: \.isWhitespace) }) {
       if line.hasPrefix("#") { continue }
       if line.hasPrefix("[") {
         path = line.split(separator: "]").map { Key(String($0.drop { $0 == "[" })) }

@@ -82,6 +82,7 @@ enum Declared {
       default: throw .usage
       }
     }
+    if arguments.options.isCurrentHost { place = place ?? .host }
     do throws(EngineError) {
       let store = try StoreView()
       let declarations = store.declarations(in: place)

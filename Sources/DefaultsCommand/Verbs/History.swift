@@ -7,7 +7,7 @@ import SystemCalls
 enum History {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     var selection = HistoryArguments()
-    if arguments.first == "forget", arguments.count > 1 { return try forget(&arguments) }
+    if arguments.first == "forget" { return try forget(&arguments) }
     let isJSON = try selection.readAll(&arguments)
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())

@@ -77,7 +77,7 @@ enum Write {
   }
 }
 
-/// `rename`: gives a key another name, in all locations of the domain.
+/// `rename`: gives a key another name, in all locations of the domain. Each keeps its own value.
 enum Rename {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
@@ -105,20 +105,26 @@ enum Rename {
   private static func rename(
     _ old: Key, to new: Key, _ view: DomainView
   ) throws(EngineError) -> Bool {
-    var intents: [Intent] = []
-    var first: StoredValue?
+    var (intents, replaced): ([Intent], [Intent]) = ([], [])
     for location in view.target.locations {
-      guard let stored = try view.store.places.find(old, at: location) else { continue }
-      first = first ?? stored
-      intents += [.expect(old, location, stored.value), .edit(location, .remove(old))]
+      guard let stored = try view.store.places.find(old, at: location) else {
+        if try view.store.places.find(new, at: location) != nil {
+          replaced.append(.edit(location, .remove(new)))
+        }
+        continue
+      }
+      let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
+      intents += [
+        .expect(old, location, stored.value), .edit(location, .remove(old)),
+        .edit(location, .set(new, stored.value, text)),
+      ]
     }
-    guard let first else {
+    guard !intents.isEmpty else {
       throw EngineError(.noSuchKey, key: old, "there is no such key")
     }
     if old == new { return true }
-    let text: WrittenText = first.text.map { .exact($0) } ?? .canonical
     do throws(EngineError) {
-      try view.store.apply(intents + [view.setting(new, first.value, text)], view.target)
+      try view.store.apply(intents + replaced, view.target)
       return true
     } catch  where error.reason == .changedMeanwhile {
       return false

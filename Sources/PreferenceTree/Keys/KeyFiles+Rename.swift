@@ -61,7 +61,9 @@ extension KeyFiles {
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
     ]
-    let expected = expectUnchanged(old, source) + (mode == .keep ? expectNone(new) : [])
+    // A key that was moved away a moment ago is still there, and is replaced.
+    let isNew = mode == .keep && !departures.isMovedAway(new)
+    let expected = expectUnchanged(old, source) + (isNew ? expectNone(new) : [])
     let intents = target == nil ? inFormerPlace(new, made, from: former) : made
     try transactor.transact(
       expected + intents + [.remove(old.key, old.domain)], touching: [old, new]

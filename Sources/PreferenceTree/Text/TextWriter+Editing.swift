@@ -29,7 +29,8 @@ extension TextWriter {
   }
 
   /// Returns what text that is written to the file must be: that of a value of the file's type, or,
-  /// from the creator of a new key, anything.
+  /// from the creator of a new key, anything. A key that its creator has left empty, as `touch` does,
+  /// has the type that its schema demands.
   private func rule(of file: KeyFile, _ resolution: Resolution, _ handle: HandleID) -> Judge.Rule {
     if let creation = file.creation, handle == creation.handle, options.kind == nil {
       let known = engine.newKind(of: file.path.key, in: file.path.domain)
@@ -39,6 +40,11 @@ extension TextWriter {
     }
     if let kind = options.kind {
       return .kind(kind, template: resolution.value, null: options.null)
+    }
+    if resolution.value == .string(""), options.judges,
+      let known = engine.newKind(of: file.path.key, in: file.path.domain), known.isCertain
+    {
+      return .kind(known.kind)
     }
     let isPlain = [.string, .data].contains(resolution.kind)
     return .kind(
