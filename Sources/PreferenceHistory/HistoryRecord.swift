@@ -47,7 +47,7 @@ public struct HistoryRecord: Equatable, Sendable {
   /// closely. `before` is what the first one has found, `after` what the last one has left.
   public var count: Int
   /// When the change took effect.
-  public let time: Timestamp
+  public internal(set) var time: Timestamp
   /// Who made it.
   public let source: ChangeSource
   /// The keys that it has changed.

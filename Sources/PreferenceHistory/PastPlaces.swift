@@ -222,14 +222,17 @@ extension HistoryContents {
   /// The number of the last change by a moment: the present with every later change taken back is
   /// the state of then. nil: the history does not have that moment. It is in the future, or before
   /// the oldest change, or changes after it are missing. Any moment of the day of the oldest change
-  /// counts as after it, or as right before it.
+  /// counts as after it, or as right before it. A change with an earlier time than the one before it
+  /// was made under a wrong clock, and counts as made just after that.
   package func number(at moment: HistoryMoment, now: Timestamp = .now) -> UInt64? {
     var number: UInt64?
     var oldest: HistoryRecord?
+    var clock = OrderedClock(now: now)
     for entry in entries {
       switch entry {
       case .gap: (number, oldest) = (nil, nil)
-      case .change(let record):
+      case .change(var record):
+        record.time = clock.time(of: record)
         oldest = oldest ?? record
         if moment.includes(record) {
           number = record.number
@@ -257,12 +260,14 @@ extension HistoryContents {
   package var dayNumbers: [String: UInt64] {
     var days: [String: UInt64] = [:]
     var (day, previous): (Timestamp?, UInt64?)
+    var clock = OrderedClock(now: .now)
     for entry in entries {
-      guard case .change(let record) = entry else {
+      guard case .change(var record) = entry else {
         // Days before a gap are no moments.
         (days, day, previous) = ([:], nil, nil)
         continue
       }
+      record.time = clock.time(of: record)
       if record.time.beginningOfDay != day {
         day = record.time.beginningOfDay
         let name = String(record.time.text.prefix(10))
@@ -271,6 +276,21 @@ extension HistoryContents {
       previous = record.number
     }
     return days
+  }
+}
+
+/// Gives changes, in their order, times that do not go back. A time in the future is not believed:
+/// those after it have their own.
+private struct OrderedClock {
+  let now: Timestamp
+  private var latest = Timestamp(nanoseconds: .min)
+
+  init(now: Timestamp) { self.now = now }
+
+  mutating func time(of record: HistoryRecord) -> Timestamp {
+    let time = max(record.time, latest)
+    if time <= now { latest = time }
+    return time
   }
 }
 

@@ -18,9 +18,13 @@ struct DeclarationContents: WholeContents {
   /// nil: the user's.
   let place: Place?
 
+  private let memory = LedgerMemory()
+
   private static let drift: Key = "drift"
 
-  private var declarations: Declarations { search.declarations(in: place) }
+  init(search: SearchEngine, place: Place?) { (self.search, self.place) = (search, place) }
+
+  private var declarations: Declarations { search.declarations(in: place, memory: memory) }
 
   /// The declaration that a key names, and the ending, which says how the document is written.
   private static func name(_ key: Key) -> (name: String, ending: String)? {
@@ -137,10 +141,10 @@ struct DeclarationContents: WholeContents {
 extension SearchEngine {
   /// The declarations of a place (nil: the user's). A key that a schema has renamed is the one of
   /// its present name, whichever name a document or a list has.
-  package func declarations(in place: Place?) -> Declarations {
+  package func declarations(in place: Place?, memory: LedgerMemory? = nil) -> Declarations {
     let names = KeyNames(
       present: { [self] key, domain in schema(of: domain)?.presentName(of: key) ?? key },
       former: { [self] key, domain in schema(of: domain)?.formerNames(of: key) ?? [] })
-    return Declarations(places, in: place, names: names)
+    return Declarations(places, in: place, names: names, memory: memory)
   }
 }

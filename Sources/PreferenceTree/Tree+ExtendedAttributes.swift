@@ -21,8 +21,9 @@ extension Tree {
       case .detached: []
       case .scratch: [.type]
       case .key(let file):
-        engine.summary(of: file.path.key, in: file.path.domain) == nil
-          ? Name.allCases.filter { $0 != .description } : Name.allCases
+        Name.allCases.filter {
+          has($0) && ($0 != .description || engine.summary(of: file.path) != nil)
+        }
       }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
@@ -41,15 +42,21 @@ extension Tree {
     case .directory, .scratch, .detached: throw .noAttribute
     case .key(let file):
       let found = try values.requireValue(file.path)
+      guard has(attribute) else { throw .noAttribute }
       if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
       if attribute == .description {
-        guard let summary = engine.summary(of: file.path.key, in: file.path.domain) else {
+        guard let summary = engine.summary(of: file.path) else {
           throw .noAttribute
         }
         return Array(summary.utf8)
       }
       return Array(text(attribute, file.path, found).utf8)
     }
+  }
+
+  /// Whether files of keys can have the attribute: a document has no key and domain of its own.
+  private func has(_ attribute: Name) -> Bool {
+    !options.isGenerated || attribute != .key && attribute != .domain
   }
 
   private func attributeName(_ name: String) -> Name? {
@@ -122,4 +129,9 @@ extension Tree {
     guard name.hasPrefix("user.") else { throw .unsupported }
     if attributeName(name) == nil { throw .noAttribute }
   }
+}
+
+extension Engine {
+  /// What the schema of the domain says of the key in one sentence; nil: nothing.
+  fileprivate func summary(of path: KeyPath) -> String? { summary(of: path.key, in: path.domain) }
 }

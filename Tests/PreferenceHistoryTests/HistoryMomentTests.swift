@@ -59,6 +59,26 @@ import Testing
     #expect(Self.history(gap: true).number(at: moment, now: Self.now) == withGap)
   }
 
+  @Test(
+    "a change under a wrong clock counts as made after the one before it",
+    arguments: [
+      ([90, 10, 100], "1970-04-01", 1), ([90, 10, 100], "1970-02-01", nil),
+      ([90, 10, 100], "1970-04-02", 3), ([90, 200, 100], "now", 4),
+      ([90, 200, 95], "1970-04-07", 4),
+      ([90, 200, 95], "1970-04-02", 2),
+    ] as [([Int64], String, UInt64?)])
+  func wrongClock(_ days: [Int64], _ text: String, _ number: UInt64?) throws {
+    let entries = days.enumerated().map { index, day -> HistoryDirectory.Entry in
+      var record = HistoryRecord(
+        [.init(Location(.user, "d"), "K", from: .none, to: .notKept)],
+        time: Self.at(day, half: true), source: ChangeSource(.command))
+      (record.number, record.first) = (UInt64(index) + 2, UInt64(index) + 2)
+      return .change(record)
+    }
+    let moment = try #require(HistoryMoment(text, now: Self.now))
+    #expect(HistoryContents(entries).number(at: moment, now: Self.now) == number)
+  }
+
   @Test("keys that change all the time hold state; a morning of changes does not make one of them")
   func busy() {
     let entries = { (hours: Int64) -> HistoryContents in
