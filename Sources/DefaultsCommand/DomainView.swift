@@ -159,11 +159,11 @@ struct DomainView {
   }
 
   /// Returns the intent that sets a key of the domain.
-  func setting(_ key: Key, _ value: Value, _ text: WrittenText = .unknown) -> Intent {
+  func setting(_ key: Key, _ value: Value) -> Intent {
     if let place = target.place {
-      return .edit(Location(place, target.domain), .set(key, value, text))
+      return .edit(Location(place, target.domain), .set(key, value, .unknown))
     }
-    return .setOwn(key, target.domain, value, text)
+    return .setOwn(key, target.domain, value, .unknown)
   }
 
   /// Returns the intent that removes a key from the location where it was found. If the command

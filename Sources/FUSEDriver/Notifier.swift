@@ -30,15 +30,16 @@ final class Notifier: Sendable {
     case announced(UInt64)
   }
 
+  /// Announcements that wait at most: what a queue of inotify(7) holds (max_queued_events). Of a
+  /// larger storm the rest is left out.
+  static let mostAnnouncements = 16384
+
   private struct Tasks: Batch {
     private(set) var all: [Task] = []
     private var known: Set<Effect> = []
     /// The last announcement of each name.
     private var announced: [String: Announcement] = [:]
     private var announcements = 0
-    /// Announcements that wait at most: what a queue of inotify(7) holds (max_queued_events). Of a
-    /// larger storm the rest is left out.
-    private static let mostAnnouncements = 16384
 
     var isEmpty: Bool { all.isEmpty }
 
@@ -58,7 +59,7 @@ final class Notifier: Sendable {
         announced[name] = announcement
         return false
       default:
-        guard announcements < Self.mostAnnouncements else { return false }
+        guard announcements < Notifier.mostAnnouncements else { return false }
         announcements += 1
         announced[name] = announcement
         return true

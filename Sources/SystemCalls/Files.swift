@@ -106,7 +106,7 @@ public enum Files {
     if try makeDirectory(path, mode) { return }
     switch Errno.current {
     case .fileExists where isDirectory(path): return
-    case .noSuchFile where parent(of: path) != path:
+    case .noSuchFile:
       try makeDirectories(parent(of: path), mode: mode)
       if try !makeDirectory(path, mode), !isDirectory(path) { throw SystemError("mkdir", path) }
     case let reason: throw SystemError("mkdir", path, reason)
@@ -115,7 +115,7 @@ public enum Files {
 
   /// - Returns: whether mkdir(2) made it; if not, errno says why.
   private static func makeDirectory(_ path: String, _ mode: mode_t) throws(SystemError) -> Bool {
-    // There is no name in "/" to make as root below.
+    // "/" has no name in a parent, by which root makes a directory below.
     guard geteuid() == 0, path != "/" else {
       return systemCall("mkdir", path) { mkdir(path, mode) } == 0
     }

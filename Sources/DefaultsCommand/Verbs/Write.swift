@@ -106,6 +106,7 @@ enum Rename {
     _ old: Key, to new: Key, _ view: DomainView
   ) throws(EngineError) -> Bool {
     var (intents, replaced): ([Intent], [Intent]) = ([], [])
+    var first: Value?
     for location in view.target.locations {
       guard let stored = try view.store.places.find(old, at: location) else {
         if try view.store.places.find(new, at: location) != nil {
@@ -113,16 +114,17 @@ enum Rename {
         }
         continue
       }
+      first = first ?? stored.value
       let text: WrittenText = stored.text.map { .exact($0) } ?? .canonical
       intents += [
         .expect(old, location, stored.value), .edit(location, .remove(old)),
         .edit(location, .set(new, stored.value, text)),
       ]
     }
-    guard !intents.isEmpty else {
-      throw EngineError(.noSuchKey, key: old, "there is no such key")
-    }
+    guard let first else { throw EngineError(.noSuchKey, key: old, "there is no such key") }
     if old == new { return true }
+    // An edit of a location asks nobody whether the new name is forced.
+    try view.store.check([view.setting(new, first)])
     do throws(EngineError) {
       try view.store.apply(intents + replaced, view.target)
       return true

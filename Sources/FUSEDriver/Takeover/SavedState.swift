@@ -92,8 +92,6 @@ final class SavedState {
   /// How many announcements may wait before repeated ones are dropped.
   private var mostAnnouncements = SavedState.leastAnnouncements
   private static let leastAnnouncements = 4096
-  /// How many may wait at all: see `Notifier`, which makes no more either.
-  private static let mostKept = 16384
   private var registered: [UInt8] = []
   /// `RegisteredDefaults.registrations` when they were saved.
   private var savedRegistrations: UInt64 = 0
@@ -161,7 +159,7 @@ final class SavedState {
   /// - Returns: the number of the last one, which is noted in `.announced` once they are made.
   func add(_ new: [Announcement]) -> UInt64 {
     dropAnnouncements()
-    for announcement in new where announcements.count < Self.mostKept {
+    for announcement in new where announcements.count < Notifier.mostAnnouncements {
       lastAnnouncement &+= 1
       announcements.append((lastAnnouncement, announcement))
       add(.announcement, lastAnnouncement, announcement)
