@@ -62,6 +62,8 @@ package struct DeclarationPlan: Sendable {
   private var storedNames: [RecordedKey: Key] = [:]
   /// The keys that declarations have given something before.
   private let given: Set<DeclaredPath>
+  /// The locations that a declaration has made before.
+  private let madeBefore: Set<Location>
   private let names: KeyNames
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
@@ -80,6 +82,8 @@ package struct DeclarationPlan: Sendable {
   ) throws(EngineError) {
     (ledger, self.names) = (new, keyNames)
     given = Set(old.before.keys.map { $0.prefix(0) })
+    madeBefore = Set(
+      old.before.lazy.filter(\.value.hasMadeDomain).map { Location($0.value.place, $0.key.domain) })
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
@@ -119,7 +123,7 @@ package struct DeclarationPlan: Sendable {
       ledger.before[path] = before
       ledger.before[path]?.place = used
     } else {
-      ledger.before[path] = try found(path, in: used, stored, before, old, places, keeps)
+      ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
     }
     guard present != declared.value else { return }
     noteContainers(of: path, in: used, stored.value, keeps)
@@ -129,18 +133,16 @@ package struct DeclarationPlan: Sendable {
   /// What a path has before it is declared, or what somebody has set since.
   private func found(
     _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
-    _ old: Ledger, _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) -> Ledger.Before {
     var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
     if path.members.isEmpty { found.text = planned.text }
     if found.value != nil, !keeps(path.key, path.domain) {
       (found.value, found.text, found.isKept) = (nil, nil, false)
     }
-    let isThere = try places.exists(Location(place, path.domain))
-    let isOurs = old.before.contains {
-      $0.key.domain == path.domain && $0.value.place == place && $0.value.hasMadeDomain
-    }
-    found.hasMadeDomain = before?.hasMadeDomain ?? (!isThere || isOurs)
+    let location = Location(place, path.domain)
+    let isThere = try places.exists(location)
+    found.hasMadeDomain = before?.hasMadeDomain ?? (!isThere || madeBefore.contains(location))
     return found
   }
 

@@ -52,14 +52,21 @@ package struct Declarations: Sendable {
   /// Where the ledger is.
   package var location: Location { Location(place ?? .user, Ledger.domain) }
 
-  /// Reads the ledger. Throws EINVAL where it is damaged. Cost: O(declared paths) with a small factor
-  /// where the memory has it.
+  /// Returns the ledger, with the present names of keys. Throws EINVAL where it is damaged. Cost:
+  /// O(declared paths), which are read anew unless the memory has them.
   package func ledger() throws(EngineError) -> Ledger {
+    var ledger = try storedLedger()
+    ledger.translate(names.present)
+    return ledger
+  }
+
+  private func storedLedger() throws(EngineError) -> Ledger {
+    guard let memory else { return try Ledger(stored()) }
     // Asked first: a change meanwhile makes what is kept count for an earlier time than its own.
     let modified = try places.modified(location)
-    var ledger = if let known = memory?.ledger(of: modified) { known } else { try Ledger(stored()) }
-    memory?.keep(ledger, of: modified)
-    ledger.translate(names.present)
+    if let known = memory.ledger(of: modified) { return known }
+    let ledger = try Ledger(stored())
+    memory.keep(ledger, of: modified)
     return ledger
   }
 

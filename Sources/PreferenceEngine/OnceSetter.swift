@@ -8,11 +8,11 @@ import SystemCalls
 ///
 /// A value with a time stamp is set once for its profile, domain and key, and not at all where the
 /// user has a value already. Those that have been dealt with are noted in a preference of the
-/// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one; there
-/// is one for each domain. A
+/// domain `prefsfs`, in the same transaction, so that a crash can neither repeat nor lose one. A
 /// value without a time stamp is set by the first owner of the store after each log-in, whatever
-/// the user has; that is not noted. Where a transaction fails, its values are tried again when the
-/// writer's thread next wakes 10 s later or more, or by the next owner.
+/// the user has; that is not noted. Each domain has a transaction of its own. Where one fails, its
+/// values are tried again when the writer's thread next wakes 10 s later or more, or by the next
+/// owner.
 ///
 /// Threads: any; the work is done by a thread of its own, because a transaction may wait for a
 /// list. One lock, held for a look.

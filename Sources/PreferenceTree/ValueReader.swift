@@ -86,6 +86,15 @@ final class ValueReader {
     throw log.refused(.refused("\(path): \(why)"))
   }
 
+  /// The type that a schema demands of a key whose value is the empty string, which its creator has
+  /// left there (`touch`); nil: none does, or the value is another one.
+  func demandedKind(of path: KeyPath, over value: Value?) -> Kind? {
+    guard value == .string(""), options.judges,
+      let known = engine.newKind(of: path.key, in: path.domain), known.isCertain
+    else { return nil }
+    return known.kind
+  }
+
   /// Whether the value is the domain's own and not inherited. Listings show only keys with such
   /// values.
   func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {

@@ -78,11 +78,9 @@ extension KeyFiles {
     }
     let template = options.style == .json ? existing?.value : nil
     let known = engine.newKind(of: path.key, in: path.domain)
-    let isUnset = existing?.value == .string("") && known?.isCertain == true && options.judges
     let kind =
-      (isUnset ? nil : existing?.kind) ?? known?.kind ?? moved.flatMap {
-        departures.former($0)?.kind
-      }
+      values.demandedKind(of: path, over: existing?.value) ?? existing?.kind ?? known?.kind
+      ?? moved.flatMap { departures.former($0)?.kind }
       ?? departures.former(path)?.kind
     let read = kind.flatMap {
       Recogniser.value(

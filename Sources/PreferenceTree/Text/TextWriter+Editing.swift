@@ -41,11 +41,7 @@ extension TextWriter {
     if let kind = options.kind {
       return .kind(kind, template: resolution.value, null: options.null)
     }
-    if resolution.value == .string(""), options.judges,
-      let known = engine.newKind(of: file.path.key, in: file.path.domain), known.isCertain
-    {
-      return .kind(known.kind)
-    }
+    if let kind = values.demandedKind(of: file.path, over: resolution.value) { return .kind(kind) }
     let isPlain = [.string, .data].contains(resolution.kind)
     return .kind(
       file.wantedKind ?? resolution.kind,
