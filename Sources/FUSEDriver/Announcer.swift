@@ -11,7 +11,8 @@ import SystemCalls
 ///
 /// A changed key gets its new modification time (IN_MODIFY), and is opened for writing and closed
 /// (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is gone is removed
-/// (IN_DELETE). Content is never written, because that would race with a user's write.
+/// (IN_DELETE, and for a key's file IN_DELETE_SELF). Content is never written, because that would
+/// race with a user's write.
 ///
 /// A mount point that no longer shows this mount (after a lazy unmount, or with another mount over
 /// it) is never touched: every operation is relative to a directory on this mount's device.
@@ -138,7 +139,8 @@ extension Driver {
     case .created: return .missing(isCacheable: false)
     case .removed:
       let isDomain = announcement?.isDomain == true
-      return .entry(try forest[parent].ghost(isDirectory: isDomain, now: .now))
+      return .entry(
+        try forest[parent].ghost(isDirectory: isDomain, of: announcement?.removed, now: .now))
     case .changed: break
     case nil: forest[parent].noteLookup(in: parent)
     }

@@ -104,7 +104,7 @@ public protocol Branch: AnyObject {
 
   /// Makes an entry for a name that is gone, so that the driver's announcer can remove it, and
   /// watchers get an event.
-  func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry
+  func ghost(isDirectory: Bool, of file: NodeID?, now: Moment) throws(TreeError) -> Entry
   /// Shows a change of the store that was not made through this tree: invalidates and announces it.
   func changed(_ changeset: Changeset, now: Moment)
   /// Does everything that has become due.

@@ -70,10 +70,12 @@ extension KernelCache {
   /// Announces what happened to a key to those who watch its file or directory.
   func announce(_ path: KeyPath, _ kind: Announcement.Kind) {
     let directory = position.directory(of: path.domain)
+    let removed = kind == .removed ? nameless[path] : nil
     append(
       .announce(
         Announcement(
-          directory, table[path.domain]?.id, name: NameCodec.encode(path.key), kind)))
+          directory, table[path.domain]?.id, name: NameCodec.encode(path.key), kind,
+          removed: removed)))
   }
 
   /// Announces that a domain came or went.

@@ -22,6 +22,8 @@ final class KernelCache {
   let values: ValueReader
   /// What the driver must do, in this order.
   private(set) var effects: [Effect] = []
+  /// The files that have lost these names since the effects were last removed.
+  private(set) var nameless: [KeyPath: NodeID] = [:]
   /// The look-ups that other domains' changes can make wrong.
   var answered = AnsweredNames()
   /// Events of generated texts that are still to be announced.
@@ -39,6 +41,7 @@ final class KernelCache {
 
   /// Removes and returns the effects since it was last called.
   func removeEffects() -> [Effect] {
+    if !nameless.isEmpty { nameless = [:] }
     defer { effects = [] }
     return effects
   }
@@ -131,6 +134,7 @@ final class KernelCache {
   /// the name gets a new node.
   private func loseName(_ path: KeyPath, _ node: Node, _ text: [UInt8], mode: UInt32?) {
     table.detach(node, text: text, mode: mode)
+    nameless[path] = node.id
     append(.invalidateAttributes(node.id))
     table.renewInode(of: path)
   }

@@ -161,6 +161,9 @@ extension Node {
   /// The scratch file or link; nil for other kinds, scratch directories among them.
   var scratch: ScratchFile? { if case .scratch(let file) = content { file } else { nil } }
 
+  /// Whether the file has lost its name.
+  var isDetached: Bool { if case .detached = content { true } else { false } }
+
   /// Bytes of a detached file's text; 0 for other kinds.
   var detachedCount: Int { if case .detached(let text) = content { text.count } else { 0 } }
 

@@ -111,9 +111,13 @@ extension Tree {
   }
 
   /// Makes an entry for a name that is gone. The driver's announcer unlinks it once, so that
-  /// watchers get an event for the removal.
-  public func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry {
-    let node = table.addGhost(isDirectory: isDirectory, now: now)
+  /// watchers of the directory get an event for the removal, and those of the file, if the kernel
+  /// still knows it.
+  public func ghost(
+    isDirectory: Bool, of file: NodeID?, now: Moment
+  ) throws(TreeError) -> Entry {
+    let known = file.flatMap { table[$0] }.flatMap { $0.isDetached ? $0 : nil }
+    let node = known ?? table.addGhost(isDirectory: isDirectory, now: now)
     var entry = try entry(node)
     entry.isCacheable = false
     entry.attributes.isCacheable = false

@@ -169,13 +169,17 @@ public struct Announcement: Hashable, Sendable {
   public let isDomain: Bool
   /// What happened.
   public let kind: Kind
+  /// The file that had the removed name, for those who watch it (IN_DELETE_SELF); nil: the kernel
+  /// does not know it.
+  public let removed: NodeID?
 
   /// Creates an announcement.
   public init(
-    _ directory: String, _ parent: NodeID?, name: String, isDomain: Bool = false, _ kind: Kind
+    _ directory: String, _ parent: NodeID?, name: String, isDomain: Bool = false, _ kind: Kind,
+    removed: NodeID? = nil
   ) {
     (self.directory, self.parent, self.name) = (directory, parent, name)
-    (self.isDomain, self.kind) = (isDomain, kind)
+    (self.isDomain, self.kind, self.removed) = (isDomain, kind, removed)
   }
 }
 

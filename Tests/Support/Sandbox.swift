@@ -99,7 +99,7 @@ public final class Sandbox: Sendable {
     process.executableURL = URL(fileURLWithPath: "/usr/bin/inotifywait")
     process.currentDirectoryURL = URL(fileURLWithPath: directory ?? root)
     process.arguments =
-      ["-m", "--format", "%e %w%f", "-e", "modify,close_write,create,delete"] + paths
+      ["-m", "--format", "%e %w%f", "-e", "modify,close_write,create,delete,delete_self"] + paths
     for (name, set) in [("events", true), ("notes", false)] {
       _ = FileManager.default.createFile(atPath: "\(root)/\(name)", contents: nil)
       let file = FileHandle(forWritingAtPath: "\(root)/\(name)")

@@ -390,7 +390,9 @@ extension ControlTree: Branch {
 
   func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError) {}
 
-  func ghost(isDirectory: Bool, now: Moment) throws(TreeError) -> Entry { throw .missing }
+  func ghost(isDirectory: Bool, of file: NodeID?, now: Moment) throws(TreeError) -> Entry {
+    throw .missing
+  }
 
   // Reports are made anew for each reader, so no change has to be shown.
 
