@@ -55,7 +55,7 @@ enum Manual {
     Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
     Form("history forget DOMAIN [KEY]", "removes values from the history for good"),
     Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
-    Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different between two moments"),
+    Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different at the second moment"),
     Form("record --since TIME [FILTER...]", "prints what makes the changes again"),
     Form("record [--as FORM] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
     Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),

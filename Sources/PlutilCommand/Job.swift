@@ -80,7 +80,7 @@ struct Job {
   /// Replaces the file in one step and keeps its mode.
   private func put(_ bytes: [UInt8], _ path: String) throws(Refusal) {
     do throws(SystemError) {
-      try Files.replace(path, with: bytes)
+      try Files.write(bytes, to: path)
     } catch {
       throw Refusal("(\(error))")
     }

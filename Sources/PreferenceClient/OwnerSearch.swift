@@ -83,7 +83,8 @@ final class OwnerSearch: Sendable {
 
   /// The error that says that no owner answers. The file of the store's lock has the owner's number.
   var unanswered: EngineError {
-    let lock = (try? Files.contents(surroundings.stateDirectory + "/lock", limit: 64)) ?? nil
+    let path = surroundings.stateDirectory + "/lock"
+    let lock = (try? Files.regularContents(path, limit: 64)) ?? nil
     let process = lock.flatMap { pid_t(String(decoding: $0, as: UTF8.self)) }
     let hint = process.map { "is process \($0) stopped? (kill -CONT \($0))" } ?? "is it stopped?"
     return EngineError(

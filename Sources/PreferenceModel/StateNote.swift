@@ -42,7 +42,8 @@ struct StateNote: Equatable {
 
   /// Reads the note in a directory; nil if there is none that can be read.
   private init?(in directory: String) {
-    guard let bytes = try? Files.contents("\(directory)/\(Self.name)", limit: 4096) else {
+    guard let bytes = try? Files.regularContents("\(directory)/\(Self.name)", limit: 4096)
+    else {
       return nil
     }
     let lines = String(decoding: bytes, as: UTF8.self).split(

@@ -162,7 +162,7 @@ public struct Surroundings: Sendable {
   /// The paths where the present owner may be listening: the noted one first, then `socketPaths`.
   public var ownerSocketPaths: [String] {
     if other != nil { return socketPaths }
-    let noted = (try? Files.contents(socketNote, limit: 4096)) ?? nil
+    let noted = (try? Files.regularContents(socketNote, limit: 4096)) ?? nil
     let usual = stateObstacle == nil ? socketPaths : socketPaths + [lastSocketPath]
     guard let noted, !noted.isEmpty else { return usual }
     let path = String(decoding: noted, as: UTF8.self)
@@ -184,7 +184,7 @@ public struct Surroundings: Sendable {
       }
       let start = try Files.contents("/proc/sys/kernel/random/boot_id", limit: 4096) ?? []
       let note = stateDirectory + "/boot"
-      if try Files.contents(note, limit: 4096) == start { return false }
+      if try Files.regularContents(note, limit: 4096) == start { return false }
       try Files.makeDirectories(stateDirectory, mode: 0o700)
       try Files.replace(note, with: start)
       return true

@@ -104,7 +104,7 @@ final class Door: Sendable {
   func writeNote() {
     guard let note, let path = openings.withLock({ $0.first?.path }) else { return }
     do throws(SystemError) {
-      try Descriptor(opening: note, O_WRONLY | O_CREAT | O_TRUNC).write(Array(path.utf8))
+      try Files.replace(note, with: Array(path.utf8))
     } catch {
       log("processes with another XDG_RUNTIME_DIR do not find the owner of the store: \(error)")
     }

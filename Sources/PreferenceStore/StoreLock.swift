@@ -44,7 +44,9 @@ final class StoreLock: Sendable {
 
   /// Whether a process owns the store.
   static func isOwned(_ layout: StoreLayout) -> Bool {
-    guard let lock = try? Descriptor(opening: layout.stateDirectory + "/lock", O_RDONLY),
+    let path = layout.stateDirectory + "/lock"
+    // Without O_NONBLOCK the opening of a pipe would wait for a writer.
+    guard let lock = try? Descriptor(opening: path, O_RDONLY | O_NONBLOCK),
       let isFree = try? lock.lockExclusively(waiting: false)
     else { return false }
     return !isFree

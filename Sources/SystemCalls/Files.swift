@@ -157,15 +157,25 @@ public enum Files {
     }
   }
 
-  /// Replaces the contents of a file in one step: readers see the old contents or the new. Where
-  /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and its
-  /// owner where root replaces it; a symbolic link to it stays a link. A pipe or a device is
-  /// written to directly.
-  public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
+  /// Writes to what a user has named: a pipe or a device is written to directly, and the file that
+  /// a symbolic link names is made where it is missing. Anything else is replaced: see `replace`.
+  public static func write(_ bytes: [UInt8], to name: String) throws(SystemError) {
     let old = try status(name)
     if let old, old.st_mode & S_IFMT != S_IFREG {
       return try Descriptor(opening: name, O_WRONLY).write(bytes)
     }
+    let link = old == nil ? try? linkStatus(name) : nil
+    guard link == nil else { return try Descriptor(opening: name, O_WRONLY | O_CREAT).write(bytes) }
+    try replace(name, with: bytes)
+  }
+
+  /// Replaces the contents of a file in one step: readers see the old contents or the new. Where
+  /// writing fails, e.g. for lack of space, the old file stays. The file keeps its mode, and its
+  /// owner where root replaces it; a symbolic link to it stays a link. A pipe or a device gives way
+  /// to the file.
+  public static func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
+    let found = try status(name)
+    let old = found.flatMap { $0.st_mode & S_IFMT == S_IFREG ? $0 : nil }
     let path = realPath(name) ?? name
     let temporary = "\(path).\(getpid())"
     // What a crash has left; O_EXCL follows no link that somebody has put there.

@@ -188,7 +188,7 @@ import Testing
         defaults write d A 2; defaults delete d B; defaults write d C new
         defaults read --at 1 d; defaults read --at $then d; defaults read --at now d
         defaults read --at 3 d A; defaults read --at 2 d C; echo "[$?]"
-        defaults diff $then now; defaults diff 1 3 d A
+        defaults diff $then now; defaults diff 1 3 d A; defaults diff now 2 d
         """)
       let text = outcome.output.replacing(#/.* defaults\[[0-9:]+\] /#, with: "")
       #expect(
@@ -212,6 +212,9 @@ import Testing
           user d B: 5 -> (none)
           user d C: (none) -> new
           user d A: 1 -> 2
+          user d A: 2 -> 1
+          user d B: (none) -> 5
+          user d C: new -> (none)
 
           """, "\(outcome)")
     }

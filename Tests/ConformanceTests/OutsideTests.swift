@@ -176,7 +176,8 @@ import Testing
   func watched() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
       #expect(sandbox.shell("cat $M/d/* $M/d/Inherited > /dev/null").status == 0)
-      let watcher = try sandbox.watch([".", "d", "./d/Inherited", "./d/String"], in: sandbox.mountPoint)
+      let watcher = try sandbox.watch(
+        [".", "d", "./d/Inherited", "./d/String"], in: sandbox.mountPoint)
       defer { kill(watcher.processIdentifier, SIGKILL) }
       edit(sandbox, "d['Integer'] = 43; d['Fresh'] = 'new'; del d['String']")
       sandbox.makeList(sandbox.config + "/fresh.plist", "dict(Key=1)")

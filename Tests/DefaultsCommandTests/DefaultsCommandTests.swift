@@ -109,6 +109,10 @@ import Testing
           == "640 regular file\n777 symbolic link\n[0]\n")
       #expect(
         Self.run(
+          "cd $C/..; ln -s later early; defaults export d early; stat -c %F early later", sandbox)
+          == "symbolic link\nregular file\n[0]\n")
+      #expect(
+        Self.run(
           "cd $C/..; (cat pipe | head -c 6) & defaults export d pipe; wait; test -p pipe",
           sandbox)
           == "bplist[0]\n")

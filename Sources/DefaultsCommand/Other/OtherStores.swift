@@ -59,7 +59,7 @@ enum OtherStores {
   /// Entries for a language are left out, because the system's languages choose among them.
   static func kconfig(_ text: String, domain: String) -> Document {
     var document = Document()
-    var root: Value? = .dictionary([:])
+    var root: ValueDictionary = [:]
     var path: [Key] = []
     for line in text.split(whereSeparator: \.isNewline).map({ $0.drop(while: \.isWhitespace) }) {
       if line.hasPrefix("#") { continue }
@@ -76,19 +76,26 @@ enum OtherStores {
         continue
       }
       let value = kconfigValue(String(line[line.index(after: middle)...]))
-      root = setting(value, at: path + [Key(key)], in: root)
+      set(value, at: path[...], Key(key), in: &root)
     }
-    if case .dictionary(let values)? = root, !values.isEmpty {
-      document.domains[Key(domain)] = .dictionary(values)
-    }
+    if !root.isEmpty { document.domains[Key(domain)] = .dictionary(root) }
     return document
   }
 
-  private static func setting(_ value: Value, at path: [Key], in whole: Value?) -> Value {
-    guard let first = path.first else { return value }
-    var values: ValueDictionary = if case .dictionary(let known)? = whole { known } else { [:] }
-    values[first] = setting(value, at: Array(path.dropFirst()), in: values[first])
-    return .dictionary(values)
+  /// Sets the key in the group at the path. Each group is changed in place, not in a copy.
+  private static func set(
+    _ value: Value, at path: ArraySlice<Key>, _ key: Key, in whole: inout ValueDictionary
+  ) {
+    guard let first = path.first else {
+      whole[key] = value
+      return
+    }
+    var group: ValueDictionary = [:]
+    if case .dictionary(let known)? = whole.updateValue(.boolean(false), forKey: first) {
+      group = known
+    }
+    set(value, at: path.dropFirst(), key, in: &group)
+    whole[first] = .dictionary(group)
   }
 
   private static func kconfigValue(_ text: String) -> Value {

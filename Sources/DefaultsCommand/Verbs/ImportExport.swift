@@ -64,7 +64,7 @@ enum Export {
     let list = Value.dictionary(values)
     if path == "-" { return Output.write(xml(list.inWholeSeconds)) }
     do throws(SystemError) {
-      try Files.replace(path, with: Document.binary(list))
+      try Files.write(Document.binary(list), to: path)
     } catch {
       throw Refusal(message: "Could not write to \(path); exiting", detail: "\(error)")
     }

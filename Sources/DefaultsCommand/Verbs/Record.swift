@@ -80,32 +80,41 @@ enum Record {
   }
 }
 
-/// `diff`: shows what is different between two moments.
+/// `diff`: shows what is different between two moments, from the first to the second, whichever of
+/// them is the earlier one.
 enum Diff {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    var selection = HistoryArguments()
     let from = try HistoryArguments.moment(word: try arguments.removeNext()).endOfSecond
-    selection.filter.until = try HistoryArguments.moment(word: try arguments.removeNext())
-      .endOfSecond
-    selection.filter.since = from.next
+    let to = try HistoryArguments.moment(word: try arguments.removeNext()).endOfSecond
+    var selection = HistoryArguments()
     let isJSON = try selection.readAll(&arguments)
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())
-      for change in NetChange.all(history, selection.filter) where change.isDifference {
-        if isJSON {
-          Output.write(json: change.values)
-          continue
-        }
-        Output.write(line: "\(change.key.text): \(change.before.text) -> \(change.after.text)")
+      // No change is in both: the time between them has one direction.
+      for change in changes(after: from, until: to, history, selection.filter) {
+        print(change.key, from: change.before, to: change.after, isJSON)
+      }
+      for change in changes(after: to, until: from, history, selection.filter) {
+        print(change.key, from: change.after, to: change.before, isJSON)
       }
     } catch {
       throw Refusal("Could not read the history", error)
     }
   }
-}
 
-extension NetChange {
-  fileprivate var values: ValueDictionary {
-    key.values(from: before, to: after)
+  private static func changes(
+    after start: HistoryMoment, until end: HistoryMoment, _ history: HistoryContents,
+    _ filter: HistoryFilter
+  ) -> [NetChange] {
+    var filter = filter
+    (filter.since, filter.until) = (start.next, end)
+    return NetChange.all(history, filter).filter(\.isDifference)
+  }
+
+  private static func print(
+    _ key: RecordedKey, from old: RecordedValue, to new: RecordedValue, _ isJSON: Bool
+  ) {
+    if isJSON { return Output.write(json: key.values(from: old, to: new)) }
+    Output.write(line: "\(key.text): \(old.text) -> \(new.text)")
   }
 }

@@ -86,7 +86,7 @@ enum SchemaImportVerb {
 
   private static func write(_ manifest: ValueDictionary, to path: String) throws(Refusal) {
     do throws(SystemError) {
-      try Files.replace(path, with: Document.anyXML(.dictionary(manifest)))
+      try Files.write(Document.anyXML(.dictionary(manifest)), to: path)
     } catch {
       throw Refusal(message: "Could not write \(path)", detail: "\(error)")
     }
