@@ -4,13 +4,14 @@ import Testing
 
 /// A directory below /tmp for one test, with all that programs use: HOME, the XDG directories, the
 /// machine's preferences and two mount points. The preferences of the user who runs the tests are
-/// not touched. `withSandbox` removes the directory.
+/// not touched. `withSandbox` removes the directory. Its name has the number of the process, by
+/// which `scripts/test` finds what a run has left that a signal has ended.
 public final class Sandbox: Sendable {
   /// The sandbox's directory.
   public let root: String
 
   init() throws {
-    var template = Array("/tmp/prefsfs-test-XXXXXX".utf8CString)
+    var template = Array("/tmp/prefsfs-test-\(getpid())-XXXXXX".utf8CString)
     guard let path = mkdtemp(&template) else { throw POSIXError(.EIO) }
     root = String(cString: path)
     for directory in ["config/ByHost", "state", "system/managed", "mount", "mount2", "home"] {
