@@ -67,8 +67,8 @@ extension Operations {
       answerWithDriver(request) { driver, context throws(TreeError) in
         var write = WriteRequest(
           Array(UnsafeRawBufferPointer(start: data, count: count)), at: Int(offset))
-        write.appending =
-          (info?.pointee.flags ?? 0) & O_APPEND != 0 && info?.pointee.writepage == 0
+        write.isMapped = info?.pointee.writepage == 1
+        write.appending = (info?.pointee.flags ?? 0) & O_APPEND != 0 && !write.isMapped
         write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         write.writer = context.thread
         try driver.forest[context.node].write(context.node, write, now: .now)

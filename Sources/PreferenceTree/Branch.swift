@@ -130,6 +130,8 @@ public struct WriteRequest: Sendable {
   public var handle = HandleID.none
   /// The id of the thread that writes; 0 if it is not known.
   public var writer: Int32 = 0
+  /// Whether the kernel writes pages that a program has mapped (mmap(2)).
+  public var isMapped = false
 
   /// Creates a write of bytes at an offset.
   public init(_ bytes: [UInt8], at offset: Int) { (self.bytes, self.offset) = (bytes, offset) }

@@ -37,6 +37,27 @@ import Testing
     }
   }
 
+  @Test("a truncation and a refusal do nothing to later writes of others into the value")
+  func afterwards() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let map = "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); "
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/d; cd $M/d
+        put() { timeout 10 defaults write d "$@"; for i in $(seq 40); do grep -q "$3" $1 && break; sleep .02; done; }
+        over() { printf %s $2 | dd of=$1 bs=1 seek=${3:-0} conv=notrunc status=none; }
+        echo hello > K; : > K; sleep .2; put K -string 'a long new text'; over K A; cat K
+        echo 42 > N; echo wide > N; put N -int 123; over N 9; cat N
+        echo 1234 > M; over M x 1; over M 5 1; cat M
+        echo 12 > P; echo x >> P; over P 5 2; cat P
+        printf '{"a": "%020000d"}' 7 > D; : > D; sleep .2
+        python3 -c "\(map)m[7] = ord('8'); m.flush()" D; wc -c < D; head -c 9 D
+        """)
+      #expect(
+        outcome.output == "A long new text\n923\n1534\n12520009\n{\"a\": \"80", "\(outcome)")
+    }
+  }
+
   @Test("a file that a program makes for reading too, and that stays, becomes a key")
   func exclusively() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -73,6 +73,16 @@ import Testing
     #expect(editor.memory.droppedEnd == 0)
   }
 
+  @Test("only a write that goes on behind the last one has an end that is remembered")
+  func refusedElsewhere() {
+    let editor = editor("1234\n", .integer)
+    guard case .refuse = editor.write(bytes("x"), at: 1, appending: false, now: at(0)) else {
+      Issue.record("it was not refused")
+      return
+    }
+    #expect(editor.memory.droppedEnd == nil)
+  }
+
   @Test("the beginning of a document is held, and dropped when it stays incomplete")
   func held() {
     run(

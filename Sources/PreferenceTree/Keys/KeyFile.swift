@@ -74,9 +74,11 @@ extension KeyFile {
 
   /// Throws away what is being written, because somebody else has changed the key. What the editor
   /// held of a write(2) is kept for the next part of that; but nothing of what a predecessor of this
-  /// process has left, because that may have committed it.
+  /// process has left, because that may have committed it. A truncation ends with the value that it
+  /// was of, except one a moment ago, whose program is about to write.
   func yield() {
     if let editor, !isInherited, let part = appended { appended = part.losing(editor) }
+    if editor?.isTruncated != true { editorMemory.startsEmpty = false }
     (editor, wantedKind) = (nil, nil)
   }
 

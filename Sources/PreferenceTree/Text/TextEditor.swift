@@ -67,7 +67,7 @@ final class TextEditor {
     /// Whether the next write at offset 0 starts from empty text, because the file was truncated.
     var startsEmpty = false
     /// The offset at which a write would continue text that was dropped or refused; such a write is
-    /// refused.
+    /// refused, until nobody has tried for a minute.
     var droppedEnd: Int?
   }
 
@@ -114,6 +114,9 @@ final class TextEditor {
   /// Whether the bytes that are written are appended to an empty text. What is committed next is
   /// right only as long as nobody else has written something.
   private var startsAtEnd = false
+
+  /// Whether the text was cut to nothing a moment ago.
+  var isTruncated: Bool { if case .truncated = phase { true } else { false } }
 
   /// Whether the engine has the text once the last action is carried out, so that the editor can be
   /// thrown away. While a step is made, the bytes that it writes do not count.
@@ -208,13 +211,15 @@ final class TextEditor {
     if startsEmpty { replaceText(with: []) }
     if appending, position == 0, phase == .complete { startsAtEnd = true }
     note(dirty: min(position, text.count)..<end)
+    let continues = fed == position && !appending
     if fed != position, !goesOn(at: position) { feedAgain(to: position) }
     text.overwrite(at: position, with: bytes)
     judge.feed(bytes[...])
     fed = end
     let action = judged(now: now)
     if case .refuse = action {
-      memory.droppedEnd = position
+      // The offset of a descriptor stays where its write was refused.
+      memory.droppedEnd = continues ? position : nil
     } else {
       memory = Memory()
     }

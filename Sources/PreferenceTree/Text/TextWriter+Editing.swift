@@ -64,7 +64,8 @@ extension TextWriter {
     file.editor = editor
     file.editorMemory = editor.memory
     let end = now.instant.advanced(
-      milliseconds: editor.text.count > Self.largeText ? 200 : 5000)
+      milliseconds: editor.memory.droppedEnd != nil
+        ? Self.refusing : editor.text.count > Self.largeText ? 200 : 5000)
     edited[file.id] = end
     if editor.isHeld { try checkHeldText(file) }
     wake(at: editor.deadline ?? end)
@@ -154,6 +155,8 @@ extension TextWriter {
   /// Bytes above which the editor of a complete text is kept for 200 ms after the last write, not
   /// for 5 s.
   private static let largeText = 1 << 20
+  /// Milliseconds for which a write is refused that goes on where text was dropped or refused.
+  private static let refusing: Int64 = 60_000
   /// The most bytes that all held texts may have together.
   private static let mostHeldBytes = 64 << 20
 

@@ -23,7 +23,8 @@ final class TextWriter {
   let kernel: KernelCache
   let transactor: Transactor
   private let scratch: ScratchFiles
-  /// The nodes of files with an editor, and when an editor whose text is complete is thrown away.
+  /// The nodes of files with an editor, and when an editor whose text is complete is thrown away; or
+  /// when it is forgotten where a refused text ended.
   var edited: [NodeID: Instant] = [:]
   /// When `tick` must be called; nil: it need not be.
   private(set) var deadline: Instant?
@@ -60,6 +61,8 @@ final class TextWriter {
   ) throws(TreeError) {
     try repeating(file) { () throws(TreeError) in
       if write.appending { return try append(write, to: file, now) }
+      // The pages that a program has mapped show the value, also where it was truncated before.
+      if write.isMapped { file.editorMemory.startsEmpty = false }
       try step(file, write.handle, now) {
         $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
       }
@@ -224,7 +227,13 @@ final class TextWriter {
 
   /// - Parameter end: when an editor whose text is complete may be thrown away.
   private func tick(_ id: NodeID, _ end: Instant, _ now: Moment) {
-    guard let node = table[id], let file = node.keyFile, let editor = file.editor else {
+    guard let node = table[id], let file = node.keyFile else {
+      edited[id] = nil
+      return
+    }
+    guard let editor = file.editor else {
+      guard end <= now.instant else { return }
+      file.editorMemory.droppedEnd = nil
       edited[id] = nil
       return
     }
