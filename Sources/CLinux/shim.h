@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -83,6 +84,17 @@ static inline unsigned int prefsfs_minor(unsigned long device) { return minor(de
 
 // gettid(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
+
+// Gives this process the usual classes of scheduling and of I/O, and every processor
+// (sched_setscheduler(2), sched_setaffinity(2), ioprio_set(2)), as far as it may have them.
+static inline void prefsfs_reset_scheduling(void) {
+  unsigned char all[128];
+  int other[8] = {0};
+  memset(all, 0xff, sizeof all);
+  syscall(SYS_sched_setscheduler, 0, 0, other);
+  syscall(SYS_sched_setaffinity, 0, sizeof all, all);
+  syscall(SYS_ioprio_set, 1, 0, 0);
+}
 
 // Whether a process has the number. For a thread that is not the first one of its process, tgkill(2)
 // finds none. It sends no signal here.

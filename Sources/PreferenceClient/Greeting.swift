@@ -76,10 +76,14 @@ struct Greeting {
     _ message: Message, _ file: SharedDescriptor?, _ path: String
   ) throws(EngineError) -> (UInt64, Bool, SharedNumber, StoreIdentity, UInt32) {
     if case .failed(let error) = message { throw error }
-    guard case .welcome(let version, let isReadOnly, let served, let spoken) = message, let file
-    else {
+    guard case .welcome(let version, let isReadOnly, let served, let spoken) = message else {
       throw EngineError(
         .system(.invalidArgument), "\(path): the process that listens there is not an owner")
+    }
+    guard let file else {
+      throw EngineError(
+        .system(Errno(rawValue: EMFILE)),
+        "this process has no descriptor left for a connection (ulimit -n)")
     }
     guard spoken >= Request.oldest else {
       throw EngineError(

@@ -79,7 +79,7 @@ final class PostQueue: Sendable {
       // In the same step: who sends what is left must not find a request that was refused.
       return refusal == nil ? nil : remove(serial, isRefused: true, &state)
     }
-    refused?.done(refusal)
+    refused?.done(refusal?.about(intents))
     switch sent {
     case .sent, .late, .tooLarge: break
     case .ended: awaitNextOwner(serial, canKeep: role.readable != nil)
@@ -171,7 +171,7 @@ final class PostQueue: Sendable {
   /// cached what it found while the request was not over.
   private func end(_ serial: UInt64, _ error: EngineError?) {
     let request = state.change { remove(serial, isRefused: error != nil, &$0) }
-    request?.done(error)
+    request?.done(request.flatMap { error?.about($0.intents) })
   }
 
   private func remove(
@@ -194,15 +194,16 @@ final class PostQueue: Sendable {
     waitForTurn()
     defer { endTurn() }
     let wasMissing = succession.noteMissing(true)
-    let (count, isUnsent) = state.withLock { state in
-      let request = state.posted.requests[serial]
-      return (state.posted.requests.count, request != nil && request?.epoch == nil)
-    }
+    let (count, request) = state.withLock { ($0.posted.requests.count, $0.posted.requests[serial]) }
     // The seeker may have sent the request before this thread got the turn.
-    guard isUnsent else { return }
+    guard let request, request.epoch == nil else { return }
     if !canKeep || count > Self.mostWaiting { return end(serial, Succession.noOwnerError) }
     if !wasMissing {
-      log("no owner of the store answers; changes wait in this process until one does")
+      let waiting = EngineError(
+        .owned,
+        "no owner of the store answers; this change and the next ones wait in this process until one "
+          + "does, and are lost if the process ends before")
+      log("\(waiting.about(request.intents))")
     }
   }
 

@@ -47,6 +47,9 @@ extension Member.Role {
     }
   }
 
+  /// Whether there has been no owner yet.
+  var isNever: Bool { readable == nil }
+
   /// Whether the owner has ended, so that another process may own the store.
   var mayBeReplaced: Bool {
     switch self {

@@ -63,7 +63,7 @@ final class Succession: Sendable {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
     } catch  where isLasting && OwnerSearch.mayPass(error) {
       state.withLock { $0.hasWaitedInVain = true }
-      if !OwnerSearch.isPassing(error) { logFailure(error) }
+      if OwnerSearch.isPassing(error) { log(Self.line(of: error)) } else { logFailure(error) }
       seeker.wake()
     }
     seeker.start { [weak self] in self?.seek() }
@@ -96,7 +96,7 @@ final class Succession: Sendable {
   /// start none must not wait at each of its requests.
   var patience: Int64 {
     state.withLock { state in
-      if case .seeking(nil) = state.role, state.lastFailure != nil { return 0 }
+      if state.role.isNever, state.lastFailure != nil { return 0 }
       return state.hasWaitedInVain ? RemotePlaces.readPatience : RemotePlaces.patience
     }
   }
@@ -104,6 +104,10 @@ final class Succession: Sendable {
   /// ETIMEDOUT: there is no owner.
   static let noOwnerError = EngineError(
     .system(.timedOut), "the owner of the store is gone, and no other process has taken over")
+
+  /// ETIMEDOUT: there has never been an owner. The log has said why.
+  static let unansweredError = EngineError(
+    .system(.timedOut), "no owner of the store has answered yet")
 
   /// EPERM: this process is a copy that fork(2) has made.
   static let copyError = EngineError(
@@ -130,18 +134,24 @@ final class Succession: Sendable {
       seeker.startAgain()
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
-        state.withLock { $0.hasWaitedInVain = $0.role.places == nil }
-        throw Self.noOwnerError
+        let isNever = state.withLock { state in
+          state.hasWaitedInVain = state.role.places == nil
+          return state.role.isNever
+        }
+        throw isNever ? Self.unansweredError : Self.noOwnerError
       }
     }
   }
 
-  /// Calls the body with places to read from: `ask`, once `awaitLook` has returned.
+  /// Calls the body with places to read from: `ask`, once `awaitLook` has returned. Where no owner
+  /// has ever answered, and something has waited for one in vain, it throws at once: a program reads
+  /// hundreds of keys while it starts, with a stopped owner too.
   func read<Result>(
     _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if !ForkedProcess.isCopy { awaitLook() }
-    return try ask(body)
+    let isInVain = state.withLock { $0.hasWaitedInVain && $0.role.isNever }
+    return try ask(until: isInVain ? .now : nil, body)
   }
 
   /// Where the owner has ended: returns when there is another one, or when a look that began during
@@ -267,6 +277,10 @@ final class Succession: Sendable {
       defer { state.lastFailure = error }
       return state.lastFailure != error
     }
-    if isNews { log("no owner of the store yet: \(error)") }
+    if isNews { log(Self.line(of: error)) }
+  }
+
+  private static func line(of error: EngineError) -> LogLine {
+    "no owner of the store yet: \(error)"
   }
 }

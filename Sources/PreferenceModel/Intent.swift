@@ -94,9 +94,10 @@ extension Intent {
 
 extension EngineError {
   /// Returns the error with the domain and the key of the first intent, if that sets or removes a
-  /// key.
+  /// key, and the error does not say what it is about.
   package func about(_ intents: [Intent]) -> EngineError {
-    switch intents.first(where: { $0 != .judged }) {
+    if domain != nil { return self }
+    return switch intents.first(where: { $0 != .judged }) {
     case .set(let key, let domain, _, _), .remove(let key, let domain):
       EngineError(reason, domain: domain, key: key, sentence)
     default: self

@@ -8,11 +8,20 @@ public struct Descriptor: ~Copyable, Sendable {
   public let number: CInt
   private let path: String
 
-  /// Takes ownership of an open descriptor, which nothing else may close. `path` appears in error
-  /// messages.
+  /// Takes ownership of an open descriptor, which nothing else may close. It gets another number if
+  /// it has that of a standard stream, which was closed then: what the program prints would go to
+  /// it, and a program that opens its streams later would close it. `path` appears in error messages.
   public init(owning number: CInt, path: String = "") {
-    self.number = number
+    self.number = Self.beyondStreams(number)
     self.path = path
+  }
+
+  private static func beyondStreams(_ number: CInt) -> CInt {
+    guard (0...STDERR_FILENO).contains(number) else { return number }
+    let other = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+    guard other >= 0 else { return number }
+    _ = Glibc.close(number)
+    return other
   }
 
   /// open(2).

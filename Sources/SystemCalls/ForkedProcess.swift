@@ -23,11 +23,15 @@ public enum ForkedProcess {
   public static var isCopy: Bool { isCopied.load(ordering: .relaxed) }
 
   /// Returns whether this process is a copy of one that has called `watch`, and then writes a line
-  /// to standard error. It takes no lock and allocates nothing: what another thread had locked when
+  /// to standard error, unless that is a pipe that is full or that nobody reads (a write would wait,
+  /// or end the program). It takes no lock and allocates nothing: what another thread had locked when
   /// fork(2) copied the process, in Swift's runtime too, stays locked in the copy for ever.
   public static func isCopy(refusing line: StaticString) -> Bool {
     guard isCopy else { return false }
-    _ = write(STDERR_FILENO, line.utf8Start, line.utf8CodeUnitCount)
+    var ready = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    if poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) {
+      _ = write(STDERR_FILENO, line.utf8Start, line.utf8CodeUnitCount)
+    }
     return true
   }
 }

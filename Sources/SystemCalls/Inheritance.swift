@@ -1,16 +1,21 @@
+import CLinux
 import Glibc
 
 /// Settings that a process inherits from the one that started it, and should not keep when it
 /// serves others.
 public enum Inheritance {
-  /// Raises the limits of resources to what the system allows, and resets the priority and the file
-  /// mode mask. They belonged to the program that happened to start this one. What only root could
-  /// raise stays.
+  /// Raises the limits of resources to what the system allows, and resets the priority, the classes
+  /// of scheduling and of I/O, the processors, the badness (oom_score_adj) and the file mode mask.
+  /// They belonged to the program that happened to start this one. What only root could raise stays.
   public static func reset() {
     for resource in [RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NOFILE] {
       raise(resource)
     }
+    prefsfs_reset_scheduling()
     _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 0)
+    do {
+      try Descriptor(opening: "/proc/self/oom_score_adj", O_WRONLY).write([UInt8(ascii: "0")])
+    } catch {}
     umask(0o022)
   }
 

@@ -60,6 +60,18 @@ import PropertyList
     #expect(told.lines(4).count == 4)
   }
 
+  @Test("a value of the key's type that is the same is no change, whatever list it comes from")
+  func same() {
+    let told = Told()
+    let observation = observe("K", told)
+    for value: Any? in [-1, nil, "-1", "text", 3, nil] {
+      defaults.set(value, forKey: "K")
+      settle()
+    }
+    #expect(told.lines(2) == ["-1 -> 3 own", "3 -> -1 own"])
+    observation.cancel()
+  }
+
   @Test("another process's change is told as not own, also together with an own one")
   func writers() throws {
     let told = Told()

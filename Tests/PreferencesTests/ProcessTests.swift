@@ -137,6 +137,33 @@ import Testing
       let outcome = sandbox.shell("$SAMPLE fork; defaults read prefs-sample")
       #expect(outcome.output == "{\n    After = 1;\n    Before = 1;\n}\n")
       #expect(outcome.errors.contains("this process is a copy that fork(2) has made"))
+      // A standard error that nobody reads, and one that is full.
+      let pipes = sandbox.shell(
+        """
+        cd $C/..; $SAMPLE fork 2> >(exec 0<&-; sleep 1); mkfifo full; sleep 100 <> full & sleep .1
+        timeout -s KILL 1 cat /dev/zero > full; timeout -s KILL 20 $SAMPLE fork 2> full; echo $?; kill -9 %1
+        """)
+      #expect(pipes.output == "0\n", "\(pipes)")
+    }
+  }
+
+  @Test("a program whose standard streams are closed keeps what it sets", arguments: 0...2)
+  func closedStream(_ number: Int) throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "$SAMPLE set 3 exit \(number)>&-; $SAMPLE sync K text \(number)>&-; defaults read prefs-sample"
+      )
+      let keys = (0..<3).map { "    Key\($0) = \($0);\n" }.joined()
+      #expect(outcome.output == "{\n    K = text;\n\(keys)}\n", "\(outcome)")
+    }
+  }
+
+  @Test("a program whose path is not UTF-8 has its preferences")
+  func oddPath() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "cp $SAMPLE $C/../$'\\xff'; cd $C/..; ./$'\\xff' sync K text; ./$'\\xff' get K")
+      #expect(outcome.output == "text\n", "\(outcome)")
     }
   }
 
@@ -163,9 +190,14 @@ import Testing
         """
         p=$(cat \(sandbox.state)/prefsfs/*/lock); kill -STOP $p
         (sleep 6; kill -CONT $p) & $SAMPLE get Other -Other given > $C/../other &
-        $SAMPLE late K | sort -u; cat $C/../other
+        $SAMPLE late K | uniq -c | sed 's/^ *//'; cat $C/../other
         """)
-      #expect(outcome.output == "(none)\ntext\ngiven\n")
+      // It reads once each 50 ms, and after the first read none waits.
+      let lines = outcome.output.split(separator: "\n")
+      let counts = lines.prefix(2).compactMap { Int($0.prefix { $0 != " " }) }
+      #expect(lines.count == 3 && lines.last == "given", "\(outcome)")
+      #expect(counts.count == 2 && counts[0] > 10, "\(outcome)")
+      #expect(outcome.errors.contains("(kill -CONT"), "\(outcome)")
     }
   }
 }

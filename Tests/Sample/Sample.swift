@@ -78,7 +78,9 @@ enum Sample {
       UserDefaults.standard.set(1, forKey: "Copy")
       _exit(0)
     }
-    waitpid(child, nil, 0)
+    var status: CInt = 0
+    waitpid(child, &status, 0)
+    if status != 0 { say("the copy has ended with \(status)") }
     UserDefaults.standard.set(1, forKey: "After")
   }
 

@@ -46,9 +46,13 @@ extension UserDefaults {
     _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
   ) -> PreferenceObservation {
     observation(of: key.name) { change in
-      body(
-        PreferenceChange(
-          old: key.typed(change.old), new: key.typed(change.new), isOwn: change.isOwn))
+      let (old, new) = (key.typed(change.old), key.typed(change.new))
+      // As values of the type they may be the same: a default, and the same value set.
+      if let before = try? old.propertyList(), let after = try? new.propertyList(), before == after
+      {
+        return
+      }
+      body(PreferenceChange(old: old, new: new, isOwn: change.isOwn))
     }
   }
 

@@ -55,9 +55,12 @@ final class Session: Sendable {
   }
 
   /// The domain of the program, named as Foundation names it: by the bundle's identifier, else by
-  /// the program's name.
-  static let ownDomain = DomainName(
-    Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
+  /// the program's name. Foundation's Bundle traps where the program's path is not UTF-8.
+  static let ownDomain: DomainName = {
+    let isText = Files.linkTarget("/proc/self/exe")?.contains("\u{FFFD}") == false
+    let identifier = isText ? Bundle.main.bundleIdentifier : nil
+    return DomainName(identifier ?? ProcessInfo.processInfo.processName)
+  }()
 
   /// What a copy that fork(2) has made of the process says when it sets a preference.
   private static let copyLine: StaticString = """

@@ -74,12 +74,20 @@ extension UserDefaults: Hashable, CustomStringConvertible {
 // MARK: - Look-ups that may fail
 
 extension UserDefaults {
-  /// Returns every key of the search list with its value.
+  /// Returns every key of the search list with its value; while no owner of the store answers, those
+  /// of the arguments and the registered defaults.
   func effectiveValues() -> ValueDictionary {
-    reading([:]) { () throws(EngineError) in
+    do throws(EngineError) {
       var values: ValueDictionary = [:]
       for key in try session.engine.allKeys(of: domain) { values[key] = try reader.value(key) }
       return values
+    } catch {
+      Session.note(error)
+      guard error.reason == .system(.timedOut) else { return [:] }
+      let engine = session.engine
+      let registered = engine.registeredValues(for: .global)
+        .merging(engine.registeredValues(for: domain))
+      return registered.merging(engine.argumentValues)
     }
   }
 
