@@ -27,6 +27,17 @@ static inline X509 *prefsfs_certificate(const STACK_OF(X509) *stack, int index) 
 
 static inline void prefsfs_free_certificates(STACK_OF(X509) *stack) { sk_X509_free(stack); }
 
+// A list that owns its certificates: sk_X509_new_null, sk_X509_push and sk_X509_pop_free, macros.
+static inline STACK_OF(X509) *prefsfs_new_certificates(void) { return sk_X509_new_null(); }
+
+static inline void prefsfs_add_certificate(STACK_OF(X509) *list, X509 *certificate) {
+  if (sk_X509_push(list, certificate) == 0) X509_free(certificate);
+}
+
+static inline void prefsfs_end_certificates(STACK_OF(X509) *list) {
+  sk_X509_pop_free(list, X509_free);
+}
+
 static inline int prefsfs_signer_count(STACK_OF(CMS_SignerInfo) *stack) {
   return sk_CMS_SignerInfo_num(stack);
 }

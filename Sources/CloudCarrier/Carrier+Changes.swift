@@ -17,12 +17,15 @@ extension Carrier {
   }
 
   /// The same for whole domains: the changes of one moment are one change.
-  func scan(_ domains: Set<DomainName>) throws(EngineError) {
+  /// - Parameter removals: when domains were removed of which that is known.
+  func scan(
+    _ domains: Set<DomainName>, _ removals: [DomainName: Timestamp] = [:]
+  ) throws(EngineError) {
     for domain in domains {
       guard
         let contents = try readable({ () throws(EngineError) in try place.contents(of: domain) })
       else { continue }
-      let removed = try place.modified(domain) ?? .now
+      let removed = try place.modified(domain) ?? removals[domain] ?? .now
       var changes: [Timestamp: [CloudKey: Value?]] = [:]
       for (key, stored) in contents where stored.value != machine.state.value(key) {
         changes[stored.modified, default: [:]][key] = .some(stored.value)

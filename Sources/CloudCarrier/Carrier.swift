@@ -57,9 +57,12 @@ public final class Carrier {
     arrivals.noteAll()
     show(CloudStatus())
     let present = try place.domains()
-    // A list that is gone as a whole was lost: nobody has removed its keys one by one.
-    try restore(Set(machine.state.keys.map(\.domain)).subtracting(present))
-    try scan(present)
+    let removed = try place.removals()
+    // A list that is gone as a whole was lost, unless the owner has noted that the user removed it.
+    try restore(
+      Set(machine.state.keys.map(\.domain)).subtracting(present).subtracting(removed.keys))
+    try scan(present.union(removed.keys), removed)
+    try place.forgetRemovals()
   }
 
   // MARK: - The loop
@@ -129,6 +132,7 @@ public final class Carrier {
       }
       try restore(taken.invalidated)
       try scan(taken.domains.union(taken.invalidated))
+      if !taken.domains.isEmpty { try place.forgetRemovals() }
       (taken.domains, taken.invalidated) = ([], [])
       if taken.hasSyncRequest { try beginSync() }
       taken.hasSyncRequest = false
@@ -154,8 +158,9 @@ public final class Carrier {
     else { return }
     sync = SyncRequest(value: request)
     // A connection that begins lists everything anyway. Somebody who waits may have mended what
-    // kept it from being there: the settings and their files are read again.
-    if session?.isConnected == true {
+    // kept it from being there, or the key by which values are read: the settings and their files are
+    // read again.
+    if session?.isConnected == true, machine.unreadable.isEmpty {
       carryOut(session?.perform([.list]) ?? [])
       sync?.listsAwaited = session?.listsWaiting ?? 1
     } else {

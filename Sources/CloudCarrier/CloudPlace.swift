@@ -117,6 +117,27 @@ struct CloudPlace {
     try places.find(key, at: CloudNotes.location)?.value
   }
 
+  /// The domains that the user has removed while no carrier ran, and when.
+  func removals() throws(EngineError) -> [DomainName: Timestamp] {
+    let notes = try places.snapshots(of: [CloudRemovals.location]).first
+    var removals: [DomainName: Timestamp] = [:]
+    for (key, value) in notes?.values ?? [:] {
+      guard case .date(let time) = value, let domain = CloudRemovals.domain(of: key) else {
+        continue
+      }
+      removals[domain] = Timestamp(time)
+    }
+    return removals
+  }
+
+  /// Forgets that the user has removed domains.
+  func forgetRemovals() throws(EngineError) {
+    let intents = try removals().keys.map {
+      Intent.edit(CloudRemovals.location, .remove(CloudRemovals.key(of: $0)))
+    }
+    if !intents.isEmpty { _ = try places.apply(intents, by: author) }
+  }
+
   /// Moves keys of the user's other places to the cloud. Keys that the cloud has already stay where
   /// they are, behind the cloud's value; so does a value that is too large for the cloud.
   func adopt(

@@ -19,7 +19,9 @@ public enum CloudProgram {
       --owned            end when standard input ends; log to the system's log
       -h, --help         this help
 
-    Exit status: 0  ended as asked; 1  failure; 2  wrong arguments; 75  another one runs already
+    Where another one runs for the store, it waits for the end of that.
+
+    Exit status: 0  ended as asked; 1  failure; 2  wrong arguments
 
     """
 
@@ -52,11 +54,13 @@ public enum CloudProgram {
   private static func run(_ surroundings: Surroundings, isOwned: Bool, _ log: Log) -> Int32 {
     do throws(EngineError) {
       if isOwned { try endWithStandardInput() }
-      // One that the owner runs waits for the end of a service's, and then takes over.
-      let isAlone = try EngineError.wrapping { () throws(SystemError) in
-        try CloudLock.take(surroundings, waits: isOwned)
+      // Of a service's and one that the owner runs, the later waits for the end of the other, and
+      // then takes over.
+      try EngineError.wrapping { () throws(SystemError) in
+        if try CloudLock.take(surroundings, waits: false) { return }
+        if !isOwned { log("another prefs-cloud of this store runs; this one waits for its end") }
+        _ = try CloudLock.take(surroundings, waits: true)
       }
-      guard isAlone else { return isBusy }
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
       let carrier = try Carrier(
         places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
@@ -72,9 +76,6 @@ public enum CloudProgram {
       return 1
     }
   }
-
-  /// The exit status where another carrier of the store runs (EX_TEMPFAIL).
-  public static let isBusy: Int32 = 75
 
   /// Ends the process when standard input does, whatever it is doing: its owner is gone then, or
   /// wants it to end. Nothing is lost by that (`Carrier`).

@@ -33,10 +33,15 @@ extension PlaceAdditions {
     _ joined: inout [Key: [Value]]
   ) {
     var elements = joined[union.output] ?? []
+    // As bytes: a value has no hash.
+    var known = Set(union.removesDuplicates ? elements.map(Document.binary) : [])
     for setting in profile.settings
-    where setting.domain == union.domain && union.inputs.contains(setting.key) {
+    where setting.kind == .forced && setting.domain == union.domain
+      && union.inputs.contains(setting.key)
+    {
       guard case .array(let values) = setting.value else { continue }
-      for value in values where !(union.removesDuplicates && elements.contains(value)) {
+      for value in values
+      where !union.removesDuplicates || known.insert(Document.binary(value)).inserted {
         elements.append(value)
       }
     }

@@ -40,7 +40,11 @@ public struct ProfileFolder: ProfileReading {
 
   public func state(of place: Place) -> [String] {
     guard layout.hasLists(place) else { return [] }
-    return (files(place) + signerFiles).map(PlaceAdditions.fileState)
+    // The directory too: none, and a link that leads nowhere, are not the same.
+    let directory = layout.signersDirectory
+    let isThere = (try? Files.linkStatus(directory)) != nil
+    return (files(place) + signerFiles + [directory]).map(PlaceAdditions.fileState)
+      + ["\(isThere) \(Files.linkTarget(directory) ?? "")"]
   }
 
   public func settings(of place: Place, at now: Timestamp) -> PlaceAdditions {

@@ -9,15 +9,17 @@ enum SignedMessage {
   /// a signed message, or if the signature is not valid.
   ///
   /// The signature and the digest of the content are always checked, the signer's certificate only
-  /// where `signers` has any. Then signatures with MD5 or SHA-1 do not count, nor do certificates
-  /// that are for the servers of TLS alone: what a web server has must not force settings. A
-  /// certificate may be for any other purpose. Its validity is judged at the time of the signature
+  /// where `signers` has any. Then signatures with MD5 or SHA-1 do not count, neither of the message
+  /// nor of a certificate that a signer issued, nor do keys of less than 112 bits of security (RSA
+  /// with less than 2,048 bits), nor certificates that are for the servers of TLS alone: what a web
+  /// server has must not force settings. A certificate may be for any other purpose. Its validity is judged at the time of the signature
   /// that the message states, and not at all if it states none: profiles outlive their
   /// certificates.
   ///
   /// Threads: any. Cost: some 100 µs.
-  /// - Parameter signers: certificates in DER or PEM. If there are any, the message must be signed
-  ///   by one of them, or by a certificate that one of them issued.
+  /// - Parameter signers: files with certificates in PEM, or one in DER. If there are any, the
+  ///   message must be signed by one of these, which it need not carry, or by a certificate that one
+  ///   of them issued.
   static func open(
     _ bytes: [UInt8], signers: [[UInt8]]?
   ) throws(ProfileRefusal) -> (content: [UInt8], signer: String) {
@@ -28,16 +30,18 @@ enum SignedMessage {
     defer { CMS_ContentInfo_free(message) }
     let store = X509_STORE_new()
     defer { X509_STORE_free(store) }
+    let trusted = prefsfs_new_certificates()
+    defer { prefsfs_end_certificates(trusted) }
     var flags = UInt32(CMS_BINARY)
     if let signers {
       configure(store, message)
-      for signer in signers { add(signer, to: store) }
+      for signer in signers { add(signer, to: store, trusted) }
     } else {
       flags |= UInt32(CMS_NO_SIGNER_CERT_VERIFY)
     }
     let output = BIO_new(BIO_s_mem())
     defer { BIO_free(output) }
-    guard CMS_verify(message, nil, store, nil, output, flags) == 1 else {
+    guard CMS_verify(message, trusted, store, nil, output, flags) == 1 else {
       throw failure("its signature does not hold")
     }
     if signers != nil { try requireStrong(message) }
@@ -79,6 +83,8 @@ enum SignedMessage {
   private static func configure(_ store: OpaquePointer?, _ message: OpaquePointer) {
     let parameters = X509_STORE_get0_param(store)
     X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)
+    // 2: 112 bits of security, for keys and for signatures of certificates.
+    X509_VERIFY_PARAM_set_auth_level(parameters, 2)
     var flags = UInt(X509_V_FLAG_PARTIAL_CHAIN)
     let signers = prefsfs_signers(message)
     let signer = prefsfs_signer_count(signers) > 0 ? prefsfs_signer(signers, 0) : nil
@@ -93,17 +99,28 @@ enum SignedMessage {
     X509_VERIFY_PARAM_set_flags(parameters, flags)
   }
 
-  /// Adds a certificate, in PEM or DER, to the store. A file that is neither adds nothing.
-  private static func add(_ certificate: [UInt8], to store: OpaquePointer?) {
-    for isPEM in [true, false] {
-      let input = memory(certificate)
-      defer { BIO_free(input) }
-      let read = isPEM ? PEM_read_bio_X509(input, nil, nil, nil) : d2i_X509_bio(input, nil)
-      guard let read else { continue }
-      X509_STORE_add_cert(store, read)
-      X509_free(read)
-      return
+  /// Adds the certificates of a file, all in PEM or one in DER, to the store and to the list. A file
+  /// that is neither adds nothing.
+  private static func add(_ file: [UInt8], to store: OpaquePointer?, _ list: OpaquePointer?) {
+    let input = memory(file)
+    defer { BIO_free(input) }
+    var count = 0
+    while let certificate = PEM_read_bio_X509(input, nil, nil, nil) {
+      add(certificate, store, list)
+      count += 1
     }
+    guard count == 0 else { return }
+    let binary = memory(file)
+    defer { BIO_free(binary) }
+    if let certificate = d2i_X509_bio(binary, nil) { add(certificate, store, list) }
+  }
+
+  /// - Parameter certificate: the list owns it from now on.
+  private static func add(
+    _ certificate: OpaquePointer, _ store: OpaquePointer?, _ list: OpaquePointer?
+  ) {
+    X509_STORE_add_cert(store, certificate)
+    prefsfs_add_certificate(list, certificate)
   }
 
   /// The common name of the first signer's certificate, or all of its subject.

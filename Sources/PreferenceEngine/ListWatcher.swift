@@ -8,8 +8,9 @@ import SystemCalls
 /// It polls every 2 s the loaded lists, and the names of all lists, of directories on file systems
 /// that report no changes (NFS, SMB, FUSE); of all directories where the user has no inotify
 /// instance left. For a directory that does not exist yet, it watches the nearest existing one
-/// above it. The target of a list that is a symbolic link is watched too, unless it lies on another
-/// machine or in a file system in user space, which may not answer. It also sees when files of the
+/// above it. The target of a list that is a symbolic link is watched too, and every link on the way to
+/// a directory, unless it lies on another machine or in a file system in user space, which may not
+/// answer. It also sees when files of the
 /// state directory are removed, when something is mounted over a directory (pam_mount, ecryptfs), and
 /// when configuration profiles, the certificates of their signers, fragments or vendors' lists may
 /// have changed.
@@ -149,6 +150,7 @@ struct ListWatcher {
   private mutating func begin(
     _ path: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
+    awaitLinks(Files.links(on: path)[...], watch)
     if try !watch.add(path, withModes: place.hasAdditions) {
       try wait(for: path, watch)
       // The directory may have been made meanwhile.
@@ -162,16 +164,18 @@ struct ListWatcher {
   }
 
   /// Watches the certificates of those who may sign profiles, or waits for their directory.
+  /// What takes the place of that directory counts too.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
-    if (try? watch.add(layout.signersDirectory, withModes: true)) == true {
-      followAdditionLinks(in: layout.signersDirectory, "", watch)
-    } else {
-      try? wait(for: layout.signersDirectory, watch)
-    }
+    let path = layout.signersDirectory
+    awaitLinks(Files.links(on: path)[...], watch)
+    try? wait(for: path, watch)
+    guard (try? watch.add(path, withModes: true)) == true else { return }
+    followAdditionLinks(in: path, "", watch)
   }
 
   /// Watches a directory of vendors' lists, or waits for it.
   private mutating func watchVendors(_ path: String, _ watch: DirectoryWatch) {
+    awaitLinks(Files.links(on: path)[...], watch)
     do throws(SystemError) {
       guard try watch.add(path, withModes: true) else { return try wait(for: path, watch) }
     } catch {
@@ -191,6 +195,7 @@ struct ListWatcher {
     for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
     where layout.domain(ofFragments: name, in: place) != nil {
       let path = "\(directory)/\(name)"
+      awaitLinks(Files.links(on: path)[...], watch)
       guard (try? watch.add(path, withModes: true)) == true else {
         if Files.isDirectory(path) { directories.pollsAdditions = true }
         continue
@@ -223,7 +228,7 @@ struct ListWatcher {
         try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)", watch)
         continue
       }
-      awaitLinks(on: "\(directory)/\(name)", watch)
+      awaitLinks(Files.links(on: "\(directory)/\(name)").dropFirst(), watch)
       let parent = Files.parent(of: real)
       guard try watch.add(parent) else { continue }
       directories.linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
@@ -236,19 +241,24 @@ struct ListWatcher {
   ) {
     for name in ((try? Files.names(in: directory)) ?? nil) ?? [] where name.hasSuffix(ending) {
       let path = "\(directory)/\(name)"
-      guard let target = Files.linkTarget(path),
-        !MountInformation.mayHang(target.hasPrefix("/") ? target : "\(directory)/\(target)"),
-        let real = Files.realPath(path), (try? watch.add(Files.parent(of: real))) == true
+      guard
+        let target = Files.linkTarget(path).map({ $0.hasPrefix("/") ? $0 : "\(directory)/\($0)" }),
+        !MountInformation.mayHang(target)
       else { continue }
-      awaitLinks(on: path, watch)
+      awaitLinks(Files.links(on: path).dropFirst(), watch)
+      guard let real = Files.realPath(path) else {
+        try? wait(for: target, watch)
+        continue
+      }
+      guard (try? watch.add(Files.parent(of: real))) == true else { continue }
       directories.linkedAdditions.insert(real)
     }
   }
 
-  /// Has the directories watched anew when a link changes that a link leads through, as where a
+  /// Has the directories watched anew when a link changes that a path leads through, as where a
   /// link `current` says which of several directories counts.
-  private mutating func awaitLinks(on path: String, _ watch: DirectoryWatch) {
-    for link in Files.links(on: path).dropFirst()
+  private mutating func awaitLinks(_ links: ArraySlice<String>, _ watch: DirectoryWatch) {
+    for link in links
     where !MountInformation.mayHang(link) && (try? watch.add(Files.parent(of: link))) == true {
       directories.awaited.insert(link)
     }
@@ -303,7 +313,8 @@ struct ListWatcher {
       return
     }
     let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
-    if directories.awaited.contains(path) { look.before = look.before ?? directories.watched }
+    // It may be a link on the way to a directory whose name stays: all lists are looked at.
+    if directories.awaited.contains(path) { look.before = [] }
     if let location = directories.linked[event.directory]?[name] { look.changed.insert(location) }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
     let place = directories.places[event.directory]

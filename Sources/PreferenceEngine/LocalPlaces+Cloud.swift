@@ -50,6 +50,13 @@ extension LocalPlaces {
     }
   }
 
+  /// The notes about domains that the user removes from a cloud that a carrier knows.
+  func removals(_ items: [Changeset.Item]) throws(EngineError) -> [Changeset.Item] {
+    let notes = CloudRemovals.notes(items, at: .now)
+    if notes.isEmpty { return [] }
+    return try keys(at: CloudRemovals.location).isEmpty ? [] : notes
+  }
+
   /// Counts a change that was made, and remembers the keys that the user has removed with it.
   func note(_ usage: CloudUsage?, _ items: [Changeset.Item], foreign: Set<Int>) {
     guard let usage else { return }

@@ -213,6 +213,29 @@ import Testing
     }
   }
 
+  @Test("a domain that is removed while no carrier runs is removed elsewhere too")
+  func removedDomains() throws {
+    try withMachines { machines in
+      let (here, there) = (machines.here, machines.there)
+      here.shell(
+        """
+        for d in a b c; do mkdir $M/$d; echo 1 > $M/$d/K; echo 2 > $M/$d/L; done; rm $M/b/L
+        for d in a b c; do defaults cloud add $d K L; done; defaults cloud sync
+        """)
+      there.waitUntil("[ \"$(cat $M/a/L $M/b/K $M/c/K)\" = \"$(printf '2\\n1\\n1')\" ]")
+      // The owner's carrier is stopped, and killed before it has heard of anything.
+      let outcome = here.shell(
+        """
+        p=$(pgrep -f "prefs-cloud.*--store $C"); kill -STOP $p
+        defaults delete a; defaults delete b K; rm $M/c/*; rmdir $M/c; kill -9 $p
+        for i in $(seq 100); do defaults cloud | grep -q ^connected && break; sleep .1; done
+        defaults cloud sync 20; ls -d $M/a $M/b $M/c
+        """)
+      #expect(outcome.output == "", "\(outcome)")
+      there.waitUntil("! test -e $M/a/K && ! test -e $M/b/K && ! test -e $M/c/K")
+    }
+  }
+
   @Test("a carrier that is stopped does not hold up the end of the owner")
   func stoppedAtEnd() throws {
     try withMachines { machines in

@@ -170,7 +170,10 @@ import Testing
   @Test("arrays of several profiles become one, without duplicates where the profile says so")
   func unions() throws {
     try withSandbox { sandbox in
-      for (file, values) in [("1", ["a", "b"]), ("2", ["b", "c"])] as [(String, [Value])] {
+      // 40,000 elements, which are compared with each other, take no minute.
+      let many = (0..<40_000).map { Value.string("v\($0)") }
+      let once: Value = ["mcx_preference_settings": ["in": ["once"]]]
+      for (file, values) in [("1", ["a", "b"]), ("2", ["b", "c"] + many)] as [(String, [Value])] {
         let entry: Value = [
           "mcx_preference_settings": ["in": .array(values)],
           "mcx_union_policy_keys": [
@@ -181,13 +184,14 @@ import Testing
           ],
         ]
         try install(
-          sandbox, "\(file).mobileconfig", [Self.managed(["d": ["Forced": [entry]]])],
+          sandbox, "\(file).mobileconfig",
+          [Self.managed(["d": ["Forced": [entry], "Set-Once": [once]]])],
           ["PayloadIdentifier": .string("org.\(file)")])
       }
       let forced = folder(sandbox).settings(of: .managed, at: .now).values["d"]
-      #expect(forced?["out"]?.value == ["a", "b", "c"])
-      #expect(forced?["all"]?.value == ["a", "b", "b", "c"])
-      #expect(forced?["in"]?.value == ["b", "c"])
+      #expect(forced?["out"]?.value == .array(["a", "b", "c"] + many))
+      #expect(forced?["all"]?.value == .array(["a", "b", "b", "c"] + many))
+      #expect(forced?["in"]?.value == .array(["b", "c"] + many))
     }
   }
 
@@ -244,18 +248,27 @@ import Testing
       try install(sandbox, "plain.mobileconfig", [["PayloadType": "d", "Color": "blue"]])
       let outcome = sandbox.shell(
         """
-        cd \(sandbox.system); mkdir profile-signers; key=rsa:2048
-        for n in Both Server; do
-          use=serverAuth; test $n = Both && use=serverAuth,clientAuth
+        cd \(sandbox.system); mkdir profile-signers
+        for n in Both Server Small; do
+          use=serverAuth,clientAuth key=rsa:2048
+          test $n != Server || use=serverAuth; test $n != Small || key=rsa:1024
           openssl req -x509 -newkey $key -nodes -keyout $n.key -out profile-signers/$n.crt \
             -subj /CN=$n -days 1 -addext extendedKeyUsage=$use
         done
-        for d in md5 sha1 sha256; do for n in Both Server; do
+        openssl req -newkey rsa:2048 -nodes -keyout Old.key -out Old.csr -subj /CN=Old
+        openssl x509 -req -in Old.csr -CA profile-signers/Both.crt -CAkey Both.key -sha1 \
+          -CAcreateserial -days 1 -out Old.crt
+        openssl cms -sign -in managed/plain.mobileconfig -signer Old.crt -inkey Old.key \
+          -outform DER -nodetach -binary -out Old.sha256
+        openssl cms -sign -in managed/plain.mobileconfig -signer profile-signers/Both.crt \
+          -inkey Both.key -outform DER -nodetach -binary -nocerts -out Bare.sha256
+        for d in md5 sha1 sha256; do for n in Both Server Small; do
           openssl cms -sign -md $d -in managed/plain.mobileconfig -signer profile-signers/$n.crt \
             -inkey $n.key -outform DER -nodetach -binary -out $n.$d
         done; done; ls *.sha256
         """)
-      #expect(outcome.output == "Both.sha256\nServer.sha256\n", "\(outcome)")
+      let made = "Bare.sha256\nBoth.sha256\nOld.sha256\nServer.sha256\nSmall.sha256\n"
+      #expect(outcome.output == made, "\(outcome)")
       let refusal = { (file: String) throws -> String in
         let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: "\(sandbox.system)/\(file)")))
         guard case .string(let why)? = folder(sandbox).check(bytes)["refused"] else { return "" }
@@ -265,6 +278,14 @@ import Testing
       #expect(try refusal("Both.sha1").contains("SHA-1"))
       #expect(try refusal("Both.md5").contains("MD5"))
       #expect(try refusal("Server.sha256").contains("servers of TLS"))
+      #expect(try refusal("Small.sha256").contains("signature does not hold"))
+      #expect(try refusal("Old.sha256").contains("signature does not hold"))
+      #expect(try refusal("Bare.sha256") == "", "the signer's certificate is known")
+      // Several certificates in one file.
+      sandbox.shell(
+        "cd \(sandbox.system)/profile-signers; cat Server.crt Both.crt > all; rm Both.crt Server.crt"
+      )
+      #expect(try refusal("Both.sha256") == "")
       sandbox.shell("rm -r \(sandbox.system)/profile-signers")
       #expect(try refusal("Both.sha1") == "" && refusal("Server.sha256") == "")
     }

@@ -236,6 +236,37 @@ import Testing
     }
   }
 
+  @Test("links that are given other targets later, on the way or at the end, are followed")
+  func laterTargets() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      install(sandbox, "a", "[forced('d', Integer=1)]")
+      sandbox.makeList(sandbox.system + "/managed/n.plist", "dict(A=1)")
+      sandbox.shell(
+        """
+        cd \(sandbox.system); mv managed one; cp -r one two; rm two/a.mobileconfig; ln -s one now
+        ln -s now managed
+        """)
+      sandbox.makeList(sandbox.system + "/two/n.plist", "dict(A=2)")
+      sandbox.waitUntil("[ $(cat $M/n/A)$(cat $M/d/Integer) = 11 ]")
+      sandbox.shell("cd \(sandbox.system); ln -sfn two now")
+      sandbox.waitUntil("[ $(cat $M/n/A)$(cat $M/d/Integer) = 242 ]")
+      sandbox.makeList(sandbox.system + "/two/n.plist", "dict(A=3)")
+      sandbox.waitUntil("[ $(cat $M/n/A) = 3 ]")
+      sandbox.shell("cd \(sandbox.system); ln -s ../later managed/l.mobileconfig; sleep 0.3")
+      sandbox.shell("cd \(sandbox.system); cp one/a.mobileconfig later")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 1 ]")
+      // Nobody may sign now, and then everybody.
+      sandbox.shell("ln -s nowhere \(sandbox.system)/profile-signers")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 42 ]")
+      sandbox.shell("rm \(sandbox.system)/profile-signers")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 1 ]")
+      sandbox.shell("touch \(sandbox.system)/profile-signers")
+      sandbox.waitUntil("[ $(cat $M/d/Integer) = 42 ]")
+      sandbox.shell("cd \(sandbox.system); rm managed profile-signers; mkdir managed")
+      sandbox.waitUntil("! test -e $M/n")
+    }
+  }
+
   @Test("a read-only mount announces what changed, and nothing else")
   func readOnly() throws {
     try withMount(

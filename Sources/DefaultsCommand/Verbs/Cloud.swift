@@ -148,7 +148,7 @@ enum Cloud {
     let isDone = try attempt("Could not synchronize with the cloud") { () throws(EngineError) in
       let request = try requestSync(store)
       let deadline = Instant.now.advanced(seconds: seconds)
-      while try number(store, CloudNotes.syncAnswer) < request {
+      while try !isAnswered(request, store) {
         if deadline <= .now { return false }
         Instant.sleep(milliseconds: 20)
       }
@@ -166,6 +166,15 @@ enum Cloud {
 }
 
 extension Cloud {
+  /// Whether the request is answered. An owner that is too busy to say so has not answered it yet.
+  static func isAnswered(_ request: Int64, _ store: StoreView) throws(EngineError) -> Bool {
+    do throws(EngineError) {
+      return try number(store, CloudNotes.syncAnswer) >= request
+    } catch  where error.reason == .system(.timedOut) {
+      return false
+    }
+  }
+
   /// Asks for a synchronisation. It also has the carrier read its settings and try to connect at
   /// once.
   /// - Returns: the number of the request; an answer with this number, or a larger one, answers it.

@@ -16,6 +16,7 @@ enum CloudLogin {
     var servers: [String] = []
     while !arguments.isEmpty { servers.append(try arguments.removeNext()) }
     guard !user.isEmpty, !user.contains("/") else { throw .usage }
+    for server in servers { try requireServer(server) }
     let known = try Cloud.settings(store).endpoints
     guard !servers.isEmpty || !known.isEmpty else {
       throw Refusal(
@@ -44,6 +45,17 @@ enum CloudLogin {
     return try awaitConnection(request, since: began, store)
   }
 
+  /// Refuses what is no server before it is kept, and its password with it. The carrier looks closer.
+  private static func requireServer(_ url: String) throws(Refusal) {
+    let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+    let isServer = parts.count > 2 && ["http:", "https:"].contains(parts[0]) && parts[1].isEmpty
+    guard isServer, !parts[2].isEmpty, !parts[2].contains("@") else {
+      throw Refusal(
+        message: "That is no server",
+        detail: "name one as in https://etcd.example.org:2379, without a user and a password")
+    }
+  }
+
   private static func set(_ name: CloudSettings.Name, _ value: Value) -> Intent {
     .setOwn(name.key, CloudSettings.domain, value, .unknown)
   }
@@ -58,7 +70,7 @@ enum CloudLogin {
       let isOver = try Cloud.attempt("Could not log in") { () throws(EngineError) in
         let note = try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }
         if let note, note.since.seconds >= began.seconds, note.status.error != nil { return true }
-        return try Cloud.number(store, CloudNotes.syncAnswer) >= request
+        return try Cloud.isAnswered(request, store)
       }
       if isOver { break }
       Instant.sleep(milliseconds: 20)

@@ -10,11 +10,16 @@ enum Explain {
     try arguments.end()
     let options = arguments.options
     if options.user != nil, target.directory != nil { throw .usage }
+    let other = try options.user.map { (user) throws(Refusal) in
+      do throws(EngineError) { return try Surroundings(ofUser: user) } catch {
+        throw Refusal("Could not read the preferences of \(user)", error)
+      }
+    }
     let holders = try target.reading { () throws(EngineError) -> [Explanation.Holder]? in
       let layout: StoreLayout
       let store: StoreView
-      if let user = options.user {
-        (layout, store) = (StoreLayout(try Surroundings(ofUser: user)), try StoreView(ofUser: user))
+      if let user = options.user, let other {
+        (layout, store) = (StoreLayout(other), try StoreView(ofUser: user))
       } else {
         layout = StoreLayout(Surroundings(store: target.directory))
         store = try DomainView(target).store
