@@ -9,8 +9,7 @@ struct RequestContext {
   let number: UInt64
   let operation: Operation
   let node: NodeID
-  /// The user and the thread that made it: see `RequestHeader`.
-  let user: uid_t
+  /// The thread that made it: see `RequestHeader`.
   let thread: pid_t
   /// The announcement that it is a part of: the driver's own thread has made it.
   let announcement: Announcement?
@@ -26,7 +25,7 @@ struct RequestContext {
 
   init(_ header: RequestHeader, _ announcement: Announcement?) {
     (number, operation, node) = (header.number, header.operation, header.node)
-    (user, thread, self.announcement) = (header.user, header.thread, announcement)
+    (thread, self.announcement) = (header.thread, announcement)
   }
 
   /// Whether its answer is saved: it changes something, or counts a look-up.

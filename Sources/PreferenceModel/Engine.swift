@@ -47,7 +47,7 @@ public struct Resolution: Equatable, Sendable {
 ///
 /// `apply` returns the change in the terms of the store, and observers get it so: with locations
 /// and keys of lists. `notice` translates it into the domains and keys of this engine.
-public protocol Engine: ChangeService, SchemaService {
+public protocol Engine: ChangeService {
   /// Every domain that a persistent place has, and the global domain. Cost: a listing of the
   /// places' directories.
   func domains() throws(EngineError) -> Set<DomainName>
@@ -102,12 +102,25 @@ public protocol Engine: ChangeService, SchemaService {
   /// The domains whose lists a look-up of the key, or of the domain (nil), asks, as far as that is
   /// known without reading a list. A caller that must not wait has them read first.
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
+
+  /// The type that schemas give a key that is made; nil: it follows from the text. If `isCertain` is
+  /// false, it follows from the text too if the text is no value of this type. Where the caller must
+  /// not wait, and a schema is not in memory, this and `summary` answer as if there were none.
+  func newKind(of key: Key, in domain: DomainName) -> (kind: Kind, isCertain: Bool)?
+
+  /// What a key is for; nil if no schema says it.
+  func summary(of key: Key, in domain: DomainName) -> String?
 }
 
 /// From how many names on a listing is made on a thread of its own. It takes 2 us a name.
 public let manyKeys = 2000
 
 extension Engine {
+  public func newKind(
+    of key: Key, in domain: DomainName
+  ) -> (kind: Kind, isCertain: Bool)? { nil }
+  public func summary(of key: Key, in domain: DomainName) -> String? { nil }
+
   public func load(_ domain: DomainName) { _ = try? keys(of: domain) }
 
   public func hasManyKeys(_ domain: DomainName) -> Bool { false }

@@ -54,9 +54,6 @@ public struct StoreLayout: Sendable {
     }
   }
 
-  /// Every directory that the store reads or writes.
-  public var directories: [String] { [userDirectory, systemDirectory, stateDirectory] }
-
   private static let globalName = ".GlobalPreferences"
   /// The domain whose list would have the file name of the global one.
   private static let hidden = DomainName(globalName)

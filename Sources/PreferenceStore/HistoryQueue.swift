@@ -78,8 +78,6 @@ struct HistoryQueue {
   /// Milliseconds for which a change waits for others.
   private static let patience: Int64 = 1000
 
-  var isEmpty: Bool { changes.isEmpty }
-
   /// Has the queue taken soon, though no change was added to it.
   mutating func wake() {
     if isOn, due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }

@@ -34,7 +34,9 @@ struct RecentChanges: Sendable {
     list.removeAll { !$0.isRecent(now) }
     // A stale copy is most likely to have the oldest value or one of the latest.
     if list.count >= Self.mostValues { list.remove(at: 1) }
-    if let last = list.last, last.value?.shortBytes ?? 0 > Self.mostBytes / 2 { list.removeLast() }
+    if let last = list.last, last.value?.approximateSize ?? 0 > Self.mostBytes / 2 {
+      list.removeLast()
+    }
     list.append(Before(value: before, time: now))
     entries[key] = list
     bytes += list.bytes
@@ -106,19 +108,5 @@ extension RecentChanges.Before {
 }
 
 extension [RecentChanges.Before] {
-  fileprivate var bytes: Int { reduce(0) { $0 + ($1.value?.shortBytes ?? 0) } }
-}
-
-extension Value {
-  /// Roughly how many bytes of memory the value takes. Cost: O(values).
-  fileprivate var shortBytes: Int {
-    switch self {
-    case .string(let text): text.utf8.count + 16
-    case .data(let data): data.count + 16
-    case .array(let items): items.reduce(16) { $0 + $1.shortBytes }
-    case .dictionary(let items):
-      items.reduce(16) { $0 + $1.key.utf8Count + $1.value.shortBytes + 16 }
-    default: 16
-    }
-  }
+  fileprivate var bytes: Int { reduce(0) { $0 + ($1.value?.approximateSize ?? 0) } }
 }

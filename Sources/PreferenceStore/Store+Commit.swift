@@ -288,7 +288,7 @@ extension StoredValue {
 
 extension Value {
   /// About how many bytes it takes in a binary list. Cost: O(values).
-  fileprivate var approximateSize: Int {
+  var approximateSize: Int {
     switch self {
     case .string(let text): text.utf8.count + 5
     case .data(let data): data.count + 5

@@ -13,8 +13,6 @@ import SystemCalls
 ///
 /// Threads: all calls must be made by one thread at a time.
 public protocol Branch: AnyObject {
-  /// The node of the root.
-  var rootNode: NodeID { get }
   /// Whether there are other trees in the mount, which must see the changes of this one. Without
   /// them, the tree does not keep its changes for `removeChanges`.
   var hasNeighbours: Bool { get set }
@@ -138,8 +136,6 @@ public struct WriteRequest: Sendable {
 }
 
 extension Tree: Branch {
-  public var rootNode: NodeID { table.root.id }
-
   public func rootEntry() throws(TreeError) -> Entry { try entry(table.root) }
 }
 

@@ -66,9 +66,6 @@ final class NodeTable {
   subscript(path: KeyPath) -> Node? { byKey[path] }
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
-  /// `st_ino` of a domain: the same in every mount, until the domain is renamed in one.
-  func inode(of domain: DomainName) -> UInt64 { inodes[domain] }
-
   /// Gives the name a new inode number, because its next file is a different one. When very many
   /// names have such a number, those without a node lose it: a key of such a name that was renamed,
   /// or is made once more, then has the number of the name, as in other mounts.

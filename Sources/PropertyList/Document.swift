@@ -133,16 +133,7 @@ public enum Document {
     _ text: ArraySlice<UInt8>, _ parser: some TextParser
   ) throws(FormatError) -> Value {
     var parser = parser
-    var outcome: Result<Value, FormatError>?
-    text.withUnsafeBufferPointer { text in
-      do throws(FormatError) {
-        outcome = .success(try parser.read(text))
-      } catch {
-        outcome = .failure(error)
-      }
-    }
-    guard let outcome else { throw parser.failure("empty") }
-    return try outcome.get()
+    return try text.withUnsafeBufferPointer { text throws(FormatError) in try parser.read(text) }
   }
 }
 

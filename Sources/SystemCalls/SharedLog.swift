@@ -21,9 +21,6 @@ public final class SharedLog: @unchecked Sendable {
   /// The file in memory. A process that has it can read the log after this one has ended.
   public let descriptor: Descriptor
 
-  /// How many numbers there are.
-  public static let numbers = 32
-
   // The first page has the mark, the state (bit 63: which half, the rest: its length) and the
   // numbers, 8 bytes each, and then the message. The two halves follow.
   private static let mark: UInt64 = 0x31_47_4F_4C_53_46_45_52
@@ -85,7 +82,7 @@ public final class SharedLog: @unchecked Sendable {
 
   // MARK: - Numbers and message
 
-  /// A number; the index is less than `numbers`.
+  /// A number; the index is less than 32.
   public subscript(index: Int) -> UInt64 {
     get { cell(2 + index).pointee.load(ordering: .acquiring) }
     set { cell(2 + index).pointee.store(newValue, ordering: .releasing) }

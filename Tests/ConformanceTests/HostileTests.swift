@@ -331,7 +331,7 @@ import Testing
       let session =
         environment + """
           $PREFSFS $M && cat $M/d/Integer $M/other/Key
-          for i in $(seq 50); do cmp -s $M/d/Data \(disk)/none; sleep 0.1; ls \(disk)/prefsfs/*/journal.* > /dev/null 2>&1 || break; done
+          for i in $(seq 200); do cmp -s $M/d/Data \(disk)/none; sleep 0.1; ls \(disk)/prefsfs/*/journal.* > /dev/null 2>&1 || break; done
           echo 6 > $M/d/Integer; cat $M/d/Integer; fusermount3 -u $M
           """
       let outcome = sandbox.shell(session)

@@ -14,14 +14,6 @@ final class ChangedNodes {
     ids.append(id)
   }
 
-  /// Runs the body, whose changes need not be saved.
-  func withoutNotes<Result>(_ body: () -> Result) -> Result {
-    let wasRecording = isRecording
-    isRecording = false
-    defer { isRecording = wasRecording }
-    return body()
-  }
-
   var isEmpty: Bool { ids.isEmpty }
 
   /// Removes and returns the nodes, each once, in the order of their numbers.

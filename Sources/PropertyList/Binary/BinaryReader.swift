@@ -38,18 +38,10 @@ struct BinaryReader {
 
   /// Reads the whole list.
   static func read(_ bytes: [UInt8], limits: Limits = .standard) throws(FormatError) -> Value {
-    // No `Result`: releasing one asks the runtime for its type, which takes 20 us the first time.
-    var (value, failure): (Value?, FormatError?)
-    bytes.withUnsafeBytes { buffer in
-      do throws(FormatError) {
-        var reader = try BinaryReader(buffer, limits: limits)
-        value = try reader.object(reader.list.layout.top, depth: 0)
-      } catch {
-        failure = error
-      }
+    try bytes.withUnsafeBufferPointer { bytes throws(FormatError) in
+      var reader = try BinaryReader(UnsafeRawBufferPointer(bytes), limits: limits)
+      return try reader.object(reader.list.layout.top, depth: 0)
     }
-    guard let value else { throw failure ?? FormatError(.binary, "empty") }
-    return value
   }
 
   /// Whether the bytes have the header and the trailer of a binary list of their size. Cost: O(1)

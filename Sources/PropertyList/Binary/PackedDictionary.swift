@@ -46,17 +46,11 @@ public struct PackedDictionary: Sendable {
     _ bytes: [UInt8], limits: Limits = .standard, least: Int = least
   ) throws(FormatError) {
     guard bytes.starts(with: "bplist0".utf8), bytes.count <= limits.size else { return nil }
-    var outcome: Result<(BinaryList.Layout, Table)?, FormatError> = .success(nil)
-    bytes.withUnsafeBytes { buffer in
-      do throws(FormatError) {
-        var reader = try BinaryReader(buffer, limits: limits)
-        let table = try reader.table(least: max(least, 1))
-        outcome = .success(table.map { (reader.list.layout, $0) })
-      } catch {
-        outcome = .failure(error)
-      }
+    let parts = try bytes.withUnsafeBufferPointer { bytes throws(FormatError) in
+      var reader = try BinaryReader(UnsafeRawBufferPointer(bytes), limits: limits)
+      return try reader.table(least: max(least, 1)).map { (reader.list.layout, $0) }
     }
-    guard let (layout, table) = try outcome.get() else { return nil }
+    guard let (layout, table) = parts else { return nil }
     contents = Contents(bytes, layout, table)
   }
 

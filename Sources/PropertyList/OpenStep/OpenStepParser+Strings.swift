@@ -37,11 +37,7 @@ extension OpenStepParser {
   /// Ends the string in `token`.
   mutating func endString() throws(FormatError) {
     let token = self.token
-    var failure: FormatError?
-    token.withUnsafeBufferPointer { text in
-      do throws(FormatError) { try endString(text) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try token.withUnsafeBufferPointer { text throws(FormatError) in try endString(text) }
   }
 
   /// Adds a complete string: a key, a value, or the first string of the document.

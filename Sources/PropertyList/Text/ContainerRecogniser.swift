@@ -54,7 +54,7 @@ struct ContainerRecogniser: Sendable {
   }
 
   /// Feeds one parser. If it fails, sets it to nil and returns the reason.
-  private static func feed<Parser: DocumentParser>(
+  private static func feed<Parser: TextParser>(
     _ parser: inout Parser?, _ bytes: UnsafeBufferPointer<UInt8>
   ) -> String? {
     do {

@@ -61,9 +61,6 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
     }
   }
 
-  /// Whether these are the UTF-8 bytes of the key.
-  package func hasBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool { holds(bytes) }
-
   /// Whether the bytes are a `String`'s.
   var isString: Bool { if case .string = storage { true } else { false } }
 

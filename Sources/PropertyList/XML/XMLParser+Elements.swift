@@ -97,11 +97,7 @@ extension XMLParser {
   private mutating func endScalar(_ kind: Scalar) throws(FormatError) {
     let text = self.text
     scalar = nil
-    var failure: FormatError?
-    text.withUnsafeBufferPointer { text in
-      do throws(FormatError) { try endScalar(kind, text) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try text.withUnsafeBufferPointer { text throws(FormatError) in try endScalar(kind, text) }
   }
 
   /// Adds the key or value of a complete element with this text.

@@ -1,31 +1,15 @@
-/// A parser that receives its document in pieces of any size. After each piece it can tell whether
-/// it has a whole document, the beginning of one, or neither.
+/// A parser of a text format, which receives its document in pieces of any size. After each piece it
+/// can tell whether it has a whole document, the beginning of one, or neither. It is a state machine
+/// that consumes one byte at a time, or a whole run of plain bytes where its state allows it. Lines
+/// are counted once for each piece, which is cheap.
 ///
 /// The same parsers read files and judge text while a program writes it, so the two cannot
 /// disagree. A parser must not be used after it has thrown.
-protocol DocumentParser: Sendable {
-  /// Parses the next bytes. Throws if no document begins with the bytes so far.
-  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError)
-
+protocol TextParser: Sendable {
   /// Returns the value if the bytes so far are a whole document, and throws otherwise. The parser
   /// stays as it is, so more bytes can follow.
   func result() throws(FormatError) -> Value
-}
 
-extension DocumentParser {
-  /// Parses the next bytes.
-  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(FormatError) {
-    var failure: FormatError?
-    bytes.withUnsafeBufferPointer { buffer in
-      do throws(FormatError) { try feed(buffer) } catch { failure = error }
-    }
-    if let failure { throw failure }
-  }
-}
-
-/// A parser of a text format: a state machine that consumes one byte at a time, or a whole run of
-/// plain bytes where its state allows it. Lines are counted once for each piece, which is cheap.
-protocol TextParser: DocumentParser {
   /// The beginning of the current piece or, after an error, the position of the error.
   var position: TextPosition { get set }
   /// Checks that the document is UTF-8.
@@ -46,9 +30,15 @@ protocol TextParser: DocumentParser {
 }
 
 extension TextParser {
+  /// Parses the next bytes. Throws if no document begins with the bytes so far.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(FormatError) {
     try consume(bytes)
     position.pass(bytes, upTo: bytes.count)
+  }
+
+  /// Parses the next bytes.
+  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(FormatError) {
+    try bytes.withUnsafeBufferPointer { bytes throws(FormatError) in try feed(bytes) }
   }
 
   /// Parses a whole document and returns its value. Lines are counted only if there is an error.
