@@ -18,6 +18,9 @@ extension Operations {
           return .changed(try tree.attributes(node))
         }
         let change = change(which, status, ownership: driver.ownership)
+        // open(2) with O_TRUNC and truncate(2) come without a handle. The kernel has found a name
+        // that is gone, or stands for another file now; with ESTALE it looks the name up again.
+        if info == nil, change.size != nil, tree.hasLostName(node) { throw .stale }
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         return .changed(
           try tree.setAttributes(node, change, handle: handle, now: .now))

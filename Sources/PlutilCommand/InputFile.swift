@@ -48,7 +48,8 @@ enum InputFile {
     if bytes.starts(with: "bplist0".utf8) || first == UInt8(ascii: "<") || (first ?? 0) >= 0xEF {
       return try Document.read(bytes)
     }
-    return (try Document.readOpenStep(bytes), .openStep)
+    // A file of strings may have comments alone.
+    return (try Document.readOpenStep(bytes, readsBlank: !bytes.isEmpty), .openStep)
   }
 
   /// Reads a file that is a property list or JSON.

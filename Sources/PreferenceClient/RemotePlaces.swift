@@ -34,7 +34,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
   /// Why the owner only reads, and no other one could do more; nil: it does more, or one could.
-  private let obstacle: EngineError?
+  private let obstacle: @Sendable () -> EngineError?
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
@@ -83,7 +83,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   ///   - ended: is called once, when the owner is gone.
   public init?(
     connectingTo path: String, client: UInt64, _ identity: StoreIdentity, isBrief: Bool,
-    obstacle: () -> EngineError? = { nil }, first: Request? = nil,
+    obstacle: @escaping @Sendable () -> EngineError? = { nil }, first: Request? = nil,
     startsThread: Bool = true, until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     let early = Link.Early(first)
@@ -91,7 +91,8 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       path, client: client, first: early?.frame ?? [], identity, until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
-    self.obstacle = greeting.isReadOnly ? obstacle() : nil
+    let none: @Sendable () -> EngineError? = { nil }
+    self.obstacle = greeting.isReadOnly ? obstacle : none
     (self.isBrief, spoken) = (isBrief, greeting.spoken)
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
@@ -401,7 +402,7 @@ extension RemotePlaces {
 
   /// Makes a request of the kind `apply`, and returns what it has changed.
   func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
-    if let obstacle { throw obstacle }
+    if let obstacle = obstacle() { throw obstacle }
     guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
     else { throw Self.unexpected }
     if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
@@ -418,7 +419,7 @@ extension RemotePlaces {
     _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
     answered: @escaping @Sendable (Message?) -> Void
   ) -> Link.Transmission {
-    if let obstacle {
+    if let obstacle = obstacle() {
       answered(.failed(obstacle))
       return .sent
     }

@@ -222,15 +222,16 @@ extension HistoryContents {
   /// The number of the last change by a moment: the present with every later change taken back is
   /// the state of then. nil: the history does not have that moment. It is in the future, or before
   /// the oldest change, or changes after it are missing. Any moment of the day of the oldest change
-  /// counts as after it, or as right before it. A change with an earlier time than the one before it
+  /// counts as after it, or as right before it, unless changes before it are missing. A change with an earlier time than the one before it
   /// was made under a wrong clock, and counts as made just after that.
   package func number(at moment: HistoryMoment, now: Timestamp = .now) -> UInt64? {
     var number: UInt64?
     var oldest: HistoryRecord?
+    var isAfterGap = false
     var clock = OrderedClock(now: now)
     for entry in entries {
       switch entry {
-      case .gap: (number, oldest) = (nil, nil)
+      case .gap: (number, oldest, isAfterGap) = (nil, nil, true)
       case .change(var record):
         record.time = clock.time(of: record)
         oldest = oldest ?? record
@@ -245,7 +246,7 @@ extension HistoryContents {
     switch moment {
     case .time(let time):
       guard time <= now else { return nil }
-      if let oldest, number == nil, time >= oldest.time.beginningOfDay {
+      if let oldest, number == nil, !isAfterGap, time >= oldest.time.beginningOfDay {
         return oldest.first.previous
       }
       return number
@@ -260,18 +261,20 @@ extension HistoryContents {
   package var dayNumbers: [String: UInt64] {
     var days: [String: UInt64] = [:]
     var (day, previous): (Timestamp?, UInt64?)
+    var isAfterGap = false
     var clock = OrderedClock(now: .now)
     for entry in entries {
       guard case .change(var record) = entry else {
-        // Days before a gap are no moments.
-        (days, day, previous) = ([:], nil, nil)
+        // Days before a gap are no moments, nor is the beginning of its own.
+        (days, day, previous, isAfterGap) = ([:], nil, nil, true)
         continue
       }
       record.time = clock.time(of: record)
       if record.time.beginningOfDay != day {
         day = record.time.beginningOfDay
         let name = String(record.time.text.prefix(10))
-        if days[name] == nil { days[name] = previous ?? record.first.previous }
+        if days[name] == nil, !isAfterGap { days[name] = previous ?? record.first.previous }
+        isAfterGap = false
       }
       previous = record.number
     }

@@ -188,11 +188,16 @@ extension SearchEngine {
   }
 
   public func hasDomain(_ domain: DomainName) throws(EngineError) -> Bool {
-    try hasStoredDomain(domain) || schema(of: domain)?.hasFallbacks == true
+    try hasStoredDomain(domain) || hasDefaults(domain)
+  }
+
+  /// Whether the domain has defaults: of its schema, or registered ones.
+  private func hasDefaults(_ domain: DomainName) -> Bool {
+    schema(of: domain)?.hasFallbacks == true || registered.modified(domain) != nil
   }
 
   public func isUnmade(_ domain: DomainName) -> Bool {
-    schema(of: domain)?.hasFallbacks == true && (try? hasStoredDomain(domain)) == false
+    hasDefaults(domain) && (try? hasStoredDomain(domain)) == false
   }
 
   private func hasStoredDomain(_ domain: DomainName) throws(EngineError) -> Bool {

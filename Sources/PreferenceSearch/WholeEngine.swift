@@ -45,13 +45,24 @@ protocol SeparateContents: WholeContents {
 }
 
 extension SeparateContents {
-  /// Makes one transaction of the intents of each change.
+  /// Makes one transaction of the intents of each change. Where one of them sets a whole domain, as
+  /// where `mv X.json X.plist` gives it another name, no other removes it.
   func apply(
     _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset {
     var intents: [Intent] = isJudged ? [.judged] : []
     for change in changes {
       intents += try self.intents(toSet: change.key, change.value, isComputed: isComputed)
+    }
+    let replaced = intents.compactMap { intent -> Location? in
+      if case .replace(let location, _) = intent { location } else { nil }
+    }
+    intents.removeAll { intent in
+      if case .edit(let location, .removeDomain) = intent {
+        replaced.contains(location)
+      } else {
+        false
+      }
     }
     return intents.allSatisfy { $0 == .judged }
       ? Changeset() : try search.apply(intents, by: author)
@@ -93,6 +104,9 @@ final class WholeEngine<Contents: WholeContents>: Engine {
   private var search: SearchEngine { contents.search }
 
   // MARK: - Reading
+
+  /// What is shown is computed from the store alone.
+  var generation: Generation? { search.generation }
 
   func domains() throws(EngineError) -> Set<DomainName> { [.global] }
 

@@ -100,6 +100,8 @@ public protocol Branch: AnyObject {
   /// Carries out removexattr(2). It changes nothing.
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError)
 
+  /// Whether the node is a file whose name is gone, or is another file's now.
+  func hasLostName(_ id: NodeID) -> Bool
   /// Makes an entry for a name that is gone, so that the driver's announcer can remove it, and
   /// watchers get an event.
   func ghost(isDirectory: Bool, of file: NodeID?, now: Moment) throws(TreeError) -> Entry
@@ -140,6 +142,7 @@ extension Tree: Branch {
 }
 
 extension Branch {
+  public func hasLostName(_ id: NodeID) -> Bool { false }
   /// Returns nil: the present needs no history.
   public func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? { nil }
 }

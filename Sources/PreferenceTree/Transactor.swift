@@ -52,16 +52,24 @@ final class Transactor {
     if remembers, let remember { remember(try values.resolve(all: touched)) }
     let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
-    let changeset: Changeset
+    let made: Changeset
     do {
-      changeset = engine.shown(try apply(judged + intents))
+      made = try apply(judged + intents)
     } catch {
       throw isNew && error == .changedMeanwhile ? .exists : error
     }
+    let changeset = engine.shown(made)
     if remembers { values.past = [:] }
     if makesDomain { kernel.rootChanged(at: changeset.time) }
     try update(changeset)
     kernel.propagate(changeset, touched: touched, changesNames: changesNames)
+    if options.isGenerated {
+      // Other texts of the same thing: X.plist where X.json was written.
+      let others = engine.notice(of: made).events.filter {
+        !touched.contains(KeyPath(domain: $0.domain, key: $0.key))
+      }
+      kernel.announce(others, .now)
+    }
     return changeset
   }
 

@@ -55,6 +55,8 @@ extension Tree {
     return resolution.isReadOnly || engine.isReadOnly ? mode & 0o444 : mode
   }
 
+  public func hasLostName(_ id: NodeID) -> Bool { table[id]?.isDetached == true }
+
   /// Carries out chmod(2), chown(2), truncate(2) and utimensat(2): see `AttributeChange`. The
   /// engine stores the mode and time of a key with its value.
   public func setAttributes(

@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import SystemCalls
 
@@ -38,6 +39,9 @@ public enum TreeError: Error, Equatable, Sendable {
   case changedMeanwhile
   /// Another errno, e.g. ENOSPC, EACCES or ETIMEDOUT.
   case system(Errno, String)
+
+  /// ESTALE: the name that was looked up stands for another file now.
+  public static let stale = TreeError.system(Errno(rawValue: ESTALE), "")
 
   /// EFBIG for a text that would be longer than a value's may be.
   static func textTooLarge(_ subject: String) -> TreeError {
@@ -83,6 +87,9 @@ public enum TreeError: Error, Equatable, Sendable {
     }
   }
 
+  /// Whether a text is refused because it is no value of the key.
+  var isOfText: Bool { if case .notAValue = self { true } else { false } }
+
   /// Whether the same request may succeed later: a list or the owner cannot be reached.
   var mayPass: Bool {
     switch self {
@@ -97,7 +104,7 @@ public enum TreeError: Error, Equatable, Sendable {
     switch self {
     case .notEmpty(let text), .refused(let text), .notAValue(let text), .invalid(let text),
       .unreadable(let text), .tooLarge(let text), .system(_, let text):
-      text
+      text.isEmpty ? nil : text
     default: nil
     }
   }

@@ -118,8 +118,9 @@ final class ValueReader {
   func noteSet(
     _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
   ) {
-    guard let last = lastFound, last.path == path, let found = last.resolution,
-      found.location == location, let present = engine.generation,
+    // A generated text follows from the store, not from what was written.
+    guard !options.isGenerated, let last = lastFound, last.path == path,
+      let found = last.resolution, found.location == location, let present = engine.generation,
       present.follows(last.generation, by: changeset),
       case .set(_, _, let value, let written) = intent
     else { return }

@@ -28,9 +28,10 @@ public enum Document {
 
   /// Reads an old-style list; throws for every other format.
   public static func readOpenStep(
-    _ bytes: [UInt8], limits: Limits = .standard
+    _ bytes: [UInt8], limits: Limits = .standard, readsBlank: Bool = false
   ) throws(FormatError) -> Value {
-    try parse(bytes[...], OpenStepParser(limits: limits, size: bytes.count))
+    try parse(
+      bytes[...], OpenStepParser(limits: limits, size: bytes.count, readsBlank: readsBlank))
   }
 
   /// Reads the value of a `-Key value` argument as a property list: XML or an old-style list.
@@ -65,7 +66,7 @@ public enum Document {
   /// with control characters as references (`&#27;`): Foundation reads those, and plistlib does not.
   public static func anyXML(_ value: Value) -> [UInt8] {
     (try? write(value, as: .xml)) ?? (try? write(value.inWholeSeconds, as: .xml))
-      ?? ValueText.canonical(value, style: .xml)
+      ?? (try? XMLWriter.write(value, .any)) ?? ValueText.canonical(value, style: .xml)
   }
 
   /// Returns the XML element of the value, without what is around it in a document; nil where no
@@ -180,10 +181,11 @@ enum RecodedText {
     guard bytes.starts(with: "<?xml".utf8), let end = bytes.prefix(256).firstIndex(of: 0x3E) else {
       return nil
     }
+    // The name between quotes, as a whole: iso-8859-15 is another one.
     let declaration = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
-    guard
-      ["iso-8859-1", "iso8859-1", "latin1", "iso-latin-1"].contains(where: declaration.contains)
-    else { return nil }
+    let words = declaration.split { $0 == "\"" || $0 == "'" }
+    let names = ["iso-8859-1", "iso8859-1", "latin1", "iso-latin-1"]
+    guard words.contains(where: { names.contains(String($0)) }) else { return nil }
     var utf8: [UInt8] = []
     utf8.reserveCapacity(bytes.count)
     for byte in bytes {

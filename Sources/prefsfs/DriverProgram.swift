@@ -59,7 +59,7 @@ struct DriverProgram {
       point,
       holds: [
         surroundings.userDirectory, surroundings.systemDirectory, surroundings.stateDirectory,
-      ])
+      ] + surroundings.socketPaths.map(Files.parent))
     let now = AbsoluteTime(Timestamp.now)
     let history: ValueDictionary = ["mounted since": .date(now), "driver since": .date(now)]
     return try serve(surroundings, at: point, client: nil, history) { driver throws(DriverError) in

@@ -18,17 +18,30 @@ enum MountPoint {
           description: "\(path): a stale mount; clear it with fusermount3 -u -z \(path)")
       }
     }
-    guard Files.isDirectory(path), let real = Files.realPath(path) else {
+    try requireDirectory(path, "make it first (mkdir -p)")
+    guard let real = Files.realPath(path) else {
       throw Unusable(description: "\(path): no such directory; make it first (mkdir -p)")
     }
     return real
   }
 
+  /// Throws if the path is no directory, with the reason; with the advice where nothing is there.
+  private static func requireDirectory(_ path: String, _ advice: String) throws(Unusable) {
+    let found: stat?
+    do throws(SystemError) { found = try Files.status(path) } catch {
+      throw Unusable(description: "\(path): \(error)")
+    }
+    guard let found else {
+      throw Unusable(description: "\(path): no such directory; \(advice)")
+    }
+    guard found.st_mode & S_IFMT == S_IFDIR else {
+      throw Unusable(description: "\(path): it is not a directory")
+    }
+  }
+
   /// Throws if SOURCE is not a directory.
   static func checkSource(_ path: String) throws(Unusable) {
-    guard Files.isDirectory(path) else {
-      throw Unusable(description: "\(path): no such directory; SOURCE is a directory of lists")
-    }
+    try requireDirectory(path, "SOURCE is a directory of lists")
   }
 
   /// Throws if a mount at `point` would hide one of the directories. The driver would then read its

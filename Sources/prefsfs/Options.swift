@@ -8,6 +8,8 @@ struct Options: Equatable {
   var source: String?
   var mountPoint = ""
   var isForeground = false
+  /// Whether mount(8) has all done but the mount itself (`mount -f`).
+  var isFake = false
   var isDebugging = false
   var showsHelp = false
   var showsVersion = false
@@ -44,7 +46,7 @@ struct Options: Equatable {
 
   /// Options of FUSE and of the kernel that are passed on.
   private static let known: Set<String> = [
-    "allow_other", "allow_root", "fsname", "subtype", "dev", "nodev",
+    "allow_other", "allow_root", "fsname", "dev", "nodev",
     "suid", "nosuid", "exec", "noexec", "sync", "async", "atime", "noatime", "dirsync",
   ]
 
@@ -52,7 +54,9 @@ struct Options: Equatable {
   /// of the mount does that, while libfuse would unmount when the first driver ends.
   private static let ignored: Set<String> = [
     "rw", "defaults", "default_permissions", "_netdev", "auto", "noauto", "user", "users", "nouser",
-    "nofail", "auto_unmount", "ownership", "group", "relatime", "norelatime",
+    "nofail", "auto_unmount", "owner", "group", "relatime", "norelatime", "strictatime",
+    "nostrictatime", "diratime", "nodiratime", "lazytime", "nolazytime", "iversion", "noiversion",
+    "silent", "loud", "mand", "nomand", "nosymfollow", "symfollow", "subtype",
   ]
 
   /// Options of other FUSE programs that change nothing here: the driver always invalidates what
@@ -64,7 +68,7 @@ struct Options: Equatable {
     "max_background", "congestion_threshold", "async_read", "sync_read", "atomic_o_trunc",
     "no_remote_lock", "no_remote_flock", "no_remote_posix_lock", "splice_write", "splice_move",
     "splice_read", "no_splice_write", "no_splice_move", "no_splice_read", "blksize", "reconnect",
-    "clone_fd", "max_idle_threads", "max_threads",
+    "clone_fd", "max_idle_threads", "max_threads", "max_read",
   ]
 
   /// Words of mount(8) that mean nothing here: do not write mtab, verbose, read and write.
@@ -96,6 +100,7 @@ struct Options: Equatable {
       case "--status": showsStatus = true
       case "--list": showsList = true
       case "--json": isJSON = true
+      case "-f" where isMountHelper: isFake = true
       case "-f": isForeground = true
       case "-d": (isForeground, isDebugging) = (true, true)
       case "-s": break
@@ -154,12 +159,6 @@ struct Options: Equatable {
     case "uid": user = try number(value, name, "a number") { uid_t($0) }
     case "gid": group = try number(value, name, "a number") { gid_t($0) }
     case "umask": mask = try number(value, name, "an octal number") { mode_t($0, radix: 8) }
-    case "max_read":
-      let bytes = try number(value, name, "a number of bytes, 4096 or more") { Int($0) }
-      guard bytes >= 4096 else {
-        throw Mistake(description: "-o max_read= takes a number of bytes, 4096 or more")
-      }
-      passedOn.append(option)
     case _ where Self.withoutEffect.contains(name): unused.append(name)
     case _ where Self.known.contains(name): passedOn.append(option)
     case _ where Self.ignored.contains(name) || name.hasPrefix("x-"): break

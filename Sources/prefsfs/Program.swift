@@ -28,6 +28,7 @@ enum Program {
       print(text, terminator: "")
       return .success
     }
+    if options.isFake { return .success }
     if options.upgrades || options.showsStatus || options.showsList {
       return RunningMount(options.mountPoint, log).run(options)
     }

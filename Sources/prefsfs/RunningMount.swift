@@ -29,10 +29,12 @@ struct RunningMount {
   }
 
   private func status() throws -> [UInt8] {
-    do {
-      return try ExtendedAttributes.value(of: statusAttribute, point)
-    } catch {
-      throw Failure(description: "\(point): no mount of prefsfs answers there: \(error)")
+    guard let mount = mount(at: point), mount.kind == "fuse.prefsfs" else {
+      throw Failure(description: "\(point): no prefsfs is mounted there")
+    }
+    switch StatusQuestion(mount).answer() {
+    case .status(let bytes): return bytes
+    case .refused(_, let reason): throw Failure(description: "\(point): \(reason)")
     }
   }
 

@@ -49,6 +49,9 @@ final class StatusQuestion: Sendable {
           reason: "the processes of the mount have ended; mount again, or fusermount3 -u")
       case .permissionDenied, .notPermitted:
         return .refused(.mountForbidden, reason: "it is another user's mount; root may ask")
+      case .timedOut:
+        return .refused(
+          .mountSilent, reason: "the owner of its store does not answer; is prefsd stopped?")
       default: return .refused(.failure, reason: "\(error)")
       }
     }

@@ -37,6 +37,67 @@ import Testing
     }
   }
 
+  @Test("a document takes another name of its domain, also by way of a backup")
+  func renamed() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs/domains; echo '{"a":1}' > x.json; mv x.json x.plist; defaults read x a
+        echo '{"a":2}' > y.json; mv y.json y.json~; mv y.json~ y.plist; sleep 6; defaults read y a
+        """)
+      #expect(outcome.output == "1\n2\n" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
+  @Test("what is written right after a refusal, or under a name that is gone, is not lost")
+  func staleNames() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let program = """
+        import os, sys
+        lost = []
+        def put(name, text):
+            fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try: os.write(fd, text)
+            finally: os.close(fd)
+        for directory, good in [('declared', b'{"dd":{"A%d":1}}'), ('domains', b'{"A%d":1}')]:
+            os.chdir(sys.argv[1] + '/.prefs/' + directory)
+            for i in range(60):
+                name = f'q{i}.json'
+                try: put(name, b'[1]')
+                except OSError: pass
+                put(name, good % i)
+                try: open(name).read()
+                except FileNotFoundError: lost.append(directory)
+        for i in range(40):
+            name = f'w{i}.plist'
+            put(f'w{i}.json', b'{"a": 1}'); open(name).read(); os.remove(f'w{i}.json')
+            put(name, b'<plist><dict><key>b</key><string>x</string></dict></plist>')
+            try: lost += [] if b'x' in open(name, 'rb').read() else ['old']
+            except FileNotFoundError: lost.append('gone')
+        print(lost)
+        """
+      try program.write(toFile: sandbox.root + "/stale.py", atomically: true, encoding: .utf8)
+      let outcome = sandbox.shell("python3 $C/../stale.py $M")
+      #expect(outcome.output == "[]\n", "\(outcome)")
+      #expect(sandbox.shell("ls $M/.prefs/declared | grep -c json").output == "60\n")
+      // The declaration that the engine refuses leaves nothing either.
+      let refused = sandbox.shell(
+        "cd $M/.prefs/declared; echo '{\"dd\":1}' > bad.json || ls | grep -c bad")
+      #expect(refused.output == "0\n", "\(refused)")
+    }
+  }
+
+  @Test("the mount that writes X.json announces X.plist too")
+  func siblings() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell("cat $M/.prefs/domains/d.*")
+      let watcher = try sandbox.watch(["mount/.prefs/domains"])
+      defer { sandbox.end(watcher) }
+      sandbox.shell("echo '{\"a\":1}' > $M/.prefs/domains/d.json")
+      sandbox.waitUntil("grep -q 'MODIFY.*d.plist' $C/../events")
+    }
+  }
+
   @Test("a document that is no dictionary is refused at write(2), and changes nothing")
   func refusedDocument() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

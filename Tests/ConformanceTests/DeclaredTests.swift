@@ -138,7 +138,7 @@ import Testing
         exec 2>&1; cd $M; mkdir d; echo 8 > d/A; D=.prefs/declared
         echo '{"d": {"A": 2, "B": "x", "Gone": null}, "new": {"K": true}}' > $D/site.json
         cat d/A d/B new/K $D/site.json; ls $D; cat $D/drift; echo 5 > d/A; cat $D/drift
-        echo '{"d": {"A": 3}}' > $D/other.json; echo "[$?]"; rm $D/other.json
+        echo '{"d": {"A": 3}}' > $D/other.json; echo "[$?]"
         for text in '{"d": 3}' '[1]' '{"d": {"A": '; do echo "$text" > $D/bad.json; echo "[$?]"; done; rm -f $D/bad.json
         echo x > $D/drift; touch $D/nothing; echo "[$?]"
         echo '{"d": {"B": "y"}}' > $C/../s.json; cp $C/../s.json $D/site.json; cat d/A d/B; ls

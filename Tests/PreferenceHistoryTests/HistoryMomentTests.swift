@@ -47,7 +47,7 @@ import Testing
   @Test(
     "the last change by a moment; none before the oldest one, in the future, or before a gap",
     arguments: [
-      ("now", 9, 9), ("1970-04-11", 6, 6), ("1970-04-12", 9, 9), ("1970-04-02", 5, nil),
+      ("now", 9, 9), ("1970-04-11", 6, nil), ("1970-04-12", 9, 9), ("1970-04-02", 5, nil),
       ("1970-04-01", 4, nil), ("1970-03-31", nil, nil), ("-2h", 9, 9), ("1970-04-13", nil, nil),
       ("9", 9, 9), ("8", 8, 8), ("7", 7, 7), ("6", 6, 6), ("5", 5, nil), ("4", 4, nil),
       ("3", nil, nil),

@@ -87,22 +87,17 @@ struct ControlNames {
       }
       return .place(service.managedPlace(of: user.string))
     case .searches, .explanations:
-      guard case .key(let key) = NameCodec.decode(name) else { return nil }
-      let domain = DomainName(key.string)
-      let isThere = try asTreeError { () throws(EngineError) in
-        try service.domains().contains(domain)
-      }
-      guard isThere else { return nil }
-      return directory == .searches ? .search(domain) : .explained(domain)
+      return try domain(name) { () throws(EngineError) in try service.domains() }
+        .map { directory == .searches ? .search($0) : .explained($0) }
     case .explained(let domain):
-      guard case .key(let key) = NameCodec.decode(name) else { return nil }
-      return .explanation(domain, key)
+      return try key(name) { () throws(EngineError) in try service.keys(of: domain) }
+        .map { .explanation(domain, $0) }
     case .descriptions:
       return try domain(name) { () throws(EngineError) in try service.schemaDomains() }
         .map { .described($0) }
     case .described(let domain):
-      guard case .key(let key) = NameCodec.decode(name) else { return nil }
-      return .description(domain, key)
+      return try key(name) { () throws(EngineError) in Set(service.schemaKeys(of: domain)) }
+        .map { .description(domain, $0) }
     case .schemas:
       for (ending, isJSON) in [(".plist", false), (".json", true)] where name.hasSuffix(ending) {
         return try domain(String(name.dropLast(ending.count))) { () throws(EngineError) in

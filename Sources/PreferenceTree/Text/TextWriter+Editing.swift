@@ -77,7 +77,8 @@ extension TextWriter {
       if action.commits { file.editorMemory = memory }
       revert(file)
       let isCreators = handle == nil || editor.isInferred || handle == file.creation?.handle
-      if case .notAValue = error, isCreators { removeRefused(file) }
+      let isRefusal = [.invalidArgument, .notPermitted].contains(error.errno)
+      if isCreators, options.isGenerated && isRefusal || error.isOfText { removeRefused(file) }
       throw error
     }
   }

@@ -129,7 +129,9 @@ public struct Recogniser: Sendable {
   public func value(of text: [UInt8]) -> Value? {
     let value = plainValue(of: text)
     guard let shown else { return value }
-    return value?.unabridged(shown)
+    // Text other than XML says fractions of seconds.
+    let isXML = text.first { $0 > UInt8(ascii: " ") } == UInt8(ascii: "<")
+    return value?.unabridged(shown, fractions: isXML)
   }
 
   private func plainValue(of text: [UInt8]) -> Value? {
@@ -191,16 +193,23 @@ extension Value {
 
   /// Returns this value with what the text left out of the shown value: where a date or a real is
   /// the one that was shown, its fraction or precision.
-  fileprivate func unabridged(_ shown: Value) -> Value {
+  /// - Parameter fractions: whether the text leaves out fractions of seconds.
+  fileprivate func unabridged(_ shown: Value, fractions: Bool) -> Value {
     switch (self, shown) {
-    case (.date(let time), .date(let exact)) where exact.inWholeSeconds == time: shown
-    case (.real(let number), .single(let single)) where number == Double(single): shown
+    case (.date(let time), .date(let exact)) where fractions && exact.inWholeSeconds == time: shown
+    case (.real(let number), .single(let single))
+    where number.bitPattern == Double(single).bitPattern: shown
     case (.array(let items), .array(let old)):
-      .array(items.enumerated().map { $0 < old.count ? $1.unabridged(old[$0]) : $1 })
+      .array(
+        items.enumerated().map {
+          $0 < old.count ? $1.unabridged(old[$0], fractions: fractions) : $1
+        })
     case (.dictionary(let items), .dictionary(let old)):
       .dictionary(
         ValueDictionary(
-          items.map { key, item in (key, old[key].map { item.unabridged($0) } ?? item) }))
+          items.map { key, item in
+            (key, old[key].map { item.unabridged($0, fractions: fractions) } ?? item)
+          }))
     default: self
     }
   }

@@ -1,7 +1,7 @@
 /// Writes Apple's XML property lists, with sorted keys and tabs as indentation.
 struct XMLWriter {
-  /// The readers that a document is for. In both dialects, a dictionary that would be read as a UID
-  /// is refused.
+  /// The readers that a document is for. In the first two dialects, a dictionary that would be read
+  /// as a UID is refused.
   enum Dialect {
     /// For Foundation, plistlib and libplist. A value that they cannot read back exactly (a
     /// fraction of a second, a control character, a NaN with a payload) is refused instead of being
@@ -11,6 +11,9 @@ struct XMLWriter {
     /// references. Dates have whole seconds, because other readers refuse a fraction; when the text
     /// is written back, `Recogniser` restores the fraction.
     case shown
+    /// For those who need XML whatever the value is: as `shown`, but a dictionary that would be read
+    /// as a UID is written, and a NaN has no payload.
+    case any
   }
 
   private var sink: ByteSink
@@ -83,7 +86,7 @@ struct XMLWriter {
     case .uid(let number): try add(ValueDictionary.uid(number), depth: depth)
     case .array(let items): try add(items, depth: depth)
     case .dictionary(let items):
-      if items.asUID != nil {
+      if dialect != .any, items.asUID != nil {
         throw FormatError(.xml, "a dictionary of CF$UID alone would be read as a UID")
       }
       try add(items, depth: depth)
@@ -145,7 +148,7 @@ struct XMLWriter {
       case UInt8(ascii: "&"): sink.append("&amp;")
       case 13: sink.append("&#13;")
       case 0..<9, 11, 12, 14..<32:
-        guard dialect == .shown else {
+        guard dialect != .portable else {
           throw FormatError(.xml, "XML cannot hold the control character \(byte)")
         }
         sink.append(text: "&#\(byte);")
@@ -156,10 +159,10 @@ struct XMLWriter {
 
   private mutating func add(_ time: AbsoluteTime) throws(FormatError) {
     let start = sink.count
-    sink.append(dialect == .shown ? time.inWholeSeconds : time)
+    sink.append(dialect == .portable ? time : time.inWholeSeconds)
     // A time that no date says (a NaN, for instance) has a text of its own, of any length.
     let isDate = time.seconds.isFinite && time.seconds == time.seconds.rounded(.down)
-    guard dialect == .shown || (isDate && sink.count - start == 20) else {
+    guard dialect != .portable || (isDate && sink.count - start == 20) else {
       throw FormatError(
         .xml, "XML dates have whole seconds and years 0000 to 9999, not \(time.text)")
     }
@@ -168,6 +171,7 @@ struct XMLWriter {
   /// Returns the text of a real. Other readers know a single NaN, so the portable dialect refuses a
   /// NaN with another bit pattern.
   private func realText(_ number: Double) throws(FormatError) -> String {
+    if dialect == .any, number.isNaN { return "nan" }
     guard dialect == .shown || !number.isNaN || number.bitPattern == Double.nan.bitPattern else {
       throw FormatError(.xml, "XML cannot hold a NaN with a sign or payload")
     }
