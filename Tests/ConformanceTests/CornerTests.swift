@@ -58,6 +58,20 @@ import Testing
     }
   }
 
+  @Test("registered defaults are read without a domain, and another Latin alphabet is no Latin-1")
+  func oddLists() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M; mkdir .prefs/places/registered/rr; echo 5 > .prefs/places/registered/rr/K; cat rr/K
+        for n in 1 15; do printf '%s<plist version="1.0"><dict><key>p</key><string>5 \\xa4</string></dict></plist>' \
+          "<?xml version='1.0' encoding='ISO-8859-$n'?>" > $C/l$n.plist; done
+        cat l1/p; cat l15/p || echo refused
+        """)
+      #expect(outcome.output == "5\n5 ¤\nrefused\n", "\(outcome)")
+    }
+  }
+
   @Test("a file that a program makes for reading too, and that stays, becomes a key")
   func exclusively() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -67,6 +67,12 @@ import Testing
     Session("plutil", "", "No files specified.\n", 1),
     Session("plutil all.plist", "all.plist: OK\n", "", 0),
     Session("plutil -lint -s all.plist", "", "", 0),
+    Session(
+      "printf '/* No Localized Strings */' > none.strings; plutil -lint none.strings",
+      "none.strings: OK\n", "", 0),
+    Session(
+      "echo '{\"a\":{\"CF$UID\":1}}' > u.json; plutil -convert xml1 u.json -o - | grep -c UID",
+      "1\n", "", 0),
     Session("plutil -lint one.json", "", "one.json: (Unexpected character { at line 1)\n", 1),
     Session("plutil -lint zero", "", "zero: (Cannot parse a NULL or zero-length data)\n", 1),
     Session("plutil - < all.plist", "<stdin>: OK\n", "", 0),

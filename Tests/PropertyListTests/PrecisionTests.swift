@@ -25,6 +25,17 @@ import Testing
         == ["a": Self.fraction, "b": [Self.fraction, .single(0.1)], "c": 2])
   }
 
+  @Test("JSON says fractions of seconds, and zero has a sign")
+  func exact() {
+    let value: Value = ["a": Self.fraction]
+    let whole = Recogniser.value(
+      of: Array(#"{"a": "2001-01-01T00:00:00Z"}"#.utf8), kind: .dictionary, template: value,
+      shown: value)
+    #expect(whole == ["a": .date(AbsoluteTime(seconds: 0))])
+    let zero = Recogniser.value(of: Array("0.0\n".utf8), kind: .real, shown: .single(-0.0))
+    #expect(zero == 0.0)
+  }
+
   @Test(
     "a date on its own shows its fraction, and loses it when it is written without one")
   func ownDate() {
