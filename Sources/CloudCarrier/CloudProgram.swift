@@ -11,7 +11,7 @@ public enum CloudProgram {
   private static let usage = """
     usage: prefs-cloud [--store DIRECTORY] [--owned]
 
-    Keeps the preferences of the cloud the same on every machine of the user. The mount, or prefsd,
+    Keeps the preferences of the cloud the same on every machine of the user. prefsd
     starts it when Endpoints of the domain prefsfs.cloud is set, and ends it; run it yourself only as
     a service. `defaults cloud` says how it is doing.
 

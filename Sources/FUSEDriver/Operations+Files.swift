@@ -18,9 +18,9 @@ extension Operations {
           return .changed(try tree.attributes(node))
         }
         let change = change(which, status, ownership: driver.ownership)
-        // open(2) with O_TRUNC and truncate(2) come without a handle. The kernel has found a name
-        // that is gone, or stands for another file now; with ESTALE it looks the name up again.
-        if info == nil, change.size != nil, tree.hasLostName(node) { throw .stale }
+        // open(2) with O_TRUNC and truncate(2) come without a handle.
+        let isStale = info == nil && change.size != nil && tree.hasLostName(node)
+        if driver.writers.staleNames.refuses(isStale, context.thread) { throw .stale }
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         return .changed(
           try tree.setAttributes(node, change, handle: handle, now: .now))
@@ -38,6 +38,7 @@ extension Operations {
     table.create = { request, parent, name, mode, info in
       answerWithDriver(request) { driver, context throws(TreeError) in
         let parent = NodeID(rawValue: parent)
+        driver.writers.staleNames.noteProgress(of: context.thread)
         if let entry = try driver.createdEntry(context, parent, bytes(name)) {
           return .created(entry, .none)
         }
@@ -74,6 +75,7 @@ extension Operations {
         write.appending = (info?.pointee.flags ?? 0) & O_APPEND != 0 && !write.isMapped
         write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         write.writer = context.thread
+        driver.writers.staleNames.noteProgress(of: context.thread)
         try driver.forest[context.node].write(context.node, write, now: .now)
         return .written(count)
       }
@@ -105,4 +107,25 @@ private func change(
     change.modified = Timestamp(status.st_mtim)
   }
   return change
+}
+
+/// Has the kernel look a name up again that it has found in its cache, and whose file has lost it:
+/// ESTALE does that, once for each system call (fs/namei.c). A program that opens its descriptor of
+/// a removed file by /proc gets the same file again, and goes on with that.
+///
+/// Threads: the loop's alone.
+struct StaleNames {
+  /// The thread that was last told to look again, and has done nothing since; 0: none.
+  private var thread: pid_t = 0
+
+  /// Whether the request of a thread is refused with ESTALE.
+  /// - Parameter isStale: whether its file has no name.
+  mutating func refuses(_ isStale: Bool, _ thread: pid_t) -> Bool {
+    let isRetry = self.thread == thread
+    self.thread = isStale && !isRetry ? thread : isRetry ? 0 : self.thread
+    return isStale && !isRetry
+  }
+
+  /// Notes another request of a thread: what it is told to look up again next is another name.
+  mutating func noteProgress(of thread: pid_t) { if self.thread == thread { self.thread = 0 } }
 }

@@ -10,6 +10,8 @@ import SystemCalls
 ///
 /// Threads: the loop's alone.
 struct Writers {
+  /// Who was told to look a name up again.
+  var staleNames = StaleNames()
   private var known: [pid_t: (source: ChangeSource, seen: Instant)] = [:]
 
   /// Milliseconds without a request after which a thread is looked up again.

@@ -34,7 +34,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
   /// Why the owner only reads, and no other one could do more; nil: it does more, or one could.
-  private let obstacle: @Sendable () -> EngineError?
+  private let obstacle: Obstacle
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
@@ -91,8 +91,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       path, client: client, first: early?.frame ?? [], identity, until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
-    let none: @Sendable () -> EngineError? = { nil }
-    self.obstacle = greeting.isReadOnly ? obstacle : none
+    self.obstacle = Obstacle(greeting.isReadOnly ? obstacle : nil)
     (self.isBrief, spoken) = (isBrief, greeting.spoken)
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
@@ -402,7 +401,7 @@ extension RemotePlaces {
 
   /// Makes a request of the kind `apply`, and returns what it has changed.
   func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
-    if let obstacle = obstacle() { throw obstacle }
+    if let obstacle = obstacle.present { throw obstacle }
     guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
     else { throw Self.unexpected }
     if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
@@ -419,7 +418,7 @@ extension RemotePlaces {
     _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
     answered: @escaping @Sendable (Message?) -> Void
   ) -> Link.Transmission {
-    if let obstacle = obstacle() {
+    if let obstacle = obstacle.present {
       answered(.failed(obstacle))
       return .sent
     }

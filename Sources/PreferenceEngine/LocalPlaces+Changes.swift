@@ -66,7 +66,7 @@ extension LocalPlaces {
         items += edits
       }
       let usage = try usage(after: items, foreign: foreign)
-      items += try removals(items)
+      items += removals(items)
       if let deadline, deadline <= .now {
         throw EngineError(
           .system(.timedOut), "not changed: the owner of the store was stopped for too long")

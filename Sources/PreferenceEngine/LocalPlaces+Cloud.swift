@@ -51,10 +51,11 @@ extension LocalPlaces {
   }
 
   /// The notes about domains that the user removes from a cloud that a carrier knows.
-  func removals(_ items: [Changeset.Item]) throws(EngineError) -> [Changeset.Item] {
+  /// A list of notes that cannot be read refuses no removal.
+  func removals(_ items: [Changeset.Item]) -> [Changeset.Item] {
     let notes = CloudRemovals.notes(items, at: .now)
-    if notes.isEmpty { return [] }
-    return try keys(at: CloudRemovals.location).isEmpty ? [] : notes
+    guard !notes.isEmpty, let known = try? keys(at: CloudRemovals.location) else { return [] }
+    return known.isEmpty ? [] : notes
   }
 
   /// Counts a change that was made, and remembers the keys that the user has removed with it.

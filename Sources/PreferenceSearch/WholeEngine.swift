@@ -105,7 +105,8 @@ final class WholeEngine<Contents: WholeContents>: Engine {
 
   // MARK: - Reading
 
-  /// What is shown is computed from the store alone.
+  /// Values are computed from the store alone. After a change through this engine, the same value
+  /// may have other bytes.
   var generation: Generation? { search.generation }
 
   func domains() throws(EngineError) -> Set<DomainName> { [.global] }

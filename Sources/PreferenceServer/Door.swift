@@ -11,7 +11,7 @@ import SystemCalls
 /// the first one is. While it is possible nowhere, `look` tries again every 0.5 s. Only a directory
 /// that belongs to this user, and to which nobody else has access, is used.
 ///
-/// Threads: the server's; `writeNote` any. One lock, held for a look.
+/// Threads: the server's; `writeNote` any. Locks: one for a look, and one while the note is written.
 final class Door: Sendable {
   private struct Opening: Sendable {
     var socket: SharedSocket
@@ -26,6 +26,8 @@ final class Door: Sendable {
   private let watch: DirectoryWatch?
   private let sockets: DescriptorSet
   private let openings: Mutex<[Opening]>
+  /// Held while the note is written: two threads would write one temporary file.
+  private let noting = Mutex<Void>(())
 
   /// Milliseconds between two looks for the sockets' names, where there is no inotify instance.
   private static let pollInterval: CInt = 2000
@@ -104,7 +106,9 @@ final class Door: Sendable {
   func writeNote() {
     guard let note, let path = openings.withLock({ $0.first?.path }) else { return }
     do throws(SystemError) {
-      try Files.replace(note, with: Array(path.utf8))
+      try noting.withLock { _ throws(SystemError) in
+        try Files.replace(note, with: Array(path.utf8))
+      }
     } catch {
       log("processes with another XDG_RUNTIME_DIR do not find the owner of the store: \(error)")
     }

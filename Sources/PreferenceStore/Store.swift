@@ -67,7 +67,7 @@ public final class Store: Sendable {
   ) throws(EngineError) {
     do throws(SystemError) {
       lock = readOnly ? nil : try StoreLock(layout)
-      let replay = try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
+      let replay = try Self.replay(layout, readOnly, log)
       var state = StoreState()
       state.replay(replay.entries)
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
@@ -86,6 +86,18 @@ public final class Store: Sendable {
       throw EngineError(error)
     }
     if !readOnly { journal.releaseReplayed() }
+  }
+
+  /// What the journal has. One that this user may not read, as in another's home, holds up no reader.
+  private static func replay(
+    _ layout: StoreLayout, _ readOnly: Bool, _ log: (LogLine) -> Void
+  ) throws(SystemError) -> Journal.Replay {
+    do throws(SystemError) {
+      return try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
+    } catch  where readOnly && error.errno == .permissionDenied {
+      log("changes that only the journal has are not shown: \(error)")
+      return Journal.Replay()
+    }
   }
 
   /// Whether a process owns the store.

@@ -116,7 +116,7 @@ final class KernelCache {
     if let node = table[path], let file = node.keyFile {
       let text = lastText(file, removed)
       values.dropCachedText(file)
-      if version > file.committedVersion { file.yield() }
+      if version > file.committedVersion { file.yield(isChanged: isSet || isGone) }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {
         invalidateFile(node.id)

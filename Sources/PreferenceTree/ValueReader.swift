@@ -65,6 +65,9 @@ final class ValueReader {
     }
   }
 
+  /// Forgets the last look-up, because what it found has changed without a change of the store.
+  func forgetLast() { lastFound = nil }
+
   /// Returns the key's value; throws ENOENT if no place has the key.
   func requireValue(_ path: KeyPath) throws(TreeError) -> Resolution {
     guard let resolution = try resolve(path) else { throw .missing }

@@ -165,8 +165,10 @@ public enum Files {
       return try Descriptor(opening: name, O_WRONLY).write(bytes)
     }
     let link = old == nil ? try? linkStatus(name) : nil
-    guard link == nil else { return try Descriptor(opening: name, O_WRONLY | O_CREAT).write(bytes) }
-    try replace(name, with: bytes)
+    if link == nil { return try replace(name, with: bytes) }
+    let file = try Descriptor(opening: name, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666)
+    try file.giveToOwner(of: status(parent(of: realPath(name) ?? name)))
+    try file.write(bytes)
   }
 
   /// Replaces the contents of a file in one step: readers see the old contents or the new. Where

@@ -55,6 +55,7 @@ struct DriverProgram {
     if options.store ?? options.source != nil {
       try MountPoint.checkSource(surroundings.userDirectory)
     }
+    try MountPoint.requireLists(surroundings.userDirectory)
     try MountPoint.check(
       point,
       holds: [

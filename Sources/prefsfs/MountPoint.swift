@@ -44,6 +44,21 @@ enum MountPoint {
     try requireDirectory(path, "SOURCE is a directory of lists")
   }
 
+  /// Throws if lists would lie in a mount of this program, whose files are preferences: no list could
+  /// be replaced there, and two such mounts would wait for each other.
+  static func requireLists(_ directory: String) throws(Unusable) {
+    let path = Files.canonicalPath(directory)
+    let above = MountInformation.all.filter { mount in
+      path == mount.path || path.hasPrefix(mount.path == "/" ? "/" : mount.path + "/")
+    }
+    // Of two at one place, the later one counts.
+    guard above.max(by: { $0.path.utf8.count <= $1.path.utf8.count })?.kind == "fuse.prefsfs" else {
+      return
+    }
+    throw Unusable(
+      description: "\(path): it lies in a mount of prefsfs; name a directory of lists elsewhere")
+  }
+
   /// Throws if a mount at `point` would hide one of the directories. The driver would then read its
   /// lists through its own mount, and wait for itself.
   static func check(_ point: String, holds directories: [String]) throws(Unusable) {

@@ -123,8 +123,8 @@ struct RunningMount {
     try requireMount()
     let before = try driver()
     guard kill(before, SIGUSR2) == 0 else { throw SystemError("kill", "\(before)") }
-    let end = Instant.now.advanced(milliseconds: 10_000)
-    while try driver() == before {
+    let end = Instant.now.advanced(milliseconds: 30_000)
+    while try isServed(by: before) {
       guard .now < end else {
         throw Failure(
           description: "\(point): not upgraded; the log of the mount says why, and it goes on")
@@ -132,6 +132,13 @@ struct RunningMount {
       Instant.sleep(milliseconds: 10)
     }
     return .success
+  }
+
+  /// Whether the driver serves the mount still, or its successor has not begun to answer.
+  private func isServed(by before: pid_t) throws -> Bool {
+    guard let mount = mount(at: point) else { return false }
+    if case .refused(.mountSilent, _) = StatusQuestion(mount).answer() { return true }
+    return try driver() == before
   }
 
   /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users. It

@@ -267,7 +267,7 @@ import Testing
   @Test("random kills of owners, clients and drivers under load lose nothing acknowledged")
   func faults() throws {
     try withSandbox { sandbox in
-      let rounds = ProcessInfo.processInfo.environment["PREFSFS_FAULT_ROUNDS"] ?? "40"
+      let rounds = ProcessInfo.processInfo.environment["PREFSFS_FAULT_ROUNDS"] ?? "30"
       let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
       let outcome = sandbox.shell(
         "timeout 250 /usr/bin/python3 \(Program.suite("faults.py")) \(programs) \(rounds)")

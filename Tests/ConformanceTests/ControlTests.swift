@@ -49,6 +49,20 @@ import Testing
     }
   }
 
+  @Test("a document reads back the bytes that a tool has renamed over it, also of the same value")
+  func sameValue() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs/domains; echo '{"a":1}' > x.json; cat x.json
+        echo '{ "a": 1 }' > x.json.tmp; mv x.json.tmp x.json; cat x.json; wc -c < x.json
+        echo '{  "a": 1 }' > x.json; cat x.json; exec 3<> x.json; rm x.json; echo '{}' > /proc/self/fd/3
+        """)
+      #expect(outcome.output == "{\"a\":1}\n{ \"a\": 1 }\n11\n{  \"a\": 1 }\n", "\(outcome)")
+      #expect(outcome.errors == "")
+    }
+  }
+
   @Test("what is written right after a refusal, or under a name that is gone, is not lost")
   func staleNames() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -61,14 +75,14 @@ import Testing
             finally: os.close(fd)
         for directory, good in [('declared', b'{"dd":{"A%d":1}}'), ('domains', b'{"A%d":1}')]:
             os.chdir(sys.argv[1] + '/.prefs/' + directory)
-            for i in range(60):
+            for i in range(25):
                 name = f'q{i}.json'
                 try: put(name, b'[1]')
                 except OSError: pass
                 put(name, good % i)
                 try: open(name).read()
                 except FileNotFoundError: lost.append(directory)
-        for i in range(40):
+        for i in range(20):
             name = f'w{i}.plist'
             put(f'w{i}.json', b'{"a": 1}'); open(name).read(); os.remove(f'w{i}.json')
             put(name, b'<plist><dict><key>b</key><string>x</string></dict></plist>')
@@ -79,7 +93,7 @@ import Testing
       try program.write(toFile: sandbox.root + "/stale.py", atomically: true, encoding: .utf8)
       let outcome = sandbox.shell("python3 $C/../stale.py $M")
       #expect(outcome.output == "[]\n", "\(outcome)")
-      #expect(sandbox.shell("ls $M/.prefs/declared | grep -c json").output == "60\n")
+      #expect(sandbox.shell("ls $M/.prefs/declared | grep -c json").output == "25\n")
       // The declaration that the engine refuses leaves nothing either.
       let refused = sandbox.shell(
         "cd $M/.prefs/declared; echo '{\"dd\":1}' > bad.json || ls | grep -c bad")

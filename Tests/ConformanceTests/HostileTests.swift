@@ -481,9 +481,10 @@ import Testing
       let statuses = sandbox.shell(
         """
         $PREFSFS $C/none $M; echo $?; touch $C/../file; $PREFSFS $C/../file $M; echo $?
+        mkdir $C/../other; $PREFSFS $C/../other $M; $PREFSFS $M $M2; echo $?; fusermount3 -u $M
         $PREFSFS -o umask=9 $M; echo $?; (exec -a mount.prefsfs $PREFSFS none $M -f -o silent); echo $?
         """)
-      #expect(statuses.output == "5\n5\n2\n0\n")
+      #expect(statuses.output == "5\n5\n5\n2\n0\n")
       let odd = sandbox.root + "/a\\,dev,b"
       sandbox.shell("mkdir '\(odd)'")
       let mount = try Mount(sandbox, ["-o", "attr_timeout=1,kernel_cache,store=\(sandbox.config)"])

@@ -9,7 +9,7 @@ import Testing
     arguments: ["kill", "upgrade", "guard", "mixed"])
   func workers(_ how: String) throws {
     try withSandbox { sandbox in
-      let rounds = ProcessInfo.processInfo.environment["PREFSFS_SUCCESSOR_ROUNDS"] ?? "5"
+      let rounds = ProcessInfo.processInfo.environment["PREFSFS_SUCCESSOR_ROUNDS"] ?? "3"
       let outcome = sandbox.shell(
         "/usr/bin/python3 \(Program.suite("successors.py")) \(Program.path) \(rounds) \(how)")
       #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")

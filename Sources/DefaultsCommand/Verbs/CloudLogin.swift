@@ -48,7 +48,8 @@ enum CloudLogin {
   /// Refuses what is no server before it is kept, and its password with it. The carrier looks closer.
   private static func requireServer(_ url: String) throws(Refusal) {
     let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-    let isServer = parts.count > 2 && ["http:", "https:"].contains(parts[0]) && parts[1].isEmpty
+    let isServer =
+      parts.count > 2 && ["http:", "https:"].contains(parts[0].lowercased()) && parts[1].isEmpty
     guard isServer, !parts[2].isEmpty, !parts[2].contains("@") else {
       throw Refusal(
         message: "That is no server",

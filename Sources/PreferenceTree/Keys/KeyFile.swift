@@ -76,9 +76,10 @@ extension KeyFile {
   /// held of a write(2) is kept for the next part of that; but nothing of what a predecessor of this
   /// process has left, because that may have committed it. A truncation ends with the value that it
   /// was of, except one a moment ago, whose program is about to write.
-  func yield() {
+  /// - Parameter isChanged: whether the key has another value now; else its list was only read anew.
+  func yield(isChanged: Bool) {
     if let editor, !isInherited, let part = appended { appended = part.losing(editor) }
-    if editor?.isTruncated != true { editorMemory.startsEmpty = false }
+    if isChanged, editor?.isTruncated != true { editorMemory.startsEmpty = false }
     (editor, wantedKind) = (nil, nil)
   }
 
