@@ -32,10 +32,12 @@ import Testing
       sleep(3)
       for example in cases {
         let made = try requests(mount, example.body)
-        // The kernel opens the directory; the names come from its cache.
-        let others = made.filter { $0 != "OPENDIR" && $0 != "RELEASEDIR" }
+        // The kernel opens the directory; the names come from its cache. A program that asks every
+        // mount of the machine for its space (df) may come at any time.
+        let others = made.filter { !["OPENDIR", "RELEASEDIR", "STATFS"].contains($0) }
         #expect(others == [], "\(example.name)")
-        #expect(made.count == others.count || example.name == "listing", "\(example.name)")
+        let opens = made.filter { $0.hasSuffix("DIR") }
+        #expect(opens.isEmpty || example.name == "listing", "\(example.name)")
       }
     }
   }
