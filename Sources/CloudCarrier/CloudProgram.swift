@@ -11,15 +11,15 @@ public enum CloudProgram {
   private static let usage = """
     usage: prefs-cloud [--store DIRECTORY] [--owned]
 
-    Keeps the preferences of the cloud the same on every machine of the user. prefsd
-    starts it when Endpoints of the domain prefsfs.cloud is set, and ends it; run it yourself only as
-    a service. `defaults cloud` says how it is doing.
+    Keeps the preferences of the cloud the same on every machine of the user. prefsd starts it when
+    Endpoints of the domain prefsfs.cloud is set, and ends it; run it yourself only as a service.
+    `defaults cloud` says how it is doing.
 
       --store DIRECTORY  the directory of the user's lists (default: ~/.config)
       --owned            end when standard input ends; log to the system's log
       -h, --help         this help
 
-    Where another one runs for the store, it waits for the end of that.
+    While another one runs for the same store, this one waits until that has ended.
 
     Exit status: 0  ended as asked; 1  failure; 2  wrong arguments
 

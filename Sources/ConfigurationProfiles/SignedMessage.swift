@@ -12,9 +12,9 @@ enum SignedMessage {
   /// where `signers` has any. Then signatures with MD5 or SHA-1 do not count, neither of the message
   /// nor of a certificate that a signer issued, nor do keys of less than 112 bits of security (RSA
   /// with less than 2,048 bits), nor certificates that are for the servers of TLS alone: what a web
-  /// server has must not force settings. A certificate may be for any other purpose. Its validity is judged at the time of the signature
-  /// that the message states, and not at all if it states none: profiles outlive their
-  /// certificates.
+  /// server has must not force settings. A certificate may be for any other purpose. Its validity is
+  /// judged at the time of the signature that the message states, and not at all if it states none:
+  /// profiles outlive their certificates.
   ///
   /// Threads: any. Cost: some 100 µs.
   /// - Parameter signers: files with certificates in PEM, or one in DER. If there are any, the

@@ -10,10 +10,9 @@ import SystemCalls
 /// instance left. For a directory that does not exist yet, it watches the nearest existing one
 /// above it. The target of a list that is a symbolic link is watched too, and every link on the way to
 /// a directory, unless it lies on another machine or in a file system in user space, which may not
-/// answer. It also sees when files of the
-/// state directory are removed, when something is mounted over a directory (pam_mount, ecryptfs), and
-/// when configuration profiles, the certificates of their signers, fragments or vendors' lists may
-/// have changed.
+/// answer. It also sees when files of the state directory are removed, when something is mounted over
+/// a directory (pam_mount, ecryptfs), and when configuration profiles, the certificates of their
+/// signers, fragments or vendors' lists may have changed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
@@ -150,7 +149,7 @@ struct ListWatcher {
   private mutating func begin(
     _ path: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
-    awaitLinks(Files.links(on: path)[...], watch)
+    awaitLinks(on: path, watch)
     if try !watch.add(path, withModes: place.hasAdditions) {
       try wait(for: path, watch)
       // The directory may have been made meanwhile.
@@ -163,11 +162,11 @@ struct ListWatcher {
     if Self.isSilent(path) { directories.polled.append(place) }
   }
 
-  /// Watches the certificates of those who may sign profiles, or waits for their directory.
-  /// What takes the place of that directory counts too.
+  /// Watches the certificates of those who may sign profiles, and waits for another directory or link
+  /// in the place of theirs.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
     let path = layout.signersDirectory
-    awaitLinks(Files.links(on: path)[...], watch)
+    awaitLinks(on: path, watch)
     try? wait(for: path, watch)
     guard (try? watch.add(path, withModes: true)) == true else { return }
     followAdditionLinks(in: path, "", watch)
@@ -175,7 +174,7 @@ struct ListWatcher {
 
   /// Watches a directory of vendors' lists, or waits for it.
   private mutating func watchVendors(_ path: String, _ watch: DirectoryWatch) {
-    awaitLinks(Files.links(on: path)[...], watch)
+    awaitLinks(on: path, watch)
     do throws(SystemError) {
       guard try watch.add(path, withModes: true) else { return try wait(for: path, watch) }
     } catch {
@@ -195,7 +194,7 @@ struct ListWatcher {
     for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
     where layout.domain(ofFragments: name, in: place) != nil {
       let path = "\(directory)/\(name)"
-      awaitLinks(Files.links(on: path)[...], watch)
+      awaitLinks(on: path, watch)
       guard (try? watch.add(path, withModes: true)) == true else {
         if Files.isDirectory(path) { directories.pollsAdditions = true }
         continue
@@ -228,7 +227,7 @@ struct ListWatcher {
         try wait(for: target.hasPrefix("/") ? target : "\(directory)/\(target)", watch)
         continue
       }
-      awaitLinks(Files.links(on: "\(directory)/\(name)").dropFirst(), watch)
+      awaitLinks(on: "\(directory)/\(name)", skipping: 1, watch)
       let parent = Files.parent(of: real)
       guard try watch.add(parent) else { continue }
       directories.linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
@@ -245,7 +244,7 @@ struct ListWatcher {
         let target = Files.linkTarget(path).map({ $0.hasPrefix("/") ? $0 : "\(directory)/\($0)" }),
         !MountInformation.mayHang(target)
       else { continue }
-      awaitLinks(Files.links(on: path).dropFirst(), watch)
+      awaitLinks(on: path, skipping: 1, watch)
       guard let real = Files.realPath(path) else {
         try? wait(for: target, watch)
         continue
@@ -257,8 +256,11 @@ struct ListWatcher {
 
   /// Has the directories watched anew when a link changes that a path leads through, as where a
   /// link `current` says which of several directories counts.
-  private mutating func awaitLinks(_ links: ArraySlice<String>, _ watch: DirectoryWatch) {
-    for link in links
+  /// - Parameter count: how many links from the first on have a watch already.
+  private mutating func awaitLinks(
+    on path: String, skipping count: Int = 0, _ watch: DirectoryWatch
+  ) {
+    for link in Files.links(on: path).dropFirst(count)
     where !MountInformation.mayHang(link) && (try? watch.add(Files.parent(of: link))) == true {
       directories.awaited.insert(link)
     }

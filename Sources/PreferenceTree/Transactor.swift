@@ -58,7 +58,6 @@ final class Transactor {
     } catch {
       throw isNew && error == .changedMeanwhile ? .exists : error
     }
-    // The same value may have other bytes now.
     if options.isGenerated { values.forgetLast() }
     let changeset = engine.shown(made)
     if remembers { values.past = [:] }

@@ -65,7 +65,8 @@ final class ValueReader {
     }
   }
 
-  /// Forgets the last look-up, because what it found has changed without a change of the store.
+  /// Forgets the last look-up. A generated text follows from the store, and may have other bytes after
+  /// a change that leaves its value, and so the engine's generation, as they were.
   func forgetLast() { lastFound = nil }
 
   /// Returns the key's value; throws ENOENT if no place has the key.
@@ -121,9 +122,8 @@ final class ValueReader {
   func noteSet(
     _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
   ) {
-    // A generated text follows from the store, not from what was written.
-    guard !options.isGenerated, let last = lastFound, last.path == path,
-      let found = last.resolution, found.location == location, let present = engine.generation,
+    guard let last = lastFound, last.path == path, let found = last.resolution,
+      found.location == location, let present = engine.generation,
       present.follows(last.generation, by: changeset),
       case .set(_, _, let value, let written) = intent
     else { return }

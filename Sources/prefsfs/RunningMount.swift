@@ -26,6 +26,8 @@ struct RunningMount {
   /// What went wrong, as a sentence for people.
   private struct Failure: Error, CustomStringConvertible {
     let description: String
+    /// Whether the mount has not answered in time.
+    var isSilent = false
   }
 
   private func status() throws -> [UInt8] {
@@ -34,7 +36,8 @@ struct RunningMount {
     }
     switch StatusQuestion(mount).answer() {
     case .status(let bytes): return bytes
-    case .refused(_, let reason): throw Failure(description: "\(point): \(reason)")
+    case .refused(let status, let reason):
+      throw Failure(description: "\(point): \(reason)", isSilent: status == .mountSilent)
     }
   }
 
@@ -136,9 +139,11 @@ struct RunningMount {
 
   /// Whether the driver serves the mount still, or its successor has not begun to answer.
   private func isServed(by before: pid_t) throws -> Bool {
-    guard let mount = mount(at: point) else { return false }
-    if case .refused(.mountSilent, _) = StatusQuestion(mount).answer() { return true }
-    return try driver() == before
+    do {
+      return try driver() == before
+    } catch let failure as Failure where failure.isSilent {
+      return true
+    }
   }
 
   /// Asks every mount and every `prefsd` of this user for an upgrade; root those of all users. It
