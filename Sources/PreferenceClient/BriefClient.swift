@@ -139,7 +139,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     // An owner that only reads would end.
     let first = search.surroundings.stateObstacle == nil ? request : nil
     let changeset = try ask(until: deadline, first: first) { places throws(EngineError) in
-      try places.apply(request, until: deadline)
+      try places.apply(request, serial: serial, until: deadline)
     }
     settled.max(changeset.version, ordering: .releasing)
     return changeset

@@ -17,7 +17,7 @@ import SystemCalls
 ///
 /// Threads: any. Observers are called in the order of the changes, by the thread that receives the
 /// notices. They must not read these places, which would wait 200 ms for the very notice. Locks:
-/// the link's, and those of the replica, `observers` and `OwnRemovals`, which are taken under the
+/// the link's, and those of the replica, `observers` and `OwnChanges`, which are taken under the
 /// link's `stream` when a notice is received, and no other lock is taken under them.
 public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportService {
   private let link: Link
@@ -46,7 +46,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   /// Receives the owner's notices: publishes the change and notifies the observers.
   private final class Inbox: Sendable {
     let observers = ObserverList()
-    let removals = OwnRemovals()
+    let changes = OwnChanges()
     let settlements = OwnSettlements()
     let client: UInt64
     private let replica: Replica
@@ -60,7 +60,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       switch message {
       case .notice(var notice):
         replica.apply(&notice.changeset)
-        removals.note(notice, client: client)
+        changes.note(&notice, client: client)
         observers.notify(notice)
         gauge.pass(notice.changeset.version)
       case .settled(let version): settlements.noteSettled(through: version)
@@ -396,17 +396,27 @@ extension RemotePlaces {
     let answering: Request.Answering = hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
     return try apply(
       .apply(serial: origin.serial, author, deadline: deadline, answering, intents, source),
-      until: deadline)
+      serial: origin.serial, until: deadline)
   }
 
-  /// Makes a request of the kind `apply`, and returns what it has changed.
-  func apply(_ request: Request, until deadline: Instant) throws(EngineError) -> Changeset {
+  /// Makes a request of the kind `apply`, and returns what it has changed: what its notice says if
+  /// the answer does not come before the deadline.
+  func apply(
+    _ request: Request, serial: UInt64, until deadline: Instant
+  ) throws(EngineError) -> Changeset {
     if let obstacle = obstacle.present { throw obstacle }
-    guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
-    else { throw Self.unexpected }
-    if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
-    if !isSettled { inbox.settlements.noteUnsettled(changeset.version) }
-    return inbox.removals.adding(to: changeset)
+    inbox.changes.begin(serial)
+    do throws(EngineError) {
+      guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
+      else { throw Self.unexpected }
+      if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
+      if !isSettled { inbox.settlements.noteUnsettled(changeset.version) }
+      return inbox.changes.end(serial, changeset) ?? changeset
+    } catch {
+      let made = inbox.changes.end(serial, nil, isLate: error == Link.late)
+      guard let made, error == Link.late else { throw error }
+      return made
+    }
   }
 
   /// Sends a change that no caller waits for; the owner carries it out however late. Each serial

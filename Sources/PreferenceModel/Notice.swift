@@ -80,7 +80,7 @@ public struct Notice: Equatable, Sendable {
   /// What the edits did to keys that domains list.
   public let events: [KeyEvent]
   /// Who made the change; nil for changes by other programs and for changes of volatile places.
-  public let author: Author?
+  public package(set) var author: Author?
   /// The request of a client that made the change; nil where there was none.
   public let origin: Origin?
 
