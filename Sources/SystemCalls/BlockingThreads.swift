@@ -5,10 +5,8 @@ import Glibc
 ///
 /// Promises: `run` never waits. Each body has a thread to itself while it runs; where every thread
 /// is busy and there may be no more of them, bodies wait in a queue. A thread that has finished
-/// waits 2 s for another body and then ends. For the first moment it polls, unless another thread
-/// does: where one body follows the other, no thread has to be woken. Bodies start in the order in
-/// which they were given and may overtake each other after that. The end of the process does not
-/// wait for them.
+/// waits 2 s for another body and then ends. Bodies start in the order in which they were given and
+/// may overtake each other after that. The end of the process does not wait for them.
 ///
 /// Threads: any. One lock, held briefly; no body is called under it.
 public final class BlockingThreads: Sendable {
@@ -19,8 +17,6 @@ public final class BlockingThreads: Sendable {
     var waiting: [(number: UInt64, body: Body)] = []
     var lastNumber: UInt64 = 0
     var idle = 0
-    /// Whether an idle thread polls. It takes the next body, or looks for one before it sleeps.
-    var isPolled = false
     var count = 0
 
     /// Removes the next body, for a thread that is idle until then; nil: there is none. Both in one
@@ -52,20 +48,18 @@ public final class BlockingThreads: Sendable {
   /// - Returns: whether the body will be carried out; false where too many wait, or where no thread
   ///   can be started.
   public func run(_ body: @escaping Body) -> Bool {
-    let (number, needsThread, hasTaker) = state.withLock { state -> (UInt64?, Bool, Bool) in
+    let (number, needsThread) = state.changeForOne { state -> (UInt64?, Bool) in
       let isShort = state.idle <= state.waiting.count
       let needsThread = isShort && state.count < most
       if isShort, !needsThread, state.waiting.count - state.idle >= mostWaiting {
-        return (nil, false, false)
+        return (nil, false)
       }
       if needsThread { state.count += 1 }
       state.lastNumber &+= 1
       state.waiting.append((state.lastNumber, body))
-      return (state.lastNumber, needsThread, state.isPolled && state.waiting.count == 1)
+      return (state.lastNumber, needsThread)
     }
     guard let number else { return false }
-    // Nothing to wake where the thread that polls will take the body.
-    if !hasTaker { state.changeForOne { _ in } }
     guard needsThread else { return true }
     do throws(SystemError) {
       try WorkerThread(name: name) { [self] in work() }.detach()
@@ -88,31 +82,10 @@ public final class BlockingThreads: Sendable {
     while let body = removeNext() { body() }
   }
 
-  /// Removes and returns a body that comes within a moment; nil: none came.
-  private func poll() -> Body? {
-    let start = Instant.now
-    repeat {
-      let body = state.withLock { state in
-        // In one step with the removal: the body after this one must not count on this thread.
-        let body = state.removeNext()
-        if body != nil { state.isPolled = false }
-        return body
-      }
-      if let body { return body }
-    } while Polling.looksAgain(since: start)
-    state.withLock { $0.isPolled = false }
-    return nil
-  }
-
   /// Removes and returns the next body. Returns nil where none came in time: then the calling
   /// thread is no longer counted and must end.
   private func removeNext() -> Body? {
-    let isPolling = state.withLock { state in
-      state.idle += 1
-      defer { state.isPolled = true }
-      return !state.isPolled
-    }
-    if isPolling, let body = poll() { return body }
+    state.withLock { $0.idle += 1 }
     let body = state.wait(until: Instant.now.advanced(milliseconds: Self.patience)) {
       state -> Body? in state.removeNext()
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Decides whether a thread that waits looks again, or sleeps. One rule for all threads of the
 /// programs that answer each other: the loop of a mount, the owner's server, a caller that waits for
-/// an answer, a thread that reads lists.
+/// an answer.
 ///
 /// A thread that sleeps has to be woken, which takes 20 to 100 us where a processor has gone to
 /// sleep too: more than most requests take. So a thread looks again for 200 us after something has
