@@ -212,9 +212,9 @@ extension RemotePlaces {
     if isBrief, !locations.contains(where: replica.holds) { return try ask(for: key, locations) }
     validate()
     switch replica.find(key, in: locations) {
-    case .value(let found): return found
+    case .found(let stored, let location): return LocatedValue(stored, location)
     case .nothing: return nil
-    case .unloaded:
+    case .unknown:
       if !isBrief { _ = loadLists(ListLoad(locations, evenIfAbsent: true)) }
       return try findInTurn(key, in: locations)
     }

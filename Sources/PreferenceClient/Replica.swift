@@ -20,7 +20,7 @@ final class Replica: Sendable {
   }
 
   private struct State {
-    var locations = LoadedLocations()
+    var locations = LocationTable<DomainSnapshot>()
     /// The locations that are being loaded. What is loaded contains some of the changes that were
     /// made meanwhile, and lacks others.
     var loading: [Location: Loading] = [:]
@@ -39,9 +39,11 @@ final class Replica: Sendable {
   }
 
   /// Returns the key's value in the first of the locations that has it, as they are at one moment;
-  /// `.unloaded` where one must be loaded first.
-  func find(_ key: Key, in locations: [Location]) -> LoadedLocations.Finding {
-    state.withLock { $0.locations.find(key, in: locations) }
+  /// `.unknown` where one must be loaded first.
+  func find(
+    _ key: Key, in locations: [Location]
+  ) -> LocationTable<DomainSnapshot>.Finding<StoredValue> {
+    state.withLock { $0.locations.findFirst(in: locations) { $1.entry(key) } }
   }
 
   /// Whether the location is loaded.
@@ -53,7 +55,9 @@ final class Replica: Sendable {
   }
 
   /// Every location that is loaded.
-  var loaded: [Location: DomainSnapshot] { state.withLock { $0.locations.all } }
+  var loaded: [Location: DomainSnapshot] {
+    Dictionary(uniqueKeysWithValues: state.withLock { $0.locations.all })
+  }
 
   /// Begins to load a location: its changes are kept until `endLoading`.
   func beginLoading(_ location: Location) {
@@ -101,7 +105,7 @@ final class Replica: Sendable {
         }
         state.loading[location]?.changes.append(changeset)
         // In place: with a second reference to the snapshot, the change would copy a node of it.
-        state.locations.change(location) { $0.apply(changeset, at: location) }
+        state.locations[location]?.apply(changeset, at: location)
       }
     }
   }

@@ -42,27 +42,15 @@ public struct DomainSnapshot: Sendable {
   }
 
   /// A base in an object that never changes, so that a copy of a snapshot copies a few references.
-  package final class List: Sendable {
+  private final class List: Sendable {
     let base: Base
 
     init(_ base: Base) { self.base = base }
 
     static let empty = List(Base())
-
-    /// The value of a key of the list and what is kept beside it; nil where the list does not have
-    /// the key.
-    package func entry(_ key: Key) -> StoredValue? { base.entry(key) }
   }
 
   private var list = List.empty
-
-  /// The list, if it has every change and nothing is added to it: a look-up in it costs
-  /// less than in the snapshot. Else nil.
-  package var wholeList: List? { hasNoChanges && additions.isEmpty ? list : nil }
-
-  /// Whether it certainly has no key. Where keys were removed that are still in the list, it says
-  /// that it may have some.
-  package var hasNoKeys: Bool { hasNoChanges && additions.isEmpty && list.base.isEmpty }
 
   package var base: Base {
     get { list.base }
@@ -138,7 +126,8 @@ public struct DomainSnapshot: Sendable {
 
   /// The value of a key and what is kept beside it; nil where the domain does not have the key.
   public func entry(_ key: Key) -> StoredValue? {
-    fragment(key) ?? listedEntry(key) ?? additions[key]
+    if additions.isEmpty { return listedEntry(key) }
+    return fragment(key) ?? listedEntry(key) ?? additions[key]
   }
 
   private func listedEntry(_ key: Key) -> StoredValue? {

@@ -70,10 +70,7 @@ extension Lists {
 
   /// Whether the domain's lists have been read in each of the places. Cost: one lock.
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    state.withLock { state in
-      let number = state.domains.number(of: domain)
-      return places.allSatisfy { state.domains.contains($0, ofDomain: number) }
-    }
+    state.withLock { $0.domains.has(domain, in: places) }
   }
 
   /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has

@@ -56,33 +56,33 @@ public final class Lists: Sendable {
     _ key: Key, at location: Location
   ) throws(EngineError) -> StoredValue? {
     while true {
-      let finding = try state.withLock { state throws(EngineError) in
-        // On a line of its own: in the call, it would cost a copy of the state.
-        let number = state.domains.number(of: location.domain)
-        return try state.find(key, location, ofDomain: number)
+      let found = try state.withLock { state throws(EngineError) in
+        try state.domains.read(location) { list throws(EngineError) in
+          try state.find(key, location, list)
+        }
       }
-      switch consume finding {
-      case .value(let stored): return stored
-      case .nothing: return nil
-      case .unread: try load(location)
-      }
+      if let found { return found }
+      try load(location)
     }
   }
 
   /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
-  /// hash look-up in each list that is not empty, and a hash for each domain that was not among the
-  /// last two; the first use of a location reads its list and additions.
+  /// hash look-up in each list that is not empty, and a hash for each run of locations of one domain;
+  /// the first use of a location reads its list and additions.
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     while true {
-      let unread: Location
-      switch try state.withLock({ state throws(EngineError) in try state.find(key, locations) }) {
-      case .value(let found): return found
-      case .nothing: return nil
-      case .unread(let location): unread = location
+      let finding = try state.withLock { state throws(EngineError) in
+        try state.domains.findFirst(in: locations) { location, list throws(EngineError) in
+          try state.find(key, location, list)
+        }
       }
-      try load(unread)
+      switch finding {
+      case .found(let stored, let location): return LocatedValue(stored, location)
+      case .nothing: return nil
+      case .unknown(let location): try load(location)
+      }
     }
   }
 
@@ -90,12 +90,12 @@ public final class Lists: Sendable {
   /// could be read. Cost: as `findFirst`; no list is read.
   public func holds(_ key: Key, of domain: DomainName, in places: ArraySlice<Place>) -> Bool {
     state.withLock { state in
-      let number = state.domains.number(of: domain)
-      return places.contains { place in
-        guard state.domains.isReadable(place, ofDomain: number) else { return false }
-        let finding = try? state.find(key, Location(place, domain), ofDomain: number)
-        if case .value? = finding { return true }
-        return false
+      places.contains { place in
+        let location = Location(place, domain)
+        let found = try? state.domains.read(location) { list throws(EngineError) in
+          try state.find(key, location, list)
+        }
+        return found.flatMap { $0 } != nil
       }
     }
   }
@@ -171,41 +171,15 @@ public final class Lists: Sendable {
 }
 
 extension StoreState {
-  /// What is known of a key in several locations.
-  fileprivate enum Finding {
-    /// The list of this location must be read first.
-    case unread(Location)
-    case nothing
-    case value(LocatedValue)
-  }
-
-  fileprivate mutating func find(
-    _ key: Key, _ locations: [Location]
-  ) throws(EngineError) -> Finding {
-    for location in locations {
-      let number = domains.number(of: location.domain)
-      switch try find(key, location, ofDomain: number) {
-      case .unread: return .unread(location)
-      case .value(let stored): return .value(LocatedValue(stored, location))
-      case .nothing: continue
-      }
-    }
-    return .nothing
-  }
-
-  /// What is known of a key in one location: from a fragment, its list, or a profile, in this order.
-  /// Inlined, because the result is large: to copy it once more takes a twentieth of a look-up.
-  /// - Parameter number: of the location's domain in the table.
-  @inline(__always)
+  /// The key's value in one location, whose list is in memory: from a fragment, its list, or a
+  /// profile, in this order.
   fileprivate func find(
-    _ key: Key, _ location: Location, ofDomain number: Int?
-  ) throws(EngineError) -> DomainTable.Finding {
-    let finding = try domains.find(key, at: location.place, ofDomain: number)
-    guard !additions.isEmpty, location.place.hasAdditions else { return finding }
-    if case .unread = finding { return finding }
+    _ key: Key, _ location: Location, _ list: borrowing LocationState
+  ) throws(EngineError) -> StoredValue? {
+    let found = try list.find(key)
+    guard !additions.isEmpty, location.place.hasAdditions else { return found }
     try requireReadableAdditions(location)
-    guard let added = added(location)[key] else { return finding }
-    if case .value = finding, !added.metadata.isOfFile { return finding }
-    return .value(added)
+    guard let added = added(location)[key] else { return found }
+    return found == nil || added.metadata.isOfFile ? added : found
   }
 }

@@ -260,7 +260,7 @@ private struct ListSizes {
   /// removed one is not: the next rewrite corrects it. Throws EFBIG where the list would be too
   /// large to be read again.
   mutating func add(
-    _ edit: Edit, replacing old: StoredValue?, at location: Location, _ domains: DomainTable
+    _ edit: Edit, replacing old: StoredValue?, at location: Location, _ domains: ListTable
   ) throws(EngineError) {
     let growth: Int
     switch edit {

@@ -150,7 +150,7 @@ public final class Store: Sendable {
     let (domains, unreadable, journal, version) = lists.state.withLock { state in
       (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0, state.version)
     }
-    let unsaved = domains.filter { $0.list.unsavedSince != nil }.map(\.location)
+    let unsaved = domains.filter { $0.contents.unsavedSince != nil }.map(\.location)
     let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
     let added = lists.state.withLock { state in
       state.additions.all.flatMap { place, additions in

@@ -75,7 +75,7 @@ struct StoreState {
     var failure: EngineError?
   }
 
-  var domains = DomainTable()
+  var domains = ListTable()
   /// Replayed edits, in order, of locations that are not loaded yet.
   var pending: [Location: [Pending]] = [:]
   /// Locations whose lists could not be parsed, the state of each list then, and the error. A

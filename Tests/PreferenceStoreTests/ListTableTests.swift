@@ -5,7 +5,7 @@ import Testing
 
 @testable import PreferenceStore
 
-@Suite("Lists in memory") struct DomainTableTests {
+@Suite("Lists in memory") struct ListTableTests {
   private func list(_ values: ValueDictionary = [:]) -> LocationState {
     var list = LocationState()
     for (key, value) in values {
@@ -14,47 +14,30 @@ import Testing
     return list
   }
 
-  @Test("a key is found in a list that has it, and a list that is not there is unread")
+  @Test("a key is found in a list that has it, and not in one that cannot be read")
   func find() throws {
-    var table = DomainTable()
-    table[Location(.user, "d")] = list(["K": .integer(1)])
-    table[Location(.host, "d")] = list()
-    let number = table.number(of: "d")
-    guard case .value(let stored) = try table.find("K", at: .user, ofDomain: number) else {
-      Issue.record("K was not found")
-      return
-    }
-    #expect(stored.value == .integer(1))
-    for (place, expected) in [(Place.user, "nothing"), (.host, "nothing"), (.anyUser, "unread")] {
-      #expect("\(try table.find("L", at: place, ofDomain: number))" == expected)
-    }
-    #expect("\(try table.find("K", at: .user, ofDomain: table.number(of: "e")))" == "unread")
-  }
-
-  @Test("an empty list that gets a key, loses it, or cannot be read, is looked at again")
-  func contents() throws {
-    var table = DomainTable()
+    var table = ListTable()
     let location = Location(.user, "d")
     table[location] = list()
-    let number = table.number(of: "d")
-    #expect("\(try table.find("K", at: .user, ofDomain: number))" == "nothing")
+    func find(_ key: Key) throws(EngineError) -> Value?? {
+      try table.read(location) { list throws(EngineError) in try list.find(key)?.value }
+    }
+    #expect(try find("K") == .some(nil))
     table[location]?.snapshot.apply(
       .set("K", .integer(2), .canonical), time: Timestamp(nanoseconds: 2))
-    #expect("\(try table.find("K", at: .user, ofDomain: number))" != "nothing")
+    #expect(try find("K") == .integer(2))
+    #expect(try find("L") == .some(nil))
     table[location]?.failure = EngineError(.unreadable, domain: "d", "damaged")
-    #expect(throws: EngineError.self) {
-      try table.find("K", at: .user, ofDomain: number)
-    }
-    #expect(!table.isReadable(.user, ofDomain: number))
-    #expect(table.contains(.user, ofDomain: number))
+    #expect(throws: EngineError.self) { try find("K") }
+    #expect(table.has("d", in: [.user]) && !table.has("d", in: [.user, .host]))
     #expect(table.remove(location)?.failure != nil)
-    #expect(!table.contains(.user, ofDomain: number))
+    #expect(try find("K") == nil)
     #expect(table.remove(location) == nil && table[location] == nil && table.all.isEmpty)
   }
 
   @Test("all lists are there, each once")
   func all() {
-    var table = DomainTable()
+    var table = ListTable()
     let locations = [("a", Place.user), ("a", .managedFor("ada")), ("b", .user)].map {
       Location($1, DomainName($0))
     }
@@ -63,16 +46,16 @@ import Testing
       table[location]?.recent.note("K", before: nil)
     }
     #expect(Set(table.all.map(\.location)) == Set(locations))
-    #expect(table.all.count { $0.list.recent.deadline != nil } == 3)
+    #expect(table.all.count { $0.contents.recent.deadline != nil } == 3)
     #expect(Set(table.locations) == Set(locations))
     #expect(table.forgetRecent(.now) != nil, "they are kept for ten seconds")
     #expect(table.forgetRecent(Instant.now.advanced(milliseconds: 3_600_000)) == nil)
-    #expect(table.all.count { $0.list.recent.deadline != nil } == 0)
+    #expect(table.all.count { $0.contents.recent.deadline != nil } == 0)
   }
 
   @Test("the lists that lack a change are known without a look at the others")
   func unsaved() {
-    var table = DomainTable()
+    var table = ListTable()
     let (one, other) = (Location(.user, "a"), Location(.host, "b"))
     for location in [one, other] { table[location] = list() }
     #expect(table.unsaved.isEmpty)

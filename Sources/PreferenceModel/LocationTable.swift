@@ -1,0 +1,115 @@
+/// What is kept of many locations. That of one domain lies side by side, because a look-up asks
+/// several places of a domain: all of them together cost one hash.
+package struct LocationTable<Contents> {
+  @usableFromInline struct Entry {
+    @usableFromInline let place: Place
+    @usableFromInline var contents: Contents
+
+    @inlinable init(_ place: Place, _ contents: Contents) {
+      (self.place, self.contents) = (place, contents)
+    }
+  }
+
+  /// What a search has found.
+  package enum Finding<Found> {
+    /// Nothing is kept of this location, and none before it has what is searched for.
+    case unknown(Location)
+    case nothing
+    case found(Found, Location)
+  }
+
+  @usableFromInline var rows: [DomainName: [Entry]] = [:]
+
+  /// An empty table.
+  @inlinable package init() {}
+
+  /// The contents of a location; nil: there are none. A change in place copies nothing.
+  @inlinable package subscript(location: Location) -> Contents? {
+    get {
+      guard let row = rows[location.domain], let index = Self.index(of: location.place, in: row)
+      else { return nil }
+      return row[index].contents
+    }
+    _modify {
+      var contents = take(location)
+      defer { put(contents, location) }
+      yield &contents
+    }
+  }
+
+  /// Calls the body with the contents of a location, without a copy; nil: there are none.
+  @inlinable package func read<Result, Failure: Error>(
+    _ location: Location, _ body: (borrowing Contents) throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    guard let row = rows[location.domain], let index = Self.index(of: location.place, in: row)
+    else { return nil }
+    return try body(row[index].contents)
+  }
+
+  /// Returns what the body finds in the first of the locations in which it finds something. Cost: a
+  /// hash for each run of locations of one domain, and a call of the body for each location.
+  @inlinable package func findFirst<Found, Failure: Error>(
+    in locations: [Location], _ body: (Location, borrowing Contents) throws(Failure) -> Found?
+  ) throws(Failure) -> Finding<Found> {
+    var row: [Entry] = []
+    var domain: DomainName?
+    for location in locations {
+      if location.domain != domain {
+        (row, domain) = (rows[location.domain] ?? [], location.domain)
+      }
+      guard let index = Self.index(of: location.place, in: row) else { return .unknown(location) }
+      if let found = try body(location, row[index].contents) { return .found(found, location) }
+    }
+    return .nothing
+  }
+
+  /// Whether the domain has contents in each of the places. Cost: one hash.
+  @inlinable package func has(_ domain: DomainName, in places: [Place]) -> Bool {
+    guard let row = rows[domain] else { return places.isEmpty }
+    return places.allSatisfy { Self.index(of: $0, in: row) != nil }
+  }
+
+  /// All locations, in no order. Cost: O(locations), without a copy of any contents.
+  package var locations: [Location] {
+    rows.flatMap { domain, row in row.map { Location($0.place, domain) } }
+  }
+
+  /// All contents, in no order. Cost: O(locations).
+  package var all: [(location: Location, contents: Contents)] {
+    rows.flatMap { domain, row in row.map { (Location($0.place, domain), $0.contents) } }
+  }
+
+  /// A domain has few places.
+  @inlinable static func index(of place: Place, in row: [Entry]) -> Int? {
+    var index = 0
+    while index < row.count {
+      if row[index].place == place { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  @inlinable func index(of location: Location) -> Int? {
+    rows[location.domain].flatMap { Self.index(of: location.place, in: $0) }
+  }
+
+  /// Moves the contents out, so that changing them copies nothing. `put` must follow.
+  @inlinable package mutating func take(_ location: Location) -> Contents? {
+    // Nothing may hold the row while it changes: that would copy it.
+    guard let index = index(of: location) else { return nil }
+    return rows[location.domain]?.remove(at: index).contents
+  }
+
+  /// Puts back what was taken out; nil: there are no contents any more.
+  @inlinable package mutating func put(_ contents: consuming Contents?, _ location: Location) {
+    if let contents {
+      rows[location.domain, default: []].append(Entry(location.place, contents))
+    } else if rows[location.domain]?.isEmpty == true {
+      rows[location.domain] = nil
+    }
+  }
+}
+
+extension LocationTable: Sendable where Contents: Sendable {}
+extension LocationTable.Entry: Sendable where Contents: Sendable {}
+extension LocationTable.Finding: Sendable where Contents: Sendable, Found: Sendable {}
