@@ -22,8 +22,8 @@ final class RequestGate {
     /// The version of the directory's entries that the listing must show.
     case listing(UInt64)
     case owner
-    /// The number of the job that reads the history.
-    case history(UInt64)
+    /// The number of the job that reads the history, and what it reads of it.
+    case history(UInt64, HistoryNeed)
 
     /// Milliseconds that a request waits for it.
     var patience: Int64 {
@@ -110,11 +110,12 @@ final class RequestGate {
   /// Returns what the request must wait for, and has it read or made; nil: nothing.
   /// - Parameters:
   ///   - listing: the version of the listing that the request has waited for.
-  ///   - hasHistory: whether it has waited for the history.
+  ///   - history: what it has waited for of the history. It may need more then: the domain that a
+  ///     shortened name means is known when the names of the domains are.
   ///   - isLate: whether it has waited for lists long enough.
   ///   - answers: whether the owner answers; nil: it is asked.
   private func obstacle(
-    _ request: RequestHeader, since listing: UInt64? = nil, hasHistory: Bool = false,
+    _ request: RequestHeader, since listing: UInt64? = nil, history: HistoryNeed? = nil,
     isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
   ) -> Obstacle? {
     if !isLate {
@@ -123,7 +124,7 @@ final class RequestGate {
       if let version = missingListing(request, since: listing, driver.forest) {
         return .listing(version)
       }
-      if !hasHistory, let job = missingHistory(subjects, driver) { return .history(job) }
+      if let missing = missingHistory(subjects, since: history, driver) { return missing }
     }
     guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
       return nil
@@ -165,15 +166,17 @@ final class RequestGate {
     return listing ?? plan.version
   }
 
-  /// Has the history read that the request needs.
-  /// - Returns: the number of the job; nil: it needs none, or none can be read.
+  /// Has the history read that the request needs; nil: it needs none, or none but what was read
+  /// last, or none can be read.
   private func missingHistory(
-    _ subjects: [RequestHeader.Subject], _ driver: Driver
-  ) -> UInt64? {
+    _ subjects: [RequestHeader.Subject], since last: HistoryNeed?, _ driver: Driver
+  ) -> Obstacle? {
     for (node, name) in subjects {
-      if let need = driver.forest[node].historyNeeded(at: node, name) {
-        return histories.load(need, from: driver.store.control.history, told: hasMade)
+      guard let need = driver.forest[node].historyNeeded(at: node, name), need != last else {
+        continue
       }
+      return histories.load(need, from: driver.store.control.history, told: hasMade)
+        .map { .history($0, need) }
     }
     return nil
   }
@@ -221,7 +224,7 @@ final class RequestGate {
     guard let header = RequestHeader(request.buffer) else { return }
     let isLate = request.deadline <= now
     var listing: UInt64?
-    var hasHistory = false
+    var history: HistoryNeed?
     switch request.obstacle {
     // The loop calls this for other reasons too, often before a list has been read.
     case .lists where !hasRead && !isLate: return waiting.append(request)
@@ -229,16 +232,16 @@ final class RequestGate {
     case .listing(let version):
       if isLate { return end(&request, .inputOutput, driver) }
       listing = version
-    case .history(let job):
+    case .history(let job, let need):
       if isLate { return end(&request, .inputOutput, driver) }
       guard histories.removeEnded(job) else { return waiting.append(request) }
-      hasHistory = true
+      history = need
     case .owner where answers != true:
       return isLate ? end(&request, .timedOut, driver) : waiting.append(request)
     case .owner: break
     }
     let next = obstacle(
-      header, since: listing, hasHistory: hasHistory, isLate: isLate, driver, answers: answers)
+      header, since: listing, history: history, isLate: isLate, driver, answers: answers)
     if let next {
       if next != request.obstacle { request = Waiting(request.buffer, next, now) }
       return waiting.append(request)

@@ -408,6 +408,23 @@ import Testing
     }
   }
 
+  @Test("the past of a domain, and of a key, whose names are shortened")
+  func shortenedNames() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        N=$(printf '%%%.0s' {1..120}); defaults write "$N" "$N" -int 1; defaults write "$N" K -int 2
+        D=$(cd $M; ls | grep %25); for n in 1 2; do
+        ls $M/.prefs/at/$n/$D | wc -l; cat $M/.prefs/at/$n/$D/$D; done
+        cat $M/.prefs/at/2/${D%?}0/K; cat $M/.prefs/at/2/$D/${D%?}0
+        """)
+      #expect(outcome.output == "1\n1\n2\n1\n", "\(outcome)")
+      let missing = outcome.errors.split(separator: "\n")
+      #expect(
+        missing.count == 2 && missing.allSatisfy { $0.hasSuffix("No such file or directory") })
+    }
+  }
+
   @Test("the past keeps its state, and its files survive the driver")
   func pastStays() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in

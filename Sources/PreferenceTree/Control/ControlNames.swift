@@ -162,8 +162,14 @@ struct ControlNames {
     case .moments: return .moments
     case .histories, .changed, .changes: return .changes
     case .moment(let number):
-      guard case .key(let key)? = name.map(NameCodec.decode) else { return .moment(number, nil) }
-      return .moment(number, DomainName(key.string))
+      if case .key(let key)? = name.map(NameCodec.decode) {
+        return .moment(number, DomainName(key.string))
+      }
+      // The domain that a shortened name means is known when the names of the domains are.
+      guard let name, case .pastDomain(_, let domain)? = try? self.item(name, in: item) else {
+        return .moment(number, nil)
+      }
+      return .moment(number, domain)
     case .pastDomain(let number, let domain), .pastKey(let number, let domain, _):
       return .moment(number, domain)
     default: return nil
