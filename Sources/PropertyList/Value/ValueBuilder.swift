@@ -25,7 +25,7 @@ struct ValueBuilder {
   /// Where the part of the innermost open container begins on its stack.
   private var start = 0
   /// The key of the innermost open dictionary that waits for its value.
-  private var key: Key?
+  private(set) var key: Key?
   private var outerFrames: [Frame] = []
   private var count = 0
   private let limits: Limits

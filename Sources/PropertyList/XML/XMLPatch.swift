@@ -3,8 +3,8 @@
 /// repository differs in the lines that changed.
 public enum XMLPatch {
   /// Returns the list with the new values. Returns nil where that cannot be done: the root is no
-  /// dictionary with pairs, a key occurs twice, the text is not UTF-8 or has a DTD of its own, or a
-  /// new value cannot be written. The caller then writes the list anew. Cost: O(size).
+  /// dictionary with pairs, a key occurs twice, the text is not UTF-8, or a new value cannot be
+  /// written. The caller then writes the list anew. Cost: O(size).
   /// - Parameters:
   ///   - list: the bytes of a list that can be read.
   ///   - old: its values.
@@ -70,110 +70,35 @@ private struct XMLOutline {
   }
 
   private(set) var pairs: [Pair] = []
-  private let bytes: [UInt8]
-  private var index = 0
-  /// How many containers are open.
-  private var depth = 0
-  private var lastEnd = 0
-  private var key: (start: Int, name: Key)?
 
-  /// Nil where the text has something that this does not know, or its root is no dictionary.
+  /// Nil where the text is no XML list.
   init?(_ bytes: [UInt8]) {
-    self.bytes = bytes
-    while true {
-      guard let start = bytes[index...].firstIndex(of: UInt8(ascii: "<")) else { return nil }
-      index = start
-      guard let isDone = skipDeclaration() ? false : readTag(at: start) else { return nil }
-      if isDone { return }
-    }
+    // A byte order mark may come first.
+    guard let first = bytes.firstIndex(of: UInt8(ascii: "<")),
+      bytes.withUnsafeBufferPointer({ read($0, from: first) })
+    else { return nil }
   }
 
-  /// Skips a comment, an instruction or a document type.
-  private mutating func skipDeclaration() -> Bool {
-    let ends: [(String, String)] = [("<!--", "-->"), ("<?", "?>"), ("<![CDATA[", "]]>")]
-    for (begin, end) in ends where bytes[index...].starts(with: begin.utf8) {
-      index = self.end(of: end) ?? bytes.count
-      return true
-    }
-    guard bytes[index...].starts(with: "<!".utf8) else { return false }
-    // A DTD of its own has brackets.
-    guard let end = self.end(of: ">"), !bytes[index..<end].contains(UInt8(ascii: "[")) else {
-      index = bytes.count
-      return true
-    }
-    index = end
-    return true
-  }
-
-  /// The index behind the next occurrence of the text.
-  private func end(of text: String) -> Int? {
-    let text = Array(text.utf8)
-    var start = index
-    while let found = bytes[start...].firstIndex(of: text[0]) {
-      if bytes[found...].starts(with: text) { return found + text.count }
-      start = found + 1
-    }
-    return nil
-  }
-
-  /// Reads the tag at the index, and what is in it if that is no container.
-  /// - Returns: whether the root has ended; nil: this is no list with a dictionary.
-  private mutating func readTag(at start: Int) -> Bool? {
-    guard let end = end(of: ">") else { return nil }
-    index = end
-    let closes = bytes[start + 1] == UInt8(ascii: "/")
-    let isEmpty = bytes[end - 2] == UInt8(ascii: "/")
-    let name = String(
-      decoding: bytes[(start + (closes ? 2 : 1))..<end].prefix {
-        $0 != 0x3E && $0 != 0x2F && !$0.isBlank
-      },
-      as: UTF8.self)
-    switch name {
-    case "plist": return false
-    case "dict" where depth == 0 && !closes && !isEmpty:
-      (depth, lastEnd) = (1, end)
-      return false
-    case _ where depth == 0: return nil
-    case "dict", "array": return readContainer(closes: closes, isEmpty: isEmpty, end)
-    case "key" where depth == 1: return readKey(at: start, content: end, isEmpty: isEmpty)
-    default:
-      if !isEmpty, !closes {
-        guard let close = self.end(of: "</\(name)") else { return nil }
-        index = close
-        guard let end = self.end(of: ">") else { return nil }
-        index = end
+  /// Has the parser read the list, and notes where it is when a key or a value of the root ends.
+  private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, from first: Int) -> Bool {
+    var parser = XMLParser(size: bytes.count, ignoresRest: true)
+    var (index, tag, lastEnd) = (first, first, first)
+    var key: (start: Int, name: Key)?
+    while index < bytes.count {
+      if parser.state == .content, bytes[index] == UInt8(ascii: "<") { tag = index }
+      let depth = parser.builder.depth
+      guard let next = try? parser.step(bytes, at: index) else { return false }
+      index = next
+      guard parser.state == .content, parser.builder.depth == 1 else { continue }
+      if depth == 0 {
+        lastEnd = index
+      } else if let name = parser.builder.key {
+        if key == nil { key = (tag, name) }
+      } else if let (start, name) = key {
+        pairs.append(Pair(key: name, start: lastEnd, keyStart: start, end: index))
+        (lastEnd, key) = (index, nil)
       }
-      return endValue()
     }
-  }
-
-  private mutating func readContainer(closes: Bool, isEmpty: Bool, _ end: Int) -> Bool? {
-    if isEmpty { return endValue() }
-    depth += closes ? -1 : 1
-    if depth == 0 { return true }
-    return closes ? endValue() : false
-  }
-
-  private mutating func readKey(at start: Int, content: Int, isEmpty: Bool) -> Bool? {
-    guard !isEmpty else {
-      key = (start, "")
-      return false
-    }
-    guard let end = end(of: "</key>") else { return nil }
-    let raw = Array("<string>".utf8) + bytes[content..<end - "</key>".utf8.count]
-    guard case .string(let name)? = try? Document.read(raw + Array("</string>".utf8)).value else {
-      return nil
-    }
-    (index, key) = (end, (start, Key(name)))
-    return false
-  }
-
-  /// Ends a value. One of the root ends its pair.
-  private mutating func endValue() -> Bool? {
-    guard depth == 1 else { return false }
-    guard let key else { return nil }
-    pairs.append(Pair(key: key.name, start: lastEnd, keyStart: key.start, end: index))
-    (lastEnd, self.key) = (index, nil)
-    return false
+    return true
   }
 }
