@@ -1,6 +1,6 @@
 /// What is kept of many locations. That of one domain lies side by side, because a look-up asks
 /// several places of a domain: all of them together cost one hash.
-package struct LocationTable<Contents> {
+@usableFromInline package struct LocationTable<Contents> {
   @usableFromInline struct Entry {
     @usableFromInline let place: Place
     @usableFromInline var contents: Contents
@@ -11,7 +11,7 @@ package struct LocationTable<Contents> {
   }
 
   /// What a search has found.
-  package enum Finding<Found> {
+  @usableFromInline package enum Finding<Found> {
     /// Nothing is kept of this location, and none before it has what is searched for.
     case unknown(Location)
     case nothing
