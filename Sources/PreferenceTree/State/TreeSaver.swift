@@ -176,15 +176,15 @@ final class TreeSaver {
           wantedKind: file.wantedKind, mayStay: file.mayStay))
     case .detached: content = .detached(mode: node.detachedMode)
     }
-    let inode = node.inode == inodeOfName(node) ? nil : node.inode
+    let inode = followsName(node) ? nil : node.inode
     return NodeRecord(
       id: node.id, inode: inode, lookups: node.lookups, modified: node.modified,
       changed: node.changed, content: content)
   }
 
-  /// The inode number that follows from the node's name; nil: none does.
-  private func inodeOfName(_ node: Node) -> UInt64? {
-    node.keyFile.map { table.inodes.ofName($0.path) }
+  /// Whether the node's inode number is the one that follows from its name, and is not kept for it.
+  private func followsName(_ node: Node) -> Bool {
+    node.keyFile.map { table.inodes.keys[$0.path] == nil } ?? false
   }
 
   private func record(_ file: KeyFile) -> KeyRecord {
