@@ -82,7 +82,7 @@ struct Greeting {
     }
     guard let file else {
       throw EngineError(
-        .system(Errno(rawValue: EMFILE)),
+        .system(.tooManyOpen),
         "this process has no descriptor left for a connection (ulimit -n)")
     }
     guard spoken >= Request.oldest else {

@@ -212,6 +212,18 @@ public final class Server: Sendable {
   /// Descriptors that clients may not take: lists, the journal and threads need some.
   private static let reserved: UInt = 24
 
+  /// The fewest clients that a limit must leave room for: a mount, its guard's successor, commands.
+  private static let fewestClients = 8
+
+  /// Throws where the limit of open files leaves room for hardly any client.
+  public static func requireDescriptors() throws(EngineError) {
+    guard mostClients < fewestClients else { return }
+    let needed = Int(reserved) + fewestClients
+    throw EngineError(
+      .system(.tooManyOpen),
+      "prefsd needs \(needed) open files, and its limit is lower; raise it (ulimit -n)")
+  }
+
   /// How many clients there may be.
   private static var mostClients: Int {
     var limit = rlimit()
@@ -227,10 +239,11 @@ public final class Server: Sendable {
           log("a connection of another user was refused")
           continue
         }
-        guard state.withLock({ $0.connections.count }) < max(Self.mostClients, 8) else {
+        guard state.withLock({ $0.connections.count }) < max(Self.mostClients, Self.fewestClients)
+        else {
           log("a client was refused: there are as many as the limit of descriptors allows")
           let refusal = EngineError(
-            .system(Errno(rawValue: EMFILE)),
+            .system(.tooManyOpen),
             "prefsd has as many clients as its limit of open files allows; raise it (ulimit -n)")
           _ = socket.send(Message.failed(refusal).frame(1)[...])
           continue

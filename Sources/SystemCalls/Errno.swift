@@ -23,6 +23,8 @@ public struct Errno: RawRepresentable, Hashable, Sendable, Error {
   public static let wouldBlock = Errno(rawValue: EAGAIN)
   /// C: EBUSY.
   public static let busy = Errno(rawValue: EBUSY)
+  /// C: EMFILE.
+  public static let tooManyOpen = Errno(rawValue: EMFILE)
   /// C: EEXIST.
   public static let fileExists = Errno(rawValue: EEXIST)
   /// C: ENOTDIR.

@@ -111,6 +111,7 @@ enum Program {
     do throws(EngineError) {
       let calls = ActivationSocket()
       defer { calls?.answer() }
+      try Server.requireDescriptors()
       let store = try OwnedStore(
         options.surroundings(), readOnly: options.isReadOnly, writeback: options.writeback
       ) { log($0) }

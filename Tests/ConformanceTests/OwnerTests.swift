@@ -121,6 +121,18 @@ import Testing
     }
   }
 
+  @Test("with too few descriptors for clients there is no owner, and it says why")
+  func noDescriptors() throws {
+    try withSandbox { sandbox in
+      for limit in [14, 20, 31] {
+        let outcome = sandbox.shell(
+          "ulimit -n \(limit); timeout -s KILL 20 $PREFSD; echo $?")
+        #expect(outcome.output == "1\n", "\(limit): \(outcome)")
+        #expect(outcome.errors.contains("prefsd needs 32 open files"), "\(limit): \(outcome)")
+      }
+    }
+  }
+
   @Test("a driver has a successor under hard limits of address space and file size, too")
   func limits() throws {
     try withSandbox { sandbox in
