@@ -15,7 +15,13 @@ struct HistoryArguments {
     switch arguments.first {
     case "--since": filter.since = try Self.moment(&arguments)
     case "--until": filter.until = try Self.moment(&arguments).endOfSecond
-    case "--by": filter.by = try Self.word(&arguments)
+    case "--by":
+      let name = try Self.word(&arguments)
+      // An unset variable of a script.
+      guard !name.isEmpty else {
+        throw Refusal(message: "--by needs a name", detail: "that of a program, or of its unit")
+      }
+      filter.by = name
     case "--via": filter.via = try Self.via(try Self.word(&arguments))
     case "--place":
       let name = try Self.word(&arguments)

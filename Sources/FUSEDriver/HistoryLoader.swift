@@ -3,7 +3,7 @@ import Synchronization
 import SystemCalls
 
 /// Reads the history of the store on threads of their own, for requests that wait for it
-/// (`RequestGate`). Each request has it read once.
+/// (`RequestGate`). Each request has each part of it read once.
 ///
 /// Threads: the loop's alone, except that `ended` is written by the threads that read.
 final class HistoryLoader {

@@ -10,7 +10,7 @@ import SystemCalls
 ///   them. A list that is not read within `ListReader.patience` counts as unreadable: the request
 ///   is carried out then, and gets that error;
 /// - a large listing, while another thread makes it: a minute, then EIO;
-/// - the history of the store, while another thread reads it: 10 s, then EIO;
+/// - the history of the store, while another thread reads it: 10 s for each part, then EIO;
 /// - the owner of the store, if the request is a change and the owner does not answer: 5 s, then
 ///   ETIMEDOUT. Changes that come later wait behind it. Requests of the announcer's thread do not
 ///   wait, because they change nothing.
@@ -22,8 +22,8 @@ final class RequestGate {
     /// The version of the directory's entries that the listing must show.
     case listing(UInt64)
     case owner
-    /// The number of the job that reads the history, and what it reads of it.
-    case history(UInt64, HistoryNeed)
+    /// The number of the job that reads the history, and what the request has waited for of it.
+    case history(UInt64, [HistoryNeed])
 
     /// Milliseconds that a request waits for it.
     var patience: Int64 {
@@ -115,7 +115,7 @@ final class RequestGate {
   ///   - isLate: whether it has waited for lists long enough.
   ///   - answers: whether the owner answers; nil: it is asked.
   private func obstacle(
-    _ request: RequestHeader, since listing: UInt64? = nil, history: HistoryNeed? = nil,
+    _ request: RequestHeader, since listing: UInt64? = nil, history: [HistoryNeed] = [],
     isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
   ) -> Obstacle? {
     if !isLate {
@@ -166,17 +166,16 @@ final class RequestGate {
     return listing ?? plan.version
   }
 
-  /// Has the history read that the request needs; nil: it needs none, or none but what was read
-  /// last, or none can be read.
+  /// Has the history read that the request needs; nil: it needs none, or none but what it has waited
+  /// for, or none can be read.
   private func missingHistory(
-    _ subjects: [RequestHeader.Subject], since last: HistoryNeed?, _ driver: Driver
+    _ subjects: [RequestHeader.Subject], since waited: [HistoryNeed], _ driver: Driver
   ) -> Obstacle? {
     for (node, name) in subjects {
-      guard let need = driver.forest[node].historyNeeded(at: node, name), need != last else {
-        continue
-      }
+      guard let need = driver.forest[node].historyNeeded(at: node, name), !waited.contains(need)
+      else { continue }
       return histories.load(need, from: driver.store.control.history, told: hasMade)
-        .map { .history($0, need) }
+        .map { .history($0, waited + [need]) }
     }
     return nil
   }
@@ -224,7 +223,7 @@ final class RequestGate {
     guard let header = RequestHeader(request.buffer) else { return }
     let isLate = request.deadline <= now
     var listing: UInt64?
-    var history: HistoryNeed?
+    var history: [HistoryNeed] = []
     switch request.obstacle {
     // The loop calls this for other reasons too, often before a list has been read.
     case .lists where !hasRead && !isLate: return waiting.append(request)
@@ -232,10 +231,10 @@ final class RequestGate {
     case .listing(let version):
       if isLate { return end(&request, .inputOutput, driver) }
       listing = version
-    case .history(let job, let need):
+    case .history(let job, let waited):
       if isLate { return end(&request, .inputOutput, driver) }
       guard histories.removeEnded(job) else { return waiting.append(request) }
-      history = need
+      history = waited
     case .owner where answers != true:
       return isLate ? end(&request, .timedOut, driver) : waiting.append(request)
     case .owner: break

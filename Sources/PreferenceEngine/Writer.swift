@@ -158,6 +158,7 @@ final class Writer: Sendable {
     }
     for place in Place.forced { store.lists.loadAdditions(of: place) }
     watcher.begin(store.lists.managedPlaces, report: log)
+    store.lists.noteExisting()
     // Lists that were read before their directories were watched may have changed in between.
     for location in store.lists.loadedLocations { store.lists.refresh(location) }
     while !isStopping.withLock({ $0 }) {

@@ -25,7 +25,9 @@ extension SchemaKey {
     if !title.isEmpty { entry["title"] = .string(title) }
     if !remarks.isEmpty { entry["description"] = .string(remarks) }
     if let fallback = fallback?.plainJSON { entry["default"] = fallback }
-    if kind != .date { (entry["minimum"], entry["maximum"]) = (minimum, maximum) }
+    if kind != .date {
+      (entry["minimum"], entry["maximum"]) = (minimum?.plainNumber, maximum?.plainNumber)
+    }
     if !choices.isEmpty, !allowsOthers { entry["enum"] = .array(choices.compactMap(\.plainJSON)) }
     if let pattern { entry["pattern"] = .string(pattern.text) }
     if deprecated != nil { entry["deprecated"] = true }
@@ -73,7 +75,18 @@ extension Value {
       return try? Document.read(
         ValueText.canonical(.array([self]), style: .json)
       ).value.first
+    case .real: return plainNumber
     default: return self
+    }
+  }
+
+  /// The number, if JSON can hold it.
+  fileprivate var plainNumber: Value? {
+    switch self {
+    case .integer: self
+    case .real(let number): number.isFinite ? self : nil
+    case .single(let number): number.isFinite ? self : nil
+    default: nil
     }
   }
 

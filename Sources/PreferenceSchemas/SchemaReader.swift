@@ -80,7 +80,7 @@ private struct ManifestReader {
     if case .array(let subkeys)? = entry["pfm_subkeys"] {
       key.members = members(subkeys, path: full.isEmpty ? path : full + ".", depth: depth + 1)
     }
-    checkDefault(key, full)
+    checkDefault(&key, full)
     return key
   }
 
@@ -125,10 +125,11 @@ private struct ManifestReader {
     }
   }
 
-  /// A default that the schema itself would refuse is a mistake in it.
-  private mutating func checkDefault(_ key: SchemaKey, _ path: String) {
+  /// A default that the schema itself would refuse is a mistake in it, and is left out.
+  private mutating func checkDefault(_ key: inout SchemaKey, _ path: String) {
     guard let fallback = key.fallback, let objection = key.objection(to: fallback) else { return }
     problems.append("\(path): its default does not fit: \(objection)")
+    key.fallback = nil
   }
 }
 

@@ -83,6 +83,13 @@ public final class HistoryRecorder: Sendable {
     return .integer(WideInteger(UInt64(clamping: count)))
   }
 
+  /// The number of the last change, after what it lacks was recorded; 0: there is none. Waits for a
+  /// disk.
+  var lastNumber: UInt64 {
+    record()
+    return historian.withLock { $0.lastNumber }
+  }
+
   /// What `status.json` says of the history. Reads its files.
   var status: ValueDictionary {
     let isOn = lists.state.withLock { $0.history.isOn }
@@ -113,6 +120,8 @@ public final class HistoryRecorder: Sendable {
   private func compareLists() {
     let appearances = lists.state.withLock { $0.appearances }
     guard historian.withLock({ $0.compared != appearances }) else { return }
+    // The lists that have appeared have their files then.
+    record()
     for location in lists.seen?.changedLocations(lists.layout.path) ?? []
     where lists.state.withLock({ $0.domains[location] == nil }) {
       // One that cannot be read is logged, and compared when it can be.

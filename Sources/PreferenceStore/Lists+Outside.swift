@@ -54,7 +54,32 @@ extension Lists {
       return
     }
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
-    _ = state.withLock { $0.enqueue(Publication(Changeset([item], time: .now))) }
+    state.withLock { state in
+      noteAppearance(location, exists: exists, &state)
+      state.enqueue(Publication(Changeset([item], time: .now)))
+    }
+  }
+
+  /// Notes for the history that a list is new, whose values are then changes; of one that was there
+  /// and was never read, the values from before are not known.
+  private func noteAppearance(_ location: Location, exists: Bool, _ state: inout StoreState) {
+    guard let seen, state.history.isOn, state.pending[location] == nil,
+      SearchList.persistentPlaces.contains(location.place)
+    else { return }
+    if !exists {
+      state.existing?.remove(location)
+    } else if state.existing?.contains(location) == false, seen.noteNew(location) {
+      state.history.wake()
+    }
+  }
+
+  /// Notes which lists there are. Call it once, when their directories are watched. Waits for disks.
+  public func noteExisting() {
+    guard seen != nil else { return }
+    let all = SearchList.persistentPlaces.flatMap { place in
+      ((try? layout.domains(in: place)) ?? []).map { Location(place, $0) }
+    }
+    state.withLock { $0.existing = Set(all) }
   }
 
   /// Says that the list became unreadable, or readable again: cached copies of it are invalid.

@@ -9,7 +9,8 @@ import SystemCalls
 /// next owner finds what other programs changed while there was none.
 ///
 /// A file has the values of a list, but those of which the history keeps none, and the state of the
-/// list. It has the list's modification time, so that one lstat(2) tells that nothing has changed.
+/// list. It has the list's modification time, so that one lstat(2) tells that nothing has changed. Of
+/// a list that has appeared and that nobody has read, the file says that there was none.
 /// A list of more than 1 MiB has no file, and changes of it that nobody has seen are not recorded.
 ///
 /// Half-broken states: a file that a loss of power has left torn counts as none. A file may be
@@ -28,6 +29,22 @@ final class SeenLists: Sendable {
     /// Whether this owner has read it for the first time, and no owner has written it as it is:
     /// what differs from the file was changed by others while there was no owner.
     let isFirst: Bool
+
+    /// A list that appears where there was none: whatever it has was set.
+    init(newListAt location: Location) {
+      self.init(
+        location: location, values: .decoded([:]),
+        identity: FileIdentity(size: 0, modified: Timestamp(nanoseconds: 0), inode: 0),
+        isFirst: false)
+    }
+
+    init(location: Location, values: ListValues, identity: FileIdentity?, isFirst: Bool) {
+      (self.location, self.values, self.identity) = (location, values, identity)
+      self.isFirst = isFirst
+    }
+
+    /// Whether there was no list before.
+    var isNew: Bool { identity?.inode == 0 }
   }
 
   private struct State {
@@ -37,10 +54,14 @@ final class SeenLists: Sendable {
     /// one, so that they take no more memory while the history cannot be written.
     var first: [String: Look] = [:]
     var last: [String: Look] = [:]
+    /// The lists that have appeared since `removeLooks`, and were not read before.
+    var new: [String: Look] = [:]
 
     mutating func add(_ look: Look) {
       let name = SeenLists.name(look.location)
-      if look.isFirst, first[name] == nil {
+      if look.isNew {
+        new[name] = look
+      } else if look.isFirst, first[name] == nil {
         first[name] = look
         last[name] = nil
       } else {
@@ -49,8 +70,8 @@ final class SeenLists: Sendable {
     }
 
     mutating func removeLooks() -> [Look] {
-      defer { (first, last) = ([:], [:]) }
-      return Array(first.values) + last.values
+      defer { (first, last, new) = ([:], [:], [:]) }
+      return Array(new.values) + first.values + last.values
     }
   }
 
@@ -89,6 +110,19 @@ final class SeenLists: Sendable {
         return false
       }
       state.add(look)
+      return true
+    }
+  }
+
+  /// Notes that a list has appeared where there was none. Cost: a hash look-up; no disk.
+  /// - Returns: whether there is something to write.
+  func noteNew(_ location: Location) -> Bool {
+    let name = Self.name(location)
+    return state.withLock { state in
+      guard state.files[name] == nil, state.first[name] == nil, state.last[name] == nil else {
+        return false
+      }
+      state.add(Look(newListAt: location))
       return true
     }
   }
@@ -162,8 +196,8 @@ final class SeenLists: Sendable {
 
   // MARK: - Looks
 
-  /// Removes and returns the lists that were noted since the last call; of each, the first look
-  /// comes before the last one.
+  /// Removes and returns the lists that were noted since the last call; of each, that it is new comes
+  /// before the first look, and that before the last one.
   func removeLooks() -> [Look] { state.withLock { $0.removeLooks() } }
 
   /// Puts back what `removeLooks` has returned, because the history could not be written.
@@ -178,10 +212,17 @@ final class SeenLists: Sendable {
   func differences(_ looks: [Look], _ settings: HistorySettings) -> [HistoryRecord] {
     var records: [HistoryRecord] = []
     var known: Set<String> = []
-    for look in looks where look.isFirst {
+    var new: [String: Seen] = [:]
+    for look in looks where look.isNew || look.isFirst {
       let name = Self.name(look.location)
-      guard known.insert(name).inserted, !isUnchanged(look, name) else { continue }
-      if let record = difference(look, name, settings) { records.append(record) }
+      if look.isNew, let identity = look.identity {
+        new[name] = Seen(look, identity, settings)
+        continue
+      }
+      guard known.insert(name).inserted, !isUnchanged(look, name),
+        let seen = new[name] ?? (isKnown(name) ? read(name) : nil)
+      else { continue }
+      if let record = difference(look, seen, settings) { records.append(record) }
     }
     return records.sorted { $0.time < $1.time }
   }
@@ -214,11 +255,11 @@ final class SeenLists: Sendable {
 
   /// What others have changed in a list since its file was written.
   private func difference(
-    _ look: Look, _ name: String, _ settings: HistorySettings
+    _ look: Look, _ seen: Seen, _ settings: HistorySettings
   ) -> HistoryRecord? {
-    guard isKnown(name), let seen = read(name), seen.location == look.location,
-      look.identity?.matches(seen.identity) != true
-    else { return nil }
+    guard seen.location == look.location, look.identity?.matches(seen.identity) != true else {
+      return nil
+    }
     let present = look.values.dictionary
     var items: [HistoryRecord.Item] = []
     for key in Set(present.keys).union(seen.values.keys).union(seen.lost).sorted() {

@@ -147,8 +147,8 @@ public final class Store: Sendable {
   /// them lack changes or cannot be read, the size of the journal, and the profiles without what
   /// they set. Cost: O(lists in memory); waits for a disk where profiles have not been read.
   public var status: ValueDictionary {
-    let (domains, unreadable, journal, version) = lists.state.withLock { state in
-      (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0, state.version)
+    let (domains, unreadable, journal) = lists.state.withLock { state in
+      (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0)
     }
     let unsaved = domains.filter { $0.contents.unsavedSince != nil }.map(\.location)
     let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
@@ -172,7 +172,7 @@ public final class Store: Sendable {
       "unsaved": .array(unsaved.map { "\($0)" }.sorted().map { .string($0) }),
       "journal bytes": .integer(WideInteger(UInt64(journal))),
       "history": .dictionary(history.status),
-      "last change": .integer(WideInteger(version)),
+      "last change": .integer(WideInteger(history.lastNumber)),
       "failures": .dictionary(
         ValueDictionary(
           failures.map { location, error in

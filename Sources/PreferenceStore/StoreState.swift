@@ -84,6 +84,9 @@ struct StoreState {
   /// Counts changes that other programs made in lists that are not loaded. A thread that is
   /// reading a list for the first time reads it again when the count has changed.
   var appearances = 0
+  /// The lists that there were when their directories began to be watched; nil: it is not known.
+  /// Those that appear later are new.
+  var existing: Set<Location>?
   /// Directories that were searched for the temporary files of crashed rewrites.
   var tidied: Set<String> = []
   var journal: Journal?

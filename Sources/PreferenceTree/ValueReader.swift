@@ -90,13 +90,23 @@ final class ValueReader {
     throw log.refused(.refused("\(path): \(why)"))
   }
 
-  /// The type that a schema demands of a key whose value is the empty string, which its creator has
-  /// left there (`touch`); nil: none does, or the value is another one.
+  /// The type that a schema demands of a key whose value has another one: the empty string, which
+  /// its creator has left there (`touch`), or what a program has set that no schema judges. nil: none
+  /// does, or the value has it.
   func demandedKind(of path: KeyPath, over value: Value?) -> Kind? {
-    guard value == .string(""), options.judges,
-      let known = engine.newKind(of: path.key, in: path.domain), known.isCertain
+    guard let value, options.judges,
+      let known = engine.newKind(of: path.key, in: path.domain), known.isCertain,
+      known.kind != value.kind
     else { return nil }
     return known.kind
+  }
+
+  /// The value that tells which strings of a text are dates and data, if the file may show JSON: in
+  /// `-o format=json`, and where a text is kept, which may have been written there. nil: the file
+  /// shows texts that say it.
+  func template(_ shown: Resolution?) -> Value? {
+    guard let shown, options.style == .json || shown.text != nil else { return nil }
+    return shown.value
   }
 
   /// Whether the value is the domain's own and not inherited. Listings show only keys with such

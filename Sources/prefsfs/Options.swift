@@ -115,8 +115,25 @@ struct Options: Equatable {
       }
     }
     if showsHelp || showsVersion || showsManual { return }
+    try check(positional)
     if upgrades || showsList, positional.isEmpty { return }
     try parse(positional)
+  }
+
+  /// Throws where a word would be passed over.
+  private func check(_ positional: [String]) throws(Mistake) {
+    let most = showsList ? 0 : upgrades || showsStatus ? 1 : 2
+    if positional.count > most, most < 2 {
+      let word = showsList ? "--list" : upgrades ? "--upgrade" : "--status"
+      throw Mistake(
+        description: most == 0
+          ? "\(word) takes no mount point" : "\(word) takes one mount point; call it for each")
+    }
+    if isJSON, !showsList { throw Mistake(description: "--json goes with --list alone") }
+    let sources = ["none", "-", "prefsfs"]
+    if isSystem, store != nil || positional.count == 2 && !sources.contains(positional[0]) {
+      throw Mistake(description: "--system takes no SOURCE: it mounts this machine's places")
+    }
   }
 
   /// Reads `[SOURCE] MOUNTPOINT`. The sources `none`, `-` and `prefsfs` stand for no source,

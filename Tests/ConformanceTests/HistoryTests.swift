@@ -408,6 +408,46 @@ import Testing
     }
   }
 
+  @Test("the values of a list that is new while prefsd runs are changes, read or not")
+  func newLists() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("echo '{\"Size\": 1}' > $C/seen.plist")
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      sandbox.shell("mkdir $M/a; echo 1 > $M/a/x; sleep 1.5; defaults history > /dev/null")
+      let outcome = sandbox.shell(
+        """
+        \(Self.show)
+        echo '{"Color": "red"}' > $C/app.plist; echo '{"Color": "blue"}' > $C/other.plist
+        while ! ls $M | grep -q other; do sleep 0.05; done; cat $M/app/Color
+        sleep 0.3; show | grep Color | cut -d' ' -f2- | sort; cat $M/.prefs/at/1/app/Color
+        """)
+      #expect(
+        outcome.output == """
+          red
+          user app Color: (none) -> red
+          user other Color: (none) -> blue
+
+          """, "\(outcome)")
+      #expect(outcome.errors.contains("No such file or directory"), "\(outcome)")
+    }
+  }
+
+  @Test("a change is named by its number, or by filters; a filter that says nothing is refused")
+  func mixedFilters() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        defaults write d K 1; for f in "--by nobody" "--via mount" "--since now" "--until now"; do
+        defaults undo 1 $f; echo $?; done; defaults undo --by ""; echo $?
+        defaults undo 1 --place user; defaults read d K; mv -T $M/.prefs/history/d $M/.prefs/at
+        timeout -s KILL 9 mv $M/.prefs/history/d/K $M/.prefs/at/x
+        """)
+      #expect(outcome.output == "1\n1\n1\n1\n1\nd K: 1 -> (none)\n", "\(outcome)")
+      #expect(outcome.errors.split(separator: "\n").filter { $0.hasPrefix("mv:") }.count == 2)
+    }
+  }
+
   @Test("the past of a domain, and of a key, whose names are shortened")
   func shortenedNames() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -30,6 +30,44 @@ import Testing
     sandbox.shell("\(Self.install)\ninstall_schema yes; echo '{}' > $C/e.plist")
   }
 
+  @Test("a value that has not the type of its schema can be replaced by one that has")
+  func wrongTypes() throws {
+    try withSandbox { sandbox in
+      try prepare(sandbox)
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let outcome = sandbox.shell(
+        """
+        set() { defaults write --force e Width -string 5; defaults write --force e Ratio -int 1; }
+        set; echo 15 > $M/e/Width; echo 0.5 > $M/e/Ratio; cat $M/e/Width $M/e/Ratio
+        set; sed -i s/5/16/ $M/e/Width; cat $M/e/Width; defaults read-type e Width
+        set; echo 17 > $M/e/.W.tmp; mv $M/e/.W.tmp $M/e/Width; defaults read-type e Width
+        set; echo 99 > $M/e/Width; cat $M/e/Width
+        """)
+      #expect(
+        outcome.output
+          == "15\n0.5\n16\nType is integer\nType is integer\n5\n", "\(outcome)")
+    }
+  }
+
+  @Test("dates and data that were written as JSON keep their types in every mount")
+  func keptJSON() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, ["-o", "format=json"], at: sandbox.secondMountPoint)
+      let outcome = sandbox.shell(
+        """
+        defaults write v K '{d = <*D2020-01-01 00:00:00 +0000>; b = <0001>; s = text;}'
+        sed s/2020/2021/ $M2/v/K > t; cat t > $M2/v/K; cat $M/v/K > t; cat t > $M/v/K
+        sed -i s/text/more/ $M/v/K
+        defaults export v - | plutil -extract K xml1 -o - - | grep -o '<[sd][ta][a-z]*>.*' | sort
+        """)
+      #expect(
+        outcome.output.hasPrefix("<data>") && outcome.output.contains("<date>2021-01-01T00:00:00Z")
+          && outcome.output.contains("<string>more"), "\(outcome)")
+      other.unmount()
+    }
+  }
+
   /// Writes pieces to a file that is truncated first, one write(2) each, and says what became of
   /// each: `ok` or the errno; then what the file reads.
   private static let writer = """

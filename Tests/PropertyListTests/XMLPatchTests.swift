@@ -40,6 +40,15 @@ import Testing
       removed
         == Self.hand.replacingOccurrences(
           of: "    <!-- zoom -->\n    <key>Zoom</key>   <real>1.50</real>\n", with: ""))
+    // One line and the comment in it stay; XML has one size of reals.
+    let line =
+      "<plist><dict>\r\n<key a='>'>Z</key> <!-- 1 to 3 --> <real>1.50</real>\r\n</dict></plist>"
+    #expect(
+      try patched(line, ["Z": Value?.some(.single(2.5))])
+        == line.replacingOccurrences(of: "1.50", with: "2.5"))
+    #expect(
+      try patched(line, ["b": Value?.some(.array([.single(0.5)]))])?.contains(
+        "</real>\r\n<key>b</key>\r\n<array>") == true)
     let definitions = "\u{FEFF}<!DOCTYPE plist [<!ENTITY a '<key>'>]>"
     let list = definitions + "<plist><dict><key>a</key><true/></dict></plist>"
     #expect(

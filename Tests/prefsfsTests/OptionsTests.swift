@@ -34,7 +34,9 @@ import Testing
       [], ["/m", "-x"], ["/m", "-o"], ["/m", "-o", "nonsense"], ["/m", "-o", "format=yaml"],
       ["/m", "-o", "new="],
       ["/m", "-o", "writeback=-1"], ["/m", "-o", "umask=9"], ["/a", "/b", "/c"],
-      ["/m", "-o", "store"],
+      ["/m", "-o", "store"], ["--upgrade", "/a", "/b"], ["--status", "/a", "/b"],
+      ["--list", "/m"], ["/m", "--json"], ["--system", "/s", "/m"],
+      ["--system", "/m", "-o", "store=/s"],
     ])
   func mistakes(_ words: [String]) {
     #expect(throws: Options.Mistake.self) { try Options(words) }

@@ -26,7 +26,15 @@ enum Undo {
       }
       _ = try arguments.removeNext()
     }
-    guard selection.isLimited || selection.filter.number != nil else { throw .usage }
+    let filter = selection.filter
+    guard selection.isLimited || filter.number != nil else { throw .usage }
+    if filter.number != nil,
+      filter.since != nil || filter.until != nil || filter.by != nil || filter.via != nil
+    {
+      throw Refusal(
+        message: "A change is named by its number, or by --since, --until, --by and --via",
+        detail: "leave one out; --place, a domain and a key go with both")
+    }
     return try undo(&selection, conflicts, isDryRun)
   }
 

@@ -76,7 +76,7 @@ extension KeyFiles {
     if let wanted, let value = Recogniser.value(of: text, kind: wanted) {
       return .set(path.key, path.domain, value, values.written(text, value))
     }
-    let template = options.style == .json ? existing?.value : nil
+    let template = values.template(existing)
     let known = engine.newKind(of: path.key, in: path.domain)
     let kind =
       values.demandedKind(of: path, over: existing?.value) ?? existing?.kind ?? known?.kind

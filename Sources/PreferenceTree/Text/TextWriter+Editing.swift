@@ -45,7 +45,7 @@ extension TextWriter {
     let isPlain = [.string, .data].contains(resolution.kind)
     return .kind(
       file.wantedKind ?? resolution.kind,
-      template: options.style == .json ? resolution.value : nil,
+      template: values.template(resolution),
       shown: isPlain ? nil : resolution.value)
   }
 

@@ -11,6 +11,8 @@ public enum XMLPatch {
   public static func apply(
     to list: [UInt8], from old: ValueDictionary, to new: ValueDictionary
   ) -> [UInt8]? {
+    // XML has one size of reals.
+    let (old, new) = (old.withoutSingles, new.withoutSingles)
     guard let outline = XMLOutline(list), let first = outline.pairs.first,
       Set(outline.pairs.map(\.key)).count == outline.pairs.count
     else { return nil }
@@ -30,8 +32,8 @@ public enum XMLPatch {
       if value == old[pair.key] {
         result += list[pair.start..<pair.end]
       } else {
-        guard let text = text(pair.key, value, list[pair.start..<pair.keyStart]) else { return nil }
-        result += text
+        guard let written = try? XMLWriter.write(value, depth: 1) else { return nil }
+        result += list[pair.start..<pair.valueStart] + written
       }
     }
     for key in added {
@@ -43,7 +45,7 @@ public enum XMLPatch {
     return result
   }
 
-  /// The text of a pair.
+  /// The text of a new pair.
   /// - Parameter blank: what stands before the pair.
   private static func text(_ key: Key, _ value: Value, _ blank: some Sequence<UInt8>) -> [UInt8]? {
     guard let written = try? XMLWriter.write(value, depth: 1),
@@ -52,9 +54,9 @@ public enum XMLPatch {
     // <string>KEY</string>
     let text = name.dropFirst("<string>".utf8.count).dropLast("</string>".utf8.count)
     let indent = Array(Array(blank).reversed().prefix { $0 == 0x20 || $0 == 0x09 }.reversed())
-    let hasLines = blank.contains(0x0A)
+    let line: [UInt8] = blank.contains(0x0D) ? [0x0D, 0x0A] : [0x0A]
     return Array(blank) + Array("<key>".utf8) + text + Array("</key>".utf8)
-      + (hasLines ? [0x0A] + indent : []) + written
+      + (blank.contains(0x0A) ? line + indent : []) + written
   }
 }
 
@@ -66,6 +68,8 @@ private struct XMLOutline {
     var start: Int
     /// Where its `<key>` begins.
     var keyStart: Int
+    /// Where its value begins.
+    var valueStart: Int
     var end: Int
   }
 
@@ -84,21 +88,41 @@ private struct XMLOutline {
     var parser = XMLParser(size: bytes.count, ignoresRest: true)
     var (index, tag, lastEnd) = (first, first, first)
     var key: (start: Int, name: Key)?
+    var container: Int?
     while index < bytes.count {
       if parser.state == .content, bytes[index] == UInt8(ascii: "<") { tag = index }
       let depth = parser.builder.depth
       guard let next = try? parser.step(bytes, at: index) else { return false }
       index = next
+      if depth == 1, parser.builder.depth == 2 { container = tag }
       guard parser.state == .content, parser.builder.depth == 1 else { continue }
       if depth == 0 {
         lastEnd = index
       } else if let name = parser.builder.key {
         if key == nil { key = (tag, name) }
       } else if let (start, name) = key {
-        pairs.append(Pair(key: name, start: lastEnd, keyStart: start, end: index))
-        (lastEnd, key) = (index, nil)
+        let value = container ?? tag
+        pairs.append(
+          Pair(key: name, start: lastEnd, keyStart: start, valueStart: value, end: index))
+        (lastEnd, key, container) = (index, nil, nil)
       }
     }
     return true
+  }
+}
+
+extension ValueDictionary {
+  /// The values as XML gives them back: reals of 32 bits have become reals.
+  fileprivate var withoutSingles: ValueDictionary { mapValues(\.withoutSingles) }
+}
+
+extension Value {
+  fileprivate var withoutSingles: Value {
+    switch self {
+    case .single(let number): .real(Double(number))
+    case .array(let items): .array(items.map(\.withoutSingles))
+    case .dictionary(let values): .dictionary(values.withoutSingles)
+    default: self
+    }
   }
 }
