@@ -18,6 +18,7 @@ extension Driver {
     }
     if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
+    dropPostponedPages()
     if let deadline = nextTick, deadline <= now, takeover.resent == nil || !gate.holdsResent,
       ownerAnswers()
     {
@@ -57,9 +58,13 @@ extension Driver {
   /// Where the kernel may have pages of a file, its attributes are dropped with them, by the notifier
   /// (fs/fuse/inode.c, fuse_reverse_inval_inode does both), and settled after that. A program that
   /// reads between the two would get an old page at the new length, or the new text cut at the old
-  /// one. While a
-  /// reply of this mount is held, settling does not wait for the pages: the kernel may keep a page
-  /// locked until that reply, and that reply waits for the other mounts.
+  /// one.
+  ///
+  /// The kernel may keep pages locked until a reply of this mount is sent, which waits for other
+  /// mounts. They are dropped after that, and settling does not wait for them; nor for what stands in
+  /// the notifier's queue behind pages that were locked meanwhile. So no two mounts wait for each
+  /// other: a settlement stands behind such pages only if they were locked by a later change, and of
+  /// changes that wait for each other one is the last.
   private func handle(_ notice: Notice) {
     forest.changed(notice, now: .now)
     let (effects, version) = (forest.removeEffects(), notice.changeset.version)
@@ -69,20 +74,45 @@ extension Driver {
     where pending.pages.noteDropped(file) || pending.pages.isDropping {
       withPages.insert(file)
     }
-    let isHolding = !heldReplies.areChangesSent
-    let rest = dropAttributes(effects) { !isHolding && withPages.contains($0) }.rest
+    let locked = heldReplies.changed
+    let free = withPages.subtracting(locked)
+    let isBlocked = pending.pages.isDropping(anyOf: locked)
+    let rest = dropAttributes(effects) { !isBlocked && free.contains($0) }.rest
     let announced = save(nil, rest)
-    let contents = withPages.map { Effect.invalidateContents($0) }
-    notifier.put(contents)
-    if !contents.isEmpty { pending.pages.noteDrop(version) }
-    if !pending.pages.isDropping || isHolding {
+    pending.pages.postpone(withPages.intersection(locked), version)
+    dropPages(of: free, version)
+    if isBlocked || !pending.pages.isDropping {
       store.services.settle(.attributes, through: version, by: author)
-    } else {
-      notifier.put(settled: .attributes, version)
     }
+    if pending.pages.isDropping { notifier.put(settled: .attributes, version) }
     notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
     notifier.put(settled: .entries, version)
     delay(rest.filter(\.isAnnouncement), announced)
+  }
+
+  private func dropPages(of files: Set<NodeID>, _ version: UInt64) {
+    notifier.put(files.map { Effect.invalidateContents($0) })
+    pending.pages.noteDrop(of: files, version)
+  }
+
+  /// Returns the effects of a change of this mount but those on pages that are locked.
+  func postponingPages(_ effects: [Effect]) -> [Effect] {
+    let locked = heldReplies.changed
+    if locked.isEmpty { return effects }
+    return effects.filter { effect in
+      guard case .invalidateContents(let file) = effect, locked.contains(file) else { return true }
+      pending.pages.postpone([file], 0)
+      return false
+    }
+  }
+
+  /// Has pages dropped that were locked when a change came.
+  private func dropPostponedPages() {
+    guard pending.pages.hasPostponed else { return }
+    let (files, version) = pending.pages.removePostponed(except: heldReplies.changed)
+    if files.isEmpty { return }
+    dropPages(of: files, version)
+    if version > 0 { notifier.put(settled: .attributes, version) }
   }
 
   /// Has changes of others announced a moment later. Each announcement makes requests of this mount;

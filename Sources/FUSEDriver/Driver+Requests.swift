@@ -52,12 +52,12 @@ extension Driver {
     let announced = save(answer, rest)
     if announced > 0 { announceDelayed() }
     if let version, !store.services.isSettled(through: version) {
-      let number = heldReplies.hold(reply, answer)
+      let number = heldReplies.hold(reply, answer, changed: current?.node ?? .root)
       store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
     } else {
       reply.send(answer, ownership: ownership)
     }
-    notifier.put(rest, announced: announced)
+    notifier.put(postponingPages(rest), announced: announced)
   }
 
   /// Returns the error that the request is refused with, or the answer that a predecessor has
@@ -77,7 +77,7 @@ extension Driver {
   /// held meanwhile; one that does not answer has no space.
   func answerSpace(_ reply: consuming Reply) {
     if let refusal = current?.refusal { return reply.send(.error(refusal), ownership: ownership) }
-    let number = heldReplies.hold(reply, .space(MountedStore.shown(nil)), isOfChange: false)
+    let number = heldReplies.hold(reply, .space(MountedStore.shown(nil)))
     let isBegun = spaceThread.run { [store, heldReplies] in
       heldReplies.send(number, .space(store.space))
     }

@@ -6,20 +6,24 @@ import PreferenceTree
 import Synchronization
 import SystemCalls
 
-/// Tells the kernel to drop pages and entries, and announces changes to watchers, on a thread of
+/// Tells the kernel to drop pages and entries, and announces changes to watchers, on threads of
 /// its own: there the kernel makes it wait for locks that a request of this mount may hold until it
-/// is answered. The effects that wait form a set, so that a storm of changes stays bounded. ENOENT
-/// (the kernel does not know the node or the name) is no error.
+/// is answered. One thread drops pages, and waits for locks of pages alone; the other one drops
+/// entries and makes announcements, and waits for locks of files and directories too, which other
+/// mounts need not wait for. An announcement is made after the pages before it are dropped. The
+/// effects that wait form a set, so that a storm of changes stays bounded. ENOENT (the kernel does
+/// not know the node or the name) is no error.
 ///
-/// The thread has a descriptor table of its own, with a second device of the connection. When the
+/// Each thread has a descriptor table of its own, with another device of the connection. When the
 /// process is killed, the kernel releases a thread that waits for such a lock only when the request
 /// that holds the lock ends: when a successor answers it, or, if the guard was killed too, when the
 /// device is closed that it was read from. Until then nothing may stay open here that the successor
 /// needs (the store's lock, the channel to the guard), nor that device. So the table holds nothing
 /// but the standard descriptors, a bell and its own device, from which no request is read; and code
-/// on this thread must use no socket and no file of the engine or of other threads.
+/// on these threads must use no socket and no file of the engine or of other threads.
 ///
-/// Threads: any may put. Locks: the worker's, and `log`, each for a look.
+/// Threads: any may put. Locks: the workers', `entries`,
+/// `performing` and `log`, each for a look.
 final class Notifier: Sendable {
   private enum Task {
     case effect(Effect)
@@ -81,7 +85,14 @@ final class Notifier: Sendable {
     }
   }
 
+  /// Drops pages, and hands announcements on.
+  private let pageWorker = BatchWorker<Tasks>()
+  /// Drops entries, and makes announcements.
   private let worker = BatchWorker<Tasks>()
+  /// Up to which change each of the two has done what was put before `.entries` settled.
+  private let entries = Mutex<(pages: UInt64, entries: UInt64)>((0, 0))
+  /// How many threads carry out a task.
+  private let performing = Mutex(0)
   private let ended: Wakeup
   /// Performs operations on the mount for watchers.
   let announcer = Announcer()
@@ -106,24 +117,59 @@ final class Notifier: Sendable {
     (self.ended, self.settled) = (ended, settled)
   }
 
-  /// Starts the thread, for a session that is mounted.
+  /// Starts the threads, for a session that is mounted.
   func start(_ session: SessionPointer) throws(SystemError) {
-    let device = fuse_session_fd(session.raw)
-    try worker.start(
-      name: "prefs-notifier", prepare: { [self] in isolate(device) },
-      ended: { [ended] in ended.ring() }
-    ) { [self] tasks in
-      for task in tasks.all where !worker.isStopping {
-        switch task {
-        case .effect(let effect):
-          CrashReport.forbidDumps(true)
-          perform(effect, session)
-          CrashReport.forbidDumps(false)
-        case .settled(let kind, let version): settled(kind, version)
-        case .announced(let number): note(.announced, number)
-        }
+    try start(pageWorker, "prefs-pages", session) { [self] task in
+      switch task {
+      case .effect(.announce(let announcement)): worker.put { $0.add(.announce(announcement)) }
+      case .effect(let effect): perform(effect, session)
+      case .settled(.entries, let version): settleEntries { $0.pages = version }
+      case .settled(let kind, let version): settled(kind, version)
+      case .announced(let number): worker.put { $0.add(announced: number) }
       }
     }
+    try start(worker, "prefs-notifier", session) { [self] task in
+      switch task {
+      case .effect(let effect): perform(effect, session)
+      case .settled(_, let version): settleEntries { $0.entries = version }
+      case .announced(let number): note(.announced, number)
+      }
+    }
+  }
+
+  private func start(
+    _ worker: BatchWorker<Tasks>, _ name: String, _ session: SessionPointer,
+    _ carryOut: @escaping @Sendable (Task) -> Void
+  ) throws(SystemError) {
+    let device = fuse_session_fd(session.raw)
+    try worker.start(
+      name: name, prepare: { [self] in isolate(device) }, ended: { [ended] in ended.ring() }
+    ) { [self] tasks in
+      for task in tasks.all where !worker.isStopping {
+        note(performing: 1)
+        carryOut(task)
+        note(performing: -1)
+      }
+    }
+  }
+
+  /// A thread may wait in the kernel, or no longer: see `forbidDumps`.
+  private func note(performing change: Int) {
+    performing.withLock { count in
+      count += change
+      CrashReport.forbidDumps(count > 0)
+    }
+  }
+
+  /// Entries are settled for a change when its pages are dropped, too.
+  private func settleEntries(_ note: (inout (pages: UInt64, entries: UInt64)) -> Void) {
+    let version = entries.withLock { done in
+      let before = min(done.pages, done.entries)
+      note(&done)
+      let version = min(done.pages, done.entries)
+      return version > before ? version : nil
+    }
+    if let version { settled(.entries, version) }
   }
 
   /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the bell,
@@ -140,29 +186,39 @@ final class Notifier: Sendable {
     prefsfs_close_range(UInt32(next), .max)
   }
 
-  /// Hands effects to the thread, which performs them in order.
+  /// Hands effects to the threads, each of which performs its own in order.
   /// - Parameter number: that of the last announcement among them; 0: there is none, or it is not
   ///   saved.
   func put(_ effects: [Effect], announced number: UInt64 = 0) {
-    if effects.isEmpty { return }
-    worker.put { tasks in
-      for effect in effects { tasks.add(effect) }
+    let (entries, others) = (effects.filter(\.isOfEntry), effects.filter { !$0.isOfEntry })
+    if !entries.isEmpty { worker.put { tasks in for effect in entries { tasks.add(effect) } } }
+    if others.isEmpty { return }
+    pageWorker.put { tasks in
+      for effect in others { tasks.add(effect) }
       if number > 0 { tasks.add(announced: number) }
     }
   }
 
-  /// Has `settled` called for the version when everything that was put before has been done.
+  /// Has `settled` called for the version when everything that was put before has been done; for
+  /// attributes, the pages.
   func put(settled kind: Settlement, _ version: UInt64) {
-    worker.put { $0.add(settled: kind, version) }
+    pageWorker.put { $0.add(settled: kind, version) }
+    if kind == .entries { worker.put { $0.add(settled: kind, version) } }
   }
 
-  /// Asks the thread to end after its present task. The loop must answer requests until it has
-  /// ended.
-  func beginStop() { worker.beginStop() }
+  /// Asks the threads to end after their present tasks. The loop must answer requests until they
+  /// have ended.
+  func beginStop() {
+    pageWorker.beginStop()
+    worker.beginStop()
+  }
 
-  var hasEnded: Bool { worker.hasEnded }
+  var hasEnded: Bool { pageWorker.hasEnded && worker.hasEnded }
 
-  func join() { worker.join() }
+  func join() {
+    pageWorker.join()
+    worker.join()
+  }
 
   /// Lets a reply arrive that introduces a node to the kernel.
   private static func awaitIntroduction() { Instant.sleep(microseconds: 500) }
@@ -187,4 +243,8 @@ final class Notifier: Sendable {
     case .awaitSettlement: break
     }
   }
+}
+
+extension Effect {
+  fileprivate var isOfEntry: Bool { if case .invalidateEntry = self { true } else { false } }
 }

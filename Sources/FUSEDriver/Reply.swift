@@ -134,8 +134,8 @@ final class HeldReplies: Sendable {
     var reply: HeldReply
     var answer: Answer
     var deadline: Instant
-    /// Whether the reply waits for other mounts.
-    var isOfChange: Bool
+    /// The node of a request whose reply waits for other mounts; nil: it waits for something else.
+    var changed: NodeID?
   }
 
   private struct State {
@@ -158,19 +158,23 @@ final class HeldReplies: Sendable {
   /// Whether no reply is held.
   var areSent: Bool { state.withLock { $0.held.isEmpty } }
 
+  /// The nodes of the requests whose replies wait for other mounts. The kernel may keep pages of
+  /// them locked until those are sent.
+  var changed: Set<NodeID> { state.withLock { Set($0.held.values.compactMap(\.changed)) } }
+
   /// Whether no reply is held that waits for other mounts.
-  var areChangesSent: Bool { state.withLock { !$0.held.values.contains(where: \.isOfChange) } }
+  var areChangesSent: Bool { changed.isEmpty }
 
   /// When `sendLate` must be called; nil: no reply is held.
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
 
   /// Holds a reply.
-  /// - Parameter isOfChange: whether it waits for other mounts.
+  /// - Parameter changed: the node of a request whose reply waits for other mounts.
   /// - Returns: its number, for `send`.
-  func hold(_ reply: consuming Reply, _ answer: Answer, isOfChange: Bool = true) -> UInt64 {
+  func hold(_ reply: consuming Reply, _ answer: Answer, changed: NodeID? = nil) -> UInt64 {
     let held = Held(
       reply: HeldReply(reply), answer: answer,
-      deadline: Instant.now.advanced(milliseconds: Self.longest), isOfChange: isOfChange)
+      deadline: Instant.now.advanced(milliseconds: Self.longest), changed: changed)
     return state.withLock { state in
       state.lastNumber += 1
       state.held[state.lastNumber] = held
