@@ -26,6 +26,42 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
   }
 
+  @Test("what was written is read by the next call in another mount, while others write a key")
+  func neighbours() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/a $M/b; M=$M M2=$M2 /usr/bin/python3 - <<'END'
+        import os, signal
+        mounts = [os.environ['M'], os.environ['M2']]
+        def write(path, text):
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.write(fd, text)
+            os.close(fd)
+        children = []
+        for first in range(2):
+            child, count = os.fork(), first
+            while child == 0 and os.getppid() != 1:
+                count += 1
+                write(mounts[count % 2] + '/b/K', b'%d' % count)
+            if child == 0: os._exit(0)
+            children.append(child)
+        wrong = 0
+        for number in range(600):
+            write(mounts[0] + '/a/K', b'%d' % number)
+            wrong += open(mounts[1] + '/a/K', 'rb').read() != b'%d' % number
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        print(wrong)
+        END
+        """)
+      #expect(outcome.output == "0\n", "\(outcome)")
+    }
+  }
+
   @Test("what is written in one mount, the next command reads in the other, 1,000 times")
   func coherent() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in
