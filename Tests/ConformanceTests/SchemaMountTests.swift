@@ -57,7 +57,8 @@ import Testing
       let outcome = sandbox.shell(
         """
         defaults write v K '{d = <*D2020-01-01 00:00:00 +0000>; b = <0001>; s = text;}'
-        sed s/2020/2021/ $M2/v/K > t; cat t > $M2/v/K; cat $M/v/K > t; cat t > $M/v/K
+        T=$C/../text; sed s/2020/2021/ $M2/v/K > $T; cat $T > $M2/v/K
+        cat $M/v/K > $T; cat $T > $M/v/K
         sed -i s/text/more/ $M/v/K
         defaults export v - | plutil -extract K xml1 -o - - | grep -o '<[sd][ta][a-z]*>.*' | sort
         """)
