@@ -41,7 +41,7 @@ struct DeclareArguments {
       document = Self.merged(document, next, depth: isMerged ? .max : 1)
     }
     do throws(EngineError) {
-      declaration = try Declaration(document, isMerged: isMerged, domain: Target.domain(named:))
+      declaration = try Declaration(document, isMerged: isMerged)
     } catch {
       throw Refusal("Could not apply \(files.joined(separator: " ")); nothing was changed", error)
     }

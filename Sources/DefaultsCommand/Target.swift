@@ -34,19 +34,9 @@ struct Target {
       let application = try Application(try arguments.removeNext())
       self.init(domain: DomainName(application.domain), place: place, name: application.domain)
     case _ where word.hasPrefix("/"): self.init(path: word)
-    default: self.init(domain: Self.domain(named: word), place: place)
+    default: self.init(domain: DomainName(named: word), place: place)
     }
     isSynchronous = arguments.options.isSynchronous
-  }
-
-  /// Returns the domain with the name. The global domain has several names. The name of a list,
-  /// with `.plist`, is the name of its domain too.
-  static func domain(named name: String) -> DomainName {
-    if name.hasSuffix(".plist"), name.utf8.count > 6 {
-      return domain(named: String(name.dropLast(6)))
-    }
-    return [globalName, anyApplication, ".GlobalPreferences"].contains(name)
-      ? .global : DomainName(name)
   }
 
   /// Creates a target in the user's own store.

@@ -90,15 +90,17 @@ extension Driver {
     delay(rest.filter(\.isAnnouncement), announced)
   }
 
+  /// Has the notifier drop pages of files because of a change.
   private func dropPages(of files: Set<NodeID>, _ version: UInt64) {
     notifier.put(files.map { Effect.invalidateContents($0) })
     pending.pages.noteDrop(of: files, version)
   }
 
-  /// Returns the effects of a change of this mount but those on pages that are locked.
+  /// Returns the effects of a request of this mount without those on pages that may be locked, which
+  /// are dropped later. Nobody waits for this mount to settle its own change.
   func postponingPages(_ effects: [Effect]) -> [Effect] {
+    guard effects.contains(where: \.isOfContents) else { return effects }
     let locked = heldReplies.changed
-    if locked.isEmpty { return effects }
     return effects.filter { effect in
       guard case .invalidateContents(let file) = effect, locked.contains(file) else { return true }
       pending.pages.postpone([file], 0)

@@ -25,7 +25,8 @@ struct DroppedPages {
   /// Whether pages of a file wait for a lock.
   var hasPostponed: Bool { !postponed.isEmpty }
 
-  /// Notes that pages of files, which are locked, are to be dropped later because of a change.
+  /// Notes that pages of files, which may be locked, are to be dropped later because of a change.
+  /// - Parameter version: 0: it is a change of this mount, which does not settle it.
   mutating func postpone(_ files: Set<NodeID>, _ version: UInt64) {
     for file in files { postponed[file] = max(version, postponed[file] ?? 0) }
   }

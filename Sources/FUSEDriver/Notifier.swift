@@ -22,8 +22,7 @@ import SystemCalls
 /// but the standard descriptors, a bell and its own device, from which no request is read; and code
 /// on these threads must use no socket and no file of the engine or of other threads.
 ///
-/// Threads: any may put. Locks: the workers', `entries`,
-/// `performing` and `log`, each for a look.
+/// Threads: any may put. Locks: the workers', `entries`, `performing` and `log`, each for a look.
 final class Notifier: Sendable {
   private enum Task {
     case effect(Effect)
@@ -153,7 +152,8 @@ final class Notifier: Sendable {
     }
   }
 
-  /// A thread may wait in the kernel, or no longer: see `forbidDumps`.
+  /// Notes that one more thread carries out a task (1), or one fewer (-1): a crash meanwhile writes no
+  /// core dump.
   private func note(performing change: Int) {
     performing.withLock { count in
       count += change
@@ -161,7 +161,8 @@ final class Notifier: Sendable {
     }
   }
 
-  /// Entries are settled for a change when its pages are dropped, too.
+  /// Notes how far one of the threads is. Entries are settled for a change when both have done what
+  /// it asks for, so that whoever waits for that reads no old page.
   private func settleEntries(_ note: (inout (pages: UInt64, entries: UInt64)) -> Void) {
     let version = entries.withLock { done in
       let before = min(done.pages, done.entries)

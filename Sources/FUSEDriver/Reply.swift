@@ -163,7 +163,7 @@ final class HeldReplies: Sendable {
   var changed: Set<NodeID> { state.withLock { Set($0.held.values.compactMap(\.changed)) } }
 
   /// Whether no reply is held that waits for other mounts.
-  var areChangesSent: Bool { changed.isEmpty }
+  var areChangesSent: Bool { state.withLock { !$0.held.values.contains { $0.changed != nil } } }
 
   /// When `sendLate` must be called; nil: no reply is held.
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }

@@ -75,17 +75,13 @@ package struct Declaration: Equatable, Sendable {
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]
 
-  /// Reads a declaration. Throws EINVAL for a document that is not one.
-  /// - Parameter domain: returns the domain that a name of the document means. The declaration has
-  ///   its document with the names of the domains themselves.
-  package init(
-    _ document: ValueDictionary, isMerged: Bool = false,
-    domain: (String) -> DomainName = { DomainName($0) }
-  ) throws(EngineError) {
+  /// Reads a declaration, which may call domains as people do (`DomainName.init(named:)`). It has its
+  /// document with the names of the domains themselves. Throws EINVAL for a document that is not one.
+  package init(_ document: ValueDictionary, isMerged: Bool = false) throws(EngineError) {
     var named: ValueDictionary = [:]
     var paths: [DeclaredPath: Declared] = [:]
     for (name, settings) in document {
-      let domain = domain(name.string)
+      let domain = DomainName(named: name.string)
       guard named.updateValue(settings, forKey: domain.key) == nil else {
         throw EngineError(
           .system(.invalidArgument), domain: domain, "the document names the domain twice")

@@ -12,6 +12,23 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// Creates the name from its text.
   public init(stringLiteral value: String) { key = Key(value) }
 
+  /// Creates the name from what people and documents call the domain: the global one has several
+  /// names, and the name of a list, with `.plist`, is the name of its domain too.
+  package init(named name: String) {
+    if name.hasSuffix(".plist"), name.utf8.count > 6 {
+      self.init(named: String(name.dropLast(6)))
+    } else if Self.globalNames.contains(name) {
+      self = .global
+    } else {
+      self.init(name)
+    }
+  }
+
+  /// What Apple's `defaults` and CFPreferences call the global domain, beside its name.
+  private static let globalNames: Set<String> = [
+    "Apple Global Domain", "kCFPreferencesAnyApplication", ".GlobalPreferences",
+  ]
+
   /// The name as text.
   public var string: String { key.string }
 

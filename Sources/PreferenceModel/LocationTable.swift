@@ -79,7 +79,7 @@
     rows.flatMap { domain, row in row.map { (Location($0.place, domain), $0.contents) } }
   }
 
-  /// A domain has few places.
+  /// Where the place is in the row. It looks at one after the other: a domain has few places.
   @inlinable static func index(of place: Place, in row: [Entry]) -> Int? {
     var index = 0
     while index < row.count {

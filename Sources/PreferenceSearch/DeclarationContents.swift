@@ -91,11 +91,8 @@ struct DeclarationContents: WholeContents {
       let all = try declarations.ledger().declarations
       // A file that was renamed keeps the way in which it is declared.
       let old = all[name] ?? all.values.first { $0.document == document }
-      let declaration = try Declaration(document, isMerged: old?.isMerged ?? false) {
-        $0 == "Apple Global Domain" ? .global : DomainName($0)
-      }
       return .declare(
-        name, declaration, over: [],
+        name, try Declaration(document, isMerged: old?.isMerged ?? false), over: [],
         text: change.text.map { Ledger.Text(ending: ending, bytes: $0) })
     default:
       throw EngineError(

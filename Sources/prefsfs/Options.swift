@@ -130,20 +130,22 @@ struct Options: Equatable {
           ? "\(word) takes no mount point" : "\(word) takes one mount point; call it for each")
     }
     if isJSON, !showsList { throw Mistake(description: "--json goes with --list alone") }
-    let sources = ["none", "-", "prefsfs"]
-    if isSystem, store != nil || positional.count == 2 && !sources.contains(positional[0]) {
+    let hasSource = positional.count == 2 && !Self.noSource.contains(positional[0])
+    if isSystem, hasSource || store != nil {
       throw Mistake(description: "--system takes no SOURCE: it mounts this machine's places")
     }
   }
 
-  /// Reads `[SOURCE] MOUNTPOINT`. The sources `none`, `-` and `prefsfs` stand for no source,
-  /// because fstab needs a word there.
+  /// The sources that stand for none, because fstab needs a word there.
+  private static let noSource: Set<String> = ["none", "-", "prefsfs"]
+
+  /// Reads `[SOURCE] MOUNTPOINT`.
   private mutating func parse(_ positional: [String]) throws(Mistake) {
     switch positional.count {
     case 1: mountPoint = positional[0]
     case 2:
       mountPoint = positional[1]
-      if !["none", "-", "prefsfs"].contains(positional[0]) { source = positional[0] }
+      if !Self.noSource.contains(positional[0]) { source = positional[0] }
     case 0: throw Mistake(description: "no mount point was given")
     default:
       throw Mistake(description: "expected [SOURCE] MOUNTPOINT, not \(positional.count) paths")

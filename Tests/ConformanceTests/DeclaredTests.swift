@@ -99,6 +99,18 @@ import Testing
     }
   }
 
+  @Test("a document in the mount may call domains as `apply --as` lets it")
+  func names() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        echo '{"Apple Global Domain": {"A": 1}, "d.plist": {"B": 2}}' > $M/.prefs/declared/n.json
+        defaults read -g A; defaults read d B; rm $M/.prefs/declared/n.json; cat $M/d/B
+        """)
+      #expect(outcome.output == "1\n2\n", "\(outcome)")
+    }
+  }
+
   @Test("a document reads back its bytes, null and all, in another mount and after a remount")
   func bytes() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

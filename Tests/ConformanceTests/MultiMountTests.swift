@@ -28,18 +28,16 @@ import Testing
 
   @Test("what was written is read by the next call in another mount, while others write a key")
   func neighbours() throws {
-    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
-      defer { other.unmount() }
-      let outcome = sandbox.shell(
+    try withTwoMounts { sandbox, _, _ in
+      run(
         """
-        mkdir $M/a $M/b; M=$M M2=$M2 /usr/bin/python3 - <<'END'
-        import os, signal
-        mounts = [os.environ['M'], os.environ['M2']]
+        import os, signal, sys
+        mounts = sys.argv[1:]
         def write(path, text):
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.write(fd, text)
             os.close(fd)
+        for name in 'ab': os.mkdir(mounts[0] + '/' + name)
         children = []
         for first in range(2):
             child, count = os.fork(), first
@@ -55,10 +53,25 @@ import Testing
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        print(wrong)
-        END
+        sys.exit('%d old texts' % wrong if wrong else 0)
+        """, sandbox)
+    }
+  }
+
+  @Test("dates and data that were written as JSON keep their types in every mount")
+  func keptJSON() throws {
+    try withTwoMounts(second: ["-o", "format=json"]) { sandbox, _, _ in
+      let outcome = sandbox.shell(
+        """
+        defaults write v K '{d = <*D2020-01-01 00:00:00 +0000>; b = <0001>; s = text;}'
+        T=$C/../text; sed s/2020/2021/ $M2/v/K > $T; cat $T > $M2/v/K
+        cat $M/v/K > $T; cat $T > $M/v/K
+        sed -i s/text/more/ $M/v/K
+        defaults export v - | plutil -extract K xml1 -o - - | grep -o '<[sd][ta][a-z]*>.*' | sort
         """)
-      #expect(outcome.output == "0\n", "\(outcome)")
+      #expect(
+        outcome.output.hasPrefix("<data>") && outcome.output.contains("<date>2021-01-01T00:00:00Z")
+          && outcome.output.contains("<string>more"), "\(outcome)")
     }
   }
 

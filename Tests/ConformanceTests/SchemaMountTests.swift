@@ -50,25 +50,6 @@ import Testing
     }
   }
 
-  @Test("dates and data that were written as JSON keep their types in every mount")
-  func keptJSON() throws {
-    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let other = try Mount(sandbox, ["-o", "format=json"], at: sandbox.secondMountPoint)
-      let outcome = sandbox.shell(
-        """
-        defaults write v K '{d = <*D2020-01-01 00:00:00 +0000>; b = <0001>; s = text;}'
-        T=$C/../text; sed s/2020/2021/ $M2/v/K > $T; cat $T > $M2/v/K
-        cat $M/v/K > $T; cat $T > $M/v/K
-        sed -i s/text/more/ $M/v/K
-        defaults export v - | plutil -extract K xml1 -o - - | grep -o '<[sd][ta][a-z]*>.*' | sort
-        """)
-      #expect(
-        outcome.output.hasPrefix("<data>") && outcome.output.contains("<date>2021-01-01T00:00:00Z")
-          && outcome.output.contains("<string>more"), "\(outcome)")
-      other.unmount()
-    }
-  }
-
   /// Writes pieces to a file that is truncated first, one write(2) each, and says what became of
   /// each: `ok` or the errno; then what the file reads.
   private static let writer = """

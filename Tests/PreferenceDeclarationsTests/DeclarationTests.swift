@@ -156,9 +156,9 @@ import Testing
       #expect(throws: EngineError.self) { try Declaration(["d": ["D": value]]) }
     }
     #expect(throws: EngineError.self) { try Declaration(["d": ["D": [absent]]], isMerged: true) }
-    let twice: ValueDictionary = ["g": ["A": 1], "global": ["B": 1]]
-    #expect(throws: EngineError.self) { try Declaration(twice) { _ in .global } }
-    let named = try Declaration(["g": ["A": 1]]) { _ in .global }
+    let twice: ValueDictionary = ["Apple Global Domain": ["A": 1], ".GlobalPreferences": ["B": 1]]
+    #expect(throws: EngineError.self) { try Declaration(twice) }
+    let named = try Declaration(["Apple Global Domain": ["A": 1]])
     #expect(named.document.keys.map(\.string) == [DomainName.global.string])
   }
 

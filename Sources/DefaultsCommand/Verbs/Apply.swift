@@ -40,7 +40,7 @@ enum Apply {
           detail:
             "\(name): expected a dictionary of keys and values, found a \(value.kind.rawValue)")
       }
-      all.append((Target.domain(named: name.string), settings))
+      all.append((DomainName(named: name.string), settings))
     }
     return all
   }

@@ -76,7 +76,7 @@ enum Check {
       guard case .dictionary(let values) = value else {
         return complain(path, "it is not a dictionary, but of type \(value.kind.rawValue)", &status)
       }
-      if isDocument { _ = try Declaration(values, domain: Target.domain(named:)) }
+      if isDocument { _ = try Declaration(values) }
       if path.hasSuffix("/\(Ledger.domain).plist") { _ = try Ledger(values) }
     } catch {
       complain(path, "\(error)", &status)

@@ -95,12 +95,12 @@ struct Lint {
   /// A document has a dictionary for each domain; a list is one of the domain of its name.
   private mutating func check(document values: ValueDictionary, _ path: String) {
     let name = String(path.split(separator: "/").last ?? "")
-    let domain = Target.domain(named: name)
+    let domain = DomainName(named: name)
     if name.hasSuffix(".plist"), engine.schema(of: domain) != nil {
       return check(values, domain, path)
     }
     for case (let domain, .dictionary(let settings)) in values.sorted(by: { $0.key < $1.key }) {
-      check(settings, Target.domain(named: domain.string), path)
+      check(settings, DomainName(named: domain.string), path)
     }
   }
 

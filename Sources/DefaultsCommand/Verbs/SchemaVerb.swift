@@ -49,7 +49,7 @@ enum SchemaVerb {
     do throws(SchemaError) {
       var name = String(path.split(separator: "/").last ?? "")
       if case .string(let said)? = values["pfm_domain"] { name = said }
-      return body(try Schema(manifest: values), Target.domain(named: name))
+      return body(try Schema(manifest: values), DomainName(named: name))
     } catch {
       throw Refusal(message: "Could not read the schema \(path)", detail: "\(error)")
     }

@@ -39,7 +39,7 @@ enum Suites {
   ) throws(Refusal) -> (name: DomainName, isAddition: Bool) {
     let word = try arguments.removeNext()
     guard ["add", "remove"].contains(word) else { throw .usage }
-    let name = Target.domain(named: try arguments.removeNext())
+    let name = DomainName(named: try arguments.removeNext())
     guard name.canNameList, name != .global else {
       throw Refusal(message: "\(name) cannot be a suite", detail: "a suite is a domain")
     }
