@@ -104,12 +104,18 @@ import Testing
 
   // MARK: - Shell
 
-  /// Commands before each session, which make it print the same on every machine.
+  /// Commands before each session, which make it print the same on every machine. A mount is busy
+  /// while another program of the machine, as df(1) of another test, looks at it; so the command
+  /// that unmounts tries again for 2 s.
   private static let prelude = """
     exec 2>&1
     unset XDG_CONFIG_HOME; cd; mkdir Preferences .config
     sudo() { "$@"; }
     ls() { command ls -CT0 "$@"; }
+    fusermount3() {
+      for try in {1..40}; do command fusermount3 "$@" 2> ~/../busy && return; sleep 0.05; done
+      cat ~/../busy; return 1
+    }
     defaults write -g AppleLanguages -array de en
     defaults write prefs-sample TabWidth -int 8; defaults write prefs-sample Frame '{height=600;}'
     defaults write prefs-sample Frame -dict height -int 600 width -int 1024
