@@ -149,9 +149,7 @@ import Testing
     #expect(!lines.isEmpty)
     try withSandbox { sandbox in
       defer {
-        sandbox.shell(
-          "cd \(sandbox.root)/home; [ ! -f etcd.pid ] || kill -9 $(cat etcd.pid);"
-            + " for m in . laptop tower; do fusermount3 -u -z $m/Preferences; done")
+        sandbox.shell("cd \(sandbox.root)/home; [ ! -f etcd.pid ] || kill -9 $(cat etcd.pid)")
       }
       let (home, system) = (sandbox.root + "/home", sandbox.system)
       let commands = lines.map { line in

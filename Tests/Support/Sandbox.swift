@@ -162,7 +162,7 @@ public final class Sandbox: Sendable {
   }
 
   func remove() {
-    for point in [mountPoint, secondMountPoint] where MountTable.isMounted(point) {
+    for point in MountTable.points(below: root).reversed() {
       Program.run("/bin/sh", ["-c", "fusermount3 -u -z '\(point)'"], environment: environment)
     }
     endProcesses()
@@ -256,6 +256,18 @@ public enum MountTable {
   /// Whether there is a mount at the path.
   public static func isMounted(_ path: String) -> Bool {
     Sandbox.text("/proc/self/mountinfo").contains(" \(path) ")
+  }
+
+  /// The paths of the mounts of libfuse below a directory, in the order in which they were mounted;
+  /// a path that has several is there as often.
+  static func points(below directory: String) -> [String] {
+    Sandbox.text("/proc/self/mountinfo").split(separator: "\n")
+      .filter { $0.contains(" - fuse") }
+      .compactMap { line in
+        let fields = line.split(separator: " ", maxSplits: 5)
+        return fields.count > 4 ? String(fields[4]) : nil
+      }
+      .filter { $0.hasPrefix(directory + "/") }
   }
 }
 

@@ -137,7 +137,6 @@ import Testing
         toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
       try "{\"com.example.editor\": {\"Fonts\": {{ fonts | to_json }}}}\n".write(
         toFile: sandbox.root + "/defaults.json.j2", atomically: true, encoding: .utf8)
-      defer { sandbox.shell("fusermount3 -u -z $C/../machine") }
       let play = {
         sandbox.shell(
           """
