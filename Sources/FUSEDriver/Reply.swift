@@ -15,7 +15,8 @@ enum Answer: Sendable {
   case attributes(Attributes)
   /// The answer to a SETATTR. The kernel stores its attributes even if it was told meanwhile to
   /// drop them, because somebody else has changed the file again. So they are valid for this answer
-  /// alone, as are those of `made`, and of `created` unless that is a new scratch file. The kernel
+  /// alone, unless the tree drops them once more a moment later (`isCacheableAfterChange`), as are those of
+  /// `made`, and of `created` unless that is a new scratch file. The kernel
   /// also takes over the modification time without dropping pages (fs/fuse/dir.c,
   /// fuse_do_setattr). With the time of the present text, the next GETATTR would bring nothing new,
   /// and an old page would stay. So `send` puts a time there that no GETATTR answers with.
@@ -68,7 +69,8 @@ struct Reply: ~Copyable, @unchecked Sendable {
     case .changed(let attributes):
       var status = ownership.status(attributes)
       status.st_mtim.tv_nsec += status.st_mtim.tv_nsec == 0 ? 1 : -1
-      fuse_reply_attr(request, &status, 0)
+      let isKept = attributes.isCacheableAfterChange
+      fuse_reply_attr(request, &status, isKept ? FileOwnership.forever : 0)
     case .made(let entry):
       var parameters = ownership.parameters(entry)
       parameters.attr_timeout = 0

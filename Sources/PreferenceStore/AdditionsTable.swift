@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 
 /// What profiles, fragments and vendors' lists set, by place. A place that nobody has asked for is
 /// missing.
@@ -24,5 +25,28 @@ struct AdditionsTable {
         $0.settings.values.isEmpty && $0.settings.unreadable.isEmpty
       }
     }
+  }
+
+  /// What is added to the location's list, as far as the additions of its place have been read.
+  func added(_ location: Location) -> [Key: StoredValue] {
+    guard !isEmpty else { return [:] }
+    return all[location.place]?.settings.values[location.domain] ?? [:]
+  }
+
+  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
+  func requireReadable(_ location: Location) throws(EngineError) {
+    guard !isEmpty else { return }
+    if let error = all[location.place]?.settings.unreadable[location.domain] { throw error }
+  }
+
+  /// The key's value in one location: from a fragment, its list, or a profile, in this order.
+  func find(
+    _ key: Key, _ location: Location, _ list: borrowing LocationState
+  ) throws(EngineError) -> StoredValue? {
+    let found = try list.find(key)
+    guard !isEmpty, location.place.hasAdditions else { return found }
+    try requireReadable(location)
+    guard let added = added(location)[key] else { return found }
+    return found == nil || added.metadata.isOfFile ? added : found
   }
 }

@@ -164,22 +164,10 @@ extension Lists {
 }
 
 extension StoreState {
-  /// What is added to the location's list, as far as the additions of its place have been read.
-  func added(_ location: Location) -> [Key: StoredValue] {
-    guard !additions.isEmpty else { return [:] }
-    return additions[location.place]?.settings.values[location.domain] ?? [:]
-  }
-
-  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
-  func requireReadableAdditions(_ location: Location) throws(EngineError) {
-    guard !additions.isEmpty else { return }
-    if let error = additions[location.place]?.settings.unreadable[location.domain] { throw error }
-  }
-
   /// The location as readers see it, with what is added; nil if its list has not been read.
   func shown(_ location: Location) -> DomainSnapshot? {
     guard let listed = domains[location]?.snapshot else { return nil }
-    return location.place.hasAdditions ? listed.with(additions: added(location)) : listed
+    return location.place.hasAdditions ? listed.with(additions: additions.added(location)) : listed
   }
 }
 
@@ -188,7 +176,7 @@ extension StoreState {
   /// not in memory.
   fileprivate func hidden(_ location: Location) -> ValueDictionary? {
     guard let listed = domains[location]?.snapshot else { return nil }
-    let keys = added(location).filter { $0.value.metadata.isOfFile }.keys
+    let keys = additions.added(location).filter { $0.value.metadata.isOfFile }.keys
     let values = keys.compactMap { key in listed[key].map { (key, $0) } }
     return values.isEmpty ? nil : ValueDictionary(values)
   }

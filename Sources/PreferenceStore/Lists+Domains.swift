@@ -11,8 +11,8 @@ extension Lists {
     if location.place.hasAdditions {
       loadAdditions(of: location.place)
       let isAdded = try state.withLock { state throws(EngineError) in
-        try state.requireReadableAdditions(location)
-        return !state.added(location).isEmpty
+        try state.additions.requireReadable(location)
+        return !state.additions.added(location).isEmpty
       }
       if isAdded { return true }
     }
@@ -32,7 +32,7 @@ extension Lists {
     let listed = try listModified(location)
     guard location.place.hasAdditions else { return listed }
     loadAdditions(of: location.place)
-    let times = state.withLock { $0.added(location).values.map(\.modified) }
+    let times = state.withLock { $0.additions.added(location).values.map(\.modified) }
     return (times + [listed].compactMap { $0 }).max()
   }
 
@@ -107,7 +107,7 @@ extension Lists {
         }
       }
       for (location, domain) in state.domains.all where location.place == place {
-        if domain.snapshot.exists || !state.added(location).isEmpty {
+        if domain.snapshot.exists || !state.additions.added(location).isEmpty {
           found.insert(location.domain)
         } else if added?.unreadable[location.domain] == nil {
           found.remove(location.domain)

@@ -135,7 +135,7 @@ extension Lists {
     let old = state.withLock { state in
       state.domains[location] = nil
       return location.place.hasAdditions
-        ? known.snapshot.with(additions: state.added(location)) : known.snapshot
+        ? known.snapshot.with(additions: state.additions.added(location)) : known.snapshot
     }
     guard let new = try? snapshot(of: location) else {
       _ = state.withLock { $0.enqueue(invalidation(location)) }

@@ -57,8 +57,9 @@ public final class Lists: Sendable {
   ) throws(EngineError) -> StoredValue? {
     while true {
       let found = try state.withLock { state throws(EngineError) in
-        try state.domains.read(location) { list throws(EngineError) in
-          try state.find(key, location, list)
+        let additions = state.additions
+        return try state.domains.read(location) { list throws(EngineError) in
+          try additions.find(key, location, list)
         }
       }
       if let found { return found }
@@ -74,8 +75,9 @@ public final class Lists: Sendable {
   ) throws(EngineError) -> LocatedValue? {
     while true {
       let finding = try state.withLock { state throws(EngineError) in
-        try state.domains.findFirst(in: locations) { location, list throws(EngineError) in
-          try state.find(key, location, list)
+        let additions = state.additions
+        return try state.domains.findFirst(in: locations) { location, list throws(EngineError) in
+          try additions.find(key, location, list)
         }
       }
       switch finding {
@@ -90,10 +92,11 @@ public final class Lists: Sendable {
   /// could be read. Cost: as `findFirst`; no list is read.
   public func holds(_ key: Key, of domain: DomainName, in places: ArraySlice<Place>) -> Bool {
     state.withLock { state in
-      places.contains { place in
+      let (domains, additions) = (state.domains, state.additions)
+      return places.contains { place in
         let location = Location(place, domain)
-        let found = try? state.domains.read(location) { list throws(EngineError) in
-          try state.find(key, location, list)
+        let found = try? domains.read(location) { list throws(EngineError) in
+          try additions.find(key, location, list)
         }
         return found.flatMap { $0 } != nil
       }
@@ -106,8 +109,8 @@ public final class Lists: Sendable {
     let listed = try read(location) { $0.mostKeys }
     guard location.place.hasAdditions else { return listed }
     return try state.withLock { state throws(EngineError) in
-      try state.requireReadableAdditions(location)
-      return listed + state.added(location).count
+      try state.additions.requireReadable(location)
+      return listed + state.additions.added(location).count
     }
   }
 
@@ -117,8 +120,8 @@ public final class Lists: Sendable {
     let listed = try read(location) { $0 }
     guard location.place.hasAdditions else { return listed }
     return try state.withLock { state throws(EngineError) in
-      try state.requireReadableAdditions(location)
-      return listed.with(additions: state.added(location))
+      try state.additions.requireReadable(location)
+      return listed.with(additions: state.additions.added(location))
     }
   }
 
@@ -167,19 +170,5 @@ public final class Lists: Sendable {
       if let found { return found }
       try load(location)
     }
-  }
-}
-
-extension StoreState {
-  /// The key's value in one location, whose list is in memory: from a fragment, its list, or a
-  /// profile, in this order.
-  fileprivate func find(
-    _ key: Key, _ location: Location, _ list: borrowing LocationState
-  ) throws(EngineError) -> StoredValue? {
-    let found = try list.find(key)
-    guard !additions.isEmpty, location.place.hasAdditions else { return found }
-    try requireReadableAdditions(location)
-    guard let added = added(location)[key] else { return found }
-    return found == nil || added.metadata.isOfFile ? added : found
   }
 }

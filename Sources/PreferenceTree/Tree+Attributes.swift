@@ -70,7 +70,10 @@ extension Tree {
     if let size = change.size { try texts.truncate(node, to: size, handle: handle, now: now) }
     try describe(node, change, now: now)
     node.changed = now.time
-    return try attributes(node)
+    var attributes = try attributes(node)
+    attributes.isCacheableAfterChange =
+      change.size != nil && node.keyFile.map { texts.noteTruncation($0) } == true
+    return attributes
   }
 
   /// Sets mode and time. Those of a key are stored with the key and survive a remount. The mode and

@@ -95,6 +95,22 @@ import Testing
     }
   }
 
+  @Test("overwrites that follow each other ask for attributes at most every 50 ms")
+  func overwrites() throws {
+    try withMount(["-d"], prepare: Fixture.make) { (_, mount: Mount) throws -> Void in
+      let files = MountedFiles(mount.path(""))
+      try files.put("d/Integer", "1\n")
+      let before = mount.requests.count
+      let begin = ContinuousClock.now
+      for number in 0..<200 { try files.put("d/Integer", "\(number)\n") }
+      let most = 2 + Int((ContinuousClock.now - begin) / .milliseconds(50))
+      let requests = since(before, mount)
+      #expect(requests.made.filter { $0 == "GETATTR" }.count <= most)
+      #expect(requests.made.filter { $0 != "GETATTR" }.count == 400)
+      #expect(requests.probes <= 200 + most)
+    }
+  }
+
   @Test("a text in many pieces makes one request for each piece")
   func pieces() throws {
     try withMount(["-d"], prepare: Fixture.make) { (_, mount: Mount) throws -> Void in
