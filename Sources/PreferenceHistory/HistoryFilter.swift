@@ -19,9 +19,12 @@ package struct HistoryFilter: Equatable, Sendable {
   package var isAll = false
   /// Keys that hold a program's state because they change all the time: `HistoryContents.busyKeys`.
   package var busy: Set<RecordedKey> = []
-  /// Whether the ledger of declarations is left out, unless the filter names it: for an undo, which
-  /// takes back values and no declaration.
-  package var isWithoutLedger = false
+  /// Whether the changes are to be taken back. What an undo cannot do is left out then, unless the
+  /// filter names it: declarations, and what a profile gives or gave.
+  package var isForUndo = false
+  /// Whether an undo may change the machine's lists, which only an administrator can write; if not,
+  /// their changes are left out, unless the filter names them.
+  package var reachesMachine = true
 
   /// Every change of a setting.
   package init() {}
@@ -38,7 +41,11 @@ package struct HistoryFilter: Equatable, Sendable {
     if let number { return (min(record.first, record.number)...record.number).contains(number) }
     if let since, !since.isReached(by: record) { return false }
     if let until, !until.includes(record) { return false }
-    if let via, record.source.via != via { return false }
+    if let via {
+      if record.source.via != via { return false }
+    } else if isForUndo, record.source.via == .profile {
+      return false
+    }
     guard let by else { return true }
     let program = record.source.program
     return by == program || by == record.source.unit
@@ -49,7 +56,10 @@ package struct HistoryFilter: Equatable, Sendable {
   package func contains(_ changed: RecordedKey) -> Bool {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
-    if isWithoutLedger, domain == nil, changed.location.domain == .declared { return false }
+    if isForUndo, domain == nil, changed.location.domain == .declared { return false }
+    if isForUndo, !reachesMachine, place == nil, number == nil, changed.location.place.isMachineWide {
+      return false
+    }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
     return !Self.isState(changed) && !busy.contains(changed)

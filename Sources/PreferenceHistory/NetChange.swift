@@ -17,6 +17,9 @@ package struct NetChange: Sendable {
   /// the last: what it alone did is not kept. nil: they are as they were made.
   package fileprivate(set) var merged: ClosedRange<UInt64>?
 
+  /// Whether a profile has made one of them: its values are in no list.
+  package fileprivate(set) var isOfProfile = false
+
   /// Whether the key is different afterwards, or may be.
   package var isDifference: Bool { before != after || !after.isKnown }
 
@@ -31,17 +34,19 @@ package struct NetChange: Sendable {
       for item in record.items {
         let key = item.recordedKey
         if isMeant, filter.contains(key) {
-          if let index = known[key] {
+          let index = known[key] ?? all.count
+          if index < all.count {
             all[index].after = item.after
             all[index].between = all[index].other
           } else {
-            known[key] = all.count
+            known[key] = index
             var change = NetChange(key: key, before: item.before, after: item.after)
             if let number = filter.number, number < record.number {
               change.merged = min(record.first, number)...record.number
             }
             all.append(change)
           }
+          if record.source.via == .profile { all[index].isOfProfile = true }
         } else if let index = known[key] {
           all[index].other = record.number
         }

@@ -31,8 +31,8 @@ package struct UndoPlan: Sendable {
   /// The transaction that carries the steps out.
   package var intents: [Intent] { steps.flatMap(\.intents) }
 
-  /// Plans to take the changes back. Throws where a list cannot be read, and for a key that the
-  /// administrator has set.
+  /// Plans to take the changes back. A key that the administrator has set is a conflict. Throws where
+  /// a list cannot be read.
   /// - Parameter over: whether later changes are taken back, too.
   package init(
     _ changes: [NetChange], _ places: some StoredPlaces, over: Bool
@@ -43,8 +43,19 @@ package struct UndoPlan: Sendable {
       if let reason = change.conflict(stored?.value, over: over) {
         conflicts.append(Conflict(key: change.key, reason: reason))
       } else {
-        steps.append(try change.step(from: stored?.value, places))
+        try add(change, from: stored?.value, places)
       }
+    }
+  }
+
+  private mutating func add(
+    _ change: NetChange, from present: Value?, _ places: some StoredPlaces
+  ) throws(EngineError) {
+    do throws(EngineError) {
+      steps.append(try change.step(from: present, places))
+    } catch {
+      guard error.reason == .forced else { throw error }
+      conflicts.append(Conflict(key: change.key, reason: error.sentence))
     }
   }
 }
@@ -64,6 +75,7 @@ extension NetChange {
       return "the changes \(merged.lowerBound) to \(merged.upperBound) have become one; "
         + "undo \(merged.upperBound) takes all of them back"
     }
+    if isOfProfile { return "a profile has set it; install or remove that" }
     guard before.isKnown else { return "the value before is not kept" }
     if over { return nil }
     guard after.isKnown else { return "its values are not kept" }

@@ -2,8 +2,8 @@ import Foundation
 import Support
 import Testing
 
-/// The history and `undo` as a user of the commands and of a mount meets them.
-@Suite("History and undo") struct HistoryTests {
+/// The history as a user of the commands and of a mount meets it.
+@Suite("History") struct HistoryTests {
   /// `defaults history`, without times, paths of programs and units.
   private static let show = """
     show() { defaults history "$@" | sed -E \
@@ -57,96 +57,6 @@ import Testing
         """)
       #expect(
         outcome.output == "3\n4\n1\n1\n2\n2\n1\n2\n3\n0\n0\n3 mount 3\n1\n3\n1\n", "\(outcome)")
-    }
-  }
-
-  @Test("undo goes back, an undo of the undo forward; texts come back byte for byte")
-  func undo() throws {
-    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let outcome = sandbox.shell(
-        """
-        mkdir $M/d; printf '{"a":   1}' > $M/d/K; printf '{"a":2}' > $M/d/K; cat $M/d/K; echo
-        defaults undo 2; cat $M/d/K; echo; defaults undo 3; cat $M/d/K; echo
-        printf '{"a": 2}' > $M/d/K; defaults undo 5; cat $M/d/K; echo
-        defaults undo 1 --over; ls $M/d; echo "[$?]"
-        """)
-      #expect(
-        outcome.output == """
-          {"a":2}
-          d K: { a = 2; } -> { a = 1; }
-          {"a":   1}
-          d K: { a = 1; } -> { a = 2; }
-          {"a":2}
-          d K: { a = 2; } -> { a = 2; }
-          {"a":2}
-          d K: { a = 2; } -> (none)
-          [0]
-
-          """, "\(outcome)")
-    }
-  }
-
-  @Test(
-    "a key that was changed since is a conflict: nothing is done, and the later change is named")
-  func conflicts() throws {
-    try withSandbox { sandbox in
-      let outcome = sandbox.shell(
-        """
-        exec 2>&1
-        defaults write d A 1; defaults write d B 1; defaults write d A 2; defaults write d B 2
-        defaults write d A 3
-        defaults undo --since 3 --until 4; echo "[$?]"; defaults read d B
-        defaults undo --since 3 --until 4 --skip; echo "[$?]"; defaults read d B
-        defaults undo 3 --dry-run --over; defaults read d A
-        defaults undo 3 --over; defaults read d A
-        defaults undo 99; echo "[$?]"
-        """)
-      #expect(
-        outcome.output == """
-          defaults: d A: is 3, not 2: changed again by 5; nothing was changed
-          [1]
-          2
-          defaults: d A: is 3, not 2: changed again by 5; it stays as it is
-          d B: 2 -> 1
-          [0]
-          1
-          d A: 3 -> 1
-          3
-          d A: 3 -> 1
-          1
-          defaults: there is no such change; `history` shows them
-          [1]
-
-          """, "\(outcome)")
-    }
-  }
-
-  @Test(
-    "a change of somebody else between selected ones is a conflict; of forced keys nothing is undone"
-  )
-  func between() throws {
-    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let outcome = sandbox.shell(
-        """
-        exec 2>&1
-        defaults write d K 1; echo 2 > $M/d/K; defaults write d K 3
-        defaults undo --by defaults; echo "[$?]"
-        defaults undo --by defaults --over; echo "[$?]"; defaults read d K; echo "[$?]"
-        defaults write d K 4; mkdir -p $PREFSFS_SYSTEM_DIR/managed
-        /usr/bin/python3 -c "import plistlib
-        plistlib.dump({'K': 'forced'}, open('$PREFSFS_SYSTEM_DIR/managed/d.plist', 'wb'))"
-        while [ "$(cat $M/d/K)" != forced ]; do sleep 0.05; done
-        defaults undo --since 5 2>&1 | grep -o 'administrator has set it'; defaults read d K
-        """)
-      #expect(
-        outcome.output.hasPrefix(
-          """
-          defaults: d K: was changed in between by 2; nothing was changed
-          [1]
-          d K: 3 -> (none)
-          [0]
-          """), "\(outcome)")
-      #expect(outcome.output.hasSuffix("administrator has set it\n4\n"), "\(outcome)")
     }
   }
 
@@ -534,20 +444,6 @@ import Testing
           600 at/2/d/K
 
           """, "\(outcome)")
-    }
-  }
-
-  @Test("undo says how many changes of a program's state it leaves out")
-  func leftOut() throws {
-    try withSandbox { sandbox in
-      let outcome = sandbox.shell(
-        """
-        exec 2>&1; defaults write d Theme a > /dev/null; defaults write d "NSWindow Frame Main" x
-        defaults undo d --since 1h; defaults read d
-        """)
-      #expect(outcome.output.contains("# left out: 1 change of keys"), "\(outcome)")
-      #expect(
-        outcome.output.contains("NSWindow Frame Main") && !outcome.output.contains("Theme = "))
     }
   }
 

@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
@@ -44,7 +45,7 @@ enum Undo {
     do throws(EngineError) {
       let store = try StoreView(via: .undo)
       let history = try selection.history(of: store)
-      selection.filter.isWithoutLedger = true
+      (selection.filter.isForUndo, selection.filter.reachesMachine) = (true, geteuid() == 0)
       let changes = NetChange.all(history, selection.filter)
       if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
       if changes.isEmpty {

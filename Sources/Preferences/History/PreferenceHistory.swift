@@ -118,7 +118,9 @@ public struct PreferenceHistory: Sendable {
     _ selection: Selection, conflicts: Conflicts = .refuse
   ) throws(Failure) -> [String] {
     let history = try read()
-    let changes = NetChange.all(history, filter(selection, history))
+    var filter = filter(selection, history)
+    (filter.isForUndo, filter.reachesMachine) = (true, geteuid() == 0)
+    let changes = NetChange.all(history, filter)
     return try Self.failing { () throws(EngineError) in
       let places = BriefClient(Surroundings(), via: .undo)
       let plan = try UndoPlan(changes, places, over: conflicts == .over)
