@@ -72,14 +72,16 @@ package struct DeclarationPlan: Sendable {
   ///   - names: the declarations that are asked for.
   ///   - stored: the ledger's domain as it is.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
+  ///   - present: the places as they are.
   ///   - keyNames: the names of keys.
   ///   - isJudged: whether schemas may refuse what is declared.
   ///   - keeps: whether what a key had before may be kept.
   package init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
-    in place: Place?, _ places: some StoredPlaces, keyNames: KeyNames, isJudged: Bool = false,
+    in place: Place?, _ present: some StoredPlaces, keyNames: KeyNames, isJudged: Bool = false,
     keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
+    let places = RememberedPlaces(present)
     (ledger, self.names) = (new, keyNames)
     given = Set(old.before.keys.map { $0.prefix(0) })
     madeBefore = Set(
@@ -103,10 +105,11 @@ package struct DeclarationPlan: Sendable {
 
   private mutating func declare(
     _ path: DeclaredPath, _ declared: Declaration.Declared, _ old: Ledger, _ place: Place?,
-    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ places: RememberedPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     if place == nil, try isForced(path, to: declared.value, places) { return }
-    let before = old.before[path]
+    if place == nil, try isShadowed(path, old, places) { try release(path, old, places) }
+    let before = ledger.before[path]
     let used = try self.place(of: path, before, old, place, places)
     try findName(of: path, in: used, places)
     let key = recorded(path, in: used)
@@ -133,7 +136,7 @@ package struct DeclarationPlan: Sendable {
   /// What a path has before it is declared, or what somebody has set since.
   private func found(
     _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
-    _ places: some StoredPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ places: RememberedPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) -> Ledger.Before {
     var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
     if path.members.isEmpty { found.text = planned.text }
@@ -150,7 +153,7 @@ package struct DeclarationPlan: Sendable {
   /// or from there, is where it is now.
   private func place(
     of path: DeclaredPath, _ before: Ledger.Before?, _ old: Ledger, _ place: Place?,
-    _ places: some StoredPlaces
+    _ places: RememberedPlaces
   ) throws(EngineError) -> Place {
     if let place { return place }
     guard let before else {
@@ -166,6 +169,19 @@ package struct DeclarationPlan: Sendable {
     return before.place
   }
 
+  /// Whether the key is where it was declared, and another list of the user's that comes before that
+  /// one has it too by now. Programs read that one, so it is declared there.
+  private func isShadowed(
+    _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces
+  ) throws(EngineError) -> Bool {
+    guard let before = ledger.before[path],
+      try places.find(path.key, at: Location(before.place, path.domain)) != nil
+    else { return false }
+    let used = try ChangeRules(places).writePlace(of: path.key, in: path.domain)
+    if used == before.place { return false }
+    return try places.find(path.key, at: Location(used, path.domain)) != nil
+  }
+
   /// Whether a key has what the ledger has given to the path.
   private func isGiven(_ path: DeclaredPath, _ whole: Value?, _ old: Ledger) -> Bool {
     guard let declared = old.effective(path) else { return false }
@@ -175,7 +191,7 @@ package struct DeclarationPlan: Sendable {
 
   /// Whether a forced value is the declared one. Throws where it is a different one.
   private func isForced(
-    _ path: DeclaredPath, to value: Value?, _ places: some StoredPlaces
+    _ path: DeclaredPath, to value: Value?, _ places: RememberedPlaces
   ) throws(EngineError) -> Bool {
     for location in SearchList.forced(path.domain) {
       guard let forced = try names.find(path.key, at: location, places) else { continue }
@@ -190,7 +206,7 @@ package struct DeclarationPlan: Sendable {
   }
 
   private mutating func release(
-    _ path: DeclaredPath, _ old: Ledger, _ places: some StoredPlaces
+    _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces
   ) throws(EngineError) {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
     let known = before.place.isOwn ? nil : before.place
@@ -257,7 +273,7 @@ package struct DeclarationPlan: Sendable {
   /// names: what was declared before the schema came is there under a former one, and so are members
   /// that are declared later.
   private mutating func findName(
-    of path: DeclaredPath, in place: Place, _ places: some StoredPlaces
+    of path: DeclaredPath, in place: Place, _ places: RememberedPlaces
   ) throws(EngineError) {
     guard !place.isOwn, given.contains(path.prefix(0)) else { return }
     let location = Location(place, path.domain)
@@ -273,7 +289,7 @@ package struct DeclarationPlan: Sendable {
   }
 
   private mutating func read(
-    _ key: RecordedKey, _ places: some StoredPlaces
+    _ key: RecordedKey, _ places: RememberedPlaces
   ) throws(EngineError) -> Planned {
     if let known = keys[key] { return known }
     let stored = try places.find(key.key, at: key.location)

@@ -175,38 +175,37 @@ package struct Declarations: Sendable {
     }
   }
 
-  /// The paths that somebody has changed since they were declared.
+  /// The paths that are not as they were declared: somebody has changed them since, or a profile or
+  /// another list of the user's gives something else.
   package func drift() throws(EngineError) -> [Drift] {
     let ledger = try ledger()
+    let places = RememberedPlaces(places)
     var all: [Drift] = []
     for path in ledger.paths.sorted() {
-      guard let declared = ledger.effective(path), let before = ledger.before[path] else {
-        continue
-      }
-      let present = try present(path, in: before.place)
-      if present == declared.value { continue }
+      guard let declared = ledger.effective(path) else { continue }
+      let present = try present(path, places)
+      if present?.value.part(path.members) == declared.value { continue }
+      let declaredPlace = ledger.before[path]?.place ?? place ?? .user
       all.append(
         Drift(
-          path: path, place: before.place, names: ledger.names(declaring: path),
-          declared: declared.value, present: present))
+          path: path, place: present?.place ?? declaredPlace,
+          names: ledger.names(declaring: path), declared: declared.value,
+          present: present?.value.part(path.members)))
     }
     return all
   }
 
-  /// What a path has in the place; or in another one of the user's, if its key was moved, to the
-  /// cloud or from there.
+  /// What the key of a path has in the declared place. Where that is the user's: what forces it, or
+  /// else what the first of the user's places has, as programs read it.
   private func present(
-    _ path: DeclaredPath, in place: Place
-  ) throws(EngineError) -> Value? {
-    for place in place.isOwn ? [place] + Place.own : [place] {
-      if let present = try value(of: path, in: place) { return present }
+    _ path: DeclaredPath, _ places: RememberedPlaces
+  ) throws(EngineError) -> (value: Value, place: Place)? {
+    let own = (place.map { [$0] } ?? Place.own).map { Location($0, path.domain) }
+    for location in (place == nil ? SearchList.forced(path.domain) : []) + own {
+      guard let found = try names.find(path.key, at: location, places) else { continue }
+      return (found.stored.value, location.place)
     }
     return nil
-  }
-
-  private func value(of path: DeclaredPath, in place: Place) throws(EngineError) -> Value? {
-    try names.find(path.key, at: Location(place, path.domain), places)?.stored.value
-      .part(path.members)
   }
 }
 

@@ -64,8 +64,15 @@ package enum HistoryMoment: Equatable, Sendable {
   /// The end of the second, for a time without a fraction: so are times printed.
   package var endOfSecond: HistoryMoment {
     guard case .time(let time) = self, time.nanoseconds % 1_000_000_000 == 0 else { return self }
-    let end = time.nanoseconds.addingReportingOverflow(999_999_999)
-    return .time(Timestamp(nanoseconds: end.overflow ? .max : end.partialValue))
+    return .time(time.endOfSecond)
+  }
+
+  /// The moment as an error message names it.
+  package var text: String {
+    switch self {
+    case .time(let time): time.text
+    case .number(let number): "\(number)"
+    }
   }
 
   /// The moment after which changes are not in the state of this one.
@@ -94,6 +101,13 @@ package enum HistoryMoment: Equatable, Sendable {
 }
 
 extension Timestamp {
+  /// The last moment of its second.
+  var endOfSecond: Timestamp {
+    let part = (nanoseconds % 1_000_000_000 + 1_000_000_000) % 1_000_000_000
+    let end = nanoseconds.addingReportingOverflow(999_999_999 - part)
+    return Timestamp(nanoseconds: end.overflow ? .max : end.partialValue)
+  }
+
   /// The first moment of its day, UTC.
   package var beginningOfDay: Timestamp {
     let part = (nanoseconds % HistoryMoment.day + HistoryMoment.day) % HistoryMoment.day

@@ -246,7 +246,8 @@ extension HistoryContents {
     }
     switch moment {
     case .time(let time):
-      guard time <= now else { return nil }
+      // Times are printed without fractions, so that the present one means its whole second.
+      guard time <= now.endOfSecond else { return nil }
       if let oldest, number == nil, !isAfterGap, time >= oldest.time.beginningOfDay {
         return oldest.first.previous
       }

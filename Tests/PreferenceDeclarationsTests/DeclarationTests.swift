@@ -71,6 +71,40 @@ import Testing
     #expect(try find("d", "A") == 7)
   }
 
+  @Test("what another list of the user's, or a profile, gives instead is drift")
+  func shadowed() throws {
+    try set("d", "A", 1)
+    try declare("site", ["A": 2, "M": ["x": 1]], isMerged: true)
+    try set("d", "A", 7, in: .host)
+    try set("d", "M", ["y": 3], in: .host)
+    #expect(
+      try Declarations(places).drift().map(\.line) == [
+        "d A: declared 2 (site), is 7", "d M.x: declared 1 (site), is (none)",
+      ])
+    // The next apply declares it where programs read it, and takes back what it gave elsewhere.
+    try declare("site", ["A": 2, "M": ["x": 1]], isMerged: true)
+    #expect(try find("d", "A", in: .host) == 2 && find("d", "A") == 1)
+    #expect(try find("d", "M", in: .host) == ["x": 1, "y": 3] && find("d", "M") == nil)
+    #expect(try Declarations(places).drift().isEmpty)
+    let again = try declare("site", ["A": 2, "M": ["x": 1]], isMerged: true)
+    #expect(again.steps.isEmpty && again.intents.isEmpty)
+    try undeclare("site")
+    #expect(try find("d", "A", in: .host) == 7 && find("d", "M", in: .host) == ["y": 3])
+    #expect(try find("d", "A") == 1)
+    // What a forced value satisfies is set once nothing forces it.
+    try set("d", "F", true, in: .managed)
+    try declare("other", ["F": true])
+    #expect(try find("d", "F") == nil && Declarations(places).drift().isEmpty)
+    try set("d", "F", false, in: .managed)
+    #expect(
+      try Declarations(places).drift().map(\.line) == ["d F: declared 1 (other), is 0"])
+    try set("d", "F", nil, in: .managed)
+    #expect(
+      try Declarations(places).drift().map(\.line) == ["d F: declared 1 (other), is (none)"])
+    try declare("other", ["F": true])
+    #expect(try find("d", "F") == true && Declarations(places).drift().isEmpty)
+  }
+
   @Test("two declarations may agree: the key goes with the last one, in both orders")
   func shared() throws {
     for order in [["a", "b"], ["b", "a"]] {

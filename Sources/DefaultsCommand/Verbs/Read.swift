@@ -96,7 +96,8 @@ private struct Past {
     let reader = HistoryReader(store.places)
     guard let number = try reader.read().number(at: moment) else {
       throw EngineError(
-        .system(.noData), domain: target.domain, "the history does not have that moment")
+        .system(.noData), domain: target.domain,
+        "the history does not have the moment \(moment.text)")
     }
     places = try PastPlaces(after: number, store.places, reader)
   }

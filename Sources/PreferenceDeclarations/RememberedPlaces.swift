@@ -1,0 +1,53 @@
+import PreferenceHistory
+import PreferenceModel
+import PropertyList
+
+/// Places that are asked for each key once: the members of a dictionary are many paths of one key,
+/// and each question to an owner brings the whole dictionary. What comes later is not noticed, so
+/// this is for one plan or report.
+///
+/// Threads: those of one call.
+final class RememberedPlaces: StoredPlaces {
+  private struct Question: Hashable {
+    let key: Key
+    let locations: [Location]
+  }
+
+  private let places: any StoredPlaces
+  private var found: [RecordedKey: StoredValue?] = [:]
+  private var first: [Question: LocatedValue?] = [:]
+
+  init(_ places: any StoredPlaces) { self.places = places }
+
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+    let recorded = RecordedKey(key, at: location)
+    if let known = found[recorded] { return known }
+    let stored = try places.find(key, at: location)
+    found[recorded] = .some(stored)
+    return stored
+  }
+
+  func findFirst(_ key: Key, in locations: [Location]) throws(EngineError) -> LocatedValue? {
+    let question = Question(key: key, locations: locations)
+    if let known = first[question] { return known }
+    let located = try places.findFirst(key, in: locations)
+    first[question] = .some(located)
+    return located
+  }
+
+  func keys(at location: Location) throws(EngineError) -> [Key] { try places.keys(at: location) }
+
+  func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
+
+  func formerNames(of key: Key, in domain: DomainName) -> [Key] {
+    places.formerNames(of: key, in: domain)
+  }
+
+  func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool {
+    places.belongsInCloud(key, of: domain)
+  }
+
+  func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool {
+    places.hasLeftCloud(key, of: domain)
+  }
+}
