@@ -17,6 +17,7 @@ enum RecordedForm: String, CaseIterable {
 
   /// The text that makes the changes again, and the keys of which it does not.
   func text(of changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
+    let changes = Self.ordered(changes)
     switch self {
     case .commands:
       let lines = changes.map { (change: $0, line: $0.command.map { $0.shellLine + "\n" }) }
@@ -31,6 +32,16 @@ enum RecordedForm: String, CaseIterable {
       let (domains, rest) = Self.domains(changes, in: .user)
       return (Self.xml(Self.profile(domains)), rest.map(\.key))
     }
+  }
+
+  /// The changes in an order in which commands make them anew: without `-currentHost`, a command
+  /// writes to this host's list if that has the key by then.
+  private static func ordered(_ changes: [NetChange]) -> [NetChange] {
+    func stage(_ change: NetChange) -> Int {
+      let isOfHost = change.key.location.place == .host
+      return change.after == .none ? (isOfHost ? 0 : 1) : (isOfHost ? 3 : 2)
+    }
+    return (0...3).flatMap { number in changes.filter { stage($0) == number } }
   }
 
   private static func xml(_ value: Value) -> String {
@@ -63,13 +74,13 @@ enum RecordedForm: String, CaseIterable {
   // MARK: - Ansible
 
   private static func tasks(_ changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
-    var text = "---\n"
+    var (sets, removals) = ("", "")
     var rest = changes
     for (place, words) in [(Place.user, [String]()), (.host, ["-currentHost"])] {
       let (domains, others) = domains(rest, in: place)
       rest = others
       guard !domains.isEmpty else { continue }
-      text += task(
+      sets += task(
         "Preferences" + (place == .host ? " of this host" : ""),
         ["defaults"] + words + ["apply", "-"], xml(.dictionary(domains)),
         "changed_when: result.rc == 2", "failed_when: result.rc not in [0, 2]")
@@ -80,13 +91,13 @@ enum RecordedForm: String, CaseIterable {
         unknown.append(change.key)
         continue
       }
-      text += task(
+      removals += task(
         "\(change.key.location.domain) \(change.key.key) is not set", command, nil,
         "changed_when: result.rc == 0",
         "failed_when: \"result.rc != 0 and 'does not exist' not in result.stderr "
           + "and 'not found' not in result.stderr\"")
     }
-    return (text, unknown)
+    return ("---\n" + removals + sets, unknown)
   }
 
   private static func task(

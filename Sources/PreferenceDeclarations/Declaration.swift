@@ -149,17 +149,24 @@ extension Value {
     guard case .dictionary(let values) = self else { return nil }
     return values[first]?.part(members.dropFirst())
   }
+}
 
-  /// The value with another part, or without it (nil). A value on the way that is not a
+extension Value? {
+  /// Gives the value another part, or takes it away (nil). A value on the way that is not a
   /// dictionary becomes one. A dictionary that had only this part goes with it, unless `keepsEmpty`.
-  package static func replacing(
-    _ part: Value?, at members: some Collection<Key>, in value: Value?, keepsEmpty: Bool = false
-  ) -> Value? {
-    guard let first = members.first else { return part }
-    var values: ValueDictionary = if case .dictionary(let known)? = value { known } else { [:] }
-    values[first] = replacing(
-      part, at: members.dropFirst(), in: values[first], keepsEmpty: keepsEmpty)
-    return values.isEmpty && part == nil && !keepsEmpty ? nil : .dictionary(values)
+  /// Cost: O(members), if nothing else holds the value.
+  mutating func replace(
+    _ members: some Collection<Key>, with part: Value?, keepsEmpty: Bool = false
+  ) {
+    guard let first = members.first else {
+      self = part
+      return
+    }
+    var values: ValueDictionary = if case .dictionary(let known)? = self { known } else { [:] }
+    // Nothing but `values` may hold the dictionary while it changes: that would copy it.
+    self = nil
+    values[first].replace(members.dropFirst(), with: part, keepsEmpty: keepsEmpty)
+    if !values.isEmpty || part != nil || keepsEmpty { self = .dictionary(values) }
   }
 }
 

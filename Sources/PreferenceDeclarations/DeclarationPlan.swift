@@ -258,8 +258,7 @@ package struct DeclarationPlan: Sendable {
       guard isRestored else { continue }
       let key = recorded(container, in: before.place)
       guard let planned = keys[key], planned.value?.part(container.members) == nil else { continue }
-      let whole = Value.replacing(before.value, at: container.members, in: planned.value)
-      keys[key]?.value = whole
+      keys[key]?.value.replace(container.members, with: before.value)
       steps.append(
         Step(
           path: container, place: before.place, outcome: .restored, present: nil,
@@ -307,9 +306,7 @@ package struct DeclarationPlan: Sendable {
       Step(path: path, place: place, outcome: outcome, present: present, goal: goal))
     // A dictionary whose last part is declared absent stays, empty (RFC 7396). So one that is gone
     // later was removed by somebody.
-    let whole = Value.replacing(
-      goal, at: path.members, in: keys[key]?.value, keepsEmpty: outcome == .set)
-    keys[key]?.value = whole
+    keys[key]?.value.replace(path.members, with: goal, keepsEmpty: outcome == .set)
     keys[key]?.text = path.members.isEmpty ? text : nil
   }
 

@@ -44,7 +44,8 @@ extension Lists {
     }
   }
 
-  /// Publishes that a domain whose list is not loaded may be new, or gone.
+  /// Publishes that a domain whose list is not loaded may be new, or gone; or, of a list that was
+  /// there before, that nothing is known of it.
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
@@ -55,8 +56,9 @@ extension Lists {
     }
     let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     state.withLock { state in
+      let isKnown = exists && state.existing?.contains(location) == true
       noteAppearance(location, exists: exists, &state)
-      state.enqueue(Publication(Changeset([item], time: .now)))
+      state.enqueue(isKnown ? invalidation(location) : Publication(Changeset([item], time: .now)))
     }
   }
 

@@ -37,6 +37,7 @@ extension KernelCache {
     guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
     invalidateEntry(parent.id, path.key)
     entriesChanged(path.domain, at: now.time)
+    announce(path, .created)
   }
 
   /// Has everything dropped that the kernel has cached of the tree: something may have changed

@@ -99,6 +99,7 @@ import Testing
         defaults read --at 1 d; defaults read --at $then d; defaults read --at now d
         defaults read --at 3 d A; defaults read --at 2 d C; echo "[$?]"
         defaults diff $then now; defaults diff 1 3 d A; defaults diff now 2 d
+        defaults diff 1 $(date -u +%FT%TZ) d A; defaults diff 2020-01-01 now; echo "[$?]"
         """)
       let text = outcome.output.replacing(#/.* defaults\[[0-9:]+\] /#, with: "")
       #expect(
@@ -125,6 +126,10 @@ import Testing
           user d A: 2 -> 1
           user d B: (none) -> 5
           user d C: new -> (none)
+          user d A: 1 -> 2
+          Could not read the history
+          defaults: the history does not have the moment 2020-01-01T00:00:00Z
+          [1]
 
           """, "\(outcome)")
     }
@@ -236,6 +241,38 @@ import Testing
       #expect(log.contains("managed-for:bob d K: (none) -> 1 (mount, "), "\(log)")
       #expect(log.contains("managed d P: (none) -> 1 (profile, user 0)"), "\(log)")
       #expect(!log.contains("mine"), "\(log)")
+    }
+  }
+
+  @Test(
+    "a record of keys that this host and the user have makes both anew",
+    arguments: ["commands", "ansible"])
+  func recordOfHost(form: String) throws {
+    try withSandbox { sandbox in
+      let replay = form == "commands" ? "sh $C/../made" : Self.play
+      let outcome = sandbox.shell(
+        """
+        defaults write d A user; defaults -currentHost write d A -int 2; defaults write d B 1
+        defaults -currentHost write d C old; defaults -currentHost delete d C; defaults write d C 3
+        show() { defaults explain d A | grep -c 'host: 2'; defaults -currentHost read d; defaults -currentHost delete d A
+          defaults read d; }
+        defaults record --since 1 --as \(form) > $C/../made; show > $C/../before
+        export XDG_CONFIG_HOME=$C/../new; mkdir $C/../new; \(replay); show > $C/../after
+        cmp $C/../before $C/../after && cat $C/../after
+        """)
+      let shown = """
+        1
+        {
+            A = 2;
+        }
+        {
+            A = user;
+            B = 1;
+            C = 3;
+        }
+
+        """
+      #expect(outcome.output.hasSuffix(shown), "\(outcome)")
     }
   }
 

@@ -207,6 +207,28 @@ import Testing
     }
   }
 
+  @Test("watchers of the root hear nothing of domains that were there")
+  func known() throws {
+    try withMount(
+      prepare: { sandbox in
+        for name in ["one", "two"] {
+          sandbox.makeList(sandbox.config + "/\(name).plist", "dict(Key=1)")
+        }
+      }
+    ) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell("ls $M")
+      let watcher = try sandbox.watch(["."], in: sandbox.mountPoint)
+      defer { kill(watcher.processIdentifier, SIGKILL) }
+      for name in ["one", "two", "new"] {
+        sandbox.makeList(sandbox.config + "/\(name).plist", "dict(Key=2)")
+      }
+      sandbox.waitUntil("grep -q 'CREATE,ISDIR ./new' $C/../events")
+      #expect(sandbox.shell("cat $M/*/Key").output == "2\n2\n2\n")
+      let events = try String(contentsOfFile: sandbox.root + "/events", encoding: .utf8)
+      #expect(!events.contains("one") && !events.contains("two"), "\(events)")
+    }
+  }
+
   @Test("after a storm of 5,000 changes every key shows its last value")
   func storm() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -217,6 +217,21 @@ import Testing
     }
   }
 
+  @Test("watchers hear that another place's value shows where a key was removed")
+  func shownAgain() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell("echo own > $M/d/Machine")
+      let watcher = try sandbox.watch(["d"], in: sandbox.mountPoint)
+      defer { sandbox.end(watcher) }
+      sandbox.shell("rm $M/d/Machine")
+      sandbox.waitUntil("grep -q 'CREATE d/Machine' $C/../events")
+      sandbox.waitUntil("tail -1 $C/../events | grep -q CLOSE_WRITE")
+      let outcome = sandbox.shell("cat $M/d/Machine; grep Machine $C/../events | sed 's/ *$//'")
+      let events = ["DELETE", "CREATE", "CLOSE_WRITE,CLOSE"].map { "\($0) d/Machine\n" }
+      #expect(outcome.output == "m\n" + events.joined(), "\(outcome)")
+    }
+  }
+
   @Test("another mount, its watchers and programs hear of a forced value within a second")
   func reaches() throws {
     try withSandbox { sandbox in
