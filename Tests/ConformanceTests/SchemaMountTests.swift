@@ -108,6 +108,26 @@ import Testing
     }
   }
 
+  @Test("a shorter text that is written over a longer one is judged without the rest of that")
+  func overlaid() throws {
+    try withSandbox { sandbox in
+      try prepare(sandbox)
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let outcome = sandbox.shell(
+        """
+        over() { printf "$2" | dd of=$M/e/$1 conv=notrunc status=none; cat $M/e/$1; sleep 0.1; cat $M/e/$1; }
+        echo Light > $M/e/Theme; over Theme 'Dark\n'; defaults read e Theme
+        printf Light > $M/e/Theme; over Theme Dark
+        echo; echo Light > $M/e/Theme; over Theme 'Red\n'
+        echo Dark > $C/../t; rsync --inplace $C/../t $M/e/Theme; cat $M/e/Theme
+        """)
+      // The file shows the whole text until it is over.
+      #expect(
+        outcome.output == "Dark\n\nDark\nDark\nDarktDark\nLight\nLight\nDark\n", "\(outcome)")
+    }
+  }
+
   @Test("a new key has the schema's type; one whose text is refused is not made")
   func new() throws {
     try withMount(["-o", "new=string"], prepare: prepare) {
@@ -468,119 +488,6 @@ import Testing
           1
           The domain/default pair of (f, Old) does not exist
           1
-
-          """, "\(outcome)")
-    }
-  }
-
-  @Test("describe, changed, lint, complete, and what is made of a schema")
-  func verbs() throws {
-    try withSandbox { sandbox in
-      let outcome = sandbox.shell(
-        """
-        exec 2>&1; cd $C/..; \(SchemaMountTests.install)
-        install_schema yes; defaults write e Width -int 15; defaults write --force e Theme Blue
-        defaults write e Widht -int 3; defaults describe e Width; defaults describe e | grep Fonts
-        defaults describe -k tab; defaults describe e Widht | tail -1; defaults describe none | tail -1
-        defaults changed e; defaults lint; echo "[$?]"
-        defaults complete keys e | xargs; defaults complete values e Theme | xargs
-        defaults complete values e Wrap | xargs; defaults complete domains | xargs
-        defaults schema json e | jq -c '.properties | [.Width.maximum, .Theme.enum, .Fonts.items.type, .When.format]'
-        defaults schema markdown e | grep -A4 '## .Theme'; defaults schema swift e | grep -E 'width|theme|case'
-        echo '{"e": {"Width": 99}}' > bad.json; defaults lint bad.json; echo "[$?]"
-        """)
-      #expect(
-        outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
-          defaults: e has no key Widht; did you mean Width?
-          Width: integer, 10 to 20, default 12
-              Width of a tab.
-              now 15 (user)
-          Fonts: array of string
-          e Width: Width of a tab.
-          The schema of e has no key Widht; did you mean Width?
-          There is no schema of the domain none
-          e Theme: Blue (default Light)
-          e Widht: 3
-          e Width: 15 (default 12)
-          user e Theme: "Blue" is not one of "Light", "Dark"
-          user e Widht: no such key; Width?
-          [1]
-          Blob Color Fonts Margins Needed Ratio Theme When Widht Width Wrap
-          Light Dark
-          true false
-          NSGlobalDomain e
-          [20,["Light","Dark"],"string","date-time"]
-          ## `Theme`
-
-          string, one of Light, Dark, default Light
-
-          Light: Bright. Dark: Dim.
-            public static let width = PreferenceKey<Int>("Width", default: 12)
-            public static let theme = PreferenceKey<Theme>("Theme", default: .light)
-            case light = "Light"
-            case dark = "Dark"
-          bad.json e Width: 99 is more than 20
-          [1]
-
-          """, "\(outcome)")
-    }
-  }
-
-  @Test("schemas of GSettings and JSON Schema are imported, and what glib refuses is refused")
-  func imported() throws {
-    try withSandbox { sandbox in
-      let outcome = sandbox.shell(
-        """
-        exec 2>&1; cd $C/..; mkdir -p in out $PREFSFS_SYSTEM_DIR/schemas
-        cat > in/a.enums.xml <<'END'
-        <schemalist><enum id="org.a.E"><value nick="one" value="1"/><value nick="two" value="2"/></enum></schemalist>
-        END
-        cat > in/a.gschema.xml <<'END'
-        <?xml version="1.0"?><!-- a comment --><schemalist><schema id="org.a" path="/org/a/">
-        <key name="wrap" type="b"><default>false</default><summary>Wrap &amp; break</summary></key>
-        <key name="width" type="u"><range min="1" max="16"/><default>4</default></key>
-        <key name="mode" enum="org.a.E"><default>'two'</default></key>
-        <key name="words" type="as"><default>['a']</default></key>
-        </schema><schema id="org.b"><key name="k" type="i"><default>1</default></key></schema></schemalist>
-        END
-        defaults schema import in/a.gschema.xml | tail -1; defaults schema import in/a.gschema.xml --into $PREFSFS_SYSTEM_DIR/schemas
-        defaults describe org.a | grep -v "^org.a:"; defaults describe org.b k
-        glib-compile-schemas --strict --dry-run in && echo fine
-        sed 's/>4</>40</' in/a.gschema.xml > in/b.gschema.xml; defaults schema import in/b.gschema.xml | tail -1
-        cat > c.json <<'END'
-        {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "maximum": 3},
-         "b": {"$ref": "#/$defs/b"}, "c": {"type": ["string", "null"], "pattern": "^x"}, "d": {"oneOf": []}},
-         "$defs": {"b": {"enum": ["x", "y"]}}}
-        END
-        defaults schema import c.json > $PREFSFS_SYSTEM_DIR/schemas/c.plist; defaults describe c | tail -5
-        echo '<schemalist><enum id="org.E"><value nick="xy" value="0"/></enum></schemalist>' > in/org.enums.xml
-        (cd in; defaults schema import org.enums.xml a.gschema.xml --into ../out && ls ../out)
-        echo '{"$ref": "#/$defs/top", "$defs": {"top": {"properties": {"k": {"type": "boolean"}}}}}' > r.json
-        defaults schema import r.json | grep -c '<string>k</string>'; defaults schema import - < r.json 2>&1 | head -1
-        """)
-      #expect(
-        outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
-          There are 2 schemas: org.a, org.b
-          defaults: --into DIRECTORY writes a file for each
-          wrap: boolean, default false
-              Wrap & break
-          width: integer, 1 to 16, default 4
-          mode: string, one of one, two, default two
-          words: array of string, default ( a )
-          k: integer, -2147483648 to 2147483647, default 1
-          fine
-          Could not import in/b.gschema.xml
-          defaults: org.a width: its default: it is out of range
-          # left out: d: oneOf
-          a: integer, 3 or less
-              It is required.
-          b: any type, one of x, y
-          c: string, matches ^x
-          d: any type
-          org.a.plist
-          org.b.plist
-          1
-          Could not import a JSON Schema from standard input
 
           """, "\(outcome)")
     }

@@ -71,6 +71,20 @@ extension TextEditor {
     return action
   }
 
+  /// Returns what to do where the engine has refused the new text with its old tail: commit the new
+  /// text alone, if that is the text of a value too; nil: it is not.
+  func withoutTail() -> Action? {
+    guard case .overlaid(var overlay) = phase, overlay.tailCounts == true, overlay.headCounts else {
+      return nil
+    }
+    let head = Array(text[..<overlay.end])
+    guard let value = judge.value(of: head) else { return nil }
+    overlay.tailCounts = false
+    (phase, committed) = (.overlaid(overlay), nil)
+    noteCommitted(overlay.end)
+    return .commit(value, head)
+  }
+
   /// Commits a part of a string or data that is written before an old tail, without judging the
   /// tail again. The whole text, which was sound before, stays sound if the new part ends between
   /// two characters. A part of a long text that ends inside a character is committed with the next

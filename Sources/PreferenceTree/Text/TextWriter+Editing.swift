@@ -71,7 +71,13 @@ extension TextWriter {
     wake(at: editor.deadline ?? end)
     file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
-      try carryOut(action, editor, file, written)
+      do throws(TreeError) {
+        try carryOut(action, editor, file, written)
+      } catch {
+        // A schema may refuse a value that ends with the rest of the old one.
+        guard error.isOfText, let head = editor.withoutTail() else { throw error }
+        try carryOut(head, editor, file, written)
+      }
     } catch {
       if case .tooLarge = action { throw error }
       if action.commits { file.editorMemory = memory }
