@@ -56,13 +56,17 @@ package struct HistoryFilter: Equatable, Sendable {
   package func contains(_ changed: RecordedKey) -> Bool {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
-    if isForUndo, domain == nil, changed.location.domain == .declared { return false }
-    if isForUndo, !reachesMachine, place == nil, number == nil, changed.location.place.isMachineWide {
-      return false
-    }
+    if isForUndo, isBeyondUndo(changed) { return false }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
     return !Self.isState(changed) && !busy.contains(changed)
+  }
+
+  /// Whether an undo leaves the key, unless the filter names it.
+  private func isBeyondUndo(_ changed: RecordedKey) -> Bool {
+    if changed.location.domain == .declared { return domain == nil }
+    guard changed.location.place.isMachineWide else { return false }
+    return !reachesMachine && place == nil && number == nil
   }
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.
