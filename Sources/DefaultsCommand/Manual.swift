@@ -12,6 +12,7 @@ enum Manual {
       ManualPage.Section("Verbs", apple),
       ManualPage.Section("Verbs beyond those of macOS", ours),
       ManualPage.Section("Domains", domains), ManualPage.Section("Values", values),
+      ManualPage.Section("Options of apply --as", declarations),
       ManualPage.Section("Filters of history and undo", filters),
       ManualPage.Section("Exit status", statuses),
     ],
@@ -47,7 +48,7 @@ enum Manual {
     Form("lint [FILE...]", "complains about values that do not fit the schemas of their domains"),
     Form("schema swift|markdown|json DOMAIN", "prints typed keys, a page, or a JSON Schema"),
     Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML or a JSON Schema"),
-    Form("complete verbs|domains|keys|values ...", "prints candidates for a shell's completion"),
+    Form("complete verbs|options|domains|keys|values ...", "prints candidates for a shell"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
@@ -101,6 +102,14 @@ enum Manual {
     Form("-date TEXT", "2026-11-21 07:20:00 +0000, ISO 8601, a day, today"),
     Form("-array, -array-add V...", "an array; adds elements to the present one"),
     Form("-dict, -dict-add K V...", "a dictionary; adds pairs to the present one"),
+  ]
+
+  private static let declarations = [
+    Form("--merge", "dictionaries are declared member by member (RFC 7396), not as a whole"),
+    Form("--over NAME", "takes precedence of that declaration, whose values return one day"),
+    Form("--place PLACE", "managed, any-user, user or host; also for undeclare and declared"),
+    Form("--force", "sets what a schema refuses"),
+    Form("--dry-run", "only says what would be done; also for undeclare"),
   ]
 
   private static let filters = [

@@ -31,6 +31,24 @@ enum Verb: String, CaseIterable {
     }
   }
 
+  /// The options that a shell offers behind the verb: those above, and those that the verb reads
+  /// itself.
+  var candidates: [String] {
+    let filters = ["--since", "--until", "--by", "--via", "--place", "--all"]
+    switch self {
+    case .history, .diff: return filters + ["--json"]
+    case .undo: return filters + ["--over", "--skip", "--dry-run"]
+    case .record: return filters + ["--as"]
+    case .apply: return options + ["--as", "--merge", "--over", "--place"]
+    case .undeclare: return options + ["--place"]
+    case .declared: return ["--drift", "--json", "--place"]
+    case .describe: return ["-k"]
+    case .schema: return ["--into"]
+    case .profiles: return ["--effect", "--for"]
+    default: return options
+    }
+  }
+
   /// Carries out the verb.
   /// - Returns: the exit status.
   func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {

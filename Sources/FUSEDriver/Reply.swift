@@ -15,11 +15,14 @@ enum Answer: Sendable {
   case attributes(Attributes)
   /// The answer to a SETATTR. The kernel stores its attributes even if it was told meanwhile to
   /// drop them, because somebody else has changed the file again. So they are valid for this answer
-  /// alone, unless the tree drops them once more a moment later (`isCacheableAfterChange`), as are those of
-  /// `made`, and of `created` unless that is a new scratch file. The kernel
+  /// alone, as are those of `made`, and of `created` unless that is a new scratch file. The kernel
   /// also takes over the modification time without dropping pages (fs/fuse/dir.c,
   /// fuse_do_setattr). With the time of the present text, the next GETATTR would bring nothing new,
   /// and an old page would stay. So `send` puts a time there that no GETATTR answers with.
+  ///
+  /// Of a file that open(2) has just cut to nothing, no page stays, and the write(2) that follows
+  /// has the kernel drop size and times. Its attributes are valid for 25 ms, so that overwrites
+  /// that follow each other ask for none; without that, each takes two requests more.
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)
@@ -66,11 +69,13 @@ struct Reply: ~Copyable, @unchecked Sendable {
     case .attributes(let attributes):
       var status = ownership.status(attributes)
       fuse_reply_attr(request, &status, attributes.isCacheable ? FileOwnership.forever : 0)
+    case .changed(let attributes) where attributes.isAboutToChange:
+      var status = ownership.status(attributes)
+      fuse_reply_attr(request, &status, 0.025)
     case .changed(let attributes):
       var status = ownership.status(attributes)
       status.st_mtim.tv_nsec += status.st_mtim.tv_nsec == 0 ? 1 : -1
-      let isKept = attributes.isCacheableAfterChange
-      fuse_reply_attr(request, &status, isKept ? FileOwnership.forever : 0)
+      fuse_reply_attr(request, &status, 0)
     case .made(let entry):
       var parameters = ownership.parameters(entry)
       parameters.attr_timeout = 0

@@ -71,8 +71,9 @@ extension Tree {
     try describe(node, change, now: now)
     node.changed = now.time
     var attributes = try attributes(node)
-    attributes.isCacheableAfterChange =
-      change.size != nil && node.keyFile.map { texts.noteTruncation($0) } == true
+    if let file = node.keyFile, file.editsOwnValue, file.editor?.isTruncated == true {
+      attributes.isAboutToChange = change.size != nil
+    }
     return attributes
   }
 

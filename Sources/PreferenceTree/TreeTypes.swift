@@ -66,9 +66,8 @@ public struct Attributes: Equatable, Sendable {
   public var links: UInt32 = 1
   /// Whether the kernel may cache the attributes until the tree invalidates them.
   public var isCacheable = true
-  /// Whether it may do so with the attributes of a `setAttributes`: the tree invalidates them a
-  /// moment later.
-  public var isCacheableAfterChange = false
+  /// Whether they answer a truncation that a write(2) is about to follow.
+  public var isAboutToChange = false
 
   /// Creates the attributes of a node that has a name and that last changed when its contents did.
   public init(inode: UInt64, type: FileType, mode: UInt32, size: Int, modified: Timestamp) {

@@ -62,7 +62,9 @@ import Testing
           ),
           ("-bool false", "C-u 'defaults describe com.example.app The' Tab"),
           ("app Theme", "C-u 'defaults write com.example.app Theme Li' Tab"),
-          ("app Theme Light", "C-u 'exit' Enter"),
+          ("app Theme Light", "C-u 'defaults undo --since 1h --sk' Tab"),
+          ("1h --skip", "C-u 'defaults apply --as site --mer' Tab"),
+          ("site --merge", "C-u 'exit' Enter"),
         ])
     }
   }

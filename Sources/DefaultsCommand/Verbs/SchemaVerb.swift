@@ -72,6 +72,10 @@ enum Complete {
       }
       for domain in known.map(\.string).sorted() { Output.write(line: domain) }
     case "keys": try complete(try Target(&arguments), nil, &arguments)
+    case "options":
+      let verb = Verb(try arguments.removeNext())
+      try arguments.end()
+      for option in verb?.candidates ?? [] { Output.write(line: option) }
     case "values":
       let target = try Target(&arguments)
       try complete(target, Key(try arguments.removeNext()), &arguments)

@@ -20,7 +20,6 @@ extension TextWriter {
       (file.origin, file.uncommittedSince) = (draft.origin, draft.uncommittedSince)
       if let end = editor.deadline {
         edited[id] = end
-        noteTruncation(file)
         wake(at: end)
       }
     } catch {

@@ -26,9 +26,6 @@ final class TextWriter {
   /// The nodes of files with an editor, and when an editor whose text is complete is thrown away; or
   /// when it is forgotten where a refused text ended.
   var edited: [NodeID: Instant] = [:]
-  /// The files whose truncation the kernel was told of with attributes that it keeps, and when it
-  /// must drop them: see `noteTruncation`.
-  private var truncated: [NodeID: Instant] = [:]
   /// When `tick` must be called; nil: it need not be.
   private(set) var deadline: Instant?
 
@@ -171,21 +168,6 @@ final class TextWriter {
     }
   }
 
-  /// Notes that a truncation is answered, or was by a predecessor of this process.
-  /// - Returns: whether the kernel may keep the attributes of the answer: those of a key of
-  /// the domain's own, cut to nothing by a program that is about to write. So the next open(2) asks
-  /// for none. Where somebody else changes the key before the program's thread has taken the answer
-  /// over, the kernel keeps the attributes that it was told to drop. Therefore `tick` has them
-  /// dropped once more after 50 ms, until which they show the truncation.
-  @discardableResult
-  func noteTruncation(_ file: KeyFile) -> Bool {
-    guard file.editsOwnValue, let editor = file.editor, editor.isTruncated,
-      let end = editor.deadline
-    else { return false }
-    truncated[file.id] = end
-    return true
-  }
-
   /// Decides text that waits for a decision: ends the phase of its editor. Throws EINVAL for
   /// incomplete text.
   func decide(_ file: KeyFile, now: Moment) throws(TreeError) {
@@ -240,12 +222,7 @@ final class TextWriter {
   /// nobody has used for a while.
   func tick(now: Moment) {
     for (id, end) in edited { tick(id, end, now) }
-    for (id, end) in truncated where end <= now.instant {
-      truncated[id] = nil
-      kernel.append(.invalidateAttributes(id))
-    }
-    let ends = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }
-    deadline = (ends + truncated.values).min()
+    deadline = edited.map { id, end in table[id]?.keyFile?.editor?.deadline ?? end }.min()
   }
 
   /// - Parameter end: when an editor whose text is complete may be thrown away.

@@ -6,22 +6,23 @@ _defaults() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective) ;;
-      -host|-app|--for|--at) ((i++)) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--skip|--merge|--drift|--effect) ;;
+      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac
   done
   local candidates=''
-  case ${#words[@]} in
-    0) candidates=$(defaults complete verbs 2>/dev/null; printf '%s\n' -currentHost -host) ;;
-    1)
+  case $word:${#words[@]} in
+    --*:[1-9]*) candidates=$(defaults complete options "${words[0]}" 2>/dev/null) ;;
+    *:0) candidates=$(defaults complete verbs 2>/dev/null; printf '%s\n' -currentHost -host) ;;
+    *:1)
       case ${words[0]} in
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=$'swift\nmarkdown\njson\nimport' ;;
         apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         *) candidates=$(printf '%s\n' -g; defaults complete domains 2>/dev/null) ;;
       esac ;;
-    2)
+    *:2)
       case ${words[0]} in
         read|read-type|write|rename|delete|explain|watch|describe|history)
           candidates=$(defaults complete keys "${words[1]}" 2>/dev/null) ;;

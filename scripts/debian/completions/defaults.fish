@@ -12,8 +12,9 @@ function __defaults_words
             continue
         end
         switch $word
-            case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective
-            case -host -app --for --at
+            case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
+                    --all --skip --merge --drift --effect
+            case -host -app --for --at --as --since --until --by --via --place --into
                 set skip 1
             case '*'
                 echo -- $word
@@ -27,6 +28,10 @@ end
 
 function __defaults_candidates
     set -l words (__defaults_words)
+    if string match -q -- '--*' (commandline -ct); and set -q words[1]
+        defaults complete options $words[1] 2>/dev/null
+        return
+    end
     switch (count $words)
         case 0
             defaults complete verbs 2>/dev/null

@@ -7,21 +7,22 @@ _defaults_words() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective) ;;
-      -host|-app|--for|--at) ((i++)) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--skip|--merge|--drift|--effect) ;;
+      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words_+=("${(Q)words[i]}") ;;
     esac
   done
-  case ${#words_} in
-    0) candidates=(${(f)"$(defaults complete verbs 2>/dev/null)"} -currentHost -host) ;;
-    1)
+  case $PREFIX:${#words_} in
+    --*:[1-9]*) candidates=(${(f)"$(defaults complete options "${words_[1]}" 2>/dev/null)"}) ;;
+    *:0) candidates=(${(f)"$(defaults complete verbs 2>/dev/null)"} -currentHost -host) ;;
+    *:1)
       case ${words_[1]} in
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=(swift markdown json import) ;;
         apply|lint|check) _files; return ;;
         *) candidates=(-g ${(f)"$(defaults complete domains 2>/dev/null)"}) ;;
       esac ;;
-    2)
+    *:2)
       case ${words_[1]} in
         read|read-type|write|rename|delete|explain|watch|describe|history)
           candidates=(${(f)"$(defaults complete keys "${words_[2]}" 2>/dev/null)"}) ;;
