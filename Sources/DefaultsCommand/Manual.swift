@@ -106,7 +106,7 @@ enum Manual {
 
   private static let declarations = [
     Form("--merge", "dictionaries are declared member by member (RFC 7396), not as a whole"),
-    Form("--over NAME", "takes precedence of that declaration, whose values return one day"),
+    Form("--over NAME", "takes precedence over declaration NAME, whose values return after it"),
     Form("--place PLACE", "managed, any-user, user or host; also for undeclare and declared"),
     Form("--force", "sets what a schema refuses"),
     Form("--dry-run", "only says what would be done; also for undeclare"),
@@ -123,7 +123,7 @@ enum Manual {
     Form("--as FORM", "record: commands, apply, ansible or profile"),
     Form("--dry-run", "undo: only says what would be done"),
     Form("--over", "undo: takes later changes of the same keys back, too"),
-    Form("--skip", "undo: leaves keys alone that were changed later"),
+    Form("--skip", "undo: leaves keys alone that were changed later, or are forced"),
   ]
 
   private static let statuses = [

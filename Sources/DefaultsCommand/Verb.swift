@@ -31,21 +31,25 @@ enum Verb: String, CaseIterable {
     }
   }
 
-  /// The options that a shell offers behind the verb: those above, and those that the verb reads
-  /// itself.
-  var candidates: [String] {
+  /// The options that a shell offers.
+  /// - Parameter isFirst: whether there is nothing but options behind the verb. `options` are read
+  ///   there alone; the verb may read others anywhere.
+  func candidates(isFirst: Bool) -> [String] { (isFirst ? options : []) + optionsAnywhere }
+
+  private var optionsAnywhere: [String] {
     let filters = ["--since", "--until", "--by", "--via", "--place", "--all"]
     switch self {
-    case .history, .diff: return filters + ["--json"]
+    case .history: return filters + ["--json"]
+    case .diff: return ["--place", "--all", "--json"]
     case .undo: return filters + ["--over", "--skip", "--dry-run"]
     case .record: return filters + ["--as"]
-    case .apply: return options + ["--as", "--merge", "--over", "--place"]
-    case .undeclare: return options + ["--place"]
+    case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force"]
+    case .undeclare: return ["--place", "--dry-run"]
     case .declared: return ["--drift", "--json", "--place"]
-    case .describe: return ["-k"]
     case .schema: return ["--into"]
+    case .help: return ["--man"]
     case .profiles: return ["--effect", "--for"]
-    default: return options
+    default: return []
     }
   }
 

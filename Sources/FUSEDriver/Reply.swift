@@ -20,9 +20,12 @@ enum Answer: Sendable {
   /// fuse_do_setattr). With the time of the present text, the next GETATTR would bring nothing new,
   /// and an old page would stay. So `send` puts a time there that no GETATTR answers with.
   ///
-  /// Of a file that open(2) has just cut to nothing, no page stays, and the write(2) that follows
-  /// has the kernel drop size and times. Its attributes are valid for 25 ms, so that overwrites
-  /// that follow each other ask for none; without that, each takes two requests more.
+  /// The attributes of a file that was just cut to nothing (`isAboutToChange`) are an exception:
+  /// they are valid for 25 ms. No page stays of such a file, and the write(2) that mostly follows
+  /// has the kernel drop size and times. So overwrites that follow each other take three requests;
+  /// without the exception, five. If somebody else changes the file before the kernel has stored
+  /// the answer, and no write(2) follows, the file is empty in this mount for those 25 ms, as right
+  /// after a truncation that came later. They end before the tree gives the truncation up (50 ms).
   case changed(Attributes)
   case made(Entry)
   case created(Entry, HandleID)

@@ -22,6 +22,8 @@ package struct DeclarationPlan: Sendable {
     case set
     /// It gets what was there before it was declared.
     case restored
+    /// The same, because it is declared in another of the user's lists now.
+    case moved
     /// Nobody declares it any more, but somebody has changed it: it stays.
     case changedSince
     /// Nobody declares it any more, but what was there before is not kept: it stays.
@@ -37,7 +39,12 @@ package struct DeclarationPlan: Sendable {
     package let present, goal: Value?
 
     /// Whether it changes the path.
-    package var isChange: Bool { outcome == .set || outcome == .restored }
+    package var isChange: Bool {
+      switch outcome {
+      case .set, .restored, .moved: true
+      case .changedSince, .notKept: false
+      }
+    }
   }
 
   /// In the order of the paths.
@@ -89,12 +96,14 @@ package struct DeclarationPlan: Sendable {
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
-    restoreContainers(old.paths, paths)
-    for path in paths.sorted() {
-      let isNamed = new.names(declaring: path).contains(where: names.contains)
-      guard let declared = new.effective(path), isNamed || declared != old.effective(path) else {
-        continue
-      }
+    let due = paths.sorted().filter { path in
+      new.names(declaring: path).contains(where: names.contains)
+        || new.effective(path) != old.effective(path)
+    }
+    let moved = place == nil ? try releaseShadowed(due, old, places) : []
+    restoreContainers(old.paths.subtracting(moved), paths.subtracting(moved))
+    for path in due {
+      guard let declared = new.effective(path) else { continue }
       try declare(path, declared, old, place, places, keeps)
     }
     steps.sort { $0.path < $1.path }
@@ -108,7 +117,6 @@ package struct DeclarationPlan: Sendable {
     _ places: RememberedPlaces, _ keeps: (Key, DomainName) -> Bool
   ) throws(EngineError) {
     if place == nil, try isForced(path, to: declared.value, places) { return }
-    if place == nil, try isShadowed(path, old, places) { try release(path, old, places) }
     let before = ledger.before[path]
     let used = try self.place(of: path, before, old, place, places)
     try findName(of: path, in: used, places)
@@ -169,17 +177,26 @@ package struct DeclarationPlan: Sendable {
     return before.place
   }
 
-  /// Whether the key is where it was declared, and another list of the user's that comes before that
-  /// one has it too by now. Programs read that one, so it is declared there.
-  private func isShadowed(
-    _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces
-  ) throws(EngineError) -> Bool {
-    guard let before = ledger.before[path],
-      try places.find(path.key, at: Location(before.place, path.domain)) != nil
-    else { return false }
-    let used = try ChangeRules(places).writePlace(of: path.key, in: path.domain)
-    if used == before.place { return false }
-    return try places.find(path.key, at: Location(used, path.domain)) != nil
+  /// Takes back what was given to keys that another list of the user's has too by now, and that
+  /// comes before the one in which they were declared: programs read that one, so they are declared
+  /// there.
+  /// - Returns: the paths.
+  private mutating func releaseShadowed(
+    _ paths: [DeclaredPath], _ old: Ledger, _ places: RememberedPlaces
+  ) throws(EngineError) -> Set<DeclaredPath> {
+    var moved: Set<DeclaredPath> = []
+    for path in paths where ledger.effective(path)?.value != nil {
+      guard let before = ledger.before[path],
+        // Else the key was moved, to the cloud or from there, with what was given to it.
+        try self.place(of: path, before, old, nil, places) == before.place,
+        // `declare` throws what this does.
+        let used = try? ChangeRules(places).writePlace(of: path.key, in: path.domain),
+        used != before.place, try places.find(path.key, at: Location(used, path.domain)) != nil
+      else { continue }
+      moved.insert(path)
+      try release(path, old, places, isMoved: true)
+    }
+    return moved
   }
 
   /// Whether a key has what the ledger has given to the path.
@@ -205,8 +222,9 @@ package struct DeclarationPlan: Sendable {
     return false
   }
 
+  /// - Parameter isMoved: whether it is declared in another place afterwards.
   private mutating func release(
-    _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces
+    _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces, isMoved: Bool = false
   ) throws(EngineError) {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
     let known = before.place.isOwn ? nil : before.place
@@ -220,9 +238,10 @@ package struct DeclarationPlan: Sendable {
     let isGone = !path.members.isEmpty && whole == nil && old.effective(path) == .absent
     if isOurs, before.isKept, !isGone {
       guard present != before.value else { return }
-      add(path, place, .restored, from: present, to: before.value, text: before.text)
+      let outcome = isMoved ? Outcome.moved : .restored
+      add(path, place, outcome, from: present, to: before.value, text: before.text)
       if before.hasMadeDomain { made.insert(key.location) }
-    } else if present != nil || whole != nil && !isOurs {
+    } else if !isMoved, present != nil || whole != nil && !isOurs {
       steps.append(
         Step(
           path: path, place: place, outcome: isOurs ? .notKept : .changedSince,
@@ -254,14 +273,16 @@ package struct DeclarationPlan: Sendable {
     where !old.contains(container) {
       guard !declared.contains(where: { $0.isPart(of: container) }) else { continue }
       ledger.before[container] = nil
-      let isRestored = steps.contains { $0.outcome == .restored && $0.path.isPart(of: container) }
-      guard isRestored else { continue }
+      let part = steps.first {
+        [.restored, .moved].contains($0.outcome) && $0.path.isPart(of: container)
+      }
+      guard let outcome = part?.outcome else { continue }
       let key = recorded(container, in: before.place)
       guard let planned = keys[key], planned.value?.part(container.members) == nil else { continue }
       keys[key]?.value.replace(container.members, with: before.value)
       steps.append(
         Step(
-          path: container, place: before.place, outcome: .restored, present: nil,
+          path: container, place: before.place, outcome: outcome, present: nil,
           goal: before.value))
     }
   }

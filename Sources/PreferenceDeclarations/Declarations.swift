@@ -195,13 +195,23 @@ package struct Declarations: Sendable {
     return all
   }
 
-  /// What the key of a path has in the declared place. Where that is the user's: what forces it, or
-  /// else what the first of the user's places has, as programs read it.
+  /// The locations that `drift` looks at.
+  package func comparedLocations() throws(EngineError) -> Set<Location> {
+    Set(try ledger().paths.lazy.map(\.domain)).reduce(into: []) { $0.formUnion(compared($1)) }
+  }
+
+  /// Where a declared value of a domain can be: in the declared place; where that is the user's, in
+  /// what forces it, or else in the first of the user's places, as programs read it.
+  private func compared(_ domain: DomainName) -> [Location] {
+    let own = (place.map { [$0] } ?? Place.own).map { Location($0, domain) }
+    return (place == nil ? SearchList.forced(domain) : []) + own
+  }
+
+  /// What the key of a path has in the first of those that have it.
   private func present(
     _ path: DeclaredPath, _ places: RememberedPlaces
   ) throws(EngineError) -> (value: Value, place: Place)? {
-    let own = (place.map { [$0] } ?? Place.own).map { Location($0, path.domain) }
-    for location in (place == nil ? SearchList.forced(path.domain) : []) + own {
+    for location in compared(path.domain) {
       guard let found = try names.find(path.key, at: location, places) else { continue }
       return (found.stored.value, location.place)
     }

@@ -202,7 +202,12 @@ extension LocalPlaces {
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
     case .history: return store.history.report()
-    case .forget(let domain, let key): return try store.history.forget(of: domain, key)
+    case .forget(let domain, let key):
+      let count = try store.history.forget(of: domain, key)
+      // The history's settings: what mounts show of the past is made anew.
+      store.lists.invalidate(Location(.user, .settings))
+      notifyObservers()
+      return count
     case .profiles: return .array(store.lists.profileReports.map { .dictionary($0) })
     case .fragments: return .array(store.lists.fragmentReports.map { .dictionary($0) })
     case .check(let bytes): return .dictionary(store.lists.check(profile: bytes) ?? [:])

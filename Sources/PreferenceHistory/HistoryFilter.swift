@@ -65,8 +65,8 @@ package struct HistoryFilter: Equatable, Sendable {
   /// Whether an undo leaves the key, unless the filter names it.
   private func isBeyondUndo(_ changed: RecordedKey) -> Bool {
     if changed.location.domain == .declared { return domain == nil }
-    guard changed.location.place.isMachineWide else { return false }
-    return !reachesMachine && place == nil && number == nil
+    guard changed.location.place.isMachineWide, place == nil, number == nil else { return false }
+    return !reachesMachine || changed.location.place == .vendor
   }
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.

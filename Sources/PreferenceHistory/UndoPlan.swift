@@ -40,7 +40,8 @@ package struct UndoPlan: Sendable {
     for change in changes where !change.key.isNote {
       let stored = try places.find(change.key.key, at: change.key.location)
       if change.before.isKnown, change.before.isSame(as: stored) { continue }
-      if let reason = change.conflict(stored?.value, over: over) {
+      let setter = stored?.metadata.setter.map { "\($0) has set it" }
+      if let reason = setter ?? change.conflict(stored?.value, over: over) {
         conflicts.append(Conflict(key: change.key, reason: reason))
       } else {
         try add(change, from: stored?.value, places)

@@ -72,7 +72,7 @@ public struct Changeset: Equatable, Sendable {
       self.init(location, edit, before: Before(edit, old, domain()))
     }
 
-    /// Whether the location had the edit's key before.
+    /// Whether the location had the edit's key before; or, of a domain that is made, its list.
     public var hadKey: Bool {
       switch before {
       case .something, .value: true
@@ -89,7 +89,8 @@ public struct Changeset: Equatable, Sendable {
   public indirect enum Before: Sendable {
     /// It did not have the key; or the change has not taken effect.
     case nothing
-    /// It had the key, with a value that is not known here.
+    /// It had the key, with a value that is not known here; or the list of a domain that another
+    /// program has written.
     case something
     /// The value of the key.
     case value(StoredValue)

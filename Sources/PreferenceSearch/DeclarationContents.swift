@@ -46,8 +46,7 @@ struct DeclarationContents: WholeContents {
   ) throws(EngineError) -> (value: Value, text: [UInt8], modified: Timestamp)? {
     var modified = try search.modified(declarations.location) ?? Timestamp(nanoseconds: 0)
     if key == Self.drift {
-      for path in try declarations.ledger().before {
-        let location = Location(path.value.place, path.key.domain)
+      for location in try declarations.comparedLocations() {
         modified = max(modified, try search.modified(location) ?? modified)
       }
       let text = try declarations.drift().map { $0.line.printable() + "\n" }.joined()

@@ -44,8 +44,7 @@ extension Lists {
     }
   }
 
-  /// Publishes that a domain whose list is not loaded may be new, or gone; or, of a list that was
-  /// there before, that nothing is known of it.
+  /// Publishes that a domain whose list is not loaded may be new, was written, or is gone.
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
@@ -54,11 +53,12 @@ extension Lists {
       _ = state.withLock { $0.enqueue(invalidation(location)) }
       return
     }
-    let item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
+    var item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     state.withLock { state in
-      let isKnown = exists && state.existing?.contains(location) == true
+      if exists, state.existing?.contains(location) == true { item.before = .something }
       noteAppearance(location, exists: exists, &state)
-      state.enqueue(isKnown ? invalidation(location) : Publication(Changeset([item], time: .now)))
+      if exists { state.existing?.insert(location) } else { state.existing?.remove(location) }
+      state.enqueue(Publication(Changeset([item], time: .now)))
     }
   }
 
@@ -68,20 +68,22 @@ extension Lists {
     guard let seen, state.history.isOn, state.pending[location] == nil,
       SearchList.persistentPlaces.contains(location.place)
     else { return }
-    if !exists {
-      state.existing?.remove(location)
-    } else if state.existing?.contains(location) == false, seen.noteNew(location) {
+    if exists, state.existing?.contains(location) == false, seen.noteNew(location) {
       state.history.wake()
     }
   }
 
   /// Notes which lists there are. Call it once, when their directories are watched. Waits for disks.
   public func noteExisting() {
-    guard seen != nil else { return }
     let all = SearchList.persistentPlaces.flatMap { place in
       ((try? layout.domains(in: place)) ?? []).map { Location(place, $0) }
     }
     state.withLock { $0.existing = Set(all) }
+  }
+
+  /// Has every reader of the location look again.
+  public func invalidate(_ location: Location) {
+    _ = state.withLock { $0.enqueue(invalidation(location)) }
   }
 
   /// Says that the list became unreadable, or readable again: cached copies of it are invalid.

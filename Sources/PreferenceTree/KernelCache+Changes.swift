@@ -69,7 +69,7 @@ extension KernelCache {
     for item in notice.changeset.items {
       let name = NameCodec.encode(item.location.domain.key)
       switch item.edit {
-      case .createDomain: announceDomain(name, .created)
+      case .createDomain: if !item.hadKey { announceDomain(name, .created) }
       case .removeDomain: announceDomain(name, .removed)
       case .set, .splice, .remove, .describe: break
       }

@@ -34,10 +34,10 @@ extension KernelCache {
   /// Shows the value again that places have for a name that departed, if any.
   func show(_ path: KeyPath, now: Moment) {
     guard let parent = table[path.domain] else { return }
-    guard (try? engine.resolve(path.key, in: path.domain)) != nil else { return }
+    guard let found = try? engine.resolve(path.key, in: path.domain) else { return }
     invalidateEntry(parent.id, path.key)
     entriesChanged(path.domain, at: now.time)
-    announce(path, .created)
+    if found.location.domain == path.domain || options.listsInherited { announce(path, .created) }
   }
 
   /// Has everything dropped that the kernel has cached of the tree: something may have changed

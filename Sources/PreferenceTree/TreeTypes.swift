@@ -66,7 +66,7 @@ public struct Attributes: Equatable, Sendable {
   public var links: UInt32 = 1
   /// Whether the kernel may cache the attributes until the tree invalidates them.
   public var isCacheable = true
-  /// Whether they answer a truncation that a write(2) is about to follow.
+  /// Whether they answer a truncation to nothing, which a write(2) mostly follows.
   public var isAboutToChange = false
 
   /// Creates the attributes of a node that has a name and that last changed when its contents did.

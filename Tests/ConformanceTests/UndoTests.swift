@@ -124,6 +124,7 @@ import Testing
       #expect(
         outcome.output.replacing(sandbox.root, with: "") == """
           2
+          defaults: left out: 1 key of profiles or of the machine's lists (--via, --place, or a number names them)
           d K: 2 -> (none)
           [0]
           /mount/d:

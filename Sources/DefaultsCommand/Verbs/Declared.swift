@@ -159,6 +159,7 @@ extension DeclarationPlan.Step {
     switch outcome {
     case .set: return change
     case .restored: return change + "    (back: no longer declared)"
+    case .moved: return change + "    (back in \(place.rawValue): declared in another list)"
     case .changedSince:
       let last = changes?.last(of: path, in: place)
       let who = last.map { ", \($0.time.text), \($0.source.text)" } ?? ""

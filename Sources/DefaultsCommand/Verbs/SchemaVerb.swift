@@ -74,8 +74,11 @@ enum Complete {
     case "keys": try complete(try Target(&arguments), nil, &arguments)
     case "options":
       let verb = Verb(try arguments.removeNext())
-      try arguments.end()
-      for option in verb?.candidates ?? [] { Output.write(line: option) }
+      // The words behind the verb, of which none is an option.
+      let isFirst = arguments.isEmpty
+      for option in Set(verb?.candidates(isFirst: isFirst) ?? []).sorted() {
+        Output.write(line: option)
+      }
     case "values":
       let target = try Target(&arguments)
       try complete(target, Key(try arguments.removeNext()), &arguments)

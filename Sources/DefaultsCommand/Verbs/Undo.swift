@@ -48,6 +48,7 @@ enum Undo {
       (selection.filter.isForUndo, selection.filter.reachesMachine) = (true, geteuid() == 0)
       let changes = NetChange.all(history, selection.filter)
       if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
+      noteRest(history, selection.filter, changes.count)
       if changes.isEmpty {
         Output.write(line: "defaults: there is no such change; `history` shows them", to: .errors)
         return 1
@@ -66,6 +67,21 @@ enum Undo {
     } catch {
       throw Refusal("Could not undo; nothing was changed", error)
     }
+  }
+}
+
+extension Undo {
+  /// Says how many keys are left out because an undo cannot take their changes back.
+  private static func noteRest(_ history: HistoryContents, _ filter: HistoryFilter, _ count: Int) {
+    var whole = filter
+    whole.isForUndo = false
+    let rest = NetChange.all(history, whole).filter { $0.key.location.domain != .declared }.count
+    guard rest > count else { return }
+    let keys = rest - count == 1 ? "1 key" : "\(rest - count) keys"
+    let line =
+      "defaults: left out: \(keys) of profiles or of the machine's lists (--via, --place, or a "
+      + "number names them)"
+    Output.write(line: line, to: .errors)
   }
 }
 

@@ -45,6 +45,7 @@ final class ControlTree {
   private(set) var nodes: [NodeID: Node] = [:]
   /// The node to which the name of an item leads.
   private var ids: [ControlItem: NodeID] = [:]
+  private var effects: [Effect] = []
   /// The nodes that were made, looked up or forgotten since the tree was saved.
   let changes = ChangedNodes()
   private var lastNumber: UInt64
@@ -394,10 +395,21 @@ extension ControlTree: Branch {
     throw .missing
   }
 
-  // Reports are made anew for each reader, so no change has to be shown.
+  /// Gives up what is known of the past where the history's settings have changed, or values were
+  /// removed from it (`defaults history forget`). Other reports are made anew for each reader.
+  func changed(_ changeset: Changeset, now: Moment) {
+    guard changeset.concerns(.settings) else { return }
+    names.service.history.release()
+    for (id, node) in nodes where node.item.isPrivate {
+      node.report = nil
+      effects += [.invalidateAttributes(id), .invalidateContents(id)]
+    }
+  }
 
-  func changed(_ changeset: Changeset, now: Moment) {}
   func finish(now: Moment) {}
   func removeChanges() -> [Changeset] { [] }
-  func removeEffects() -> [Effect] { [] }
+  func removeEffects() -> [Effect] {
+    defer { effects = [] }
+    return effects
+  }
 }

@@ -37,8 +37,8 @@ public struct PreferenceHistory: Sendable {
     /// The owner of the store does not answer, there is no history, or a change is refused. The
     /// text says which.
     case unavailable(String)
-    /// These keys were changed again, or what they had before is not kept; nothing was undone. With
-    /// the reason for each key.
+    /// These keys were changed again, what they had before is not kept, or an administrator or a
+    /// profile has set them; nothing was undone. With the reason for each key.
     case conflicts([String: String])
   }
 

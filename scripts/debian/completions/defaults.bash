@@ -6,14 +6,14 @@ _defaults() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--skip|--merge|--drift|--effect) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--over|--skip|--merge|--drift|--effect) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac
   done
   local candidates=''
   case $word:${#words[@]} in
-    --*:[1-9]*) candidates=$(defaults complete options "${words[0]}" 2>/dev/null) ;;
+    --*:[1-9]*) candidates=$(defaults complete options "${words[@]}" 2>/dev/null) ;;
     *:0) candidates=$(defaults complete verbs 2>/dev/null; printf '%s\n' -currentHost -host) ;;
     *:1)
       case ${words[0]} in

@@ -13,7 +13,7 @@ function __defaults_words
         end
         switch $word
             case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
-                    --all --skip --merge --drift --effect
+                    --all --over --skip --merge --drift --effect
             case -host -app --for --at --as --since --until --by --via --place --into
                 set skip 1
             case '*'
@@ -29,7 +29,7 @@ end
 function __defaults_candidates
     set -l words (__defaults_words)
     if string match -q -- '--*' (commandline -ct); and set -q words[1]
-        defaults complete options $words[1] 2>/dev/null
+        defaults complete options $words 2>/dev/null
         return
     end
     switch (count $words)

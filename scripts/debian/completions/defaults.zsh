@@ -7,13 +7,13 @@ _defaults_words() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--skip|--merge|--drift|--effect) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--all|--over|--skip|--merge|--drift|--effect) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words_+=("${(Q)words[i]}") ;;
     esac
   done
   case $PREFIX:${#words_} in
-    --*:[1-9]*) candidates=(${(f)"$(defaults complete options "${words_[1]}" 2>/dev/null)"}) ;;
+    --*:[1-9]*) candidates=(${(f)"$(defaults complete options "${words_[@]}" 2>/dev/null)"}) ;;
     *:0) candidates=(${(f)"$(defaults complete verbs 2>/dev/null)"} -currentHost -host) ;;
     *:1)
       case ${words_[1]} in
