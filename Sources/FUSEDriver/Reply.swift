@@ -74,7 +74,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
       fuse_reply_attr(request, &status, attributes.isCacheable ? FileOwnership.forever : 0)
     case .changed(let attributes) where attributes.isAboutToChange:
       var status = ownership.status(attributes)
-      fuse_reply_attr(request, &status, 0.025)
+      fuse_reply_attr(request, &status, FileOwnership.briefly)
     case .changed(let attributes):
       var status = ownership.status(attributes)
       status.st_mtim.tv_nsec += status.st_mtim.tv_nsec == 0 ? 1 : -1
@@ -232,6 +232,10 @@ public struct FileOwnership: Sendable {
   /// Seconds for which the kernel may keep entries and attributes: a year, because the driver
   /// invalidates them when they change.
   static let forever: Double = 86400 * 365
+
+  /// Seconds for which it may keep attributes that a write(2) mostly follows: less than the 50 ms
+  /// after which the tree gives a truncation up (`TextEditor.patience`).
+  static let briefly: Double = 0.025
 
   /// Returns the file type bits of `st_mode`: S_IFREG, S_IFDIR or S_IFLNK.
   static func type(_ type: FileType) -> mode_t {

@@ -189,7 +189,7 @@ package struct DeclarationPlan: Sendable {
       guard let before = ledger.before[path],
         // Else the key was moved, to the cloud or from there, with what was given to it.
         try self.place(of: path, before, old, nil, places) == before.place,
-        // `declare` throws what this does.
+        // Its error is the one that `declare` throws.
         let used = try? ChangeRules(places).writePlace(of: path.key, in: path.domain),
         used != before.place, try places.find(path.key, at: Location(used, path.domain)) != nil
       else { continue }

@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PropertyList
 import SystemCalls
@@ -19,12 +20,19 @@ package struct HistoryFilter: Equatable, Sendable {
   package var isAll = false
   /// Keys that hold a program's state because they change all the time: `HistoryContents.busyKeys`.
   package var busy: Set<RecordedKey> = []
-  /// Whether the changes are to be taken back. What an undo cannot do is left out then, unless the
-  /// filter names it: declarations, and what a profile gives or gave.
-  package var isForUndo = false
-  /// Whether an undo may change the machine's lists, which only an administrator can write; if not,
-  /// their changes are left out, unless the filter names them.
-  package var reachesMachine = true
+  /// Who takes the changes back; nil: nobody does.
+  package enum Undoer: Sendable {
+    case administrator
+    /// Cannot write the machine's lists.
+    case user
+
+    /// The user of this process.
+    package static var current: Undoer { geteuid() == 0 ? .administrator : .user }
+  }
+
+  /// For an undo: what it cannot do is left out, unless the filter names it. Those are declarations,
+  /// what a profile gives or gave, and lists that the undoer cannot write.
+  package var undoer: Undoer?
 
   /// Every change of a setting.
   package init() {}
@@ -43,7 +51,7 @@ package struct HistoryFilter: Equatable, Sendable {
     if let until, !until.includes(record) { return false }
     if let via {
       if record.source.via != via { return false }
-    } else if isForUndo, record.source.via == .profile {
+    } else if undoer != nil, record.source.via == .profile {
       return false
     }
     guard let by else { return true }
@@ -56,17 +64,17 @@ package struct HistoryFilter: Equatable, Sendable {
   package func contains(_ changed: RecordedKey) -> Bool {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
-    if isForUndo, isBeyondUndo(changed) { return false }
+    if let undoer, isBeyond(undoer, changed) { return false }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
     return !Self.isState(changed) && !busy.contains(changed)
   }
 
   /// Whether an undo leaves the key, unless the filter names it.
-  private func isBeyondUndo(_ changed: RecordedKey) -> Bool {
+  private func isBeyond(_ undoer: Undoer, _ changed: RecordedKey) -> Bool {
     if changed.location.domain == .declared { return domain == nil }
     guard changed.location.place.isMachineWide, place == nil, number == nil else { return false }
-    return !reachesMachine || changed.location.place == .vendor
+    return undoer == .user || changed.location.place == .vendor
   }
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.

@@ -101,17 +101,19 @@ package enum HistoryMoment: Equatable, Sendable {
 }
 
 extension Timestamp {
+  /// Nanoseconds since the last multiple of the length.
+  private func part(of length: Int64) -> Int64 { (nanoseconds % length + length) % length }
+
   /// The last moment of its second.
   var endOfSecond: Timestamp {
-    let part = (nanoseconds % 1_000_000_000 + 1_000_000_000) % 1_000_000_000
+    let part = part(of: 1_000_000_000)
     let end = nanoseconds.addingReportingOverflow(999_999_999 - part)
     return Timestamp(nanoseconds: end.overflow ? .max : end.partialValue)
   }
 
   /// The first moment of its day, UTC.
   package var beginningOfDay: Timestamp {
-    let part = (nanoseconds % HistoryMoment.day + HistoryMoment.day) % HistoryMoment.day
-    let start = nanoseconds.subtractingReportingOverflow(part)
+    let start = nanoseconds.subtractingReportingOverflow(part(of: HistoryMoment.day))
     return Timestamp(nanoseconds: start.overflow ? .min : start.partialValue)
   }
 }

@@ -219,6 +219,12 @@ private struct LaterChanges {
 }
 
 extension HistoryContents {
+  /// The same as `number(at:)`. Throws ENODATA where the history does not have that moment.
+  package func requireNumber(at moment: HistoryMoment) throws(EngineError) -> UInt64 {
+    if let number = number(at: moment) { return number }
+    throw EngineError(.system(.noData), "the history does not have the moment \(moment.text)")
+  }
+
   /// The number of the last change by a moment: the present with every later change taken back is
   /// the state of then. nil: the history does not have that moment. It is in the future, or before
   /// the oldest change, or changes after it are missing. Any moment of the day of the oldest change

@@ -39,7 +39,8 @@ struct AdditionsTable {
     if let error = all[location.place]?.settings.unreadable[location.domain] { throw error }
   }
 
-  /// The key's value in one location: from a fragment, its list, or a profile, in this order.
+  /// The key's value in one location: from a fragment, its list, or a profile, in this order. It is
+  /// here, and not in `StoreState`, because each look-up would copy that.
   func find(
     _ key: Key, _ location: Location, _ list: borrowing LocationState
   ) throws(EngineError) -> StoredValue? {

@@ -50,8 +50,7 @@ extension Lists {
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
     let exists = ((try? Files.linkStatus(layout.path(location))) ?? nil) != nil
     if location.place == .schema {
-      _ = state.withLock { $0.enqueue(invalidation(location)) }
-      return
+      return invalidate(location)
     }
     var item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     state.withLock { state in
@@ -142,8 +141,7 @@ extension Lists {
         ? known.snapshot.with(additions: state.additions.added(location)) : known.snapshot
     }
     guard let new = try? snapshot(of: location) else {
-      _ = state.withLock { $0.enqueue(invalidation(location)) }
-      return
+      return invalidate(location)
     }
     var change = Publication(Changeset(time: .now))
     let edits = old.edits(to: new)

@@ -71,8 +71,8 @@ extension Tree {
     try describe(node, change, now: now)
     node.changed = now.time
     var attributes = try attributes(node)
-    if let file = node.keyFile, file.editsOwnValue, file.editor?.isTruncated == true {
-      attributes.isAboutToChange = change.size != nil
+    if change.size != nil, let file = node.keyFile, file.editsOwnValue {
+      attributes.isAboutToChange = file.editor?.isTruncated == true
     }
     return attributes
   }

@@ -94,11 +94,7 @@ private struct Past {
     self.target = target
     let store = try StoreView(target.directory)
     let reader = HistoryReader(store.places)
-    guard let number = try reader.read().number(at: moment) else {
-      throw EngineError(
-        .system(.noData), domain: target.domain,
-        "the history does not have the moment \(moment.text)")
-    }
+    let number = try reader.read().requireNumber(at: moment)
     places = try PastPlaces(after: number, store.places, reader)
   }
 

@@ -90,7 +90,8 @@ enum Diff {
     let isJSON = try selection.readAll(&arguments)
     do throws(EngineError) {
       let history = try selection.history(of: StoreView())
-      let (from, to) = (try number(at: start, history), try number(at: end, history))
+      let from = HistoryMoment.number(try history.requireNumber(at: start))
+      let to = HistoryMoment.number(try history.requireNumber(at: end))
       // No change is in both: the time between them has one direction.
       for change in changes(after: from, until: to, history, selection.filter) {
         print(change.key, from: change.before, to: change.after, isJSON)
@@ -101,16 +102,6 @@ enum Diff {
     } catch {
       throw Refusal("Could not read the history", error)
     }
-  }
-
-  /// The last change by the moment. Throws where the history does not have it.
-  private static func number(
-    at moment: HistoryMoment, _ history: HistoryContents
-  ) throws(EngineError) -> HistoryMoment {
-    guard let number = history.number(at: moment) else {
-      throw EngineError(.system(.noData), "the history does not have the moment \(moment.text)")
-    }
-    return .number(number)
   }
 
   private static func changes(

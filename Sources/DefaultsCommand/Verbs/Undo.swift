@@ -1,4 +1,3 @@
-import Glibc
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
@@ -45,7 +44,7 @@ enum Undo {
     do throws(EngineError) {
       let store = try StoreView(via: .undo)
       let history = try selection.history(of: store)
-      (selection.filter.isForUndo, selection.filter.reachesMachine) = (true, geteuid() == 0)
+      selection.filter.undoer = .current
       let changes = NetChange.all(history, selection.filter)
       if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
       noteRest(history, selection.filter, changes.count)
@@ -68,13 +67,11 @@ enum Undo {
       throw Refusal("Could not undo; nothing was changed", error)
     }
   }
-}
 
-extension Undo {
   /// Says how many keys are left out because an undo cannot take their changes back.
   private static func noteRest(_ history: HistoryContents, _ filter: HistoryFilter, _ count: Int) {
     var whole = filter
-    whole.isForUndo = false
+    whole.undoer = nil
     let rest = NetChange.all(history, whole).filter { $0.key.location.domain != .declared }.count
     guard rest > count else { return }
     let keys = rest - count == 1 ? "1 key" : "\(rest - count) keys"
