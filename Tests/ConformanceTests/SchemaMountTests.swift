@@ -32,10 +32,7 @@ import Testing
 
   @Test("a value that has not the type of its schema can be replaced by one that has")
   func wrongTypes() throws {
-    try withSandbox { sandbox in
-      try prepare(sandbox)
-      let mount = try Mount(sandbox)
-      defer { mount.unmount() }
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
         set() { defaults write --force e Width -string 5; defaults write --force e Ratio -int 1; }
@@ -110,10 +107,7 @@ import Testing
 
   @Test("a shorter text that is written over a longer one is judged without the rest of that")
   func overlaid() throws {
-    try withSandbox { sandbox in
-      try prepare(sandbox)
-      let mount = try Mount(sandbox)
-      defer { mount.unmount() }
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
         over() { printf "$2" | dd of=$M/e/$1 conv=notrunc status=none; cat $M/e/$1; sleep 0.1; cat $M/e/$1; }
