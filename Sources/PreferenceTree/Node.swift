@@ -30,31 +30,23 @@ final class Node {
     /// A tool's temporary file or link, which lives in memory.
     case scratch(ScratchFile)
     /// A file whose name is gone, or belongs to a different file now: a private copy of its text.
-    case detached([UInt8])
+    case detached(ScratchFile)
   }
 
-  /// The state that few nodes have.
-  private final class Rare {
+  /// The times that few nodes have.
+  private final class Times {
     var modified = Timestamp(nanoseconds: 0)
     var changed: Timestamp?
-    var unsaved: Range<Int>?
-    var detachedMode: UInt32?
-    var countsAsScratch = false
   }
 
   let id: NodeID
   /// `st_ino`.
   let inode: UInt64
-  var content: Content {
-    didSet {
-      unsaved = wholeText
-      changes.note(id)
-    }
-  }
+  var content: Content { didSet { changes.note(id) } }
 
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
   var lookups: UInt64 = 0 { didSet { changes.note(id) } }
-  private var rare: Rare?
+  private var times: Times?
   private let changes: ChangedNodes
 
   init(
@@ -63,22 +55,21 @@ final class Node {
   ) {
     (self.id, self.inode, self.content, self.changes) = (id, inode, content, changes)
     self.modified = modified
-    unsaved = wholeText
     changes.note(id)
   }
 
-  /// Returns the rare state for a change of it; nil where there is none, and the change is to what
-  /// is usual.
-  private func rare(isUsual: Bool) -> Rare? {
-    if rare == nil, !isUsual { rare = Rare() }
-    return rare
+  /// Returns the times for a change of them; nil where there are none, and the change is to what is
+  /// usual.
+  private func times(isUsual: Bool) -> Times? {
+    if times == nil, !isUsual { times = Times() }
+    return times
   }
 
   /// The modification time of a directory, scratch file or detached file. A key has its own.
   var modified: Timestamp {
-    get { rare?.modified ?? Timestamp(nanoseconds: 0) }
+    get { times?.modified ?? Timestamp(nanoseconds: 0) }
     set {
-      rare(isUsual: newValue == Timestamp(nanoseconds: 0))?.modified = newValue
+      times(isUsual: newValue == Timestamp(nanoseconds: 0))?.modified = newValue
       changes.note(id)
     }
   }
@@ -86,62 +77,10 @@ final class Node {
   /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
   /// node; nil: never.
   var changed: Timestamp? {
-    get { rare?.changed }
+    get { times?.changed }
     set {
-      rare(isUsual: newValue == nil)?.changed = newValue
+      times(isUsual: newValue == nil)?.changed = newValue
       changes.note(id)
-    }
-  }
-
-  /// The permission bits of a detached file; nil: they were never set.
-  var detachedMode: UInt32? {
-    get { rare?.detachedMode }
-    set {
-      rare(isUsual: newValue == nil)?.detachedMode = newValue
-      changes.note(id)
-    }
-  }
-
-  /// Whether a detached file was a scratch file, and its text counts as that of one.
-  var countsAsScratch: Bool {
-    get { rare?.countsAsScratch ?? false }
-    set { rare(isUsual: !newValue)?.countsAsScratch = newValue }
-  }
-
-  /// The part of a scratch or detached file's text that was not saved yet.
-  private(set) var unsaved: Range<Int>? {
-    get { rare?.unsaved }
-    set { rare(isUsual: newValue == nil)?.unsaved = newValue }
-  }
-
-  /// Notes that a part of a scratch file's text was written.
-  func note(written range: Range<Int>) {
-    unsaved = range.joined(with: unsaved)
-    changes.note(id)
-  }
-
-  /// Changes the text of a detached file in place; does nothing for other kinds.
-  /// - Parameter range: the part of the new text that may differ from the old one.
-  func editDetached(_ range: Range<Int>, _ body: (inout [UInt8]) -> Void) {
-    guard case .detached(var text) = content else { return }
-    let unsaved = unsaved
-    content = .detached([])
-    body(&text)
-    content = .detached(text)
-    self.unsaved = range.joined(with: unsaved)
-  }
-
-  /// Notes that the whole text must be saved.
-  func noteWhole() { unsaved = wholeText }
-
-  /// Notes that the text was saved.
-  func noteSaved() { unsaved = nil }
-
-  private var wholeText: Range<Int>? {
-    switch content {
-    case .directory, .key: nil
-    case .scratch(let file): 0..<file.count
-    case .detached(let text): 0..<text.count
     }
   }
 }
@@ -164,8 +103,13 @@ extension Node {
   /// Whether the file has lost its name.
   var isDetached: Bool { if case .detached = content { true } else { false } }
 
-  /// Bytes of a detached file's text; 0 for other kinds.
-  var detachedCount: Int { if case .detached(let text) = content { text.count } else { 0 } }
+  /// The text in memory of a scratch or detached file; nil for other kinds.
+  var inMemory: ScratchFile? {
+    switch content {
+    case .scratch(let file), .detached(let file): file
+    case .directory, .key: nil
+    }
+  }
 
   /// The directory; nil for other kinds.
   var directory: (any Directory)? {
@@ -176,8 +120,8 @@ extension Node {
   var type: FileType {
     switch content {
     case .directory: .directory
-    case .key, .detached: .file
-    case .scratch(let file): file.isLink ? .link : .file
+    case .key: .file
+    case .scratch(let file), .detached(let file): file.isLink ? .link : .file
     }
   }
 

@@ -14,7 +14,7 @@ final class NodeTable {
   /// The nodes that were made, changed or removed since the tree was saved.
   let changes = ChangedNodes()
   private var byDomain: [DomainName: Node] = [:]
-  private var byKey = KeyNodes()
+  private var byKey: [DomainName: [Key: Node]] = [:]
   /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
   private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
@@ -53,17 +53,29 @@ final class NodeTable {
   var count: Int { nodes.count }
 
   /// The keys that have a node. Cost: O(nodes of keys).
-  func paths() -> [KeyPath] { byKey.paths() }
+  func paths() -> [KeyPath] {
+    byKey.flatMap { domain, nodes in nodes.keys.map { KeyPath(domain: domain, key: $0) } }
+  }
 
   /// The keys of a domain that have a node. Cost: O(their nodes).
-  func paths(in domain: DomainName) -> [KeyPath] { byKey.paths(in: domain) }
+  func paths(in domain: DomainName) -> [KeyPath] {
+    byKey[domain]?.keys.map { KeyPath(domain: domain, key: $0) } ?? []
+  }
 
   /// The domains in which the key has a node. Cost: O(domains).
-  func domains(with key: Key) -> [DomainName] { byKey.domains(with: key) }
+  func domains(with key: Key) -> [DomainName] { byKey.filter { $0.value[key] != nil }.map(\.key) }
 
   subscript(id: NodeID) -> Node? { nodes[id] }
   subscript(domain: DomainName) -> Node? { byDomain[domain] }
-  subscript(path: KeyPath) -> Node? { byKey[path] }
+
+  private(set) subscript(path: KeyPath) -> Node? {
+    get { byKey[path.domain]?[path.key] }
+    set {
+      byKey[path.domain, default: [:]][path.key] = newValue
+      if newValue == nil, byKey[path.domain]?.isEmpty == true { byKey[path.domain] = nil }
+    }
+  }
+
   subscript(path: ScratchPath) -> Node? { byScratch[path] }
 
   /// Gives the name a new inode number, because its next file is a different one. When very many
@@ -72,7 +84,7 @@ final class NodeTable {
   func renewInode(of path: KeyPath) {
     inodes.renew(path)
     guard inodes.keys.all.count > mostInodes else { return }
-    let known = inodes.keys.all.filter { byKey[$0.key] != nil || $0.key == path }
+    let known = inodes.keys.all.filter { self[$0.key] != nil || $0.key == path }
     // No two files have one number, whatever the names of those are that are open.
     let taken = Set(nodes.values.map(\.inode)).union(known.values)
     for other in inodes.keys.all.keys
@@ -108,7 +120,7 @@ final class NodeTable {
       file = made
       return .key(made)
     }
-    byKey[path] = node
+    self[path] = node
     return (node, file ?? KeyFile(id: node.id, path, changes: changes))
   }
 
@@ -127,19 +139,19 @@ final class NodeTable {
       byScratch[directory.path] = node
       scratchBytes += ScratchSpace.overhead
     case .key(let file):
-      byKey[file.path] = node
+      self[file.path] = node
     case .scratch(let file):
       byScratch[file.path] = node
       scratchBytes += file.count + ScratchSpace.overhead
-    case .detached: detachedBytes += node.detachedCount
+    case .detached(let file): countBytes(file.count, of: file)
     case .directory: break
     }
   }
 
   /// Makes a node without a name, for an entry that the driver unlinks once: see `Tree.ghost`.
   func addGhost(isDirectory: Bool, now: Moment) -> Node {
-    let node = add(inode: inodes.next()) { _ in
-      isDirectory ? .directory(DomainDirectory("")) : .detached([])
+    let node = add(inode: inodes.next()) { id in
+      isDirectory ? .directory(DomainDirectory("")) : .detached(privateCopy([], id))
     }
     node.modified = now.time
     return node
@@ -149,53 +161,50 @@ final class NodeTable {
 // MARK: - Nodes change their names and kinds
 
 extension NodeTable {
-  /// Takes the node's name away; the node keeps a private copy of the text.
-  func detach(_ node: Node, text: [UInt8], mode: UInt32? = nil) {
-    node.detachedMode = mode
-    let wasScratch = node.scratch != nil || node.countsAsScratch
+  /// Takes the node's name away. A scratch file or link goes on as it was, and the file of a key
+  /// keeps a private copy of the text. A directory is empty from then on.
+  func detach(_ node: Node, text: [UInt8] = [], mode: UInt32? = nil) {
+    let known = node.inMemory
     unname(node)
-    node.content = .detached(text)
-    node.countsAsScratch = wasScratch
-    countDetached(node, 1)
-  }
-
-  /// Changes the text of a detached file in place, and counts its bytes again.
-  /// - Parameter range: the part of the new text that may differ from the old one.
-  func edit(
-    detached node: Node, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
-  ) {
-    countDetached(node, -1)
-    node.editDetached(range, body)
-    countDetached(node, 1)
-  }
-
-  /// Counts the text of a detached file (1), or counts it no longer (-1).
-  private func countDetached(_ node: Node, _ sign: Int) {
-    if node.countsAsScratch {
-      scratchBytes += sign * node.detachedCount
-    } else {
-      detachedBytes += sign * node.detachedCount
+    if node.directory != nil {
+      node.content = .directory(DomainDirectory(""))
+      return
     }
+    let file = known ?? privateCopy(text, mode: mode, node.id)
+    node.content = .detached(file)
+    countBytes(file.count, of: file)
+  }
+
+  /// What the file of a removed key goes on showing.
+  private func privateCopy(_ text: [UInt8], mode: UInt32? = nil, _ id: NodeID) -> ScratchFile {
+    ScratchFile(
+      ScratchPath(parent: .root, name: ""), .file(text), mode: mode, isOfKey: true, id: id,
+      changes: changes)
+  }
+
+  /// Counts so many bytes more of a file in memory.
+  private func countBytes(_ bytes: Int, of file: ScratchFile) {
+    if file.isOfKey { detachedBytes += bytes } else { scratchBytes += bytes }
   }
 
   /// Takes the name away from a node that has it still, e.g. because the notice of the key's
   /// removal has not been handled. Two nodes of one name would hide each other.
   func unname(otherThan node: Node, _ path: KeyPath) {
-    if let other = self[path], other !== node { detach(other, text: []) }
+    if let other = self[path], other !== node { detach(other) }
   }
 
   /// Removes the name of a key, scratch file or scratch directory from the table. What a scratch or
   /// detached file has counted for no longer counts.
   private func unname(_ node: Node) {
     switch node.content {
-    case .key(let file): byKey[file.path] = nil
+    case .key(let file): self[file.path] = nil
     case .scratch(let file):
       byScratch[file.path] = nil
       scratchBytes -= file.count + ScratchSpace.overhead
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = nil
       scratchBytes -= ScratchSpace.overhead
-    case .detached: countDetached(node, -1)
+    case .detached(let file): countBytes(-file.count, of: file)
     case .directory: break
     }
   }
@@ -203,19 +212,19 @@ extension NodeTable {
   /// Gives the file of a key a new name. It keeps its inode number.
   func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
     unname(otherThan: node, path)
-    byKey[file.path] = nil
+    self[file.path] = nil
     renewInode(of: file.path)
     file.path = path
-    byKey[path] = node
+    self[path] = node
     inodes[path] = node.inode
   }
 
   /// Exchanges the names of two keys' files. Each file keeps its inode number.
   func exchange(_ first: Node, _ second: Node) {
     guard let one = first.keyFile, let other = second.keyFile else { return }
-    for file in [one, other] { byKey[file.path] = nil }
+    for file in [one, other] { self[file.path] = nil }
     (one.path, other.path) = (other.path, one.path)
-    for (node, file) in [(first, one), (second, other)] { byKey[file.path] = node }
+    for (node, file) in [(first, one), (second, other)] { self[file.path] = node }
     (inodes[one.path], inodes[other.path]) = (first.inode, second.inode)
   }
 
@@ -254,8 +263,8 @@ extension NodeTable {
     switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
-    case .key(let file): if byKey[file.path] === node { byKey[file.path] = nil }
-    case .detached: countDetached(node, -1)
+    case .key(let file): if self[file.path] === node { self[file.path] = nil }
+    case .detached(let file): countBytes(-file.count, of: file)
     case .directory, .scratch: break
     }
     return node
@@ -277,7 +286,7 @@ extension NodeTable {
   func addScratch(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) -> Node {
-    return add(path, bytes: content.count, now) { [changes] id in
+    return add(path, bytes: content.bytes.count, now) { [changes] id in
       .scratch(ScratchFile(path, content, mode: mode, id: id, changes: changes))
     }
   }
@@ -299,15 +308,12 @@ extension NodeTable {
     return node
   }
 
-  /// Changes the text of a scratch file in place, and counts its bytes again.
+  /// Changes the text of a scratch or detached file in place, and counts its bytes again.
   /// - Parameter range: the part of the new text that may differ from the old one.
-  func edit(
-    _ node: Node, _ file: ScratchFile, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void
-  ) {
+  func edit(_ file: ScratchFile, _ range: Range<Int>, _ body: (inout [UInt8]) -> Void) {
     let before = file.count
-    file.edit(body)
-    scratchBytes += file.count - before
-    node.note(written: range)
+    file.edit(range, body)
+    countBytes(file.count - before, of: file)
   }
 
   /// Gives a scratch file, link or directory a new name.
@@ -328,7 +334,7 @@ extension NodeTable {
   func makeScratch(
     _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
   ) {
-    byKey[file.path] = nil
+    self[file.path] = nil
     renewInode(of: file.path)
     let scratch = ScratchFile(path, .file(text), mode: mode, id: node.id, changes: changes)
     node.content = .scratch(scratch)
@@ -343,33 +349,8 @@ extension NodeTable {
     unname(node)
     let file = KeyFile(id: node.id, path, changes: changes)
     node.content = .key(file)
-    byKey[path] = node
+    self[path] = node
     inodes[path] = node.inode
     return file
-  }
-}
-
-/// The nodes of keys, by domain and key.
-private struct KeyNodes {
-  private var domains: [DomainName: [Key: Node]] = [:]
-
-  subscript(path: KeyPath) -> Node? {
-    get { domains[path.domain]?[path.key] }
-    set {
-      domains[path.domain, default: [:]][path.key] = newValue
-      if newValue == nil, domains[path.domain]?.isEmpty == true { domains[path.domain] = nil }
-    }
-  }
-
-  func paths() -> [KeyPath] {
-    domains.flatMap { domain, nodes in nodes.keys.map { KeyPath(domain: domain, key: $0) } }
-  }
-
-  func paths(in domain: DomainName) -> [KeyPath] {
-    domains[domain]?.keys.map { KeyPath(domain: domain, key: $0) } ?? []
-  }
-
-  func domains(with key: Key) -> [DomainName] {
-    domains.filter { $0.value[key] != nil }.map(\.key)
   }
 }

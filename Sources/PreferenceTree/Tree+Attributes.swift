@@ -22,8 +22,7 @@ extension Tree {
     switch node.content {
     case .key(let file): return try attributes(node, file)
     case .directory(let directory): (mode, size) = (directory.mode, 0)
-    case .scratch(let file): (mode, size) = (file.mode ?? 0o600, file.count)
-    case .detached(let text): (mode, size) = (node.detachedMode ?? 0o600, text.count)
+    case .scratch(let file), .detached(let file): (mode, size) = (file.mode ?? 0o600, file.count)
     }
     var attributes = Attributes(
       inode: node.inode, type: node.type, mode: mode, size: size, modified: node.modified)
@@ -92,11 +91,10 @@ extension Tree {
         try texts.expire(file, now: now)
       }
       return try describe(file, description)
-    case .scratch(let file):
+    case .scratch(let file), .detached(let file):
       if let mode = change.mode { file.mode = mode }
       if change.modified != nil { file.hasOwnTime = true }
     case .directory(let directory): if let mode = change.mode { directory.mode = mode }
-    case .detached: if let mode = change.mode { node.detachedMode = mode }
     }
     if let modified = change.modified { node.modified = modified }
   }

@@ -163,8 +163,7 @@ final class ValueReader {
   func shownText(_ node: Node) throws(TreeError) -> [UInt8] {
     switch node.content {
     case .directory: throw .isDirectory
-    case .detached(let text): return text
-    case .scratch(let file):
+    case .scratch(let file), .detached(let file):
       guard let text = file.text else { throw .isDirectory }
       return text
     case .key(let file):

@@ -91,6 +91,43 @@ import Testing
     #expect(bench.tree.table.scratchBytes >= large.count)
   }
 
+  @Test("a removed scratch file is one still: it may be as large, and counts in a successor")
+  func removedScratch() throws {
+    let (bench, successor) = (try EffectsTests.Bench(), try EffectsTests.Bench())
+    var flags = CreationFlags()
+    (flags.exclusively, flags.readsToo) = (true, true)
+    let file = try bench.tree.create(bench.domain, Array("t.tmp".utf8), flags, now: bench.now)
+      .entry.node
+    try bench.tree.unlink(bench.domain, Array("t.tmp".utf8), now: bench.now)
+    let large = [UInt8](repeating: 0x61, count: 20 << 20)
+    try bench.tree.write(file, WriteRequest(large, at: 0), now: bench.now)
+    #expect(bench.tree.table.scratchBytes == large.count && bench.tree.table.detachedBytes == 0)
+
+    var writer = ByteWriter()
+    bench.tree.saver.saveNodes([file], &writer)
+    var saved = SavedTree()
+    var reader = ByteReader(writer.bytes[...])
+    while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
+    successor.tree.restore(saved, now: bench.now.instant)
+    #expect(try successor.tree.attributes(file).size == large.count)
+    let table = successor.tree.table
+    #expect(table.scratchBytes == large.count && table.detachedBytes == 0)
+  }
+
+  @Test("a scratch directory that is removed stays a directory, and a link a link")
+  func removedKinds() throws {
+    let bench = try EffectsTests.Bench()
+    let name = Array("x.lock".utf8)
+    let directory = try bench.tree.makeDirectory(bench.domain, name, now: bench.now).node
+    try bench.tree.removeDirectory(bench.domain, name, now: bench.now)
+    #expect(try bench.tree.attributes(directory).type == .directory)
+    let link = try bench.tree.makeLink(
+      bench.domain, Array(".#K".utf8), to: Array("me@host.7".utf8), now: bench.now
+    ).node
+    try bench.tree.unlink(bench.domain, Array(".#K".utf8), now: bench.now)
+    #expect(try bench.tree.attributes(link).type == .link)
+  }
+
   /// How somebody else takes the key `L` of the domain `d` away, in one change or more.
   private static let removals: [(name: String, owner: DomainName, intents: [[Intent]])] = [
     ("removed", "d", [[.remove("L", "d")]]),

@@ -75,7 +75,7 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 12
+  static let format: UInt64 = 13
 
   let log: SharedLog
   private var frames = ByteWriter()

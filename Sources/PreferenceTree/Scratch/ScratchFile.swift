@@ -1,9 +1,10 @@
 import PreferenceModel
 import PropertyList
 
-/// A tool's temporary or backup file, or a symbolic link (emacs' locks).
+/// A file in memory: a tool's temporary or backup file, a symbolic link (emacs' locks), or what a file
+/// goes on showing whose name is gone.
 ///
-/// It lives in memory, is listed while it exists, is never given to the engine, and ends with the
+/// A scratch file is listed while it has its name, is never given to the engine, and ends with the
 /// mount. rename(2) makes it a key, and so does setting a key's extended attributes on it. link(2)
 /// makes a key of its text.
 ///
@@ -13,17 +14,17 @@ final class ScratchFile {
     case file([UInt8])
     case link(target: [UInt8])
 
-    /// Bytes of the text, or of the link's target.
-    var count: Int {
+    /// The text, or the link's target.
+    var bytes: [UInt8] {
       switch self {
-      case .file(let bytes), .link(let bytes): bytes.count
+      case .file(let bytes), .link(let bytes): bytes
       }
     }
   }
 
   private let id: NodeID
   var path: ScratchPath { didSet { changes.note(id) } }
-  fileprivate(set) var content: Content
+  private(set) var content: Content
   /// Permission bits; nil until somebody sets them.
   var mode: UInt32? { didSet { changes.note(id) } }
   /// Whether utimensat(2) has set the modification time since the last write.
@@ -34,14 +35,20 @@ final class ScratchFile {
   /// Whether the file becomes a key when it was left alone for some seconds, because its name does
   /// not say that it is a temporary one (`ScratchName.isDoubtful`).
   var mayStay = false { didSet { changes.note(id) } }
+  /// Whether it is what a removed key's file showed: it counts as that, and not as a scratch file.
+  let isOfKey: Bool
+  /// The part of the text that was not saved yet.
+  private(set) var unsaved: Range<Int>?
   private let changes: ChangedNodes
 
   /// - Parameter id: the file's node.
   init(
-    _ path: ScratchPath, _ content: Content, mode: UInt32?, id: NodeID, changes: ChangedNodes
+    _ path: ScratchPath, _ content: Content, mode: UInt32?, isOfKey: Bool = false, id: NodeID,
+    changes: ChangedNodes
   ) {
-    (self.path, self.content, self.mode) = (path, content, mode)
+    (self.path, self.content, self.mode, self.isOfKey) = (path, content, mode, isOfKey)
     (self.id, self.changes) = (id, changes)
+    unsaved = 0..<content.bytes.count
   }
 
   var isLink: Bool { if case .link = content { true } else { false } }
@@ -50,15 +57,24 @@ final class ScratchFile {
   var text: [UInt8]? { if case .file(let text) = content { text } else { nil } }
 
   /// Bytes of the text, or of the link's target.
-  var count: Int { content.count }
+  var count: Int { content.bytes.count }
 
   /// Changes the text of a file in place; does nothing for a link.
-  func edit(_ body: (inout [UInt8]) -> Void) {
+  /// - Parameter range: the part of the new text that may differ from the old one.
+  func edit(_ range: Range<Int>, _ body: (inout [UInt8]) -> Void) {
     guard case .file(var text) = content else { return }
     content = .file([])
     body(&text)
     content = .file(text)
+    unsaved = range.joined(with: unsaved)
+    changes.note(id)
   }
+
+  /// Notes that the whole text must be saved.
+  func noteWhole() { unsaved = 0..<count }
+
+  /// Notes that the text was saved.
+  func noteSaved() { unsaved = nil }
 }
 
 /// How much memory scratch files may take.

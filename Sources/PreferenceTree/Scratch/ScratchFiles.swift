@@ -71,7 +71,7 @@ final class ScratchFiles {
   func add(
     _ path: ScratchPath, _ content: ScratchFile.Content, mode: UInt32?, now: Moment
   ) throws(TreeError) -> Node {
-    try checkRoom(for: content.count + ScratchSpace.overhead, path.name)
+    try checkRoom(for: content.bytes.count + ScratchSpace.overhead, path.name)
     let node = table.addScratch(path, content, mode: mode, now: now)
     kernel.entriesChanged(path.parent, at: now.time)
     return node
@@ -96,14 +96,14 @@ final class ScratchFiles {
   /// a private copy of its text.
   func remove(_ node: Node, now: Moment) {
     guard let path = node.scratchPath else { return }
-    table.detach(node, text: node.scratch?.text ?? [], mode: node.scratch?.mode)
+    table.detach(node)
     kernel.entriesChanged(path.parent, at: now.time)
     _ = table.forget(node.id, 0)
   }
 
   // MARK: - Contents
 
-  /// Carries out write(2) of a scratch file.
+  /// Carries out write(2) of a scratch file, or of a file whose name is gone.
   func write(
     _ node: Node, _ file: ScratchFile, _ write: WriteRequest, now: Moment
   ) throws(TreeError) {
@@ -113,8 +113,8 @@ final class ScratchFiles {
     let position = write.appending ? count : write.offset
     let (end, overflow) = position.addingReportingOverflow(bytes.count)
     guard !overflow, position >= 0 else { throw log.refused(.textTooLarge(node.subject)) }
-    try checkRoom(for: max(0, end - count), node.subject)
-    table.edit(node, file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
+    try checkRoom(for: file, of: end, node)
+    table.edit(file, min(position, count)..<end) { $0.overwrite(at: position, with: bytes) }
     (file.hasOwnTime, node.modified) = (false, now.time)
     noteUse(node, at: now.instant)
     if write.appending, write.offset != count {
@@ -122,48 +122,25 @@ final class ScratchFiles {
     }
   }
 
-  /// Carries out truncate(2) and ftruncate(2) of a scratch file.
+  /// Carries out truncate(2) and ftruncate(2) of a scratch file, or of a file whose name is gone.
   func truncate(
     _ node: Node, _ file: ScratchFile, to size: Int, now: Moment
   ) throws(TreeError) {
     guard !file.isLink else { throw .invalid("only a file can be truncated") }
     guard size >= 0 else { throw .invalid("a negative size") }
-    try checkRoom(for: max(0, size - file.count), node.subject)
-    table.edit(node, file, min(size, file.count)..<size) { $0.resize(to: size) }
+    try checkRoom(for: file, of: size, node)
+    table.edit(file, min(size, file.count)..<size) { $0.resize(to: size) }
     (file.hasOwnTime, node.modified) = (false, now.time)
     noteUse(node, at: now.instant)
   }
 
-  /// Carries out write(2) of a file whose name is gone.
-  func write(detached node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    let count = node.detachedCount
-    let position = write.appending ? count : write.offset
-    guard let end = TextEditor.end(of: write.bytes.count, at: position) else {
-      throw log.refused(.textTooLarge(node.subject))
-    }
-    try checkRoom(forDetached: node, growth: end - count)
-    table.edit(detached: node, min(position, count)..<end) {
-      $0.overwrite(at: position, with: write.bytes)
-    }
-    node.modified = now.time
-  }
-
-  /// Carries out ftruncate(2) of a file whose name is gone.
-  func truncate(detached node: Node, to size: Int) throws(TreeError) {
-    guard (0...TextEditor.largest).contains(size) else {
-      throw log.refused(.textTooLarge(node.subject))
-    }
-    let count = node.detachedCount
-    try checkRoom(forDetached: node, growth: size - count)
-    table.edit(detached: node, min(size, count)..<size) { $0.resize(to: size) }
-  }
-
-  /// Throws ENOSPC if the text of a removed file grows, and all of its kind would have more than
-  /// 64 MiB.
-  private func checkRoom(forDetached node: Node, growth: Int) throws(TreeError) {
-    if growth <= 0 { return }
-    if node.countsAsScratch { return try checkRoom(for: growth, node.subject) }
-    guard growth <= ScratchSpace.total - table.detachedBytes else {
+  /// Throws where the file may not have a text of that size: ENOSPC if all of its kind would take too
+  /// much memory, EFBIG for a removed key's that would be larger than a key's may be.
+  private func checkRoom(for file: ScratchFile, of size: Int, _ node: Node) throws(TreeError) {
+    let growth = max(0, size - file.count)
+    guard file.isOfKey else { return try checkRoom(for: growth, node.subject) }
+    guard size <= TextEditor.largest else { throw log.refused(.textTooLarge(node.subject)) }
+    guard growth <= max(0, ScratchSpace.total - table.detachedBytes) else {
       throw log.refused(
         .system(.noSpace, "removed files that are still open may take 64 MiB in all"))
     }

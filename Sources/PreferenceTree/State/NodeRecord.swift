@@ -13,7 +13,6 @@ struct NodeRecord: Equatable {
     case scratchDirectory(ScratchPath, mode: UInt32)
     case key(KeyRecord)
     case scratch(ScratchRecord)
-    case detached(mode: UInt32?)
   }
 
   var id: NodeID
@@ -29,7 +28,7 @@ struct NodeRecord: Equatable {
     switch content {
     case .root, .domain, .scratchDirectory: false
     case .key(let key): key.draft != nil
-    case .scratch, .detached: true
+    case .scratch: true
     }
   }
 }
@@ -54,7 +53,7 @@ struct KeyRecord: Equatable {
   }
 }
 
-/// The state of a scratch file or link: see `ScratchFile`.
+/// The state of a scratch file or link, or of a file whose name is gone: see `ScratchFile`.
 struct ScratchRecord: Equatable {
   var path: ScratchPath
   var isLink: Bool
@@ -62,6 +61,9 @@ struct ScratchRecord: Equatable {
   var hasOwnTime: Bool
   var wantedKind: Kind?
   var mayStay: Bool
+  var isOfKey: Bool
+  /// Whether a look-up of its name finds it.
+  var isNamed: Bool
 }
 
 // MARK: - Bytes
@@ -118,9 +120,6 @@ extension ByteWriter {
     case .scratch(let scratch):
       append(4 as UInt8)
       append(scratch)
-    case .detached(let mode):
-      append(5 as UInt8)
-      append(optional: mode) { $0.append($1) }
     }
   }
 
@@ -182,6 +181,8 @@ extension ByteWriter {
     append(scratch.hasOwnTime)
     append(optional: scratch.wantedKind) { $0.append($1.rawValue) }
     append(scratch.mayStay)
+    append(scratch.isOfKey)
+    append(scratch.isNamed)
   }
 }
 
@@ -229,7 +230,6 @@ extension ByteReader {
     case 2: content = .scratchDirectory(try scratchPath(), mode: try number())
     case 3: content = .key(try keyRecord())
     case 4: content = .scratch(try scratchRecord())
-    case 5: content = .detached(mode: try optional { try $0.number() })
     default: throw Unknown()
     }
     return NodeRecord(
@@ -295,6 +295,6 @@ extension ByteReader {
     ScratchRecord(
       path: try scratchPath(), isLink: try flag(), mode: try optional { try $0.number() },
       hasOwnTime: try flag(), wantedKind: try optional { try $0.kind() },
-      mayStay: try flag())
+      mayStay: try flag(), isOfKey: try flag(), isNamed: try flag())
   }
 }

@@ -107,7 +107,6 @@ extension NodeTable {
       id: record.id, inode: record.inode ?? inode(record), content, modified: record.modified,
       changes: changes)
     (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
-    if case .detached(let mode) = record.content { node.detachedMode = mode }
     add(restored: node, isNamed: record.content.isNamed)
   }
 
@@ -132,11 +131,10 @@ extension NodeTable {
     case .scratch(let scratch):
       let file = ScratchFile(
         scratch.path, scratch.isLink ? .link(target: text) : .file(text), mode: scratch.mode,
-        id: record.id, changes: changes)
+        isOfKey: scratch.isOfKey, id: record.id, changes: changes)
       (file.hasOwnTime, file.wantedKind) = (scratch.hasOwnTime, scratch.wantedKind)
       file.mayStay = scratch.mayStay
-      return .scratch(file)
-    case .detached: return .detached(text)
+      return scratch.isNamed ? .scratch(file) : .detached(file)
     }
   }
 }

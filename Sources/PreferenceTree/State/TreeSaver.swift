@@ -93,7 +93,7 @@ final class TreeSaver {
   func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
     for id in ids {
       guard let node = table[id] else { continue }
-      node.noteWhole()
+      node.inMemory?.noteWhole()
       node.keyFile?.hasSavedDraft = false
       save(node, &writer)
     }
@@ -127,18 +127,11 @@ final class TreeSaver {
     writer.append(.node(number, record(node)))
     switch node.content {
     case .directory: break
-    case .detached(let text): saveText(node, text, &writer)
-    case .scratch(let file):
-      switch file.content {
-      case .file(let text), .link(let text): saveText(node, text, &writer)
-      }
+    case .scratch(let file), .detached(let file):
+      saveText(node.id, file.content.bytes, file.unsaved ?? file.count..<file.count, &writer)
+      file.noteSaved()
     case .key(let file): saveDraft(file, &writer)
     }
-  }
-
-  private func saveText(_ node: Node, _ text: [UInt8], _ writer: inout ByteWriter) {
-    saveText(node.id, text, node.unsaved ?? text.count..<text.count, &writer)
-    node.noteSaved()
   }
 
   private func saveDraft(_ file: KeyFile, _ writer: inout ByteWriter) {
@@ -169,17 +162,19 @@ final class TreeSaver {
       content = .scratchDirectory(directory.path, mode: directory.mode)
     case .directory: content = .root
     case .key(let file): content = .key(record(file))
-    case .scratch(let file):
-      content = .scratch(
-        ScratchRecord(
-          path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
-          wantedKind: file.wantedKind, mayStay: file.mayStay))
-    case .detached: content = .detached(mode: node.detachedMode)
+    case .scratch(let file): content = .scratch(record(file, isNamed: true))
+    case .detached(let file): content = .scratch(record(file, isNamed: false))
     }
     let inode = followsName(node) ? nil : node.inode
     return NodeRecord(
       id: node.id, inode: inode, lookups: node.lookups, modified: node.modified,
       changed: node.changed, content: content)
+  }
+
+  private func record(_ file: ScratchFile, isNamed: Bool) -> ScratchRecord {
+    ScratchRecord(
+      path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
+      wantedKind: file.wantedKind, mayStay: file.mayStay, isOfKey: file.isOfKey, isNamed: isNamed)
   }
 
   /// Whether the node's inode number is the one that follows from its name, and is not kept for it.

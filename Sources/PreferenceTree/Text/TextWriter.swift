@@ -50,8 +50,8 @@ final class TextWriter {
   func write(_ node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
     switch node.content {
     case .directory: throw .isDirectory
-    case .detached: try scratch.write(detached: node, write, now: now)
-    case .scratch(let file): try scratch.write(node, file, write, now: now)
+    case .scratch(let file), .detached(let file):
+      try scratch.write(node, file, write, now: now)
     case .key(let file): try self.write(write, to: file, now)
     }
   }
@@ -156,8 +156,8 @@ final class TextWriter {
   ) throws(TreeError) {
     switch node.content {
     case .directory: throw .isDirectory
-    case .detached: try scratch.truncate(detached: node, to: size)
-    case .scratch(let file): try scratch.truncate(node, file, to: size, now: now)
+    case .scratch(let file), .detached(let file):
+      try scratch.truncate(node, file, to: size, now: now)
     case .key(let file):
       try repeating(file) { () throws(TreeError) in
         try decideText(of: file, before: handle, now)
