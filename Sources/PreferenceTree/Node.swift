@@ -25,28 +25,34 @@ final class Node {
   enum Content {
     /// The root, a domain, or a tool's directory.
     case directory(any Directory)
-    /// The file of a key.
-    case key(KeyFile)
+    /// The file of a key: see `KeyFile`.
+    case key(KeyPath)
     /// A tool's temporary file or link, which lives in memory.
     case scratch(ScratchFile)
     /// A file whose name is gone, or belongs to a different file now: a private copy of its text.
     case detached(ScratchFile)
   }
 
-  /// The times that few nodes have.
-  private final class Times {
+  /// The state that few nodes have.
+  private final class Rare {
     var modified = Timestamp(nanoseconds: 0)
     var changed: Timestamp?
+    var keyState: KeyFile.State?
   }
 
   let id: NodeID
   /// `st_ino`.
   let inode: UInt64
-  var content: Content { didSet { changes.note(id) } }
+  var content: Content {
+    didSet {
+      if case .key = content {} else { keyState = nil }
+      noteChange()
+    }
+  }
 
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
-  var lookups: UInt64 = 0 { didSet { changes.note(id) } }
-  private var times: Times?
+  var lookups: UInt64 = 0 { didSet { noteChange() } }
+  private var rare: Rare?
   private let changes: ChangedNodes
 
   init(
@@ -55,33 +61,42 @@ final class Node {
   ) {
     (self.id, self.inode, self.content, self.changes) = (id, inode, content, changes)
     self.modified = modified
-    changes.note(id)
+    noteChange()
   }
 
-  /// Returns the times for a change of them; nil where there are none, and the change is to what is
-  /// usual.
-  private func times(isUsual: Bool) -> Times? {
-    if times == nil, !isUsual { times = Times() }
-    return times
+  /// Notes that something has changed that a successor of the driver must know.
+  func noteChange() { changes.note(id) }
+
+  /// Changes the rare state. Where there is none, and the change is to what is usual, there is
+  /// nothing to change.
+  private func change(toUsual isUsual: Bool, _ body: (Rare) -> Void) {
+    if rare == nil, !isUsual { rare = Rare() }
+    if let rare { body(rare) }
   }
 
   /// The modification time of a directory, scratch file or detached file. A key has its own.
   var modified: Timestamp {
-    get { times?.modified ?? Timestamp(nanoseconds: 0) }
+    get { rare?.modified ?? Timestamp(nanoseconds: 0) }
     set {
-      times(isUsual: newValue == Timestamp(nanoseconds: 0))?.modified = newValue
-      changes.note(id)
+      change(toUsual: newValue.nanoseconds == 0) { $0.modified = newValue }
+      noteChange()
     }
   }
 
   /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
   /// node; nil: never.
   var changed: Timestamp? {
-    get { times?.changed }
+    get { rare?.changed }
     set {
-      times(isUsual: newValue == nil)?.changed = newValue
-      changes.note(id)
+      change(toUsual: newValue == nil) { $0.changed = newValue }
+      noteChange()
     }
+  }
+
+  /// What is known of a key's file beside its name; nil: nothing, as of most files.
+  var keyState: KeyFile.State? {
+    get { rare?.keyState }
+    set { change(toUsual: newValue == nil) { $0.keyState = newValue } }
   }
 }
 
@@ -95,7 +110,7 @@ extension Range<Int> {
 
 extension Node {
   /// The key's file; nil for other kinds.
-  var keyFile: KeyFile? { if case .key(let file) = content { file } else { nil } }
+  var keyFile: KeyFile? { if case .key(let path) = content { KeyFile(self, path) } else { nil } }
 
   /// The scratch file or link; nil for other kinds, scratch directories among them.
   var scratch: ScratchFile? { if case .scratch(let file) = content { file } else { nil } }
@@ -129,7 +144,7 @@ extension Node {
   /// decision, or is a scratch file or directory whose name is still there.
   var mustStay: Bool {
     switch content {
-    case .key(let file): file.editor?.deadline != nil
+    case .key: keyFile?.editor?.deadline != nil
     case .scratch: true
     case .directory(let directory): directory is ScratchDirectory
     case .detached: false
@@ -140,7 +155,7 @@ extension Node {
   var subject: String {
     switch content {
     case .directory(let directory): directory.subject
-    case .key(let file): "\(file.path)"
+    case .key(let path): "\(path)"
     case .detached: "a removed file"
     case .scratch(let file): file.path.subject
     }

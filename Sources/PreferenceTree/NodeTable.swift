@@ -110,18 +110,13 @@ final class NodeTable {
     return node
   }
 
-  /// Returns the node and file of a key, and makes them if there are none.
-  func file(of path: KeyPath) -> (node: Node, file: KeyFile) {
-    if let node = self[path], let file = node.keyFile { return (node, file) }
-    var file: KeyFile?
+  /// Returns the node of a key, and makes it if there is none.
+  func node(of path: KeyPath) -> Node {
+    if let node = self[path] { return node }
     let path = stored(path)
-    let node = add(inode: inodes[path]) { [changes] id in
-      let made = KeyFile(id: id, path, changes: changes)
-      file = made
-      return .key(made)
-    }
+    let node = add(inode: inodes[path]) { _ in .key(path) }
     self[path] = node
-    return (node, file ?? KeyFile(id: node.id, path, changes: changes))
+    return node
   }
 
   /// Returns the same path, whose key is stored with the names of other keys.
@@ -138,8 +133,8 @@ final class NodeTable {
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = node
       scratchBytes += ScratchSpace.overhead
-    case .key(let file):
-      self[file.path] = node
+    case .key(let path):
+      self[path] = node
     case .scratch(let file):
       byScratch[file.path] = node
       scratchBytes += file.count + ScratchSpace.overhead
@@ -197,7 +192,7 @@ extension NodeTable {
   /// detached file has counted for no longer counts.
   private func unname(_ node: Node) {
     switch node.content {
-    case .key(let file): self[file.path] = nil
+    case .key(let path): self[path] = nil
     case .scratch(let file):
       byScratch[file.path] = nil
       scratchBytes -= file.count + ScratchSpace.overhead
@@ -210,22 +205,22 @@ extension NodeTable {
   }
 
   /// Gives the file of a key a new name. It keeps its inode number.
-  func rename(_ node: Node, _ file: KeyFile, to path: KeyPath) {
-    unname(otherThan: node, path)
+  func rename(_ file: KeyFile, to path: KeyPath) {
+    unname(otherThan: file.node, path)
     self[file.path] = nil
     renewInode(of: file.path)
     file.path = path
-    self[path] = node
-    inodes[path] = node.inode
+    self[path] = file.node
+    inodes[path] = file.node.inode
   }
 
   /// Exchanges the names of two keys' files. Each file keeps its inode number.
-  func exchange(_ first: Node, _ second: Node) {
-    guard let one = first.keyFile, let other = second.keyFile else { return }
-    for file in [one, other] { self[file.path] = nil }
+  func exchange(_ one: KeyFile, _ other: KeyFile) {
     (one.path, other.path) = (other.path, one.path)
-    for (node, file) in [(first, one), (second, other)] { self[file.path] = node }
-    (inodes[one.path], inodes[other.path]) = (first.inode, second.inode)
+    for file in [one, other] {
+      self[file.path] = file.node
+      inodes[file.path] = file.node.inode
+    }
   }
 
   /// Moves a domain's node, and those of its keys and scratch files, to the domain's new name.
@@ -238,8 +233,7 @@ extension NodeTable {
       byDomain[new] = node
     }
     for path in paths(in: old) {
-      guard let node = self[path], let file = node.keyFile else { continue }
-      rename(node, file, to: KeyPath(domain: new, key: file.path.key))
+      if let file = self[path]?.keyFile { rename(file, to: KeyPath(domain: new, key: path.key)) }
     }
     for (path, node) in byScratch where path.parent == .domain(old) {
       rename(node, to: ScratchPath(parent: .domain(new), name: path.name))
@@ -263,7 +257,7 @@ extension NodeTable {
     switch node.content {
     case .directory(let directory as DomainDirectory):
       if byDomain[directory.domain] === node { byDomain[directory.domain] = nil }
-    case .key(let file): if self[file.path] === node { self[file.path] = nil }
+    case .key(let path): if self[path] === node { self[path] = nil }
     case .detached(let file): countBytes(-file.count, of: file)
     case .directory, .scratch: break
     }
@@ -331,26 +325,21 @@ extension NodeTable {
   }
 
   /// Makes the file of a key a scratch file with the text. The key's next file is a different one.
-  func makeScratch(
-    _ node: Node, _ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?
-  ) {
+  func makeScratch(_ file: KeyFile, _ path: ScratchPath, text: [UInt8], mode: UInt32?) {
     self[file.path] = nil
     renewInode(of: file.path)
-    let scratch = ScratchFile(path, .file(text), mode: mode, id: node.id, changes: changes)
-    node.content = .scratch(scratch)
-    byScratch[path] = node
+    let scratch = ScratchFile(path, .file(text), mode: mode, id: file.id, changes: changes)
+    file.node.content = .scratch(scratch)
+    byScratch[path] = file.node
     scratchBytes += scratch.count + ScratchSpace.overhead
   }
 
   /// Makes the scratch file the key's file. It keeps its inode number.
-  @discardableResult
-  func makeKey(_ node: Node, _ path: KeyPath) -> KeyFile {
+  func makeKey(_ node: Node, _ path: KeyPath) {
     unname(otherThan: node, path)
     unname(node)
-    let file = KeyFile(id: node.id, path, changes: changes)
-    node.content = .key(file)
+    node.content = .key(path)
     self[path] = node
     inodes[path] = node.inode
-    return file
   }
 }

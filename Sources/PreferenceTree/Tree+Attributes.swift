@@ -20,7 +20,7 @@ extension Tree {
   private func ownAttributes(_ node: Node) throws(TreeError) -> Attributes {
     let (mode, size): (UInt32, Int)
     switch node.content {
-    case .key(let file): return try attributes(node, file)
+    case .key(let path): return try attributes(KeyFile(node, path))
     case .directory(let directory): (mode, size) = (directory.mode, 0)
     case .scratch(let file), .detached(let file): (mode, size) = (file.mode ?? 0o600, file.count)
     }
@@ -30,14 +30,14 @@ extension Tree {
     return attributes
   }
 
-  private func attributes(_ node: Node, _ file: KeyFile) throws(TreeError) -> Attributes {
+  private func attributes(_ file: KeyFile) throws(TreeError) -> Attributes {
     let resolution = try values.requireValue(file.path)
     values.note(shown: resolution, by: file)
     let size =
       file.editor?.text.count ?? resolution.stored.textCount
       ?? values.text(resolution, of: file).count
     var attributes = Attributes(
-      inode: node.inode, type: .file, mode: mode(resolution), size: size,
+      inode: file.node.inode, type: .file, mode: mode(resolution), size: size,
       modified: resolution.modified)
     attributes.isReadOnly = resolution.isReadOnly || engine.isReadOnly
     // Text that the engine does not have yet is a change too.
@@ -85,7 +85,8 @@ extension Tree {
     let description = Description(mode: change.mode, modified: change.modified)
     if description.isEmpty { return }
     switch node.content {
-    case .key(let file):
+    case .key(let path):
+      let file = KeyFile(node, path)
       // Text that waits for a decision would be committed later, with the time of that moment.
       if change.size == nil, change.modified != nil, file.editor?.waitsForMore == true {
         try texts.expire(file, now: now)

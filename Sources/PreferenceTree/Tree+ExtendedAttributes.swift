@@ -20,10 +20,8 @@ extension Tree {
         directory is DomainDirectory ? [.domain] : directory is ScratchDirectory ? [.type] : []
       case .detached: []
       case .scratch: [.type]
-      case .key(let file):
-        Name.allCases.filter {
-          has($0) && ($0 != .description || engine.summary(of: file.path) != nil)
-        }
+      case .key(let path):
+        Name.allCases.filter { has($0) && ($0 != .description || engine.summary(of: path) != nil) }
       }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
@@ -40,8 +38,9 @@ extension Tree {
     case .directory(is ScratchDirectory) where attribute == .type: fallthrough
     case .scratch where attribute == .type: return Array(Self.scratchType.utf8)
     case .directory, .scratch, .detached: throw .noAttribute
-    case .key(let file):
-      let found = try values.requireValue(file.path)
+    case .key(let path):
+      let file = KeyFile(node, path)
+      let found = try values.requireValue(path)
       guard has(attribute) else { throw .noAttribute }
       if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
       if attribute == .description {
@@ -89,9 +88,9 @@ extension Tree {
     if attribute == .type, word == Self.scratchType { return }
     switch node.content {
     case .directory, .detached: return
-    case .key(let file):
+    case .key(let path):
       if attribute == .type {
-        try texts.convert(node, file, to: try kind(word, node), now: now)
+        try texts.convert(KeyFile(node, path), to: try kind(word, node), now: now)
       }
     case .scratch(let file): try describe(node, file, attribute, word, now: now)
     }

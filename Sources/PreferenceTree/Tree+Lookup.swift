@@ -23,7 +23,7 @@ extension Tree {
     guard let resolution = try values.resolve(path, now: now) else {
       return .missing(isCacheable: kernel.answered.note(path))
     }
-    var entry = try entry(table.file(of: path).node)
+    var entry = try entry(table.node(of: path))
     if !standsBeforeGlobal(resolution, path), !kernel.answered.note(path) {
       entry.isCacheable = false
       entry.attributes.isCacheable = false

@@ -62,8 +62,7 @@ extension Tree {
   /// driver asks this before the request, because reading a list may take long.
   public func domainsNeeded(at id: NodeID, _ name: [UInt8]? = nil) -> [DomainName] {
     switch table[id]?.content {
-    case .key(let file):
-      return engine.domainsNeeded(for: file.path.key, in: file.path.domain)
+    case .key(let path): return engine.domainsNeeded(for: path.key, in: path.domain)
     case .directory(let directory):
       guard let path = directory.listsNeeded(for: name, self) else { return [] }
       return engine.domainsNeeded(for: path.key, in: path.domain)

@@ -166,9 +166,10 @@ final class ValueReader {
     case .scratch(let file), .detached(let file):
       guard let text = file.text else { throw .isDirectory }
       return text
-    case .key(let file):
+    case .key(let path):
+      let file = KeyFile(node, path)
       if let editor = file.editor { return editor.text }
-      return text(try requireValue(file.path), of: file)
+      return text(try requireValue(path), of: file)
     }
   }
 

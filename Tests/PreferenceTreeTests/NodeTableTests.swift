@@ -22,7 +22,7 @@ import Testing
     bench.tree.tick(now: bench.now)
     #expect(bench.tree.texts.edited.isEmpty)
     let table = bench.tree.table
-    #expect(ids.allSatisfy { table[$0]?.keyFile?.hasRareState == false })
+    #expect(ids.allSatisfy { table[$0]?.keyState == nil })
     #expect(table.paths(in: "d").allSatisfy { table[$0]?.keyFile?.path == $0 })
     #expect(table.domains(with: "K7") == ["d"] && table.domains(with: "None") == [])
     for id in ids {
@@ -55,7 +55,7 @@ import Testing
     let (first, second) = (KeyPath(domain: "d", key: "First"), KeyPath(domain: "d", key: "Second"))
     try bench.set("First", .integer(1))
     let node = try #require(table[try bench.key("First")])
-    table.rename(node, try #require(node.keyFile), to: second)
+    table.rename(try #require(node.keyFile), to: second)
     // So does an open file whose key is removed.
     try bench.set("Open", .integer(1))
     let open = try #require(table[try bench.key("Open")])

@@ -23,13 +23,14 @@ extension KeyFiles {
         .refused("\(old): its value comes from the place \(place), which a rename cannot change"))
     }
     if table[new] != nil, mode == .keep { throw .exists }
-    let (node, file) = table.file(of: old)
+    let node = table.node(of: old)
+    let file = KeyFile(node, old)
     let text = try values.shownText(node)
     try scratch.checkRoom(for: text.count + ScratchSpace.overhead, new.name)
     try replaceScratch(table[new], now: now)
     values.dropCachedText(file)
     (node.modified, node.changed) = (source.modified, now.time)
-    table.makeScratch(node, file, new, text: text, mode: source.mode)
+    table.makeScratch(file, new, text: text, mode: source.mode)
     departures.noteMove(old, Departures.Former(old, source), to: node.id, at: now.instant)
     kernel.entriesChanged(old.domain, at: now.time)
     kernel.entriesChanged(new.parent, at: now.time)
@@ -96,7 +97,7 @@ extension KeyFiles {
   /// truncated.
   func remake(_ path: KeyPath, now: Moment) throws(TreeError) -> Node {
     departures.forget(path)
-    let node = table.file(of: path).node
+    let node = table.node(of: path)
     try texts.truncate(node, to: 0, handle: .none, now: now)
     kernel.entriesChanged(path.domain, at: now.time)
     return node

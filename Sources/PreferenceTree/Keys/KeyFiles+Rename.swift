@@ -70,12 +70,12 @@ extension KeyFiles {
     ) { _ in
       values.detach(displaced, at: target?.modified ?? now.time)
       departures.forget(new)
-      if let node, let file = node.keyFile {
+      if let file = node?.keyFile {
         values.dropCachedText(file)
         file.editor = nil
         if target != nil { file.creation = nil }
-        node.changed = now.time
-        table.rename(node, file, to: new)
+        file.node.changed = now.time
+        table.rename(file, to: new)
       }
       depart(old, former, now: now)
     }
@@ -133,7 +133,9 @@ extension KeyFiles {
         .set(one.key, one.domain, second.value, values.written(secondText, second.value)),
       ]
     try transactor.transact(intents, touching: [one, other]) { _ in
-      if let node = table[one], let otherNode = table[other] { table.exchange(node, otherNode) }
+      if let file = table[one]?.keyFile, let otherFile = table[other]?.keyFile {
+        table.exchange(file, otherFile)
+      }
       for file in [one, other].compactMap({ table[$0]?.keyFile }) {
         values.dropCachedText(file)
         file.editor = nil

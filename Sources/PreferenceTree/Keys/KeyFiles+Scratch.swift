@@ -99,7 +99,7 @@ extension KeyFiles {
     }
     // Where the key had that value already, nothing else says that its name is there again.
     kernel.entriesChanged(path.domain, at: now.time)
-    return table.file(of: path).node
+    return table.node(of: path)
   }
 
   /// Carries out symlink(2); EOPNOTSUPP for a name that is not a scratch file's.

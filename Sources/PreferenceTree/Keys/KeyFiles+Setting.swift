@@ -38,7 +38,8 @@ extension KeyFiles {
       values.detach(displaced, at: existing?.modified ?? now.time)
       departures.forget(path)
       if let source { departures.forget(source) }
-      let file = table.makeKey(node, path)
+      table.makeKey(node, path)
+      let file = KeyFile(node, path)
       node.changed = now.time
       if isLate { file.editorMemory = TextEditor.Memory(startsEmpty: true) }
       if text.isEmpty { file.wantedKind = scratch.wantedKind }

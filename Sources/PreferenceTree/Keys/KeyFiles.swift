@@ -111,7 +111,7 @@ final class KeyFiles {
     switch try find(name, in: directory, now: now) {
     case .nothing: break
     case _ where flags.exclusively: throw .exists
-    case .key(let path, _): return (try reopen(table.file(of: path).node, flags, now), .none)
+    case .key(let path, _): return (try reopen(table.node(of: path), flags, now), .none)
     case .scratch(let node): return (try reopen(node, flags, now), .none)
     }
     if let path = try directory.keyPath(name, engine), departures.isMovedAway(path) {
@@ -163,10 +163,10 @@ final class KeyFiles {
       departures.forget(path)
       // Where the notice of a removal has not been handled, there is a node. It keeps its number.
       if table[path] == nil { table.renewInode(of: path) }
-      table.file(of: path).file.creation = KeyFile.Creation(
+      KeyFile(table.node(of: path), path).creation = KeyFile.Creation(
         handle: handle, preferredKind: former?.kind)
     }
-    return (table.file(of: path).node, handle)
+    return (table.node(of: path), handle)
   }
 
   /// The intent by which the engine refuses to make a key that somebody else has made: none is

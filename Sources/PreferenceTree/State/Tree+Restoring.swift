@@ -107,6 +107,10 @@ extension NodeTable {
       id: record.id, inode: record.inode ?? inode(record), content, modified: record.modified,
       changes: changes)
     (node.lookups, node.changed) = (min(record.lookups, Self.mostSaved), record.changed)
+    if case .key(let key) = record.content, let file = node.keyFile {
+      (file.creation, file.editorMemory) = (key.creation, key.memory)
+      (file.wantedKind, file.appended) = (key.wantedKind, key.appended)
+    }
     add(restored: node, isNamed: record.content.isNamed)
   }
 
@@ -123,11 +127,7 @@ extension NodeTable {
       let directory = ScratchDirectory(path, record.id, changes: changes)
       directory.mode = mode
       return .directory(directory)
-    case .key(let key):
-      let file = KeyFile(id: record.id, stored(key.path), changes: changes)
-      (file.creation, file.editorMemory) = (key.creation, key.memory)
-      (file.wantedKind, file.appended) = (key.wantedKind, key.appended)
-      return .key(file)
+    case .key(let key): return .key(stored(key.path))
     case .scratch(let scratch):
       let file = ScratchFile(
         scratch.path, scratch.isLink ? .link(target: text) : .file(text), mode: scratch.mode,

@@ -130,7 +130,7 @@ final class TreeSaver {
     case .scratch(let file), .detached(let file):
       saveText(node.id, file.content.bytes, file.unsaved ?? file.count..<file.count, &writer)
       file.noteSaved()
-    case .key(let file): saveDraft(file, &writer)
+    case .key(let path): saveDraft(KeyFile(node, path), &writer)
     }
   }
 
@@ -161,7 +161,7 @@ final class TreeSaver {
     case .directory(let directory as ScratchDirectory):
       content = .scratchDirectory(directory.path, mode: directory.mode)
     case .directory: content = .root
-    case .key(let file): content = .key(record(file))
+    case .key(let path): content = .key(record(KeyFile(node, path)))
     case .scratch(let file): content = .scratch(record(file, isNamed: true))
     case .detached(let file): content = .scratch(record(file, isNamed: false))
     }

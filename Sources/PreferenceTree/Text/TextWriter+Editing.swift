@@ -200,7 +200,7 @@ extension TextWriter {
 
   /// Converts the value of a key to another type; throws EINVAL if it has no meaning in that type.
   func convert(
-    _ node: Node, _ file: KeyFile, to kind: Kind, now: Moment
+    _ file: KeyFile, to kind: Kind, now: Moment
   ) throws(TreeError) {
     try decide(file, now: now)
     let path = file.path
@@ -230,7 +230,7 @@ extension TextWriter {
     try transactor.transact(
       intents, touching: [path], changesNames: !values.isOwn(found, path), remembers: false
     ) { _ in
-      node.changed = now.time
+      file.node.changed = now.time
       (file.creation, file.wantedKind) = (nil, nil)
       revert(file)
     }

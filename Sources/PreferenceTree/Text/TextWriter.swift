@@ -52,7 +52,7 @@ final class TextWriter {
     case .directory: throw .isDirectory
     case .scratch(let file), .detached(let file):
       try scratch.write(node, file, write, now: now)
-    case .key(let file): try self.write(write, to: file, now)
+    case .key(let path): try self.write(write, to: KeyFile(node, path), now)
     }
   }
 
@@ -158,7 +158,8 @@ final class TextWriter {
     case .directory: throw .isDirectory
     case .scratch(let file), .detached(let file):
       try scratch.truncate(node, file, to: size, now: now)
-    case .key(let file):
+    case .key(let path):
+      let file = KeyFile(node, path)
       try repeating(file) { () throws(TreeError) in
         try decideText(of: file, before: handle, now)
         let editor = try editor(of: file, handle: handle)
@@ -227,7 +228,7 @@ final class TextWriter {
 
   /// - Parameter end: when an editor whose text is complete may be thrown away.
   private func tick(_ id: NodeID, _ end: Instant, _ now: Moment) {
-    guard let node = table[id], let file = node.keyFile else {
+    guard let file = table[id]?.keyFile else {
       edited[id] = nil
       return
     }
@@ -244,7 +245,7 @@ final class TextWriter {
       file.dropEditor()
       edited[id] = nil
     }
-    if node.lookups == 0, file.editor?.deadline == nil { values.forget(id, 0) }
+    if file.node.lookups == 0, file.editor?.deadline == nil { values.forget(id, 0) }
   }
 
   /// Decides all text that waits for a decision: the mount ends. Held text is lost.
