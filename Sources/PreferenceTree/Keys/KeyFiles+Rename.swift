@@ -92,15 +92,10 @@ extension KeyFiles {
   }
 
   /// Ends the phase of text that is being written to the key, and returns the key's value; nil if
-  /// no place has the key. Throws EPERM if the text is incomplete.
+  /// no place has the key. Throws EINVAL, which `Tree.rename` makes EPERM, if the text is
+  /// incomplete.
   func decided(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
-    do {
-      if let file = table[path]?.keyFile { try texts.decide(file, now: now) }
-    } catch {
-      // Never EINVAL, after which programs move the key aside, try again, and delete both.
-      if case .notAValue(let sentence) = error { throw .refused(sentence) }
-      throw error
-    }
+    if let file = table[path]?.keyFile { try texts.decide(file, now: now) }
     return try values.resolve(path, now: now)
   }
 
