@@ -32,17 +32,6 @@ final class Departures {
     var mode: UInt32?
     /// The place of its value, if that was the domain's own.
     var place: Place?
-
-    /// What the key with that value is.
-    init(_ path: KeyPath, _ value: Resolution) {
-      (kind, mode) = (value.kind, value.mode)
-      place = value.location.domain == path.domain ? value.location.place : nil
-    }
-
-    /// Creates what was saved of a key.
-    init(kind: Kind, mode: UInt32? = nil, place: Place? = nil) {
-      (self.kind, self.mode, self.place) = (kind, mode, place)
-    }
   }
 
   /// What the tree must do when a departure ends.
@@ -187,5 +176,13 @@ final class Departures {
     guard let departure = departures[path] else { return nil }
     forget(path)
     return departure.holder.map { .completeMove(path, holder: $0) } ?? .show(path)
+  }
+}
+
+extension Departures.Former {
+  /// What the key with that value is.
+  init(_ path: KeyPath, _ value: Resolution) {
+    (kind, mode) = (value.kind, value.mode)
+    place = value.location.domain == path.domain ? value.location.place : nil
   }
 }

@@ -254,14 +254,13 @@ extension ByteReader {
   }
 
   private mutating func appendedPart() throws -> AppendedPart {
-    var part = AppendedPart(
+    AppendedPart(
       writer: try number(), kernelEnd: try offset(), end: try offset(), tail: Array(try counted()),
       held: try optional { reader in
         let (start, end) = (try reader.offset(), try reader.offset())
         return min(start, end)..<max(start, end)
-      })
-    (part.lost, part.lostUntil) = (Array(try counted()), try instant())
-    return part
+      },
+      lost: Array(try counted()), lostUntil: try instant())
   }
 
   /// An offset in a text.

@@ -31,13 +31,9 @@ struct AppendedPart: Equatable {
   private static let longestTail = 256
   /// Bytes by which other writers may have moved the part towards the end of the text.
   private static let farthest = 1 << 16
+}
 
-  /// Creates a part that was saved.
-  init(writer: Int32, kernelEnd: Int, end: Int, tail: [UInt8], held: Range<Int>?) {
-    (self.writer, self.kernelEnd, self.end) = (writer, kernelEnd, end)
-    (self.tail, self.held) = (tail, held)
-  }
-
+extension AppendedPart {
   /// Returns nil if no other part can follow: the write did not end at a page's end, or its thread
   /// is not known.
   /// - Parameters:
