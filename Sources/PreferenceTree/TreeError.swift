@@ -116,3 +116,20 @@ func asTreeError<Result>(
 ) throws(TreeError) -> Result {
   do { return try body() } catch { throw TreeError(error) }
 }
+
+/// Carries out a request, and again where somebody else has changed what it was computed from,
+/// 1,000 times at most; then it is EBUSY.
+/// - Parameter again: what is done before each further time.
+func repeated<Result>(
+  _ body: () throws(TreeError) -> Result, again: () throws(TreeError) -> Void = {}
+) throws(TreeError) -> Result {
+  for _ in 1..<1000 {
+    do throws(TreeError) {
+      return try body()
+    } catch {
+      if error != .changedMeanwhile { throw error }
+    }
+    try again()
+  }
+  return try body()
+}

@@ -32,13 +32,10 @@ extension KeyFiles {
   private func replace(
     _ old: KeyPath, _ new: KeyPath, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
-    for attempt in 1...TextWriter.mostAttempts {
-      do throws(TreeError) {
-        if mode == .exchange { return try exchange(old, new, now: now) }
-        return try rename(old, to: new, mode, now: now)
-      } catch  where error == .changedMeanwhile && attempt < TextWriter.mostAttempts {
-        // Somebody else has changed the key, and its new value is renamed.
-      }
+    // Where somebody else has changed the key, its new value is renamed.
+    try repeated { () throws(TreeError) -> Void in
+      if mode == .exchange { return try exchange(old, new, now: now) }
+      return try rename(old, to: new, mode, now: now)
     }
   }
 

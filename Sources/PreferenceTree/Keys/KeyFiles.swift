@@ -94,15 +94,12 @@ final class KeyFiles {
   func create(
     _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
-    for attempt in 1...TextWriter.mostAttempts {
-      do throws(TreeError) {
-        return try make(name, in: directory, flags, now)
-      } catch  where error == .changedMeanwhile && attempt < TextWriter.mostAttempts {
-        // Somebody else has made the key, and it is opened.
-        if let path = try directory.keyPath(name, engine) { departures.forget(path) }
-      }
+    try repeated { () throws(TreeError) in
+      try make(name, in: directory, flags, now)
+    } again: { () throws(TreeError) -> Void in
+      // Somebody else has made the key, and it is opened.
+      if let path = try directory.keyPath(name, engine) { departures.forget(path) }
     }
-    throw .changedMeanwhile
   }
 
   private func make(

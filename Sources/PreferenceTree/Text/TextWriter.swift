@@ -38,9 +38,6 @@ final class TextWriter {
     (self.kernel, self.transactor, self.scratch) = (kernel, transactor, scratch)
   }
 
-  /// How often a write is computed while other processes keep changing the key.
-  static let mostAttempts = 1000
-
   /// Carries out write(2), and judges the text at once. Returns when the engine has the value, or
   /// the text is held or waits for a decision.
   ///
@@ -59,27 +56,15 @@ final class TextWriter {
   private func write(
     _ write: WriteRequest, to file: KeyFile, _ now: Moment
   ) throws(TreeError) {
-    try repeating(file) { () throws(TreeError) in
+    try repeated { () throws(TreeError) -> Void in
       if write.appending { return try append(write, to: file, now) }
       // The pages that a program has mapped show the value, also where it was truncated before.
       if write.isMapped { file.editorMemory.startsEmpty = false }
       try step(file, write.handle, now) {
         $0.write(write.bytes, at: write.offset, appending: false, now: now.instant)
       }
-    }
-  }
-
-  /// Carries out a step of the file's text, and again where the value has changed since the text
-  /// was read, 1,000 times at most.
-  private func repeating(
-    _ file: KeyFile, _ body: () throws(TreeError) -> Void
-  ) throws(TreeError) {
-    for attempt in 1...Self.mostAttempts {
-      do throws(TreeError) {
-        return try body()
-      } catch  where error == .changedMeanwhile && attempt < Self.mostAttempts {
-        file.editor = nil
-      }
+    } again: {
+      file.editor = nil
     }
   }
 
@@ -160,11 +145,13 @@ final class TextWriter {
       try scratch.truncate(node, file, to: size, now: now)
     case .key(let path):
       let file = KeyFile(node, path)
-      try repeating(file) { () throws(TreeError) in
+      try repeated { () throws(TreeError) -> Void in
         try decideText(of: file, before: handle, now)
         let editor = try editor(of: file, handle: handle)
         let action = editor.truncate(to: size, now: now.instant)
         try perform(action, editor, file, by: handle, now: now)
+      } again: {
+        file.editor = nil
       }
     }
   }
