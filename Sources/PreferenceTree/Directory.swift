@@ -14,7 +14,7 @@ protocol Directory: AnyObject {
   /// What log lines call the directory.
   var subject: String { get }
   /// Permission bits.
-  var mode: UInt32 { get set }
+  var mode: UInt32 { get }
   /// The last listing of the directory.
   var listing: ListingState { get set }
   /// What a request about the name (without a name: about the directory itself) looks up: a key of
@@ -41,6 +41,8 @@ protocol Directory: AnyObject {
 }
 
 extension Directory {
+  var mode: UInt32 { 0o700 }
+
   func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? { nil }
 }
 
@@ -48,15 +50,11 @@ extension Directory {
 
 /// A directory that keys or scratch files lie in.
 protocol FileDirectory: Directory {
-  /// The directory, as part of the paths of the scratch files in it.
-  var filesParent: ScratchPath.Parent { get }
   /// The key that the name means; nil if it means none. It need not exist.
   func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath?
 }
 
 extension FileDirectory {
-  var scratchParent: ScratchPath.Parent { filesParent }
-
   func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath? { nil }
 
   func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {

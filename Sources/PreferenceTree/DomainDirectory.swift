@@ -13,11 +13,7 @@ final class DomainDirectory: FileDirectory {
   }
 
   var subject: String { domain.string }
-  var filesParent: ScratchPath.Parent { .domain(domain) }
-  var mode: UInt32 {
-    get { 0o700 }
-    set {}
-  }
+  var scratchParent: ScratchPath.Parent { .domain(domain) }
 
   func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
     // Only a generated text needs the lists of other domains than its directory's.
@@ -45,7 +41,7 @@ final class DomainDirectory: FileDirectory {
     let path = try keyPath(name, tree.engine)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
     if case .found? = found { return found ?? .missing(isCacheable: true) }
-    return try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
+    return try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name))
       ?? found ?? .missing(isCacheable: true)
   }
 }

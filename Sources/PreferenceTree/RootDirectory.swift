@@ -7,10 +7,6 @@ import SystemCalls
 final class RootDirectory: Directory {
   var listing = ListingState()
   var subject: String { "the root" }
-  var mode: UInt32 {
-    get { 0o700 }
-    set {}
-  }
 
   func listsNeeded(for name: [UInt8]?, _ tree: Tree) -> (domain: DomainName, key: Key?)? {
     guard let name, let text = try? NameCodec.validated(name),

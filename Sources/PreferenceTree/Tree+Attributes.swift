@@ -95,7 +95,8 @@ extension Tree {
     case .scratch(let file), .detached(let file):
       if let mode = change.mode { file.mode = mode }
       if change.modified != nil { file.hasOwnTime = true }
-    case .directory(let directory): if let mode = change.mode { directory.mode = mode }
+    case .directory(let directory):
+      if let mode = change.mode { (directory as? ScratchDirectory)?.mode = mode }
     }
     if let modified = change.modified { node.modified = modified }
   }

@@ -14,7 +14,7 @@ extension KeyFiles {
     if case .key(let new, _) = target {
       if old != new { try replace(old, new, mode, now: now) }
     } else if isMoveAway(name, in: directory, target) {
-      let path = ScratchPath(parent: directory.filesParent, name: name)
+      let path = ScratchPath(parent: directory.scratchParent, name: name)
       try moveAway(old, to: path, mode, now: now)
     } else {
       try replace(old, try newPath(name, in: directory), mode, now: now)

@@ -17,7 +17,7 @@ extension KeyFiles {
     if mode == .keep, case .nothing = found {} else if mode == .keep { throw .exists }
     if case .scratch(let existing) = found, existing === node { return }
     if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
-    if case .domain(let domain) = directory.filesParent, becomesKey(node, name, directory) {
+    if case .domain(let domain) = directory.scratchParent, becomesKey(node, name, directory) {
       let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
       try setKey(path, from: node, isNew: mode == .keep, now: now)
       if case .scratch(let existing) = found { try replaceScratch(existing, now: now) }
@@ -30,9 +30,9 @@ extension KeyFiles {
       try replaceScratch(existing, now: now)
     }
     if let old = node.scratchPath { kernel.entriesChanged(old.parent, at: now.time) }
-    table.rename(node, to: ScratchPath(parent: directory.filesParent, name: name))
+    table.rename(node, to: ScratchPath(parent: directory.scratchParent, name: name))
     scratch.claim(node)
-    kernel.entriesChanged(directory.filesParent, at: now.time)
+    kernel.entriesChanged(directory.scratchParent, at: now.time)
   }
 
   /// Whether a scratch file becomes a key under the new name: the name is not a scratch name, or a
@@ -78,10 +78,10 @@ extension KeyFiles {
     guard let source = table[id] else { throw .missing }
     let text = try values.shownText(source)
     if scratch.isScratchName(name, in: directory, .link) {
-      let path = ScratchPath(parent: directory.filesParent, name: name)
+      let path = ScratchPath(parent: directory.scratchParent, name: name)
       return try scratch.add(path, .file(text), mode: source.scratch?.mode, now: now)
     }
-    guard let file = source.scratch, case .domain(let domain) = directory.filesParent else {
+    guard let file = source.scratch, case .domain(let domain) = directory.scratchParent else {
       throw log.refused(.refused("\(source.subject): a preference has one name"))
     }
     let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
@@ -108,7 +108,7 @@ extension KeyFiles {
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     guard scratch.isScratchName(name, in: directory, .link) else { throw .unsupported }
-    let path = ScratchPath(parent: directory.filesParent, name: name)
+    let path = ScratchPath(parent: directory.scratchParent, name: name)
     return try scratch.add(path, .link(target: target), mode: 0o777, now: now)
   }
 
@@ -122,7 +122,7 @@ extension KeyFiles {
       throw log.refused(.refused("\(directory.subject): a domain has no directories"))
     }
     return try scratch.addDirectory(
-      ScratchPath(parent: directory.filesParent, name: name), now: now)
+      ScratchPath(parent: directory.scratchParent, name: name), now: now)
   }
 
   /// Carries out rmdir(2) of a scratch directory.

@@ -56,7 +56,7 @@ final class KeyFiles {
     {
       return .key(path, resolution)
     }
-    let path = ScratchPath(parent: directory.filesParent, name: name)
+    let path = ScratchPath(parent: directory.scratchParent, name: name)
     return table[path].map { .scratch($0) } ?? .nothing
   }
 
@@ -79,7 +79,9 @@ final class KeyFiles {
 
   /// Returns the path of a key that is about to be made in the directory; throws as `newKey` does.
   func newPath(_ name: String, in directory: any FileDirectory) throws(TreeError) -> KeyPath {
-    guard case .domain(let domain) = directory.filesParent else { throw log.refused(.notDirectory) }
+    guard case .domain(let domain) = directory.scratchParent else {
+      throw log.refused(.notDirectory)
+    }
     return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
   }
 
@@ -117,7 +119,7 @@ final class KeyFiles {
     let making = ScratchName.Making.file(
       exclusively: flags.exclusively, readsToo: flags.readsToo)
     if scratch.isScratchName(name, in: directory, making) {
-      let path = ScratchPath(parent: directory.filesParent, name: name)
+      let path = ScratchPath(parent: directory.scratchParent, name: name)
       let node = try scratch.add(path, .file([]), mode: nil, now: now)
       guard scratch.isDoubtful(name, in: directory, making) else {
         scratch.watch(node, name, now: now)

@@ -15,12 +15,12 @@ final class ScratchDirectory: FileDirectory {
   }
 
   var subject: String { path.subject }
-  var filesParent: ScratchPath.Parent { .directory(id) }
+  var scratchParent: ScratchPath.Parent { .directory(id) }
 
   var names: ListingPlan.Names { .nothing }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
-    try tree.lookupScratch(ScratchPath(parent: filesParent, name: name))
+    try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name))
       ?? .missing(isCacheable: true)
   }
 }

@@ -35,7 +35,7 @@ final class ScratchFiles {
   func isScratchName(
     _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
   ) -> Bool {
-    guard case .domain(let domain) = directory.filesParent else { return true }
+    guard case .domain(let domain) = directory.scratchParent else { return true }
     // The name of a key that departed a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
       departures.contains(KeyPath(domain: domain, key: key)),
@@ -53,7 +53,7 @@ final class ScratchFiles {
   func isDoubtful(
     _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
   ) -> Bool {
-    guard case .domain(let domain) = directory.filesParent else { return false }
+    guard case .domain(let domain) = directory.scratchParent else { return false }
     return ScratchName.isDoubtful(name, making) { stem in
       isOrWasKey(stem, in: domain)
     }
