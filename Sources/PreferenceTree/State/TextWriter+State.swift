@@ -11,11 +11,10 @@ extension TextWriter {
     guard let file = table[id]?.keyFile else { return }
     do throws(TreeError) {
       let handle = draft.isInferred ? file.creation?.handle ?? .none : .none
-      let basis = try editor(of: file, handle: handle)
+      let editor = try editor(of: file, handle: handle)
       // The request that decides it may have been carried out, and comes again in a moment.
-      let phase = draft.phase.lasting(until: now.advanced(milliseconds: TextEditor.patience))
-      let editor = TextEditor(
-        text: text, basis: basis, memory: file.editorMemory, phase: phase)
+      let least = now.advanced(milliseconds: TextEditor.patience)
+      editor.goOn(with: text, draft.phase.lasting(until: least))
       (file.editor, file.isInherited) = (editor, true)
       (file.origin, file.uncommittedSince) = (draft.origin, draft.uncommittedSince)
       if let end = editor.deadline {

@@ -56,9 +56,6 @@ struct Judge: ~Copyable {
   /// Returns a judge that was fed the same, and can be fed something else from here on.
   func copy() -> Judge { Judge(fresh, state) }
 
-  /// Returns a judge of the same texts that was fed nothing.
-  func anew() -> Judge { Judge(fresh, fresh) }
-
   /// Judges the next bytes. Cost: O(bytes).
   mutating func feed(_ bytes: ArraySlice<UInt8>) {
     state.inference?.feed(bytes)

@@ -140,26 +140,18 @@ final class TextEditor {
   /// Creates an editor that begins with the text that the file shows.
   /// - Parameter committed: the kind and length of the engine's value, if it is a string or data
   ///   and may be spliced.
-  convenience init(
+  init(
     text: [UInt8], rule: Judge.Rule, memory: Memory = Memory(), committed: Committed? = nil
-  ) {
-    self.init(text, Judge(rule), memory, committed)
-  }
-
-  private init(
-    _ text: [UInt8], _ judge: consuming Judge, _ memory: Memory, _ committed: Committed?
   ) {
     self.text = text
     self.memory = memory
     self.committed = committed
-    self.judge = judge
+    judge = Judge(rule)
   }
 
-  /// Creates the editor of a text that waits for a decision, as a predecessor of this process left
-  /// it.
-  /// - Parameter basis: an editor of the file, whose judge accepts the same texts.
-  convenience init(text: [UInt8], basis: TextEditor, memory: Memory, phase: Phase) {
-    self.init(text, basis.judge.anew(), memory, nil)
+  /// Goes on with a text that waits for a decision, as a predecessor of this process left it.
+  func goOn(with text: [UInt8], _ phase: Phase) {
+    replaceText(with: text)
     self.phase = phase
     if case .overlaid(let overlay) = phase {
       feedAgain(to: min(overlay.end, text.count))
