@@ -116,30 +116,20 @@ final class ControlTree {
 
   /// The text of a report; nil if it has no subject: no place holds the key.
   private func text(_ item: ControlItem) throws(TreeError) -> [UInt8]? {
+    if item == .status { return try status() }
     let service = names.service
-    switch item {
-    case .status: return try status()
-    case .search(let domain):
-      return try asTreeError { () throws(EngineError) in
-        Array(try service.searchList(of: domain).utf8)
-      }
-    case .explanation(let domain, let key):
-      return try asTreeError { () throws(EngineError) in
+    return try asTreeError { () throws(EngineError) -> [UInt8]? in
+      switch item {
+      case .search(let domain): Array(try service.searchList(of: domain).utf8)
+      case .explanation(let domain, let key):
         try service.explanation(of: key, in: domain).map { Array($0.utf8) }
-      }
-    case .description(let domain, let key):
-      return try asTreeError { () throws(EngineError) in
+      case .description(let domain, let key):
         try service.description(of: key, in: domain).map { Array($0.utf8) }
-      }
-    case .schema(let domain, let isJSON):
-      return try asTreeError { () throws(EngineError) in
-        try service.schema(of: domain, isJSON: isJSON)
-      }
-    case .changes(let domain, let key):
-      return try asTreeError { () throws(EngineError) in
+      case .schema(let domain, let isJSON): try service.schema(of: domain, isJSON: isJSON)
+      case .changes(let domain, let key):
         try service.history.changes(of: key, in: domain).map { Array($0.utf8) }
+      default: nil
       }
-    default: return nil
     }
   }
 
@@ -276,8 +266,7 @@ extension ControlTree: Branch {
 
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult {
     let directory = try node(parent).item
-    guard name.count <= NameCodec.longest else { throw .nameTooLong }
-    guard let text = String(utf8: name[...]) else { throw .notUTF8 }
+    let text = try NameCodec.validated(name)
     guard let item = try names.item(text, in: directory) else {
       let mayCome = directory != .root && directory != .places || ControlNames.isHistory(text)
       return .missing(isCacheable: !mayCome)
