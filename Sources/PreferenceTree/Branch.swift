@@ -13,9 +13,6 @@ import SystemCalls
 ///
 /// Threads: all calls must be made by one thread at a time.
 public protocol Branch: AnyObject {
-  /// Whether there are other trees in the mount, which must see the changes of this one. Without
-  /// them, the tree does not keep its changes for `removeChanges`.
-  var hasNeighbours: Bool { get set }
   /// When `tick` must be called next; nil: not before another call sets it.
   var nextDeadline: Instant? { get }
 
@@ -112,7 +109,7 @@ public protocol Branch: AnyObject {
   /// Ends the tree with the mount.
   func finish(now: Moment)
   /// Removes and returns the changes that were made through the tree since the last call, in the
-  /// terms of the store. There are none without `hasNeighbours`.
+  /// terms of the store.
   func removeChanges() -> [Changeset]
   /// Removes and returns the effects of the calls since the last call.
   func removeEffects() -> [Effect]

@@ -104,7 +104,6 @@ public final class Forest {
     branches.append(branch)
     items.append((item, path))
     if isSaving { beginSaving(branch) }
-    for branch in branches { branch.hasNeighbours = true }
   }
 
   /// The control directory; it is made when somebody looks for it.
@@ -215,9 +214,8 @@ public final class Forest {
   public func finish(now: Moment) { for branch in branches { branch.finish(now: now) } }
 
   /// Shows the changes that were made through one tree in the others. Removes and returns the
-  /// effects of all trees since the last call. Cost: with one tree, a swap of two arrays.
+  /// effects of all trees since the last call. Cost: O(trees), and O(trees) more for each change.
   public func removeEffects() -> [Effect] {
-    if branches.count == 1 { return branches[0].removeEffects() }
     for branch in branches {
       for change in branch.removeChanges() {
         for other in branches where other !== branch { other.changed(change, now: .now) }

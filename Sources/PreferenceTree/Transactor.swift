@@ -18,8 +18,6 @@ final class Transactor {
   private let kernel: KernelCache
   /// The changes that were made through the tree and that other trees of the mount have not seen.
   private var changes: [Changeset] = []
-  /// Whether there are other trees in the mount, which must see the changes.
-  var hasNeighbours = false
   /// Saves the present values of keys before a request changes them; nil: nobody does.
   var remember: (([KeyPath: Resolution?]) -> Void)?
 
@@ -81,7 +79,7 @@ final class Transactor {
       let changeset = try engine.apply(intents, by: author)
       guard !changeset.isEmpty else { return changeset }
       kernel.append(.awaitSettlement(version: changeset.version))
-      if hasNeighbours { changes.append(changeset) }
+      changes.append(changeset)
       return changeset
     } catch  where error.reason == .changedMeanwhile {
       throw .changedMeanwhile
@@ -91,7 +89,7 @@ final class Transactor {
   }
 
   /// Removes and returns the changes that were made through the tree since the last call, in the
-  /// terms of the store. There are none without `hasNeighbours`.
+  /// terms of the store.
   func removeChanges() -> [Changeset] {
     defer { changes = [] }
     return changes

@@ -67,17 +67,11 @@ public final class Tree {
     saver = TreeSaver(parts, kernel, keys)
   }
 
-  /// Whether there are other trees in the mount, which must see the changes.
-  public var hasNeighbours: Bool {
-    get { transactor.hasNeighbours }
-    set { transactor.hasNeighbours = newValue }
-  }
-
   /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] { kernel.removeEffects() }
 
   /// Removes and returns the changes that were made through the tree since the last call, in the
-  /// terms of the store. There are none without `hasNeighbours`.
+  /// terms of the store.
   public func removeChanges() -> [Changeset] { transactor.removeChanges() }
 
   /// Shows a change that was made through another tree of the mount.

@@ -31,7 +31,6 @@ final class ControlTree {
   }
 
   let rootNode: NodeID
-  var hasNeighbours = false
   private(set) var nextDeadline: Instant?
   let names: ControlNames
   /// How texts of past values are written.
