@@ -14,15 +14,16 @@ extension Tree {
   /// Carries out listxattr(2).
   /// - Returns: the names, each with a NUL behind it.
   public func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
-    let names: [Name] =
-      switch try node(id).content {
-      case .directory(let directory):
-        directory is DomainDirectory ? [.domain] : directory is ScratchDirectory ? [.type] : []
-      case .detached: []
-      case .scratch: [.type]
-      case .key(let path):
-        Name.allCases.filter { has($0) && ($0 != .description || engine.summary(of: path) != nil) }
-      }
+    let node = try node(id)
+    let names: [Name]
+    switch node.content {
+    case .directory(is DomainDirectory): names = [.domain]
+    case .directory(is ScratchDirectory), .scratch: names = [.type]
+    case .directory, .detached: names = []
+    case .key(let path):
+      let found = try values.requireValue(path)
+      names = Name.allCases.filter { text($0, KeyFile(node, path), found) != nil }
+    }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
 
@@ -39,37 +40,27 @@ extension Tree {
     case .scratch where attribute == .type: return Array(Self.scratchType.utf8)
     case .directory, .scratch, .detached: throw .noAttribute
     case .key(let path):
-      let file = KeyFile(node, path)
       let found = try values.requireValue(path)
-      guard has(attribute) else { throw .noAttribute }
-      if attribute == .type, let kind = file.wantedKind { return Array(kind.rawValue.utf8) }
-      if attribute == .description {
-        guard let summary = engine.summary(of: file.path) else {
-          throw .noAttribute
-        }
-        return Array(summary.utf8)
-      }
-      return Array(text(attribute, file.path, found).utf8)
+      guard let text = text(attribute, KeyFile(node, path), found) else { throw .noAttribute }
+      return Array(text.utf8)
     }
-  }
-
-  /// Whether files of keys can have the attribute: a document has no key and domain of its own.
-  private func has(_ attribute: Name) -> Bool {
-    !options.isGenerated || attribute != .key && attribute != .domain
   }
 
   private func attributeName(_ name: String) -> Name? {
     name.hasPrefix(Self.prefix) ? Name(rawValue: String(name.dropFirst(Self.prefix.count))) : nil
   }
 
-  private func text(_ attribute: Name, _ path: KeyPath, _ found: Resolution) -> String {
-    switch attribute {
-    case .type: found.value.kind.rawValue
+  /// The text of an attribute of a key's file; nil: the file does not have it. A document has no
+  /// key and domain of its own.
+  private func text(_ attribute: Name, _ file: KeyFile, _ found: Resolution) -> String? {
+    let path = file.path
+    return switch attribute {
+    case .type: (file.wantedKind ?? found.kind).rawValue
     case .source: found.location.source(seenFrom: path.domain)
     case .forced: found.isForced ? "1" : "0"
-    case .key: path.key.string
-    case .domain: path.domain.string
-    case .description: ""
+    case .key: options.isGenerated ? nil : path.key.string
+    case .domain: options.isGenerated ? nil : path.domain.string
+    case .description: engine.summary(of: path.key, in: path.domain)
     }
   }
 
@@ -128,9 +119,4 @@ extension Tree {
     guard name.hasPrefix("user.") else { throw .unsupported }
     if attributeName(name) == nil { throw .noAttribute }
   }
-}
-
-extension Engine {
-  /// What the schema of the domain says of the key in one sentence; nil: nothing.
-  fileprivate func summary(of path: KeyPath) -> String? { summary(of: path.key, in: path.domain) }
 }
