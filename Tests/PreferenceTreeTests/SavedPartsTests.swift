@@ -145,6 +145,28 @@ import Testing
     #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
   }
 
+  private static let items: [ControlItem] = [
+    .root, .places, .declaredPlaces, .users, .searches, .explanations, .explained("d"),
+    .descriptions, .described("d"), .schemas, .histories, .changed("d"), .moments, .moment(3),
+    .pastDomain(3, "d"), .search("d"), .explanation("d", "k"), .description("d", "k"),
+    .schema("d", isJSON: false), .schema("d", isJSON: true), .changes("d", "k"),
+    .pastKey(3, "d", "k"), .status, .place(.host), .documents, .suites, .declarations(nil),
+    .declarations(.managed),
+  ]
+
+  @Test("each item of the control directory is saved as itself")
+  func controlItems() throws {
+    var writer = ByteWriter()
+    for item in Self.items { writer.append(.control(NodeID(rawValue: 9), item, lookups: 1)) }
+    var reader = ByteReader(writer.bytes[...])
+    for item in Self.items {
+      let record = try reader.treeRecord()
+      guard case .control(_, let saved, _) = record else { throw TreeError.missing }
+      #expect(saved == item)
+    }
+    #expect(reader.isAtEnd)
+  }
+
   @Test("a key that nobody has written to takes some twenty bytes and its names")
   func size() throws {
     let bytes = forest.saveAll()

@@ -96,64 +96,65 @@ extension ByteWriter {
   }
 
   private mutating func append(_ item: ControlItem) {
+    if let place = ControlItem.simple.firstIndex(of: item) { return append(UInt8(place)) }
     switch item {
-    case .root: append(0 as UInt8)
-    case .places: append(1 as UInt8)
-    case .users: append(2 as UInt8)
-    case .searches: append(3 as UInt8)
-    case .explanations: append(4 as UInt8)
     case .explained(let domain):
-      append(5 as UInt8)
+      append(64 as UInt8)
       append(domain.string)
     case .search(let domain):
-      append(6 as UInt8)
+      append(65 as UInt8)
       append(domain.string)
     case .explanation(let domain, let key):
-      append(7 as UInt8)
+      append(66 as UInt8)
       append(KeyPath(domain: domain, key: key))
-    case .status: append(8 as UInt8)
     case .place(let place):
-      append(9 as UInt8)
+      append(67 as UInt8)
       append(place.rawValue)
-    case .documents: append(10 as UInt8)
-    case .suites: append(11 as UInt8)
-    case .declaredPlaces: append(19 as UInt8)
     case .declarations(let place):
-      append(20 as UInt8)
+      append(68 as UInt8)
       append(place?.rawValue ?? "")
-    case .descriptions: append(21 as UInt8)
     case .described(let domain):
-      append(22 as UInt8)
+      append(69 as UInt8)
       append(domain.string)
     case .description(let domain, let key):
-      append(23 as UInt8)
+      append(70 as UInt8)
       append(KeyPath(domain: domain, key: key))
-    case .schemas: append(24 as UInt8)
     case .schema(let domain, let isJSON):
-      append(25 as UInt8)
+      append(71 as UInt8)
       append(domain.string)
       append(isJSON ? 1 : 0 as UInt8)
-    case .histories: append(12 as UInt8)
     case .changed(let domain):
-      append(13 as UInt8)
+      append(72 as UInt8)
       append(domain.string)
     case .changes(let domain, let key):
-      append(14 as UInt8)
+      append(73 as UInt8)
       append(KeyPath(domain: domain, key: key))
-    case .moments: append(15 as UInt8)
     case .moment(let number):
-      append(16 as UInt8)
+      append(74 as UInt8)
       append(number)
     case .pastDomain(let number, let domain):
-      append(17 as UInt8)
+      append(75 as UInt8)
       append(number)
       append(domain.string)
     case .pastKey(let number, let domain, let key):
-      append(18 as UInt8)
+      append(76 as UInt8)
       append(number)
       append(KeyPath(domain: domain, key: key))
+    // These are in `simple`.
+    case .root, .places, .users, .searches, .explanations, .status, .documents, .suites,
+      .declaredPlaces, .descriptions, .schemas, .histories, .moments:
+      break
     }
   }
+}
+
+extension ControlItem {
+  /// The items that are made of nothing. They are saved as their places here, the others by numbers
+  /// from 64 on.
+  fileprivate static let simple: [ControlItem] = [
+    .root, .places, .users, .searches, .explanations, .status, .documents, .suites,
+    .declaredPlaces, .descriptions, .schemas, .histories, .moments,
+  ]
 }
 
 extension ByteReader {
@@ -195,43 +196,32 @@ extension ByteReader {
   }
 
   private mutating func controlItem() throws -> ControlItem {
-    switch try number(UInt8.self) {
-    case 0: return .root
-    case 1: return .places
-    case 2: return .users
-    case 3: return .searches
-    case 4: return .explanations
-    case 5: return .explained(try domain())
-    case 6: return .search(try domain())
-    case 7:
+    let tag = try number(UInt8.self)
+    if let item = ControlItem.simple[safe: Int(tag)] { return item }
+    switch tag {
+    case 64: return .explained(try domain())
+    case 65: return .search(try domain())
+    case 66:
       let path = try keyPath()
       return .explanation(path.domain, path.key)
-    case 8: return .status
-    case 9:
+    case 67:
       guard let place = Place(rawValue: try string()) else { throw Unknown() }
       return .place(place)
-    case 10: return .documents
-    case 11: return .suites
-    case 19: return .declaredPlaces
-    case 20:
+    case 68:
       let name = try string()
       return .declarations(name.isEmpty ? nil : Place(rawValue: name))
-    case 21: return .descriptions
-    case 22: return .described(try domain())
-    case 23:
+    case 69: return .described(try domain())
+    case 70:
       let path = try keyPath()
       return .description(path.domain, path.key)
-    case 24: return .schemas
-    case 25: return .schema(try domain(), isJSON: try number(UInt8.self) == 1)
-    case 12: return .histories
-    case 13: return .changed(try domain())
-    case 14:
+    case 71: return .schema(try domain(), isJSON: try number(UInt8.self) == 1)
+    case 72: return .changed(try domain())
+    case 73:
       let path = try keyPath()
       return .changes(path.domain, path.key)
-    case 15: return .moments
-    case 16: return .moment(try number())
-    case 17: return .pastDomain(try number(), try domain())
-    case 18:
+    case 74: return .moment(try number())
+    case 75: return .pastDomain(try number(), try domain())
+    case 76:
       let (number, path) = (try number(UInt64.self), try keyPath())
       return .pastKey(number, path.domain, path.key)
     default: throw Unknown()
