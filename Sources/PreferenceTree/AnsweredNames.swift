@@ -25,18 +25,16 @@ struct AnsweredNames {
     return true
   }
 
-  var hasChanges: Bool { !changed.isEmpty }
-
   /// Every noted name.
   var all: [KeyPath] {
     domains.flatMap { key, domains in domains.map { KeyPath(domain: $0, key: key) } }
   }
 
-  /// Removes and returns the names that were noted or forgotten since the last call.
-  mutating func removeChanges() -> [KeyPath] {
-    if changed.isEmpty { return [] }
+  /// Removes the changes, and returns the names that were noted or forgotten since the last call,
+  /// or all that are noted.
+  mutating func removeChanges(all isAll: Bool) -> [KeyPath] {
     defer { changed = [] }
-    return changed
+    return isAll ? all : changed
   }
 
   /// The domains in which the key was answered and not forgotten since.

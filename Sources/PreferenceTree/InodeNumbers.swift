@@ -30,9 +30,6 @@ struct InodeNumbers: Sendable {
     root = position.rootInode
   }
 
-  /// Whether numbers have changed that do not follow from names.
-  var hasChanges: Bool { keys.hasChanges || domains.hasChanges }
-
   /// Returns a number that no file of this mount has had.
   mutating func next() -> UInt64 {
     last += 1

@@ -14,8 +14,6 @@ final class ChangedNodes {
     ids.append(id)
   }
 
-  var isEmpty: Bool { ids.isEmpty }
-
   /// Removes and returns the nodes, each once, in the order of their numbers.
   func removeAll() -> [NodeID] {
     defer { ids = [] }
@@ -55,12 +53,9 @@ struct TrackedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Puts a value back that was saved; it does not count as a change.
   mutating func restore(_ key: Key, _ value: Value?) { all[key] = value }
 
-  var hasChanges: Bool { !changed.isEmpty }
-
-  /// Removes and returns the keys that have changed, in the order of their changes.
-  mutating func removeChanges() -> [Key] {
-    if changed.isEmpty { return [] }
+  /// Removes the changes, and returns the keys that have changed, in that order, or all keys.
+  mutating func removeChanges(all isAll: Bool) -> [Key] {
     defer { changed = [] }
-    return changed
+    return isAll ? Array(all.keys) : changed
   }
 }

@@ -49,12 +49,9 @@ extension Forest {
   /// Returns records of everything.
   package func saveAll() -> [UInt8] {
     var writer = ByteWriter()
-    for (item, path) in items { writer.append(.tree(item, path: path)) }
-    savedItems = items.count
-    for branch in branches {
-      if let tree = branch as? Tree { tree.saver.saveAll(&writer) }
-      if let control = branch as? ControlTree { control.save(all: true, &writer) }
-    }
+    saveChanges(&writer)
+    beginParts()
+    while let part = savePart() { writer.append(raw: part) }
     return writer.bytes
   }
 

@@ -39,7 +39,8 @@ final class TreeSaver {
       saveChanges(&writer)
     } else {
       beginSaving()
-      saveAll(&writer)
+      saveAllButNodes(&writer)
+      saveNodes(table.nodes.keys, &writer)
     }
     return writer.bytes
   }
@@ -51,42 +52,12 @@ final class TreeSaver {
     TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: keys.lastHandle)
   }
 
-  private var hasChanges: Bool {
-    !table.changes.isEmpty || table.inodes.hasChanges || departures.departures.hasChanges
-      || kernel.answered.hasChanges
-  }
-
-  /// Appends records of everything that has changed since it was last saved. Cost: a look where
-  /// nothing has; else O(what has changed).
+  /// Appends records of everything that has changed since it was last saved. Cost: a few looks, and
+  /// O(what has changed).
   func saveChanges(_ writer: inout ByteWriter) {
-    guard hasChanges else { return }
-    if !table.changes.isEmpty {
-      for id in table.changes.removeAll() { save(id, &writer) }
-      saveNumbers(&writer)
-    }
-    for path in table.inodes.keys.removeChanges() {
-      writer.append(.keyInode(number, path, table.inodes.keys[path]))
-    }
-    for domain in table.inodes.domains.removeChanges() {
-      writer.append(.domainInode(number, domain, table.inodes.domains[domain]))
-    }
-    for path in departures.departures.removeChanges() {
-      writer.append(.departure(number, path, departures.departures[path]))
-    }
-    for path in kernel.answered.removeChanges() {
-      writer.append(.answered(number, path, kernel.answered[path.key].contains(path.domain)))
-    }
-  }
-
-  /// Appends records of everything.
-  func saveAll(_ writer: inout ByteWriter) {
-    _ = table.changes.removeAll()
-    _ = table.inodes.keys.removeChanges()
-    _ = table.inodes.domains.removeChanges()
-    _ = departures.departures.removeChanges()
-    _ = kernel.answered.removeChanges()
-    saveNodes(table.nodes.keys, &writer)
-    saveAllButNodes(&writer)
+    for id in table.changes.removeAll() { save(id, &writer) }
+    saveNumbers(&writer)
+    saveNames(all: false, &writer)
   }
 
   /// Appends records of the nodes, as far as they are there, with their whole texts.
@@ -103,14 +74,23 @@ final class TreeSaver {
   func saveAllButNodes(_ writer: inout ByteWriter) {
     savedNumbers = nil
     saveNumbers(&writer)
-    for (path, inode) in table.inodes.keys.all { writer.append(.keyInode(number, path, inode)) }
-    for (domain, inode) in table.inodes.domains.all {
-      writer.append(.domainInode(number, domain, inode))
+    saveNames(all: true, &writer)
+  }
+
+  /// Appends records of what is known of names: of all, or of those of which it has changed.
+  private func saveNames(all isAll: Bool, _ writer: inout ByteWriter) {
+    for path in table.inodes.keys.removeChanges(all: isAll) {
+      writer.append(.keyInode(number, path, table.inodes.keys[path]))
     }
-    for (path, departure) in departures.departures.all {
-      writer.append(.departure(number, path, departure))
+    for domain in table.inodes.domains.removeChanges(all: isAll) {
+      writer.append(.domainInode(number, domain, table.inodes.domains[domain]))
     }
-    for path in kernel.answered.all { writer.append(.answered(number, path, true)) }
+    for path in departures.departures.removeChanges(all: isAll) {
+      writer.append(.departure(number, path, departures.departures[path]))
+    }
+    for path in kernel.answered.removeChanges(all: isAll) {
+      writer.append(.answered(number, path, kernel.answered[path.key].contains(path.domain)))
+    }
   }
 
   private func saveNumbers(_ writer: inout ByteWriter) {
