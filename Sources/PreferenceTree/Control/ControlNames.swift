@@ -77,77 +77,34 @@ struct ControlNames {
   }
 
   /// What the name stands for; nil if it stands for nothing. A name of `explain/<domain>` always
-  /// stands for a key: whether a place holds it, the report says.
+  /// stands for a key: whether a place holds it, the report says. Cost: for domains, that of
+  /// `entries`.
   func item(_ name: String, in directory: ControlItem) throws(TreeError) -> ControlItem? {
+    let meaning = NameCodec.decode(name)
+    let key: Key? = if case .key(let found) = meaning { found } else { nil }
     switch directory {
     case .root where Self.isHistory(name) && service.history.isOff: return nil
     case .users:
-      guard case .key(let user) = NameCodec.decode(name), Self.isUser(user.string) else {
-        return nil
-      }
-      return .place(service.managedPlace(of: user.string))
-    case .searches, .explanations:
-      return try domain(name) { () throws(EngineError) in try service.domains() }
-        .map { directory == .searches ? .search($0) : .explained($0) }
-    case .explained(let domain):
-      return try key(name) { () throws(EngineError) in try service.keys(of: domain) }
-        .map { .explanation(domain, $0) }
-    case .descriptions:
-      return try domain(name) { () throws(EngineError) in try service.schemaDomains() }
-        .map { .described($0) }
-    case .described(let domain):
-      return try key(name) { () throws(EngineError) in Set(service.schemaKeys(of: domain)) }
-        .map { .description(domain, $0) }
-    case .schemas:
-      for (ending, isJSON) in [(".plist", false), (".json", true)] where name.hasSuffix(ending) {
-        return try domain(String(name.dropLast(ending.count))) { () throws(EngineError) in
-          try service.schemaDomains()
-        }.map { .schema($0, isJSON: isJSON) }
-      }
-      return nil
-    case .histories:
-      return try domain(name) { () throws(EngineError) in try service.history.changedDomains() }
-        .map { .changed($0) }
-    case .changed(let domain):
-      return try key(name) { () throws(EngineError) in
-        try service.history.changedKeys(of: domain)
-      }.map { .changes(domain, $0) }
+      guard let user = key?.string, Self.isUser(user) else { return nil }
+      return .place(service.managedPlace(of: user))
     case .moments:
       return try asTreeError { () throws(EngineError) in
         try service.history.number(ofMoment: name).map { .moment($0) }
       }
-    case .moment(let number):
-      return try domain(name) { () throws(EngineError) in try past(number).domains() }
-        .map { .pastDomain(number, $0) }
-    case .pastDomain(let number, let domain):
-      // A key that the domain inherits opens by its name.
-      return try key(name) { () throws(EngineError) in try past(number, domain).keys(of: domain) }
-        .map { .pastKey(number, domain, $0) }
-    default: return fixed(directory).first { $0.0 == name }?.1
+    // A key that is not listed opens by its name.
+    case .explained(let domain): if let key { return .explanation(domain, key) }
+    case .described(let domain): if let key { return .description(domain, key) }
+    case .changed(let domain): if let key { return .changes(domain, key) }
+    case .pastDomain(let number, let domain): if let key { return .pastKey(number, domain, key) }
+    default: break
     }
-  }
-
-  /// The key that the name of a file means, whether or not it is there; nil: it means none.
-  /// - Parameter keys: those that a shortened name can mean.
-  private func key(
-    _ name: String, _ keys: () throws(EngineError) -> Set<Key>
-  ) throws(TreeError) -> Key? {
-    switch NameCodec.decode(name) {
-    case .key(let key): key
-    case .shortened:
-      try asTreeError { () throws(EngineError) in try keys() }
-        .first { NameCodec.encode($0) == name }
-    default: nil
+    switch meaning {
+    case .key, .shortened: break
+    // Tools look for such names everywhere, and a listing may have to wait for a list.
+    case .scratch, .none: if directory != .schemas { return nil }
     }
-  }
-
-  /// The one of these domains that the name of a directory means; nil: it means none.
-  private func domain(
-    _ name: String, _ domains: () throws(EngineError) -> Set<DomainName>
-  ) throws(TreeError) -> DomainName? {
-    let all = try asTreeError { () throws(EngineError) in try domains() }
-    return try key(name) { () throws(EngineError) in Set(all.map(\.key)) }
-      .map { DomainName($0.string) }.flatMap { all.contains($0) ? $0 : nil }
+    // By bytes: strings are equal, too, where one has another spelling of a character.
+    return try entries(directory).first { $0.name.utf8.elementsEqual(name.utf8) }?.item
   }
 
   /// Whether the name in the control directory leads to the history or the past, which are there
