@@ -47,23 +47,6 @@ struct SavedTree {
 }
 
 extension Tree {
-  /// Returns records of everything that has changed since the tree was last saved: see `TreeSaver`.
-  package func saved() -> [UInt8] { saver.saved() }
-
-  /// Creates a tree that goes on for another one, whose state was saved in these records.
-  package convenience init(successorOf tree: Tree, _ records: [[UInt8]], now: Moment) throws {
-    self.init(
-      engine: tree.engine, options: tree.options, position: tree.position,
-      author: tree.transactor.author,
-      now: now, log: tree.log.write)
-    var saved = SavedTree()
-    for bytes in records {
-      var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
-    }
-    restore(saved, now: now.instant)
-  }
-
   /// Makes the tree what a predecessor has saved. Call it on a new tree. A draft whose value cannot
   /// be read is dropped, and logged.
   func restore(_ saved: SavedTree, now: Instant) {

@@ -31,20 +31,6 @@ final class TreeSaver {
     kernel.answered.isRecording = true
   }
 
-  /// Returns records of everything that has changed since the tree was last saved. The first call
-  /// begins to note changes, and returns records of everything.
-  func saved() -> [UInt8] {
-    var writer = ByteWriter()
-    if table.changes.isRecording {
-      saveChanges(&writer)
-    } else {
-      beginSaving()
-      saveAllButNodes(&writer)
-      saveNodes(table.nodes.keys, &writer)
-    }
-    return writer.bytes
-  }
-
   /// The number of the tree in its mount.
   private var number: Int { Int(position.number) }
 
