@@ -53,8 +53,7 @@ extension Tree {
       try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
     } catch {
       // Never EINVAL, after which programs move the key aside, try again, and delete both.
-      if case .notAValue(let sentence) = error { throw .refused(sentence) }
-      throw error
+      throw error.isOfText ? .refused(error.sentence ?? "") : error
     }
   }
 

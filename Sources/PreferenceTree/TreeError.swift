@@ -2,50 +2,81 @@ import Glibc
 import PreferenceModel
 import SystemCalls
 
-/// Why a file operation is refused. Each case has one errno. A string explains the refusal to
-/// people.
-public enum TreeError: Error, Equatable, Sendable {
-  /// ENOENT.
-  case missing
-  /// EEXIST.
-  case exists
-  /// ENOTDIR.
-  case notDirectory
-  /// EISDIR.
-  case isDirectory
-  /// ENOTEMPTY.
-  case notEmpty(String)
-  /// EPERM: the rules of the search list, or of the tree, refuse it.
-  case refused(String)
-  /// EINVAL: the text is not a value of the key's type, or a schema does not allow the value.
-  case notAValue(String)
-  /// EINVAL: the request has no meaning.
-  case invalid(String)
-  /// EIO: a property list cannot be read.
-  case unreadable(String)
-  /// EROFS.
-  case readOnly
-  /// EFBIG.
-  case tooLarge(String)
-  /// ENAMETOOLONG.
-  case nameTooLong
-  /// EILSEQ: the name is not UTF-8.
-  case notUTF8
-  /// EOPNOTSUPP.
-  case unsupported
-  /// ENODATA.
-  case noAttribute
-  /// EBUSY: other processes kept changing the value that the request was computed from.
-  case changedMeanwhile
-  /// Another errno, e.g. ENOSPC, EACCES or ETIMEDOUT.
-  case system(Errno, String)
+/// Why a file operation is refused: an errno, and for people a sentence that explains the refusal.
+public struct TreeError: Error, Equatable, Sendable {
+  /// The errno that the kernel gets.
+  public let errno: Errno
+  /// What to log: the domain, the key and the reason, never a value; nil for everyday answers such
+  /// as ENOENT.
+  public let sentence: String?
+  /// Whether a text is refused because it is no value of the key.
+  let isOfText: Bool
+  /// Whether the same request may succeed later: a list or the owner cannot be reached.
+  let mayPass: Bool
 
+  private init(
+    _ errno: Errno, _ sentence: String? = nil, isOfText: Bool = false, mayPass: Bool = false
+  ) {
+    (self.errno, self.sentence) = (errno, sentence)
+    (self.isOfText, self.mayPass) = (isOfText, mayPass)
+  }
+}
+
+extension TreeError {
+  /// ENOENT.
+  public static let missing = TreeError(.noSuchFile)
+  /// EEXIST.
+  public static let exists = TreeError(.fileExists)
+  /// ENOTDIR.
+  public static let notDirectory = TreeError(.notDirectory)
+  /// EISDIR.
+  public static let isDirectory = TreeError(.isDirectory)
+  /// EROFS.
+  public static let readOnly = TreeError(.readOnlyFileSystem)
+  /// ENAMETOOLONG.
+  public static let nameTooLong = TreeError(.nameTooLong)
+  /// EILSEQ: the name is not UTF-8.
+  public static let notUTF8 = TreeError(.illegalByteSequence)
+  /// EOPNOTSUPP.
+  public static let unsupported = TreeError(.notSupported)
+  /// ENODATA.
+  public static let noAttribute = TreeError(.noData)
+  /// EBUSY: other processes kept changing the value that the request was computed from.
+  public static let changedMeanwhile = TreeError(.busy, mayPass: true)
   /// ESTALE: the name that was looked up stands for another file now.
   public static let stale = TreeError.system(Errno(rawValue: ESTALE), "")
 
+  /// ENOTEMPTY.
+  public static func notEmpty(_ sentence: String) -> TreeError {
+    TreeError(.directoryNotEmpty, sentence)
+  }
+
+  /// EPERM: the rules of the search list, or of the tree, refuse it.
+  public static func refused(_ sentence: String) -> TreeError { TreeError(.notPermitted, sentence) }
+
+  /// EINVAL: the text is not a value of the key's type, or a schema does not allow the value.
+  public static func notAValue(_ sentence: String) -> TreeError {
+    TreeError(.invalidArgument, sentence, isOfText: true)
+  }
+
+  /// EINVAL: the request has no meaning.
+  public static func invalid(_ sentence: String) -> TreeError {
+    TreeError(.invalidArgument, sentence)
+  }
+
+  /// EIO: a property list cannot be read.
+  public static func unreadable(_ sentence: String) -> TreeError {
+    TreeError(.inputOutput, sentence, mayPass: true)
+  }
+
   /// EFBIG for a text that would be longer than a value's may be.
   static func textTooLarge(_ subject: String) -> TreeError {
-    .tooLarge("\(subject): its text may have 16 MiB at most")
+    TreeError(.fileTooLarge, "\(subject): its text may have 16 MiB at most")
+  }
+
+  /// Another errno, e.g. ENOSPC, EACCES or ETIMEDOUT.
+  public static func system(_ errno: Errno, _ sentence: String) -> TreeError {
+    TreeError(errno, sentence.isEmpty ? nil : sentence, mayPass: true)
   }
 
   /// Translates a refusal of the engine.
@@ -62,50 +93,6 @@ public enum TreeError: Error, Equatable, Sendable {
     case .readOnly: self = .readOnly
     case .ownerGone: self = .system(.timedOut, "\(error)")
     case .system(let errno): self = .system(errno, "\(error)")
-    }
-  }
-
-  /// The errno that the kernel gets.
-  public var errno: Errno {
-    switch self {
-    case .missing: .noSuchFile
-    case .exists: .fileExists
-    case .notDirectory: .notDirectory
-    case .isDirectory: .isDirectory
-    case .notEmpty: .directoryNotEmpty
-    case .refused: .notPermitted
-    case .notAValue, .invalid: .invalidArgument
-    case .unreadable: .inputOutput
-    case .readOnly: .readOnlyFileSystem
-    case .tooLarge: .fileTooLarge
-    case .nameTooLong: .nameTooLong
-    case .notUTF8: .illegalByteSequence
-    case .unsupported: .notSupported
-    case .noAttribute: .noData
-    case .changedMeanwhile: .busy
-    case .system(let errno, _): errno
-    }
-  }
-
-  /// Whether a text is refused because it is no value of the key.
-  var isOfText: Bool { if case .notAValue = self { true } else { false } }
-
-  /// Whether the same request may succeed later: a list or the owner cannot be reached.
-  var mayPass: Bool {
-    switch self {
-    case .unreadable, .system, .changedMeanwhile: true
-    default: false
-    }
-  }
-
-  /// What to log: the domain, the key and the reason, never a value; nil for everyday answers such
-  /// as ENOENT.
-  public var sentence: String? {
-    switch self {
-    case .notEmpty(let text), .refused(let text), .notAValue(let text), .invalid(let text),
-      .unreadable(let text), .tooLarge(let text), .system(_, let text):
-      text.isEmpty ? nil : text
-    default: nil
     }
   }
 }

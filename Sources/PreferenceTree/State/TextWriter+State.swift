@@ -22,7 +22,7 @@ extension TextWriter {
         wake(at: end)
       }
     } catch {
-      log("\(file.path): text that was not complete is lost: \(error.sentence ?? "\(error)")")
+      log("\(file.path): text that was not complete is lost: \(error.sentence ?? "\(error.errno)")")
     }
   }
 
