@@ -128,6 +128,22 @@ import Testing
     #expect(try bench.tree.attributes(link).type == .link)
   }
 
+  @Test("two scratch names that are spelt with different bytes are two files")
+  func spellings() throws {
+    let bench = try EffectsTests.Bench()
+    let names = ["\u{E9}~", "e\u{301}~"].map { Array($0.utf8) }
+    let ids = try names.map { name in
+      try bench.tree.create(bench.domain, name, CreationFlags(), now: bench.now).entry.node
+    }
+    #expect(ids[0] != ids[1])
+    for (id, name) in zip(ids, names) {
+      try bench.tree.write(id, WriteRequest(name, at: 0), now: bench.now)
+    }
+    try bench.tree.unlink(bench.domain, names[1], now: bench.now)
+    #expect(bench.tree.table.scratchNodes(in: .domain("d")).map { $0.node.id } == [ids[0]])
+    #expect(try Array(bench.tree.read(ids[0], at: 0, count: 9)) == names[0])
+  }
+
   /// How somebody else takes the key `L` of the domain `d` away, in one change or more.
   private static let removals: [(name: String, owner: DomainName, intents: [[Intent]])] = [
     ("removed", "d", [[.remove("L", "d")]]),

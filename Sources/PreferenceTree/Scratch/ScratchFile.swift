@@ -97,7 +97,12 @@ struct ScratchPath: Hashable {
   }
 
   var parent: Parent
-  var name: String
+  /// The name, which two paths share only if its bytes are the same.
+  private let key: Key
+
+  init(parent: Parent, name: String) { (self.parent, key) = (parent, Key(name)) }
+
+  var name: String { key.string }
 
   /// What log lines call it.
   var subject: String { if case .domain(let domain) = parent { "\(domain) \(name)" } else { name } }
