@@ -101,57 +101,8 @@ public enum Place: Hashable, Sendable {
   }
 }
 
-// Written out, because the places of each look-up are compared and hashed: what the compiler and
-// RawRepresentable offer would make the name of the place for that.
+// Not RawRepresentable: its == and hash(into:) would make the name of the place for each look-up.
 extension Place {
-  private var number: UInt8 {
-    switch self {
-    // The two numbers that `index` leaves out.
-    case .managedFor: 2
-    case .language: 9
-    default: UInt8(index ?? 0)
-    }
-  }
-
-  public static func == (left: Place, right: Place) -> Bool {
-    switch (left, right) {
-    case (.managedFor(let one), .managedFor(let other)): one == other
-    case (.language(let one), .language(let other)): one == other
-    default: left.number == right.number
-    }
-  }
-
-  /// A number below 16 that no other place has; nil for a place that has a name of its own.
-  /// Inlined, for tables that are asked for each look-up.
-  @inlinable package var index: Int? {
-    switch self {
-    case .ownManaged: 0
-    case .managed: 1
-    case .managedFor: nil
-    case .arguments: 3
-    case .cloud: 4
-    case .cloudRecords: 5
-    case .host: 6
-    case .user: 7
-    case .anyUser: 8
-    case .language: nil
-    case .registered: 10
-    case .vendor: 11
-    case .schema: 12
-    }
-  }
-
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(number)
-    switch self {
-    case .managedFor(let user): hasher.combine(user)
-    case .language(let name): hasher.combine(name)
-    default: break
-    }
-  }
-}
-
-extension Place: RawRepresentable {
   private static let others = "managed-for:"
   private static let language = "language:"
 
