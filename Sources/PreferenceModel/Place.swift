@@ -34,43 +34,17 @@ public enum Place: Hashable, Sendable {
   case registered
 
   /// Whether the place's lists are the machine's, and not in a directory of the user's.
-  public var isMachineWide: Bool {
-    switch self {
-    case .ownManaged, .managed, .managedFor, .anyUser, .vendor, .schema: true
-    case .arguments, .cloud, .cloudRecords, .host, .user, .language, .registered: false
-    }
-  }
+  public var isMachineWide: Bool { hasAdditions || self == .schema }
 
   /// Whether the place's values are kept in lists.
-  public var isPersistent: Bool {
-    switch self {
-    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
-      .vendor:
-      true
-    case .arguments, .schema, .language, .registered: false
-    }
-  }
+  public var isPersistent: Bool { hasAdditions || isOwn || self == .cloudRecords }
 
   /// Whether the keys of the place are forced in this store.
-  public var isForced: Bool {
-    switch self {
-    case .ownManaged, .managed: true
-    case .managedFor, .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .schema,
-      .language, .registered:
-      false
-    }
-  }
+  public var isForced: Bool { self == .ownManaged || self == .managed }
 
   /// Whether the place is one of the administrator's, for this user, for another one or for all.
   /// Only these have configuration profiles.
-  public var isManaged: Bool {
-    switch self {
-    case .ownManaged, .managed, .managedFor: true
-    case .arguments, .cloud, .cloudRecords, .host, .user, .anyUser, .vendor, .schema, .language,
-      .registered:
-      false
-    }
-  }
+  public var isManaged: Bool { if case .managedFor = self { true } else { isForced } }
 
   /// Whether the place has files.
   public var hasFiles: Bool { isPersistent || self == .schema }
@@ -91,14 +65,7 @@ public enum Place: Hashable, Sendable {
   public static let shared: [Place] = [.anyUser, .vendor]
 
   /// Whether the user's changes may go to the place.
-  public var isOwn: Bool {
-    switch self {
-    case .cloud, .host, .user: true
-    case .ownManaged, .managed, .managedFor, .arguments, .cloudRecords, .anyUser, .vendor,
-      .schema, .language, .registered:
-      false
-    }
-  }
+  public var isOwn: Bool { self == .cloud || self == .host || self == .user }
 }
 
 // Not RawRepresentable: its == and hash(into:) would make the name of the place for each look-up.
