@@ -96,27 +96,11 @@ public struct StoreLayout: Sendable {
   /// profiles need no signature.
   public var signersDirectory: String { systemDirectory + "/profile-signers" }
 
-  private func fileName(_ location: Location) -> String { path(location, in: nil) }
-
-  /// The path of a file in the directory that has the name of the location's list; without a
-  /// directory, that name alone. It is made in one string that has room for all of it, because the
-  /// first look-up in a domain needs some ten paths.
-  private func path(_ location: Location, in directory: String?) -> String {
+  /// The name of the location's list.
+  private func fileName(_ location: Location) -> String {
     let global = location.place == .user ? globalName : Self.globalName
     let name = location.domain == .global ? global : location.domain.string
-    var path = ""
-    path.reserveCapacity((directory?.utf8.count ?? 0) + name.utf8.count + 64)
-    if let directory {
-      path += directory
-      path += "/"
-    }
-    path += name
-    if location.place == .host {
-      path += "."
-      path += hostIdentifier
-    }
-    path += Self.suffix
-    return path
+    return name + (location.place == .host ? "." + hostIdentifier : "") + Self.suffix
   }
 
   /// Whether every user reads the lists of the place. They do for the machine's lists, also where
@@ -129,11 +113,12 @@ public struct StoreLayout: Sendable {
   /// The path of the location's list. Cost: none; for a schema, a stat(2) for each directory that
   /// does not have it.
   public func path(_ location: Location) -> String {
+    let name = fileName(location)
     // Of several schemas the first counts, whole.
     let others = location.place == .schema ? schemaDirectories.dropLast() : []
-    let found = others.lazy.map { path(location, in: $0) }
+    let found = others.lazy.map { "\($0)/\(name)" }
       .first { ((try? Files.linkStatus($0)) ?? nil) != nil }
-    return found ?? path(location, in: directory(location.place))
+    return found ?? "\(directory(location.place))/\(name)"
   }
 
   /// The file that is locked while the location's list is rewritten. For the machine's lists it
