@@ -86,13 +86,7 @@ public struct HistoryDirectory: Sendable {
         all.append(.gap("\(file(number)) cannot be read: \(error)"))
         continue
       }
-      for (number, entry) in contents.entries where number > last {
-        switch entry {
-        case .change(let record): all.append(.change(record))
-        case .gap(let reason): all.append(.gap(reason))
-        case .source: break
-        }
-      }
+      all += contents.entries.lazy.filter { $0.number > last }.map(\.entry)
       if contents.isDamaged { all.append(.gap("the end of \(file(number)) is damaged")) }
     }
     return all

@@ -11,15 +11,6 @@ enum HistoryFile {
   /// has a few MiB at most.
   static let largest = 64 << 20
 
-  /// What a record of a file says.
-  enum Entry: Equatable {
-    case change(HistoryRecord)
-    /// The source that records of this file name by the number.
-    case source(UInt32, ChangeSource)
-    /// Changes before this record are missing.
-    case gap(String)
-  }
-
   /// - Parameter isByDay: whether each key has at most one change a day, apart from changes of
   ///   several keys.
   static func header(isByDay: Bool) -> [UInt8] {
@@ -45,8 +36,9 @@ enum HistoryFile {
 
   /// What could be read of a file.
   struct Contents {
-    var entries: [(number: UInt64, entry: Entry)] = []
-    /// The sources of the file, by their numbers.
+    /// The changes and gaps, with the numbers of their records.
+    var entries: [(number: UInt64, entry: HistoryDirectory.Entry)] = []
+    /// The sources that changes of the file name by their numbers.
     var sources: [UInt32: ChangeSource] = [:]
     /// Bytes of the header and the records that could be read.
     var size = 0
@@ -70,12 +62,10 @@ enum HistoryFile {
     }
     (contents.size, contents.isByDay) = (headerSize, isByDay(bytes))
     while contents.size < bytes.count {
-      guard let (number, entry, end) = record(bytes, at: contents.size, contents.sources) else {
+      guard let end = record(bytes, at: contents.size, into: &contents) else {
         contents.isDamaged = true
         break
       }
-      if case .source(let id, let source) = entry { contents.sources[id] = source }
-      contents.entries.append((number, entry))
       contents.size = end
     }
     return contents
@@ -96,18 +86,20 @@ enum HistoryFile {
     return count
   }
 
+  /// Adds the record at the offset to what was read.
+  /// - Returns: where the record ends; nil: there is none.
   private static func record(
-    _ bytes: [UInt8], at offset: Int, _ sources: [UInt32: ChangeSource]
-  ) -> (number: UInt64, entry: Entry, end: Int)? {
+    _ bytes: [UInt8], at offset: Int, into contents: inout Contents
+  ) -> Int? {
     var reader = ByteReader(bytes[offset...])
     guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
       let content = try? reader.removeNext(8 + Int(length)), Checksum.crc32c(content) == sum
     else { return nil }
     var payload = ByteReader(content)
     guard let number = try? payload.number(UInt64.self), number < 1 << 62,
-      let entry = try? payload.historyEntry(number, sources)
+      (try? payload.read(number, into: &contents)) != nil
     else { return nil }
-    return (number, entry, offset + 16 + Int(length))
+    return offset + 16 + Int(length)
   }
 
   /// Appends a change, and the source that it names, where the file lacks that.
@@ -163,9 +155,10 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  fileprivate mutating func historyEntry(
-    _ number: UInt64, _ sources: [UInt32: ChangeSource]
-  ) throws -> HistoryFile.Entry {
+  /// Adds what the record of that number says to what was read of its file.
+  fileprivate mutating func read(
+    _ number: UInt64, into contents: inout HistoryFile.Contents
+  ) throws {
     switch try self.number(UInt8.self) {
     case 1:
       let (time, source) = (try timestamp(), try self.number(UInt32.self))
@@ -174,12 +167,15 @@ extension ByteReader {
       var items: [HistoryRecord.Item] = []
       for _ in 0..<count { items.append(try historyItem()) }
       var record = HistoryRecord(
-        items, time: time, source: sources[source] ?? ChangeSource(.unknown),
+        items, time: time, source: contents.sources[source] ?? ChangeSource(.unknown),
         count: Int(max(changes, 1)))
       (record.number, record.first) = (number, min(first, number))
-      return .change(record)
-    case 2: return .source(try self.number(), try changeSource())
-    case 3: return .gap(String(decoding: try counted(), as: UTF8.self))
+      contents.entries.append((number, .change(record)))
+    case 2:
+      let id = try self.number(UInt32.self)
+      contents.sources[id] = try changeSource()
+    case 3:
+      contents.entries.append((number, .gap(String(decoding: try counted(), as: UTF8.self))))
     default: throw Unknown()
     }
   }
