@@ -3,14 +3,13 @@ import PropertyList
 import SystemCalls
 
 /// One record of the journal.
-indirect enum JournalRecord: Equatable {
-  /// A changeset that was acknowledged.
-  case change(Changeset)
+enum JournalRecord: Equatable {
+  /// A changeset that was acknowledged, and the request of a client that it carries out. The client
+  /// asks again if it got no answer.
+  case change(Changeset, from: Origin? = nil)
   /// The location's list contains every record up to the number. The identity is the state that the
   /// list had then; it is for people who look at a journal, and the replay does not use it.
   case checkpoint(Location, through: UInt64, FileIdentity?)
-  /// A changeset that a client asked for. The client asks again if it got no answer.
-  case from(Origin, JournalRecord)
 }
 
 // The payload of a record, version 4; PreferenceStore.docc/JournalFormat.md describes it.
@@ -24,7 +23,12 @@ extension JournalRecord {
 
   func encode(into writer: inout ByteWriter) {
     switch self {
-    case .change(let changeset):
+    case .change(let changeset, let origin):
+      if let origin {
+        writer.append(4 as UInt8)
+        writer.append(origin.client)
+        writer.append(origin.serial)
+      }
       writer.append(1 as UInt8)
       writer.append(changeset)
     case .checkpoint(let location, let through, let identity):
@@ -37,11 +41,6 @@ extension JournalRecord {
         writer.append(identity.modified.nanoseconds)
         writer.append(identity.inode)
       }
-    case .from(let origin, let record):
-      writer.append(4 as UInt8)
-      writer.append(origin.client)
-      writer.append(origin.serial)
-      record.encode(into: &writer)
     }
   }
 
@@ -55,19 +54,18 @@ extension JournalRecord {
 }
 
 extension ByteReader {
-  /// Reads a record. The record inside of a request's (`from`) is none of a request.
   fileprivate mutating func record() throws -> JournalRecord {
-    let kind = try number(UInt8.self)
-    guard kind == 4 else { return try plainRecord(kind) }
-    let origin = Origin(client: try number(), serial: try number())
-    return .from(origin, try plainRecord(try number(UInt8.self)))
-  }
-
-  private mutating func plainRecord(_ kind: UInt8) throws -> JournalRecord {
+    var kind = try number(UInt8.self)
+    var origin: Origin?
+    if kind == 4 {
+      origin = Origin(client: try number(), serial: try number())
+      kind = try number()
+    }
     switch kind {
-    case 1: return .change(try changeset())
-    case 2: return .checkpoint(try location(), through: try number(), try identity())
-    case 3: return .change(try growth())
+    case 1: return .change(try changeset(), from: origin)
+    case 2 where origin == nil:
+      return .checkpoint(try location(), through: try number(), try identity())
+    case 3: return .change(try growth(), from: origin)
     default: throw Unknown()
     }
   }

@@ -97,9 +97,9 @@ struct Requests: Sendable {
 
   /// Notes a request that an earlier owner carried out.
   mutating func replay(
-    _ origin: Origin, _ record: JournalRecord, _ sequence: UInt64, version: UInt64
+    _ origin: Origin, _ changeset: Changeset, _ sequence: UInt64, version: UInt64
   ) {
-    guard case .change(var changeset) = record else { return }
+    var changeset = changeset
     changeset.version = version
     note(
       origin, changeset, sequence,

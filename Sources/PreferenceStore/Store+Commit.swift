@@ -38,7 +38,7 @@ extension Store {
       guard !steps.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps, time: time)
-      let record = StoreState.record(changeset, origin: origin)
+      let record = JournalRecord.change(changeset, from: origin)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record, until: deadline) ?? 0
       }
@@ -223,14 +223,6 @@ extension StoreState {
       guard let key = item.edit.key else { return keys[item.location] != nil }
       return keys[item.location]?.contains(key) == true
     }
-  }
-
-  /// The record by which the journal keeps the changeset.
-  fileprivate static func record(
-    _ changeset: Changeset, origin: Origin?
-  ) -> JournalRecord {
-    let record = JournalRecord.change(changeset)
-    return origin.map { .from($0, record) } ?? record
   }
 
   /// Publishes a recorded changeset to readers.

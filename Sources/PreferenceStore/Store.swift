@@ -202,7 +202,7 @@ extension StoreState {
     var renewed = self
     var requested: Set<Location> = []
     for (origin, changeset) in requests.unanswered(.now) {
-      let sequence = try fresh.append(.from(origin, .change(changeset)))
+      let sequence = try fresh.append(.change(changeset, from: origin))
       renewed.requests.renumber(origin, sequence)
       requested.formUnion(changeset.locations)
     }

@@ -116,17 +116,15 @@ extension StoreState {
   mutating func replay(_ entries: [Journal.Entry]) {
     let lastOver = Self.lastOver(entries)
     for entry in entries {
-      var record = entry.record
-      if case .from(let origin, let inner) = record {
-        record = inner
-        if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
-          requests.replay(origin, inner, entry.sequence, version: version)
-        } else {
-          requests.noteProgress(origin)
+      switch entry.record {
+      case .change(let changeset, let origin):
+        if let origin {
+          if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
+            requests.replay(origin, changeset, entry.sequence, version: version)
+          } else {
+            requests.noteProgress(origin)
+          }
         }
-      }
-      switch record {
-      case .change(let changeset):
         lastTime = max(lastTime, changeset.time)
         for item in changeset.items {
           pending[item.location, default: []].append(
@@ -135,7 +133,6 @@ extension StoreState {
       case .checkpoint(let location, let through, _):
         pending[location]?.removeAll { $0.sequence <= through }
         if pending[location]?.isEmpty == true { pending[location] = nil }
-      case .from: break
       }
     }
   }
@@ -148,7 +145,7 @@ extension StoreState {
     var count = 0
     var mounts: UInt64 = 0
     for entry in entries.reversed() {
-      guard case .from(_, .change(let changeset)) = entry.record else { continue }
+      guard case .change(let changeset, .some) = entry.record else { continue }
       let last = newest ?? changeset.time
       newest = last
       count += 1

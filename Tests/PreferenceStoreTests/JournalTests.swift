@@ -103,9 +103,9 @@ import Testing
             Changeset.Item(location, .createDomain),
             Changeset.Item(Location(.anyUser, .global), .removeDomain),
           ], time: .init(nanoseconds: -5))),
-      .from(
-        Origin(client: 1, serial: 2),
-        .change(Changeset([.init(location, .splice("K", splice))], time: .init(nanoseconds: 7)))),
+      .change(
+        Changeset([.init(location, .splice("K", splice))], time: .init(nanoseconds: 7)),
+        from: Origin(client: 1, serial: 2)),
       .checkpoint(location, through: 9, nil),
       .checkpoint(
         location, through: 9, FileIdentity(size: 1, modified: .init(nanoseconds: 2), inode: 3)),

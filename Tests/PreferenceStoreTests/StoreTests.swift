@@ -193,9 +193,9 @@ struct TestStore {
       let item = Changeset.Item(TestStore.user, .remove("K"))
       return Journal.Entry(
         sequence: UInt64(number),
-        record: .from(
-          Origin(client: 1, serial: kind | UInt64(number)),
-          .change(Changeset([item], time: time))))
+        record: .change(
+          Changeset([item], time: time),
+          from: Origin(client: 1, serial: kind | UInt64(number))))
     }
     var state = StoreState()
     state.replay(entries)
