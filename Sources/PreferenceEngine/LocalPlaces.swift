@@ -156,10 +156,6 @@ extension LocalPlaces {
     try store.lists.snapshot(of: location).keys
   }
 
-  public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    try store.lists.mostKeys(at: location)
-  }
-
   public func exists(_ location: Location) throws(EngineError) -> Bool {
     try store.lists.exists(location)
   }

@@ -15,7 +15,8 @@ public protocol StoredPlaces {
   /// The keys of a domain in one place, in no order.
   func keys(at location: Location) throws(EngineError) -> [Key]
 
-  /// A number that the location's keys do not exceed. Cost: O(1) where the location is in memory.
+  /// A number that the location's keys do not exceed. Cost: O(1) in a client that has the location
+  /// in memory, else that of `keys`.
   func mostKeys(at location: Location) throws(EngineError) -> Int
 
   /// Reads the location into memory, if it is not there yet, so that changes of its list are

@@ -103,17 +103,6 @@ public final class Lists: Sendable {
     }
   }
 
-  /// A number that the location's keys do not exceed. Cost: O(1); the first use of the location
-  /// reads its list.
-  public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    let listed = try read(location) { $0.mostKeys }
-    guard location.place.hasAdditions else { return listed }
-    return try state.withLock { state throws(EngineError) in
-      try state.additions.requireReadable(location)
-      return listed + state.additions.added(location).count
-    }
-  }
-
   /// The location as it is at this moment, with what is added to its list; later changes are not in
   /// the result.
   public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
