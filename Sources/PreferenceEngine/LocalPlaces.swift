@@ -183,7 +183,8 @@ extension LocalPlaces {
   public func snapshot(
     of location: Location
   ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
-    try store.lists.versionedSnapshot(of: location)
+    let (domains, version) = try versionedSnapshots(of: [location])
+    return (domains[0], version)
   }
 }
 

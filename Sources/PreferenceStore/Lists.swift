@@ -114,19 +114,6 @@ public final class Lists: Sendable {
     }
   }
 
-  /// The location as it is at this moment, and the number of the last change of the store by then.
-  public func versionedSnapshot(
-    of location: Location
-  ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
-    while true {
-      _ = try snapshot(of: location)
-      let found = state.withLock { state in
-        state.shown(location).map { ($0, state.version) }
-      }
-      if let found { return found }
-    }
-  }
-
   /// The locations as they are at one moment, and the number of the last change of the store by
   /// then.
   public func versionedSnapshots(
