@@ -184,15 +184,9 @@ public enum SearchList {
   }
 
   /// The locations that are asked where a change of a key of the domain goes: those that can force
-  /// the key, then those of the user that precede the user's list. One array, made at once, because
-  /// each write asks for it.
+  /// the key, then those of the user that precede the user's list.
   static func beforeUser(_ domain: DomainName) -> [Location] {
-    let (cloud, host) = (Location(.cloud, domain), Location(.host, domain))
-    if domain == .global { return forcedGlobally + [cloud, host] }
-    return [
-      Location(.ownManaged, domain), Location(.managed, domain), Location(.ownManaged, .global),
-      Location(.managed, .global), cloud, host,
-    ]
+    forced(domain) + [Location(.cloud, domain), Location(.host, domain)]
   }
 
   private static let forcedGlobally = [
@@ -201,20 +195,13 @@ public enum SearchList {
 
   /// The locations that are kept in lists and that an argument precedes, in order.
   public static func stored(_ domain: DomainName, suites: [DomainName]) -> [Location] {
-    var all: [Location] = []
-    all.reserveCapacity(10 + 3 * suites.count)
-    for place in Place.own { all.append(Location(place, domain)) }
-    for suite in suites.reversed() {
-      for place in Place.own { all.append(Location(place, suite)) }
+    let inherited: [DomainName] = domain == .global ? [] : [.global]
+    let added: [DomainName] = suites.reversed()
+    let own = ([domain] + added + inherited).flatMap { name in
+      Place.own.map { Location($0, name) }
     }
-    if domain != .global {
-      for place in Place.own { all.append(Location(place, .global)) }
-    }
-    for place in Place.shared {
-      if domain != .global { all.append(Location(place, domain)) }
-      all.append(Location(place, .global))
-    }
-    return all
+    let shared = [domain] + inherited
+    return own + Place.shared.flatMap { place in shared.map { Location(place, $0) } }
   }
 
   /// The locations of registered defaults, in order: the end of the search list. The languages
