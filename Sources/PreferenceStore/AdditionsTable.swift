@@ -13,29 +13,15 @@ struct AdditionsTable {
   }
 
   /// The additions of each place.
-  private(set) var all: [Place: Additions] = [:]
-  /// Whether nothing is added to any list.
-  private(set) var isEmpty = true
-
-  subscript(place: Place) -> Additions? {
-    get { all[place] }
-    set {
-      all[place] = newValue
-      isEmpty = all.values.allSatisfy {
-        $0.settings.values.isEmpty && $0.settings.unreadable.isEmpty
-      }
-    }
-  }
+  var all: [Place: Additions] = [:]
 
   /// What is added to the location's list, as far as the additions of its place have been read.
   func added(_ location: Location) -> [Key: StoredValue] {
-    guard !isEmpty else { return [:] }
-    return all[location.place]?.settings.values[location.domain] ?? [:]
+    all[location.place]?.settings.values[location.domain] ?? [:]
   }
 
   /// Throws where a fragment, or a vendor's list, of the location cannot be read.
   func requireReadable(_ location: Location) throws(EngineError) {
-    guard !isEmpty else { return }
     if let error = all[location.place]?.settings.unreadable[location.domain] { throw error }
   }
 
@@ -45,7 +31,7 @@ struct AdditionsTable {
     _ key: Key, _ location: Location, _ list: borrowing LocationState
   ) throws(EngineError) -> StoredValue? {
     let found = try list.find(key)
-    guard !isEmpty, location.place.hasAdditions else { return found }
+    guard location.place.hasAdditions else { return found }
     try requireReadable(location)
     guard let added = added(location)[key] else { return found }
     return found == nil || added.metadata.isOfFile ? added : found

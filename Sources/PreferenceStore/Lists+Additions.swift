@@ -21,11 +21,11 @@ extension Lists {
   /// It waits for a disk, under the lock `readingAdditions`: other threads that need the additions
   /// wait for it, and do not read them too.
   public func loadAdditions(of place: Place) {
-    guard state.withLock({ $0.additions[place] == nil }) else { return }
+    guard state.withLock({ $0.additions.all[place] == nil }) else { return }
     readingAdditions.withLock { _ in
-      guard state.withLock({ $0.additions[place] == nil }) else { return }
+      guard state.withLock({ $0.additions.all[place] == nil }) else { return }
       let read = readAdditions(of: place)
-      state.withLock { $0.additions[place] = read }
+      state.withLock { $0.additions.all[place] = read }
       report(read.settings, since: PlaceAdditions())
       if case .managedFor = place { placeAdded.withLock { $0 }?() }
     }
@@ -78,7 +78,9 @@ extension Lists {
 
   /// The values that profiles set once for the user of this store, as far as they have been read.
   public var onceSettings: [OnceSetting] {
-    state.withLock { state in Place.forced.flatMap { state.additions[$0]?.settings.once ?? [] } }
+    state.withLock { state in
+      Place.forced.flatMap { state.additions.all[$0]?.settings.once ?? [] }
+    }
   }
 
   /// A report of each profile of the search list's places, and of other managed places that have
@@ -87,7 +89,7 @@ extension Lists {
   public var profileReports: [ValueDictionary] {
     for place in Place.forced { loadAdditions(of: place) }
     return state.withLock { state in
-      Place.forced.flatMap { state.additions[$0]?.settings.reports ?? [] }
+      Place.forced.flatMap { state.additions.all[$0]?.settings.reports ?? [] }
         + state.additions.all.filter { !$0.key.isForced }.flatMap(\.value.settings.reports)
     }
   }
@@ -157,7 +159,7 @@ extension Lists {
         }
         change.items += state.edits(from: values, to: present, location)
       }
-      state.additions[place] = new
+      state.additions.all[place] = new
       state.enqueue(Publication(change, source: source), withAdditions: true)
     }
   }

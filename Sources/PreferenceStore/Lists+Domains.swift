@@ -93,7 +93,7 @@ extension Lists {
     }
     if place.hasAdditions { loadAdditions(of: place) }
     state.withLock { state in
-      let added = state.additions[place]?.settings
+      let added = state.additions.all[place]?.settings
       // A domain that cannot be read is there, and says why.
       if let added { found.formUnion(Array(added.values.keys) + Array(added.unreadable.keys)) }
       // No list is read for this: the replayed edits say whether there will be one.

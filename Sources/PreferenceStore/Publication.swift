@@ -63,7 +63,7 @@ extension Publication {
     var items: [Changeset.Item] = []
     for item in changeset.items {
       let (place, domain) = (item.location.place, item.location.domain)
-      guard let added = additions[place]?.settings.values[domain], !added.isEmpty else {
+      guard let added = additions.all[place]?.settings.values[domain], !added.isEmpty else {
         items.append(item)
         continue
       }
