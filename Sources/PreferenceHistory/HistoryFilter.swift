@@ -20,19 +20,10 @@ package struct HistoryFilter: Equatable, Sendable {
   package var isAll = false
   /// Keys that hold a program's state because they change all the time: `HistoryContents.busyKeys`.
   package var busy: Set<RecordedKey> = []
-  /// Who takes the changes back; nil: nobody does.
-  package enum Undoer: Sendable {
-    case administrator
-    /// Cannot write the machine's lists.
-    case user
-
-    /// The user of this process.
-    package static var current: Undoer { geteuid() == 0 ? .administrator : .user }
-  }
-
-  /// For an undo: what it cannot do is left out, unless the filter names it. Those are declarations,
-  /// what a profile gives or gave, and lists that the undoer cannot write.
-  package var undoer: Undoer?
+  /// Whether the changes are to be taken back. What an undo by the user of this process cannot do
+  /// is left out, unless the filter names it: declarations, what a profile gives or gave, and lists
+  /// that the user cannot write.
+  package var isUndo = false
 
   /// Every change of a setting.
   package init() {}
@@ -51,7 +42,7 @@ package struct HistoryFilter: Equatable, Sendable {
     if let until, !until.includes(record) { return false }
     if let via {
       if record.source.via != via { return false }
-    } else if undoer != nil, record.source.via == .profile {
+    } else if isUndo, record.source.via == .profile {
       return false
     }
     guard let by else { return true }
@@ -64,17 +55,17 @@ package struct HistoryFilter: Equatable, Sendable {
   package func contains(_ changed: RecordedKey) -> Bool {
     if let domain, changed.location.domain != domain { return false }
     if let place, changed.location.place != place { return false }
-    if let undoer, isBeyond(undoer, changed) { return false }
+    if isUndo, isBeyond(changed) { return false }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
     return !Self.isState(changed) && !busy.contains(changed)
   }
 
   /// Whether an undo leaves the key, unless the filter names it.
-  private func isBeyond(_ undoer: Undoer, _ changed: RecordedKey) -> Bool {
+  private func isBeyond(_ changed: RecordedKey) -> Bool {
     if changed.location.domain == .declared { return domain == nil }
     guard changed.location.place.isMachineWide, place == nil, number == nil else { return false }
-    return undoer == .user || changed.location.place == .vendor
+    return geteuid() != 0 || changed.location.place == .vendor
   }
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.

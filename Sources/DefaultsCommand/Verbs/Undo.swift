@@ -44,7 +44,7 @@ enum Undo {
     do throws(EngineError) {
       let store = try StoreView(via: .undo)
       let history = try selection.history(of: store)
-      selection.filter.undoer = .current
+      selection.filter.isUndo = true
       let changes = NetChange.all(history, selection.filter)
       if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
       noteRest(history, selection.filter, changes.count)
@@ -71,7 +71,7 @@ enum Undo {
   /// Says how many keys are left out because an undo cannot take their changes back.
   private static func noteRest(_ history: HistoryContents, _ filter: HistoryFilter, _ count: Int) {
     var whole = filter
-    whole.undoer = nil
+    whole.isUndo = false
     let rest = NetChange.all(history, whole).filter { $0.key.location.domain != .declared }.count
     guard rest > count else { return }
     let keys = rest - count == 1 ? "1 key" : "\(rest - count) keys"

@@ -119,7 +119,7 @@ public struct PreferenceHistory: Sendable {
   ) throws(Failure) -> [String] {
     let history = try read()
     var filter = filter(selection, history)
-    filter.undoer = .current
+    filter.isUndo = true
     let changes = NetChange.all(history, filter)
     return try Self.failing { () throws(EngineError) in
       let places = BriefClient(Surroundings(), via: .undo)
