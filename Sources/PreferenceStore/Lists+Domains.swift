@@ -16,15 +16,7 @@ extension Lists {
       }
       if isAdded { return true }
     }
-    let known = state.withLock { state in
-      state.pending[location] != nil ? nil : state.domains[location]?.snapshot.exists
-    }
-    if let known { return known }
-    if state.withLock({ $0.pending[location] != nil }) {
-      return try read(location) { $0.exists }
-    }
-    guard StoreLayout.isValid(location.domain) else { return false }
-    return try modificationTime(location) != nil
+    return try listModified(location) != nil
   }
 
   /// When the location last changed; nil where it does not exist. Cost: as `exists`.
