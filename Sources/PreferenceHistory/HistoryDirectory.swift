@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import SystemCalls
 
 /// The directory `history` of a store's state directory, for those who read it.
@@ -39,33 +40,24 @@ public struct HistoryDirectory: Sendable {
   /// Returns the path of a file.
   func file(_ number: UInt64) -> String { "\(path)/\(number)" }
 
-  /// What the files have, as a whole.
-  public struct Summary: Sendable {
-    /// Bytes of all files.
-    public var bytes = 0
-    /// The time of the oldest change; nil if there is none.
-    public var since: Timestamp?
-    /// When a file was last written; nil if there is none.
-    public var until: Timestamp?
-    /// How often changes are missing.
-    public var gaps = 0
-  }
-
-  /// Returns what the files have. Cost: all files are read, 64 MiB at most, but only the oldest one
-  /// is decoded.
-  public func summary() throws(SystemError) -> Summary {
-    var summary = Summary()
+  /// Returns what the files have, as a whole: their `bytes`, and `gaps`, how often changes are
+  /// missing; `since`, the time of the oldest change, and `until`, when a file was last written, if
+  /// there is one. Cost: all files are read, 64 MiB at most, but only the oldest one is decoded.
+  public func summary() throws(SystemError) -> ValueDictionary {
+    var (bytes, gaps) = (0, 0)
+    var summary: ValueDictionary = [:]
     let numbers = try numbers()
     for number in numbers {
       guard let status = try Files.linkStatus(file(number)) else { continue }
-      summary.bytes += Int(clamping: status.st_size)
-      summary.until = Timestamp(status.st_mtim)
-      summary.gaps += try HistoryFile.gapCount(file(number))
+      bytes += Int(clamping: status.st_size)
+      gaps += try HistoryFile.gapCount(file(number))
+      summary["until"] = .date(AbsoluteTime(Timestamp(status.st_mtim)))
     }
-    guard let first = numbers.first else { return summary }
-    summary.since = try HistoryFile.read(file(first)).entries.lazy.compactMap { _, entry in
-      if case .change(let record) = entry { record.time } else { nil }
-    }.first
+    summary["bytes"] = .integer(WideInteger(UInt64(clamping: bytes)))
+    summary["gaps"] = .integer(WideInteger(UInt64(clamping: gaps)))
+    if let first = numbers.first, let oldest = try HistoryFile.read(file(first)).records.first {
+      summary["since"] = .date(AbsoluteTime(oldest.time))
+    }
     return summary
   }
 

@@ -93,13 +93,8 @@ public final class HistoryRecorder: Sendable {
   /// What `status.json` says of the history. Reads its files.
   var status: ValueDictionary {
     let isOn = lists.state.withLock { $0.history.isOn }
-    var status: ValueDictionary = ["off": .boolean(!isOn)]
-    guard let summary = try? lists.layout.history.summary() else { return status }
-    status["bytes"] = .integer(WideInteger(UInt64(clamping: summary.bytes)))
-    status["gaps"] = .integer(WideInteger(UInt64(clamping: summary.gaps)))
-    for (name, time) in [("since", summary.since), ("until", summary.until)] {
-      if let time { status[Key(name)] = .date(AbsoluteTime(time)) }
-    }
+    var status: ValueDictionary = (try? lists.layout.history.summary()) ?? [:]
+    status["off"] = .boolean(!isOn)
     return status
   }
 

@@ -115,7 +115,10 @@ enum HistoryBench {
       }
       _ = try writer.append(changes)
     }
-    return Double(try history.summary().bytes) / Double(records)
+    guard case .integer(let bytes)? = try history.summary()["bytes"], let size = bytes.signed else {
+      return 0
+    }
+    return Double(size) / Double(records)
   }
 
   private static func value(_ number: Int) -> RecordedValue {

@@ -49,7 +49,7 @@ import Testing
       }
       #expect(try changes(directory) == records)
       #expect(try directory.entries()[4] == .gap("why"))
-      #expect(try directory.summary().gaps == 1)
+      #expect(try directory.summary()["gaps"] == 1)
       #expect(records[8].items[0].before == .large(size: 65_537))
       #expect(records[3].items[0].before.value == "text")
       let mode = sandbox.shell("stat -c %a \(directory.path) \(directory.path)/*").output
