@@ -34,23 +34,15 @@ public struct CloudSettings: Equatable, Sendable {
 
   private let values: [Name: Value]
 
-  /// - Parameter find: returns the value of a key of the domain.
-  private init<Failure: Error>(_ find: (Key) throws(Failure) -> Value?) throws(Failure) {
-    var values: [Name: Value] = [:]
-    for name in Name.allCases { values[name] = try find(name.key) }
-    self.values = values
-  }
-
   /// Reads the settings of a store. Unlike other preferences they are not inherited, and not read
   /// from the cloud: who can write there must not choose what leaves this machine.
   public init(of places: any StoredPlaces) throws(EngineError) {
     let locations = (Place.forced + [.host, .user] + Place.shared).map { Location($0, Self.domain) }
-    try self.init { (key) throws(EngineError) in
-      for location in locations {
-        if let found = try places.find(key, at: location) { return found.value }
-      }
-      return nil
+    var values: [Name: Value] = [:]
+    for name in Name.allCases {
+      values[name] = try places.findFirst(name.key, in: locations)?.stored.value
     }
+    self.values = values
   }
 
   /// A setting that is a text; nil where it is not set, or is empty.
