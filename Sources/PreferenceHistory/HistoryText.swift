@@ -1,3 +1,4 @@
+import Glibc
 import PreferenceModel
 import PropertyList
 import SystemCalls
@@ -91,12 +92,8 @@ extension RecordedValue {
 extension Timestamp {
   /// ISO 8601, UTC, to the second.
   package var text: String {
-    let second: Int64 = 1_000_000_000
-    let part = (nanoseconds % second + second) % second
-    let whole = nanoseconds.subtractingReportingOverflow(part)
-    let time = Timestamp(nanoseconds: whole.overflow ? nanoseconds : whole.partialValue)
-    return String(
-      decoding: ValueText.canonical(.date(AbsoluteTime(time))).dropLast(), as: UTF8.self)
+    // Whole seconds: a Double would round the last nanoseconds of one up.
+    AbsoluteTime(milliseconds: Int64(timespec.tv_sec) * 1000).text
   }
 }
 
