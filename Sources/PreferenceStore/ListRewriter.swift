@@ -10,7 +10,7 @@ import SystemCalls
 ///
 /// Threads: the writer's thread alone.
 ///
-/// Locks: the lock of the list's directory (`ListLock`) first, without waiting for it; inside of it
+/// Locks: the lock of the list's directory (`listLock`) first, without waiting for it; inside of it
 /// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format.
 final class ListRewriter: Sendable {
   private let lists: Lists
@@ -143,7 +143,7 @@ final class ListRewriter: Sendable {
     let directory = Files.parent(of: file.path)
     try Files.makeDirectories(
       directory, mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
-    let lock = try ListLock(lists.layout.lockPath(location), directory: directory)
+    let lock = try Descriptor.listLock(lists.layout.lockPath(location), directory: directory)
     defer { lock.unlock() }
     tidy([directory, Files.parent(of: lists.layout.metadataPath(location))])
     try requireUnchanged(file, domain)
