@@ -203,19 +203,18 @@ struct HistoryQueue {
     (changes, last, size) = ([], [:], 0)
     for change in all {
       var items: [Item] = []
+      var merged: Set<Int> = []
       for item in change.items {
-        if let known = last[item.key], changes[known.change].source == change.source {
-          size -= changes[known.change].items[known.item].size
-          changes[known.change].items[known.item].after = item.after
-          changes[known.change].count += change.count
-          changes[known.change].time = change.time
-          size += changes[known.change].items[known.item].size
+        if let earlier = merge(item, of: change) {
+          merged.insert(earlier)
         } else {
           last[item.key] = (changes.count, items.count)
           items.append(item)
           size += item.size
         }
       }
+      // Once, however many of its keys the earlier change has.
+      for earlier in merged { changes[earlier].count += change.count }
       if !items.isEmpty {
         changes.append(
           Change(time: change.time, source: change.source, items: items, count: change.count))
@@ -232,6 +231,19 @@ struct HistoryQueue {
     guard size > Self.most / 2 else { return }
     (changes, last, size) = ([], [:], 0)
     gap = "there were more changes at once than are kept"
+  }
+
+  /// Makes an item part of the last change of its key, if that is of the same source.
+  /// - Returns: where that change is; nil: it is of another source, or there is none.
+  private mutating func merge(_ item: Item, of change: Change) -> Int? {
+    guard let known = last[item.key], changes[known.change].source == change.source else {
+      return nil
+    }
+    size -= changes[known.change].items[known.item].size
+    changes[known.change].items[known.item].after = item.after
+    changes[known.change].time = change.time
+    size += changes[known.change].items[known.item].size
+    return known.change
   }
 
   /// Takes everything out.

@@ -48,6 +48,19 @@ import Testing
     }
   }
 
+  @Test("of more changes at once than are kept, a transaction counts once, whatever its keys")
+  func transactions() {
+    var queue = HistoryQueue()
+    queue.hasHistory = true
+    let value = Value.data([UInt8](repeating: 1, count: 60_000))
+    let keys: [Key] = ["A", "B"]
+    let items = keys.map { Changeset.Item(TestStore.user, .set($0, value, .canonical)) }
+    for _ in 0..<50 { queue.add(Changeset(items, time: .now), ChangeSource(.command), .now) }
+    let changes = queue.removeAll { _, _ in nil }.changes
+    #expect(changes.count < 50)
+    #expect(changes.reduce(0) { $0 + $1.count } == 50)
+  }
+
   private func text(_ value: RecordedValue) -> String {
     switch value {
     case .none: "none"
