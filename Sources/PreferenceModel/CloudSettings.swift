@@ -60,8 +60,8 @@ public struct CloudSettings: Equatable, Sendable {
   /// Whether there is a cloud.
   public var isConfigured: Bool { !endpoints.isEmpty }
 
-  /// The keys that belong in the cloud.
-  public var keys: KeyPatterns { KeyPatterns(values[.keys]) }
+  /// The keys that belong in the cloud. The domains of this program's own settings are left out.
+  public var keys: KeyPatterns { KeyPatterns(values[.keys]).ofCloud }
 }
 
 extension DomainName {

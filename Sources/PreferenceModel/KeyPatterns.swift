@@ -9,15 +9,22 @@ public struct KeyPatterns: Equatable, Sendable {
   /// No key.
   public init() {}
 
-  /// Reads the setting `Keys`. What is not a pattern is left out, and so are the domains of this
-  /// program's own settings.
+  /// Reads a setting: a dictionary of arrays of patterns, by domain. What is not a pattern is left
+  /// out.
   public init(_ value: Value?) {
     guard case .dictionary(let domains)? = value else { return }
     for (name, value) in domains {
       let domain = DomainName(name.string)
-      guard case .array(let items) = value, domain.mayBeInCloud else { continue }
+      guard case .array(let items) = value else { continue }
       patterns[domain] = items.compactMap { if case .string(let text) = $0 { text } else { nil } }
     }
+  }
+
+  /// The patterns of the domains whose keys may be in the cloud.
+  var ofCloud: KeyPatterns {
+    var result = self
+    result.patterns = patterns.filter { domain, _ in domain.mayBeInCloud }
+    return result
   }
 
   /// Whether a pattern names the key. Cost: a hash look-up; the length of the patterns of the

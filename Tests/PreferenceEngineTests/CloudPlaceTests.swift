@@ -60,7 +60,11 @@ private let author = Author(number: 1)
   func settings() throws {
     try withPlaces { (_, places: LocalPlaces) throws -> Void in
       let patterns: ValueDictionary = ["prefsfs": ["*"], "prefsfs.cloud": ["*"], "d": ["a"]]
-      #expect(Array(KeyPatterns(.dictionary(patterns)).patterns.keys) == ["d"])
+      let keys = CloudSettings.Name.keys.key
+      let domain = CloudSettings.domain
+      _ = try places.apply(
+        [.at(.user, .set(keys, domain, .dictionary(patterns), .unknown))], by: author)
+      #expect(try Array(CloudSettings(of: places).keys.patterns.keys) == ["d"])
       for domain: DomainName in ["prefsfs", "prefsfs.cloud"] {
         #expect {
           try places.apply([.at(.cloud, .set("K", domain, 1, .unknown))], by: author)

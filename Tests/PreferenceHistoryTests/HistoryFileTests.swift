@@ -289,9 +289,10 @@ import Testing
     arguments: [
       ("Password", "d", false), ("myTokenX", "d", false), ("api_key", "d", false),
       ("TabWidth", "d", true), ("Private7", "d", false), ("Private7", "e", true),
+      ("User", "prefsfs.cloud", false), ("Other", "prefsfs.cloud", true),
     ] as [(Key, DomainName, Bool)])
   func secrets(_ key: Key, _ domain: DomainName, isKept: Bool) {
-    let settings = HistorySettings(["Never": ["d": ["Private*"]]])
+    let settings = HistorySettings(["Never": ["d": ["Private*"], "prefsfs.cloud": ["User"]]])
     #expect(settings.keeps(key, of: domain) == isKept)
   }
 }
