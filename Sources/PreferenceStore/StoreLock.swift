@@ -24,7 +24,7 @@ final class StoreLock: Sendable {
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let path = layout.stateDirectory + "/lock"
     let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)
-    guard try lock.lockExclusively(waiting: false) else {
+    guard try take(lock) else {
       let owner = String(decoding: try lock.readToEnd(limit: 64), as: UTF8.self)
       throw SystemError(
         "lock",
@@ -40,6 +40,14 @@ final class StoreLock: Sendable {
       // A store whose disk is full can still be read.
     }
     return lock
+  }
+
+  /// Takes the lock, or tries it again after a millisecond: a process that asks whether the store
+  /// is owned (`isOwned`) has the lock for a moment.
+  private static func take(_ lock: borrowing Descriptor) throws(SystemError) -> Bool {
+    if try lock.lockExclusively(waiting: false) { return true }
+    Instant.sleep(milliseconds: 1)
+    return try lock.lockExclusively(waiting: false)
   }
 
   /// Whether a process owns the store.

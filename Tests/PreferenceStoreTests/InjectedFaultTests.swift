@@ -252,6 +252,24 @@ private final class Plan: Sendable {
       #expect(plan.all.contains { $0.name == "write" && $0.path == path })
     }
   }
+
+  @Test("a process that asks whether the store is owned keeps no owner from it")
+  func asked() throws {
+    try withSandbox { sandbox in
+      let path = sandbox.state + "/s/lock"
+      // Somebody else has the lock at the first try.
+      let isTaken = Atomic<Bool>(true)
+      let plan = Plan { _, call in
+        guard call.name == "flock", call.path == path else { return .proceed }
+        return isTaken.exchange(false, ordering: .relaxed) ? .fail(.wouldBlock) : .proceed
+      }
+      let store = try Interposition.with(plan.verdict) {
+        try Store(TestStore.layout(sandbox), log: { _ in })
+      }
+      #expect(plan.all.filter { $0.name == "flock" && $0.path == path }.count == 2)
+      _ = try store.commit([Life.set("K", 1)])
+    }
+  }
 }
 
 @Suite("Store: numbers of calls") struct CallCountTests {
