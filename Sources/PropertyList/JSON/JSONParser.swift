@@ -72,9 +72,9 @@ struct JSONParser: TextParser {
     case .literal: try consumeInLiteral(byte)
     case _ where byte.isBlank: break
     case .value: try beginValue(byte)
-    case .firstElement where byte == UInt8(ascii: "]"): try end(.array)
+    case .firstElement where byte == UInt8(ascii: "]"): try end()
     case .firstElement: try beginValue(byte)
-    case .firstKey where byte == UInt8(ascii: "}"): try end(.dictionary)
+    case .firstKey where byte == UInt8(ascii: "}"): try end()
     case .firstKey, .key:
       guard byte == UInt8(ascii: "\"") else { throw failure("expected a key in quotes") }
       beginString(isKey: true)
@@ -88,9 +88,9 @@ struct JSONParser: TextParser {
   mutating func consumeSeparator(_ byte: UInt8) throws(FormatError) {
     switch (builder.open, byte) {
     case (.array, UInt8(ascii: ",")): state = .value
-    case (.array, UInt8(ascii: "]")): try end(.array)
+    case (.array, UInt8(ascii: "]")): try end()
     case (.dictionary, UInt8(ascii: ",")): state = .key
-    case (.dictionary, UInt8(ascii: "}")): try end(.dictionary)
+    case (.dictionary, UInt8(ascii: "}")): try end()
     case (.array, _): throw failure("expected ',' or ']'")
     case (.dictionary, _): throw failure("expected ',' or '}'")
     case (nil, _): throw failure("text after the end of the value")
@@ -117,17 +117,17 @@ struct JSONParser: TextParser {
   mutating func begin(
     _ container: ValueBuilder.Container, then next: State
   ) throws(FormatError) {
-    do { try builder.begin(container) } catch { throw failure(error.reason) }
+    try builder.begin(container)
     state = next
   }
 
-  mutating func end(_ container: ValueBuilder.Container) throws(FormatError) {
-    do { try builder.end(uniqueKeys: true) } catch { throw failure(error.reason) }
+  mutating func end() throws(FormatError) {
+    try builder.end(uniqueKeys: true)
     state = .separator
   }
 
   mutating func add(_ value: consuming Value) throws(FormatError) {
-    do { try builder.add(value) } catch { throw failure(error.reason) }
+    try builder.add(value)
     state = .separator
   }
 }

@@ -148,12 +148,12 @@ struct OpenStepParser: TextParser {
 
   /// Ends a pair that has only a key: its value is the key.
   private mutating func repeatKey() throws(FormatError) {
-    try building { builder throws(BuilderError) in try builder.repeatKeyAsValue() }
+    try builder.repeatKeyAsValue()
     state = .key
   }
 
   mutating func begin(_ container: ValueBuilder.Container) throws(FormatError) {
-    try building { builder throws(BuilderError) in try builder.begin(container) }
+    try builder.begin(container)
     state = container == .array ? .element : .key
   }
 
@@ -168,7 +168,7 @@ struct OpenStepParser: TextParser {
   }
 
   mutating func end() throws(FormatError) {
-    try building { builder throws(BuilderError) in try builder.end() }
+    try builder.end()
     endValue()
   }
 
@@ -176,15 +176,8 @@ struct OpenStepParser: TextParser {
     state = builder.open == .dictionary ? .pairEnd : .separator
   }
 
-  /// Performs a step of the builder, and adds the position to its error.
-  mutating func building(
-    _ step: (inout ValueBuilder) throws(BuilderError) -> Void
-  ) throws(FormatError) {
-    do { try step(&builder) } catch { throw failure(error.reason) }
-  }
-
   mutating func add(_ value: consuming Value) throws(FormatError) {
-    do { try builder.add(value) } catch { throw failure(error.reason) }
+    try builder.add(value)
     endValue()
   }
 

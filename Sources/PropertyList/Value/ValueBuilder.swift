@@ -52,10 +52,8 @@ struct ValueBuilder {
   var root: Value? { open == nil ? values.first : nil }
 
   /// Opens a container. Throws if it would be nested too deep.
-  mutating func begin(_ container: Container) throws(BuilderError) {
-    guard depth < limits.depth else {
-      throw BuilderError("nested deeper than \(limits.depth)")
-    }
+  mutating func begin(_ container: Container) throws(FormatError) {
+    guard depth < limits.depth else { throw failure("nested deeper than \(limits.depth)") }
     if let open { outerFrames.append(Frame(container: open, start: start, key: key)) }
     (open, key) = (container, nil)
     start = container == .array ? values.count : items.count
@@ -65,15 +63,15 @@ struct ValueBuilder {
   mutating func add(key bytes: UnsafeBufferPointer<UInt8>) { key = maker.key(bytes) }
 
   /// Adds the last key again as its own value, a string: `{ key; }` in old-style text.
-  mutating func repeatKeyAsValue() throws(BuilderError) {
+  mutating func repeatKeyAsValue() throws(FormatError) {
     if let key { try add(.string(key.string)) }
   }
 
   /// Adds a value to the open container or, if none is open, as the root. Throws if there are too
   /// many values.
-  mutating func add(_ value: consuming Value) throws(BuilderError) {
+  mutating func add(_ value: consuming Value) throws(FormatError) {
     count += 1
-    guard count <= limits.count else { throw BuilderError("more than \(limits.count) values") }
+    guard count <= limits.count else { throw failure("more than \(limits.count) values") }
     if let key = key.take() {
       items.append(ValueDictionary.Item(key: key, value: value))
     } else {
@@ -84,7 +82,7 @@ struct ValueBuilder {
   /// Closes the open container and adds it to the outer one.
   /// - Parameter unique: whether a dictionary with a duplicate key is an error. Otherwise the last
   ///   value of the key counts, as in CoreFoundation.
-  mutating func end(uniqueKeys unique: Bool = false) throws(BuilderError) {
+  mutating func end(uniqueKeys unique: Bool = false) throws(FormatError) {
     guard let open else { return }
     let value: Value
     switch open {
@@ -100,12 +98,15 @@ struct ValueBuilder {
 
   private mutating func dictionary(
     _ count: Int, unique: Bool
-  ) throws(BuilderError) -> ValueDictionary {
+  ) throws(FormatError) -> ValueDictionary {
     let items = items.removingLast(count)
     guard unique else { return ValueDictionary(items) }
     if let dictionary = ValueDictionary(unique: items) { return dictionary }
-    throw BuilderError("a duplicate key")
+    throw failure("a duplicate key")
   }
+
+  /// An error that has the reason alone: the parser adds the format and the position.
+  private func failure(_ reason: String) -> FormatError { FormatError(.json, reason) }
 }
 
 extension Array {
@@ -123,12 +124,6 @@ extension Array {
       filled = number
     }
   }
-}
-
-/// The reason of an error, without its position; the parser adds the position.
-struct BuilderError: Error {
-  let reason: String
-  init(_ reason: String) { self.reason = reason }
 }
 
 extension ValueDictionary {

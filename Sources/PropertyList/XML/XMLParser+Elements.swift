@@ -44,10 +44,10 @@ extension XMLParser {
       plist = .open
     case .dictionary:
       try expectElement(isKey: false)
-      try building { builder throws(BuilderError) in try builder.begin(.dictionary) }
+      try builder.begin(.dictionary)
     case .array:
       try expectElement(isKey: false)
-      try building { builder throws(BuilderError) in try builder.begin(.array) }
+      try builder.begin(.array)
     case .scalar(let kind):
       try expectElement(isKey: kind == .key)
       scalar = kind
@@ -78,19 +78,11 @@ extension XMLParser {
     switch (element, builder.open) {
     case (.dictionary, .dictionary):
       guard !builder.hasPendingKey else { throw failure("</dict> where a value was expected") }
-      try building { builder throws(BuilderError) in try builder.end() }
-    case (.array, .array):
-      try building { builder throws(BuilderError) in try builder.end() }
+      try builder.end()
+    case (.array, .array): try builder.end()
     case (.plist, nil) where plist == .open && builder.root != nil: plist = .closed
     default: throw failure("an unexpected end tag")
     }
-  }
-
-  /// Performs a step of the builder, and adds the position to its error.
-  private mutating func building(
-    _ step: (inout ValueBuilder) throws(BuilderError) -> Void
-  ) throws(FormatError) {
-    do { try step(&builder) } catch { throw failure(error.reason) }
   }
 
   /// Ends the open scalar, whose text is in `text`.
@@ -108,11 +100,7 @@ extension XMLParser {
     guard let value = value(of: kind, text) else {
       throw failure("the text of <\(kind.rawValue)> is not valid")
     }
-    try add(value)
-  }
-
-  mutating func add(_ value: consuming Value) throws(FormatError) {
-    do { try builder.add(value) } catch { throw failure(error.reason) }
+    try builder.add(value)
   }
 
   private func value(of kind: Scalar, _ text: UnsafeBufferPointer<UInt8>) -> Value? {

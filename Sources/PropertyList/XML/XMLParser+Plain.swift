@@ -68,7 +68,7 @@ extension XMLParser {
 
   private mutating func consumePlain(_ flag: Bool, end: Int) throws(FormatError) -> Int {
     try expectElement(isKey: false)
-    try add(.boolean(flag))
+    try builder.add(.boolean(flag))
     return end
   }
 }
