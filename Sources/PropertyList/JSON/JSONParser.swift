@@ -45,9 +45,7 @@ struct JSONParser: TextParser {
       return end
     case .escape, .unicode, .number, .literal: break
     case _ where piece[index].isBlank: return piece.endOfBlanks(from: index)
-    case .value, .firstElement: if let end = try consumePlainValue(piece, at: index) { return end }
-    case .key, .firstKey: if let end = consumePlainKey(piece, at: index) { return end }
-    case .colon, .separator: break
+    default: break
     }
     try consume(piece[index])
     return index + 1

@@ -109,7 +109,7 @@ extension XMLParser {
     case .string: .string(String(valid: text))
     case .integer: integer(text).map { .integer($0) }
     case .real: real(text).map { .real($0) }
-    case .date: text.plainDate.map { .date($0) } ?? Padded.value(of: text, DateParser())
+    case .date: Padded.value(of: text, DateParser())
     case .data: Base64.decode(text).map { .data($0) }
     case .yes: text.allSatisfy(\.isBlank) ? .boolean(true) : nil
     case .no: text.allSatisfy(\.isBlank) ? .boolean(false) : nil
@@ -119,7 +119,6 @@ extension XMLParser {
   /// Returns the integer that the text stands for; nil if it is not one. The text is decimal or, as
   /// CoreFoundation and plistlib accept it, hexadecimal.
   private func integer(_ text: UnsafeBufferPointer<UInt8>) -> WideInteger? {
-    if case (.integer(let number), text.count)? = text.plainNumber(at: 0) { return number }
     let digits = text.trimmed
     if let number = WideInteger(decimal: digits) { return number }
     let negative = digits.first == UInt8(ascii: "-")
@@ -135,7 +134,6 @@ extension XMLParser {
   /// Returns the real that the text stands for; nil if it is not one. A number beyond the range of
   /// a double is infinite, as in CoreFoundation.
   private func real(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
-    if case (.real(let number), text.count)? = text.plainNumber(at: 0) { return number }
     if case .real(let number)? = Padded.value(of: text, RealScanner()) { return number }
     let digits = text.trimmed
     guard digits.count < 1100, digits.allSatisfy({ $0.isDigit || "+-.eE".utf8.contains($0) })
