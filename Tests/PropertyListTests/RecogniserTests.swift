@@ -97,7 +97,8 @@ import Testing
   func impossible() {
     for (kind, text) in [
       (Kind.integer, "b"), (.boolean, "m"), (.real, "1,"), (.date, "yes"), (.dictionary, "["),
-      (.dictionary, "{\"a\": n"), (.array, "w"),
+      (.dictionary, "{\"a\": n"), (.array, "w"), (.real, "--"), (.real, "+-n"), (.real, "-+inf"),
+      (.date, "@--"), (.date, "@\r"),
     ] {
       var recogniser = Recogniser(kind: kind)
       recogniser.feed(Array(text.utf8)[...])

@@ -51,8 +51,10 @@ struct RealScanner: ScalarScanner {
   private mutating func consumeWord(_ byte: UInt8) -> Bool {
     state = .word
     text.append(byte)
-    let letters = String(
-      decoding: text.drop { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "+") }, as: UTF8.self)
+    let isSigned = text.first == UInt8(ascii: "-") || text.first == UInt8(ascii: "+")
+    let letters = String(decoding: text.dropFirst(isSigned ? 1 : 0), as: UTF8.self)
+    // Every word begins with no letters: a control character can look like a sign here.
+    guard !letters.isEmpty else { return false }
     return Self.words.contains { $0.hasPrefix(letters) } || isBitsPrefix
   }
 
