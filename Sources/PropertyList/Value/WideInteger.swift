@@ -30,20 +30,10 @@ public struct WideInteger: Hashable, Sendable {
   /// Creates an integer from decimal digits with an optional sign; nil for any other text and for
   /// numbers out of range.
   public init?(decimal text: some Sequence<UInt8>) {
-    var magnitude: UInt64 = 0
-    var negative = false
-    var digits = 0
-    for (index, byte) in text.enumerated() {
-      if index == 0, byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+") {
-        negative = byte == UInt8(ascii: "-")
-        continue
-      }
-      guard let next = magnitude.appending(digit: byte) else { return nil }
-      magnitude = next
-      digits += 1
-    }
-    guard digits > 0 else { return nil }
-    self.init(negative: negative, magnitude: magnitude)
+    var scanner = IntegerScanner()
+    guard text.allSatisfy({ scanner.consume($0) }), case .integer(let number)? = scanner.value
+    else { return nil }
+    self = number
   }
 
   /// The integer as a signed number; nil above 2^63-1.
