@@ -95,11 +95,13 @@ import Testing
 
   @Test("text is judged impossible as soon as it is")
   func impossible() {
-    for (kind, text) in [
-      (Kind.integer, "b"), (.boolean, "m"), (.real, "1,"), (.date, "yes"), (.dictionary, "["),
+    let texts: [(Kind, String)] = [
+      (.integer, "b"), (.boolean, "m"), (.real, "1,"), (.date, "yes"), (.dictionary, "["),
       (.dictionary, "{\"a\": n"), (.array, "w"), (.real, "--"), (.real, "+-n"), (.real, "-+inf"),
-      (.date, "@--"), (.date, "@\r"),
-    ] {
+      (.date, "@--"), (.date, "@\r"), (.array, "[01"), (.array, "[-.5"), (.array, "[1.e"),
+      (.array, "[1-"), (.array, "[--"), (.array, "[1e999"),
+    ]
+    for (kind, text) in texts {
       var recogniser = Recogniser(kind: kind)
       recogniser.feed(Array(text.utf8)[...])
       guard case .impossible = recogniser.judgement(of: Array(text.utf8)) else {

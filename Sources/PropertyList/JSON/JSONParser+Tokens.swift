@@ -87,7 +87,7 @@ extension JSONParser {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
       UInt8(ascii: "+"), UInt8(ascii: "e"), UInt8(ascii: "E"):
-      guard token.count < Self.longestNumber, numberState.consume(byte) else {
+      guard mayFollow(byte), numberScanner.consume(byte) else {
         throw failure("expected a number")
       }
       token.append(byte)
@@ -97,49 +97,29 @@ extension JSONParser {
     }
   }
 
-  /// The length of the longest number, in bytes. The longest exact decimal form of a double has
-  /// 1,077.
-  static var longestNumber: Int { 1100 }
+  /// Whether the byte may follow `token` in JSON, which has no leading zeros, and a digit before
+  /// each point and exponent. The scanner judges the rest.
+  private func mayFollow(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "-"), UInt8(ascii: "+"):
+      token.last.map { $0 | 0x20 == UInt8(ascii: "e") } ?? true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): token != [0x30] && token != [0x2D, 0x30]
+    default: token.last?.isDigit == true
+    }
+  }
 
   /// Returns the number in `token`. Throws if it is not complete or out of range.
   func number() throws(FormatError) -> Value {
     guard token.last?.isDigit == true else { throw failure("expected a digit") }
-    if numberState == .zero || numberState == .whole {
+    if token.allSatisfy({ $0.isDigit || $0 == UInt8(ascii: "-") }) {
       guard let integer = WideInteger(decimal: token) else {
         throw failure("an integer beyond 64 bits")
       }
       return .integer(integer)
     }
-    guard let real = Double(String(decoding: token, as: UTF8.self)), real.isFinite else {
+    guard let real = numberScanner.result else {
       throw failure("a number beyond the range of a real")
     }
     return .real(real)
-  }
-}
-
-/// The position of a parser in a number of RFC 8259.
-enum NumberState {
-  case start, minus, zero, whole, point, fraction, exponent, exponentSign, power
-
-  /// Consumes the next byte.
-  /// - Returns: false if the byte cannot be the next of a number.
-  mutating func consume(_ byte: UInt8) -> Bool {
-    switch (self, byte) {
-    case (.start, UInt8(ascii: "-")): self = .minus
-    case (.start, UInt8(ascii: "0")), (.minus, UInt8(ascii: "0")): self = .zero
-    case (.start, _) where byte.isDigit, (.minus, _) where byte.isDigit: self = .whole
-    case (.zero, UInt8(ascii: ".")), (.whole, UInt8(ascii: ".")): self = .point
-    case (.point, _) where byte.isDigit: self = .fraction
-    case (.exponent, _) where byte.isDigit, (.exponentSign, _) where byte.isDigit: self = .power
-    case (.whole, _) where byte.isDigit, (.fraction, _) where byte.isDigit,
-      (.power, _) where byte.isDigit:
-      break
-    case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): self = .exponentSign
-    case (.zero, _) where byte | 0x20 == 0x65, (.whole, _) where byte | 0x20 == 0x65,
-      (.fraction, _) where byte | 0x20 == 0x65:
-      self = .exponent
-    default: return false
-    }
-    return true
   }
 }

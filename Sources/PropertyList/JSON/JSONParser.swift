@@ -22,7 +22,7 @@ struct JSONParser: TextParser {
   var hexDigits = 0
   /// The first half of a surrogate pair, which waits for the second.
   var highSurrogate: UInt16?
-  var numberState = NumberState.start
+  var numberScanner = RealScanner()
   /// What `null` stands for; nil: it is refused.
   let null: Value?
 
@@ -104,7 +104,7 @@ struct JSONParser: TextParser {
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
       state = .number
       token.removeAll(keepingCapacity: true)
-      numberState = .start
+      numberScanner = RealScanner()
       try consumeInNumber(byte)
     case UInt8(ascii: "n") where null != nil: (state, token) = (.literal, [byte])
     case UInt8(ascii: "n"): throw failure("a property list cannot hold null")
