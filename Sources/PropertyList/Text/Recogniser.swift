@@ -19,11 +19,7 @@ public enum Judgement: Equatable, Sendable {
 public struct Recogniser: Sendable {
   private enum Machine: Sendable {
     case string(UTF8Validator)
-    case integer(Padded<IntegerScanner>)
-    case real(Padded<RealScanner>)
-    case boolean(Padded<BooleanScanner>)
-    case date(Padded<DateParser>)
-    case uid(Padded<UIDScanner>)
+    case scalar(Padded)
     case data
     /// Not indirect: the box would keep a second reference to what is fed, which is then copied.
     case container(ContainerRecogniser)
@@ -49,11 +45,11 @@ public struct Recogniser: Sendable {
     self.shown = shown.flatMap { $0.isAbridged ? $0 : nil }
     switch kind {
     case .string: machine = .string(UTF8Validator())
-    case .integer: machine = .integer(Padded(IntegerScanner()))
-    case .real: machine = .real(Padded(RealScanner()))
-    case .boolean: machine = .boolean(Padded(BooleanScanner()))
-    case .date: machine = .date(Padded(DateParser()))
-    case .uid: machine = .uid(Padded(UIDScanner()))
+    case .integer: machine = .scalar(Padded(IntegerScanner()))
+    case .real: machine = .scalar(Padded(RealScanner()))
+    case .boolean: machine = .scalar(Padded(BooleanScanner()))
+    case .date: machine = .scalar(Padded(DateParser()))
+    case .uid: machine = .scalar(Padded(UIDScanner()))
     case .data: machine = .data
     case .array, .dictionary: machine = .container(ContainerRecogniser(kind: kind, null: null))
     }
@@ -64,36 +60,24 @@ public struct Recogniser: Sendable {
     bytes.withUnsafeBufferPointer { feed($0) }
   }
 
-  /// Reals, dates and containers set `machine` to another value before they feed their copy of the
+  /// Scalars and containers set `machine` to another value before they feed their copy of the
   /// scanner. The copy is then the only reference to its storage, which is changed in place.
   private mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) {
     switch machine {
     case .string(var utf8):
       let fits = utf8.feed(bytes) && !bytes.contains(0)
       machine = fits ? .string(utf8) : .failed("the text is not a string (UTF-8 without NUL)")
-    case .integer(var scalar):
+    case .scalar(var scalar):
+      machine = .data
       machine =
         scalar.feed(bytes)
-        ? .integer(scalar) : failed("-9223372036854775808 to 18446744073709551615")
-    case .real(var scalar):
-      machine = .data
-      machine = scalar.feed(bytes) ? .real(scalar) : failed("as 1.5 or 2e-3")
-    case .boolean(var scalar):
-      machine = scalar.feed(bytes) ? .boolean(scalar) : failed("true, false, yes, no, 1 or 0")
-    case .date(var scalar):
-      machine = .data
-      machine = scalar.feed(bytes) ? .date(scalar) : failed("as 2026-11-21T07:20:00Z")
-    case .uid(var scalar): machine = scalar.feed(bytes) ? .uid(scalar) : failed("0 or more")
+        ? .scalar(scalar) : .failed("the text is not \(kind.article) (\(scalar.form))")
     case .data, .failed: break
     case .container(var container):
       machine = .data
       container.feed(bytes)
       machine = .container(container)
     }
-  }
-
-  private func failed(_ form: String) -> Machine {
-    .failed("the text is not \(kind.article) (\(form))")
   }
 
   /// Returns the judgement of the text. Cost: at most that of `value(of:)`.
@@ -116,7 +100,7 @@ public struct Recogniser: Sendable {
     switch machine {
     case .container(let container): container.isUnfinished
     case .string(let utf8): !utf8.isComplete
-    case .integer, .real, .boolean, .date, .uid, .data, .failed: false
+    case .scalar, .data, .failed: false
     }
   }
 
@@ -140,11 +124,7 @@ public struct Recogniser: Sendable {
       guard utf8.isComplete else { return nil }
       let line = text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...]
       return .string(String(decoding: line, as: UTF8.self))
-    case .integer(let scalar): return scalar.value
-    case .real(let scalar): return scalar.value
-    case .boolean(let scalar): return scalar.value
-    case .date(let scalar): return scalar.value
-    case .uid(let scalar): return scalar.value
+    case .scalar(let scalar): return scalar.value
     case .data: return .data(text)
     case .container(let container):
       guard case .success(let value?) = container.outcome(text) else { return nil }

@@ -7,6 +7,9 @@ protocol ScalarScanner: Sendable {
 
   /// The value, if the bytes so far are the text of one.
   var value: Value? { get }
+
+  /// What the text of a value looks like, for people.
+  static var form: String { get }
 }
 
 /// Scans an integer from -2^63 to 2^64-1: decimal digits with an optional sign.
@@ -30,6 +33,8 @@ struct IntegerScanner: ScalarScanner {
   var value: Value? {
     magnitude.flatMap { WideInteger(negative: negative, magnitude: $0) }.map { .integer($0) }
   }
+
+  static var form: String { "-9223372036854775808 to 18446744073709551615" }
 }
 
 /// Scans a UID: decimal digits without a sign.
@@ -43,14 +48,17 @@ struct UIDScanner: ScalarScanner {
   }
 
   var value: Value? { number.map { .uid($0) } }
+  static var form: String { "0 or more" }
 }
 
 extension RealScanner {
   var value: Value? { result.map { .real($0) } }
+  static var form: String { "as 1.5 or 2e-3" }
 }
 
 extension DateParser {
   var value: Value? { result.map { .date($0) } }
+  static var form: String { "as 2026-11-21T07:20:00Z" }
 }
 
 /// Scans a boolean: true, false, yes, no (in any case), 1 or 0.
@@ -66,16 +74,20 @@ struct BooleanScanner: ScalarScanner {
   }
 
   var value: Value? { Self.words.first { $0.text == text }.map { .boolean($0.value) } }
+  static var form: String { "true, false, yes, no, 1 or 0" }
 }
 
 /// Scans a scalar that may have blanks and newlines around it.
-struct Padded<Scanner: ScalarScanner>: Sendable {
+struct Padded: Sendable {
   private enum State { case before, inside, after, failed }
 
   private var state = State.before
-  private var scanner: Scanner
+  private var scanner: any ScalarScanner
 
-  init(_ scanner: Scanner) { self.scanner = scanner }
+  init(_ scanner: some ScalarScanner) { self.scanner = scanner }
+
+  /// What the text of a value looks like, for people.
+  var form: String { type(of: scanner).form }
 
   /// Consumes the next bytes.
   /// - Returns: false if no value begins with the bytes so far.
@@ -112,7 +124,9 @@ struct Padded<Scanner: ScalarScanner>: Sendable {
   var value: Value? { state == .inside || state == .after ? scanner.value : nil }
 
   /// Returns the value of a whole text; nil if it is not the text of one.
-  static func value(of text: UnsafeBufferPointer<UInt8>, _ scanner: Scanner) -> Value? {
+  static func value(
+    of text: UnsafeBufferPointer<UInt8>, _ scanner: some ScalarScanner
+  ) -> Value? {
     var padded = Padded(scanner)
     return padded.feed(text) ? padded.value : nil
   }
