@@ -111,6 +111,28 @@ import Testing
     }
   }
 
+  /// Texts of new keys, their values, and whether they can be no document, however they go on.
+  static let newKeys: [(text: String, value: Value, isPlain: Bool)] = [
+    ("7\n", 7, true), ("text", "text", true), ("  \n", "  ", false), ("", "", false),
+    ("{\"a\": 1}\n", ["a": 1], false), (" [1, 2]", [1, 2], false), ("[1", "[1", false),
+    ("{ a = b; }", "{ a = b; }", true), ("\u{FEFF}{}", "\u{FEFF}{}", true),
+    ("<plist><true/></plist>", true, false), ("<?xml", "<?xml", false), ("<pli", "<pli", false),
+    ("<html>", "<html>", true), ("<plist></dict>", "<plist></dict>", true),
+    ("bplist0", "bplist0", false), ("bplist00", "bplist00", false), ("bplist01", "bplist01", true),
+  ]
+
+  @Test("a new key's text has this value, whole and byte by byte", arguments: newKeys.indices)
+  func newKey(_ index: Int) {
+    let (text, value, isPlain) = Self.newKeys[index]
+    let bytes = Array(text.utf8)
+    var (whole, pieces) = (Inference(), Inference())
+    whole.feed(bytes[...])
+    for place in bytes.indices { pieces.feed(bytes[place...place]) }
+    for inference in [whole, pieces] {
+      #expect(inference.value(of: bytes) == value && inference.isPlain == isPlain, "\(text)")
+    }
+  }
+
   @Test("JSON with dates and data as strings reads back as the same value")
   func lossyJSON() {
     let value: Value = [

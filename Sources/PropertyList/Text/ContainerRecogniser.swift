@@ -1,5 +1,6 @@
-/// Judges the text of an array or a dictionary, in any format, as it arrives in pieces. The first
-/// byte that is not a blank tells which parsers are tried; a parser that fails is dropped.
+/// Judges the text of an array or a dictionary, in any format, or of a document that is a new key's
+/// text, as it arrives in pieces. The first bytes tell which parsers are tried; a parser that fails
+/// is dropped.
 struct ContainerRecogniser: Sendable {
   /// The parsers that can still succeed.
   private enum Candidates {
@@ -14,8 +15,9 @@ struct ContainerRecogniser: Sendable {
   private var candidates = Candidates.undecided
   /// The bytes so far, until they tell the format.
   private var head: [UInt8] = []
-  /// The kind that the text must have: an array or a dictionary.
-  private let kind: Kind
+  /// The kind that the text must have: an array or a dictionary; nil: it is the text of a new key,
+  /// and may have any.
+  private let kind: Kind?
   private static let binaryMark = Array("bplist0".utf8)
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
@@ -23,7 +25,7 @@ struct ContainerRecogniser: Sendable {
   private let limits: Limits
 
   /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
-  init(kind: Kind, null: Value? = nil) {
+  init(kind: Kind? = nil, null: Value? = nil) {
     var limits = Limits.text
     limits.null = null
     (self.kind, self.limits) = (kind, limits)
@@ -68,6 +70,11 @@ struct ContainerRecogniser: Sendable {
 
   /// Chooses the parsers if the bytes so far tell the format, and feeds them these bytes.
   private mutating func decide() {
+    guard let kind else {
+      guard let next = candidatesOfNewKey else { return }
+      candidates = next
+      return feedHead(head[...])
+    }
     if Self.binaryMark.starts(with: head) || Self.byteOrderMark.starts(with: head) { return }
     if head.starts(with: Self.binaryMark) {
       candidates = .binary
@@ -87,10 +94,26 @@ struct ContainerRecogniser: Sendable {
       candidates = .none(
         "the text of \(kind.article) begins neither as JSON nor as a property list")
     }
-    head = Array(text)
-    let begin = head
+    feedHead(text)
+  }
+
+  /// The parsers for the text of a new key; nil if the bytes so far do not tell.
+  private var candidatesOfNewKey: Candidates? {
+    if head.starts(with: "bplist00".utf8) { return Candidates.binary }
+    if head.starts(with: "<?xml".utf8) || head.starts(with: "<plist".utf8) {
+      return Candidates.xml(XMLParser(limits: .text))
+    }
+    let marks = ["bplist00", "<?xml", "<plist"]
+    if marks.contains(where: { $0.utf8.starts(with: head) }) { return nil }
+    guard let first = head.first(where: { !$0.isBlank }) else { return nil }
+    let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+    return isJSON ? Candidates.text(JSONParser(limits: limits), nil) : Candidates.none("")
+  }
+
+  /// Feeds the parsers the first bytes, for which they were chosen.
+  private mutating func feedHead(_ text: ArraySlice<UInt8>) {
     head = []
-    begin.withUnsafeBufferPointer { feed($0) }
+    text.withUnsafeBufferPointer { feed($0) }
   }
 
   /// Returns the value of the text, nil if the text is not complete, or the reason why it can never
@@ -106,7 +129,7 @@ struct ContainerRecogniser: Sendable {
     case .binary:
       value = BinaryReader.hasTrailer(text) ? try? BinaryReader.read(text, limits: .text) : nil
     }
-    guard let value, value.kind != kind else { return .success(value) }
+    guard let value, let kind, value.kind != kind else { return .success(value) }
     // The string can be the first key of `key = value;` pairs without braces.
     if case .text = candidates, kind == .dictionary, value.kind == .string { return .success(nil) }
     return .failure(Refusal(reason: "the text is \(value.kind.article), not \(kind.article)"))
@@ -123,6 +146,12 @@ struct ContainerRecogniser: Sendable {
     case .binary, .none: false
     }
   }
+
+  /// Whether the text begins as a binary list.
+  var isBinary: Bool { if case .binary = candidates { true } else { false } }
+
+  /// Whether no parser can succeed, whatever follows.
+  var isHopeless: Bool { if case .none = candidates { true } else { false } }
 
   struct Refusal: Error { let reason: String }
 }

@@ -12,75 +12,17 @@ public struct Inference: Sendable {
   private var utf8 = UTF8Validator()
   /// Whether the text so far is UTF-8 without NUL.
   private var isText = true
-  private var document = Candidate.undecided
-  /// The bytes so far, until they tell whether the text can be JSON or XML.
-  private var head: [UInt8] = []
-  /// Whether the text begins like a binary list; nil before its eighth byte.
-  private var isBinaryList: Bool?
-  /// Up to eight bytes from the beginning of the text.
-  private var mark: [UInt8] = []
-  private static let binaryMark = Array("bplist00".utf8)
-
-  /// The parser that can still succeed.
-  private enum Candidate: Sendable {
-    case undecided
-    case json(JSONParser)
-    case xml(XMLParser)
-    case none
-  }
+  /// Judges whether the text is JSON or a property list.
+  private var document = ContainerRecogniser()
 
   /// Creates an inference that has received no text.
   public init() {}
 
   /// Receives the next bytes of the text.
   public mutating func feed(_ bytes: ArraySlice<UInt8>) {
-    isText = isText && bytes.withUnsafeBufferPointer { utf8.feed($0) && !$0.contains(0) }
-    if isBinaryList == nil {
-      mark += bytes.prefix(Self.binaryMark.count - mark.count)
-      if mark.count == Self.binaryMark.count { isBinaryList = mark == Self.binaryMark }
-    }
-    switch document {
-    case .undecided:
-      head += bytes
-      decide()
-    case .json, .xml: feedDocument(bytes)
-    case .none: break
-    }
-  }
-
-  /// Starts a parser once the first bytes tell that the text can be JSON or XML.
-  private mutating func decide() {
-    let marks = ["<?xml", "<plist"].map { Array($0.utf8) }
-    if marks.contains(where: { head.starts(with: $0) }) {
-      document = .xml(XMLParser(limits: .text))
-    } else if marks.contains(where: { $0.starts(with: head) }) {
-      return
-    } else if let first = head.first(where: { !$0.isBlank }) {
-      let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-      document = isJSON ? .json(JSONParser(limits: .text)) : .none
-    }
-    feedDocument(head[...])
-    if case .undecided = document { return }
-    head = []
-  }
-
-  private mutating func feedDocument(_ bytes: ArraySlice<UInt8>) {
-    switch document {
-    case .json(var parser):
-      document = .none
-      if (try? parser.feed(bytes)) != nil { document = .json(parser) }
-    case .xml(var parser):
-      document = .none
-      if (try? parser.feed(bytes)) != nil { document = .xml(parser) }
-    case .undecided, .none: break
-    }
-  }
-
-  private var documentValue: Value? {
-    switch document {
-    case .json(let parser): try? parser.result()
-    case .xml(let parser): try? parser.result()
-    case .undecided, .none: nil
+    bytes.withUnsafeBufferPointer { bytes in
+      isText = isText && utf8.feed(bytes) && !bytes.contains(0)
+      document.feed(bytes)
     }
   }
 
@@ -99,18 +41,16 @@ public struct Inference: Sendable {
   /// like a binary list, O(objects of the list).
   /// - Parameter text: all bytes that were fed.
   public func plain(_ text: [UInt8]) -> Plain {
-    guard text.count >= Self.longestScalar, documentValue == nil else { return .other }
-    if isBinaryList == true { return BinaryReader.hasTrailer(text) ? .other : .value(.data) }
+    guard text.count >= Self.longestScalar else { return .other }
+    if document.isBinary { return BinaryReader.hasTrailer(text) ? .other : .value(.data) }
+    guard document.isUnfinished || document.isHopeless else { return .other }
     guard isText else { return .value(.data) }
     return utf8.isComplete ? .value(.string) : .unfinished
   }
 
   /// Whether the text can be no document, however it goes on: if it is long, it is a string, or
   /// else data.
-  public var isPlain: Bool {
-    guard case .none = document else { return false }
-    return isBinaryList == false || !Self.binaryMark.starts(with: mark)
-  }
+  public var isPlain: Bool { document.isHopeless }
 
   /// A text of this many bytes or more is not a number or a boolean.
   private static let longestScalar = 40
@@ -119,12 +59,7 @@ public struct Inference: Sendable {
   /// - Parameter text: all bytes that were fed.
   public func value(of text: [UInt8]) -> Value {
     if let scalar = Self.scalar(text) { return scalar }
-    if let value = documentValue { return value }
-    if text.starts(with: "bplist00".utf8), BinaryReader.hasTrailer(text),
-      let value = try? BinaryReader.read(text, limits: .text)
-    {
-      return value
-    }
+    if case .success(let value?) = document.outcome(text) { return value }
     return (isText ? Recogniser.value(of: text, kind: .string) : nil) ?? .data(text)
   }
 
