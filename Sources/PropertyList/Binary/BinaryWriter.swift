@@ -3,22 +3,11 @@
 /// Keys are sorted, so that equal values give equal bytes. Equal strings and keys are written once,
 /// and so are booleans. Cost: O(size); O(n log n) for a dictionary that is not sorted.
 struct BinaryWriter {
-  /// An ASCII string that was written: its range in the document, and the number of its object.
-  private struct Written {
-    var start: Int
-    var count: Int
-    var object: Int
-  }
-
   private var sink: ByteSink
   /// The offset of each object.
   private var offsets: [Int] = []
-  private var written: [Written] = []
-  /// The positions of the strings in `written`; `none` if there is one string at most, which cannot
-  /// occur twice.
-  private var index = KeyIndex.none
-  /// The object numbers of the strings that are not ASCII.
-  private var wide: [Key: Int] = [:]
+  /// The object numbers of the strings that are written.
+  private var strings: [Key: Int] = [:]
   /// The objects of strings that are written as they were: see `BinaryList.oddStrings`.
   private let kept: [Key: [UInt8]]
   /// The object numbers of the booleans, once they are written.
@@ -29,42 +18,19 @@ struct BinaryWriter {
   /// Returns the value as a list. Every value can be written.
   /// - Parameter kept: the objects of strings, by their text, that are written as they are.
   static func write(_ value: Value, keeping kept: [Key: [UInt8]] = [:]) -> [UInt8] {
-    var tally = Tally()
-    tally.add(value)
-    var writer = BinaryWriter(tally, room: 64 + value.extent(of: 12), keeping: kept)
+    var writer = BinaryWriter(
+      objects: value.objectCount, room: 64 + value.extent(of: 12), keeping: kept)
     let top = writer.add(value)
     writer.finish(top: top)
     return writer.sink.finish()
   }
 
-  /// Upper bounds for the number of objects, and of strings among them, in the list of a value.
-  private struct Tally {
-    var objects = 0
-    var strings = 0
-
-    mutating func add(_ value: Value) {
-      objects += 1
-      switch value {
-      case .string: strings += 1
-      case .array(let items): for item in items { add(item) }
-      case .dictionary(let items):
-        objects += items.count
-        strings += items.count
-        for item in items { add(item.value) }
-      case .integer, .real, .single, .boolean, .date, .data, .uid: break
-      }
-    }
-  }
-
-  private init(_ tally: Tally, room: Int, keeping kept: [Key: [UInt8]]) {
+  /// - Parameter objects: an upper bound for their number.
+  private init(objects: Int, room: Int, keeping kept: [Key: [UInt8]]) {
     self.kept = kept
-    referenceSize = UInt64(tally.objects).byteCount
+    referenceSize = UInt64(objects).byteCount
     sink = ByteSink(room: room)
-    offsets.reserveCapacity(tally.objects)
-    if tally.strings > 1 {
-      index = KeyIndex(capacity: tally.strings)
-      written.reserveCapacity(tally.strings)
-    }
+    offsets.reserveCapacity(objects)
     sink.append("bplist00")
   }
 
@@ -79,7 +45,7 @@ struct BinaryWriter {
   /// - Returns: the number of its object.
   private mutating func add(_ value: Value) -> Int {
     switch value {
-    case .string(let text): return add(text)
+    case .string(let text): return add(Key(text))
     case .boolean(let flag): return add(flag)
     case .array(let items): return add(items)
     case .dictionary(let items): return add(items)
@@ -139,50 +105,28 @@ struct BinaryWriter {
     sink.append(bigEndian: unsigned, size: size)
   }
 
-  private mutating func add(_ string: String) -> Int {
-    string.withBytes { addASCII($0) } ?? addWide(string)
-  }
-
-  /// Writes a string of ASCII.
-  /// - Returns: the number of its object; nil if the bytes are not ASCII.
-  private mutating func addASCII(_ utf8: UnsafeBufferPointer<UInt8>) -> Int? {
-    guard UTF8Validator.isASCII(utf8) else { return nil }
-    guard index.capacity > 0 else { return addNew(utf8) }
-    let hash = KeyHash.of(utf8)
-    let probe = index.probe(hash) { position in
-      written[position].count == utf8.count && sink.holds(utf8, at: written[position].start)
-    }
-    switch probe {
-    case .found(let position): return written[position].object
-    case .free(let slot):
-      index.fill(slot, hash, position: written.count)
-      let object = addNew(utf8)
-      written.append(
-        Written(start: sink.count - utf8.count, count: utf8.count, object: object))
-      return object
-    }
-  }
-
-  /// Writes a string of ASCII that was not written yet.
-  private mutating func addNew(_ utf8: UnsafeBufferPointer<UInt8>) -> Int {
+  private mutating func add(_ string: Key) -> Int {
+    if let known = strings[string] { return known }
     let object = begin()
-    addHead(0x50, count: utf8.count)
-    sink.append(utf8)
-    return object
-  }
-
-  private mutating func addWide(_ string: String) -> Int {
-    let key = Key(string)
-    if let known = wide[key] { return known }
-    let object = begin()
-    wide[key] = object
-    if let bytes = kept[key] {
+    strings[string] = object
+    if string.withBytes({ addASCII($0) }) { return object }
+    if let bytes = kept[string] {
       bytes.withUnsafeBufferPointer { sink.append($0) }
       return object
     }
-    addHead(0x60, count: string.utf16.count)
-    for unit in string.utf16 { sink.append(bigEndian: UInt64(unit), size: 2) }
+    let units = string.string.utf16
+    addHead(0x60, count: units.count)
+    for unit in units { sink.append(bigEndian: UInt64(unit), size: 2) }
     return object
+  }
+
+  /// Writes a string of ASCII.
+  /// - Returns: false if the bytes are not ASCII.
+  private mutating func addASCII(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard UTF8Validator.isASCII(utf8) else { return false }
+    addHead(0x50, count: utf8.count)
+    sink.append(utf8)
+    return true
   }
 
   private mutating func add(_ items: [Value]) -> Int {
@@ -199,7 +143,7 @@ struct BinaryWriter {
     var keyReference = reserve(2 * items.count)
     var valueReference = keyReference + items.count * referenceSize
     for item in items.sortedItems {
-      set(&keyReference, item.key.withBytes { addASCII($0) } ?? addWide(item.key.string))
+      set(&keyReference, add(item.key))
       set(&valueReference, add(item.value))
     }
     return object
@@ -235,6 +179,17 @@ struct BinaryWriter {
     sink.append(bigEndian: UInt64(offsets.count), size: 8)
     sink.append(bigEndian: UInt64(top), size: 8)
     sink.append(bigEndian: UInt64(table), size: 8)
+  }
+}
+
+extension Value {
+  /// An upper bound for the number of objects in the list of the value.
+  fileprivate var objectCount: Int {
+    switch self {
+    case .array(let items): items.reduce(1) { $0 + $1.objectCount }
+    case .dictionary(let items): items.reduce(1) { $0 + 1 + $1.value.objectCount }
+    case .string, .integer, .real, .single, .boolean, .date, .data, .uid: 1
+    }
   }
 }
 

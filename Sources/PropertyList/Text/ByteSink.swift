@@ -106,14 +106,6 @@ extension ByteSink {
       }
     }
   }
-
-  /// Whether the bytes at the offset equal `other`.
-  @inline(__always)
-  func holds(_ other: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
-    bytes.withUnsafeBufferPointer {
-      UnsafeBufferPointer(rebasing: $0[offset..<offset + other.count]).isEqual(to: other)
-    }
-  }
 }
 
 // MARK: - Numbers
