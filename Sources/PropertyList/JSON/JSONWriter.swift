@@ -8,15 +8,10 @@ struct JSONWriter {
   /// - Parameter lossy: whether dates are written as ISO text and data as base64. Otherwise it
   ///   throws for them too.
   static func write(_ value: Value, lossy: Bool = false) throws(FormatError) -> [UInt8] {
-    var writer = JSONWriter(isLossy: lossy, sink: ByteSink(room: value.extent(of: 8)))
+    var writer = JSONWriter(sink: ByteSink(room: value.extent(of: 8)), isLossy: lossy)
     try writer.add(value, depth: 0)
     writer.sink.append("\n")
     return writer.sink.finish()
-  }
-
-  private init(isLossy: Bool, sink: ByteSink) {
-    self.isLossy = isLossy
-    self.sink = sink
   }
 
   private mutating func newLine(_ depth: Int) {

@@ -166,9 +166,9 @@ extension UInt8 {
   /// Whether an unquoted string may contain the byte: a letter, a digit or one of `_ $ / : . -`.
   var isPlain: Bool {
     switch self {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"),
-      UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "."), UInt8(ascii: "-"):
+    case _ where isLetter || isDigit: true
+    case UInt8(ascii: "_"), UInt8(ascii: "$"), UInt8(ascii: "/"), UInt8(ascii: ":"),
+      UInt8(ascii: "."), UInt8(ascii: "-"):
       true
     default: false
     }

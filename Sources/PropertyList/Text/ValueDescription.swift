@@ -70,16 +70,7 @@ public struct ValueDescription {
 
   /// Appends a string, with quotes unless it is made of ASCII letters and digits.
   private mutating func appendQuoted(_ string: String) {
-    let isPlain =
-      !string.isEmpty
-      && string.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "a")...UInt8(ascii: "z"):
-          true
-        default: false
-        }
-      }
+    let isPlain = !string.isEmpty && string.utf8.allSatisfy { $0.isLetter || $0.isDigit }
     if isPlain { return text += string }
     text += "\""
     for scalar in string.unicodeScalars { text += AppleText.escaped(scalar, isAppleText) }

@@ -17,12 +17,7 @@ public struct AbsoluteTime: Hashable, Sendable {
 extension Value {
   /// The value with dates in whole seconds, as in XML lists. Cost: O(values).
   public var inWholeSeconds: Value {
-    switch self {
-    case .date(let time): .date(time.inWholeSeconds)
-    case .array(let elements): .array(elements.map(\.inWholeSeconds))
-    case .dictionary(let pairs): .dictionary(pairs.mapValues(\.inWholeSeconds))
-    default: self
-    }
+    mappingLeaves { if case .date(let time) = $0 { .date(time.inWholeSeconds) } else { $0 } }
   }
 }
 
@@ -105,13 +100,9 @@ struct CivilDate: Equatable {
 
   /// The number of days from 0000-03-01 to 2001-01-01.
   private static let epoch: Int64 = 730_791
+}
 
-  init(year: Int, month: Int, day: Int) {
-    self.year = year
-    self.month = month
-    self.day = day
-  }
-
+extension CivilDate {
   /// Creates the day that is `days` days after 2001-01-01. It counts in eras of 400 years that
   /// begin on the 1st of March, so that the leap day is the last day of a year.
   init(daysSince2001 days: Int64) {

@@ -74,12 +74,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   public static func == (left: Key, right: Key) -> Bool {
     guard left.hash == right.hash else { return false }
-    return left.isIdentical(to: right) || left.hasSameBytes(as: right)
-  }
-
-  @inline(__always)
-  private func hasSameBytes(as other: Key) -> Bool {
-    withBytes { bytes in other.holds(bytes) }
+    return left.isIdentical(to: right) || left.withBytes { right.holds($0) }
   }
 
   /// Whether these are the UTF-8 bytes of the key. Inlined, for searches: as far as the compiler
@@ -135,11 +130,7 @@ extension String {
   /// Whether both strings have the same UTF-8 bytes.
   @inline(never)
   func hasSameBytes(as other: String) -> Bool {
-    let isSame = utf8.withContiguousStorageIfAvailable { left in
-      other.utf8.withContiguousStorageIfAvailable { left.isEqual(to: $0) }
-        ?? left.elementsEqual(other.utf8)
-    }
-    return isSame ?? utf8.elementsEqual(other.utf8)
+    withBytes { left in other.withBytes { left.isEqual(to: $0) } }
   }
 }
 

@@ -235,11 +235,6 @@ struct XMLParser: TextParser {
   }
 }
 
-extension UInt8 {
-  /// a to z, A to Z.
-  @inline(__always) fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
-}
-
 extension [UInt8] {
   fileprivate func isPrefix(of word: StaticString) -> Bool {
     count <= word.utf8CodeUnitCount

@@ -12,7 +12,7 @@ public enum XMLPatch {
     to list: [UInt8], from old: ValueDictionary, to new: ValueDictionary
   ) -> [UInt8]? {
     // XML has one size of reals.
-    let (old, new) = (old.withoutSingles, new.withoutSingles)
+    let (old, new) = (old.mapValues(\.withoutSingles), new.mapValues(\.withoutSingles))
     guard let outline = XMLOutline(list), let first = outline.pairs.first,
       Set(outline.pairs.map(\.key)).count == outline.pairs.count
     else { return nil }
@@ -111,18 +111,9 @@ private struct XMLOutline {
   }
 }
 
-extension ValueDictionary {
-  /// The values as XML gives them back: reals of 32 bits have become reals.
-  fileprivate var withoutSingles: ValueDictionary { mapValues(\.withoutSingles) }
-}
-
 extension Value {
+  /// The value as XML gives it back: reals of 32 bits have become reals.
   fileprivate var withoutSingles: Value {
-    switch self {
-    case .single(let number): .real(Double(number))
-    case .array(let items): .array(items.map(\.withoutSingles))
-    case .dictionary(let values): .dictionary(values.withoutSingles)
-    default: self
-    }
+    mappingLeaves { if case .single(let number) = $0 { .real(Double(number)) } else { $0 } }
   }
 }
