@@ -2,7 +2,6 @@ import Foundation
 internal import PreferenceCloud
 internal import PreferenceModel
 internal import PropertyList
-internal import Synchronization
 internal import SystemCalls
 
 extension UserDefaults {
@@ -30,8 +29,7 @@ extension UserDefaults {
 /// Posts the notifications of the cloud.
 ///
 /// Threads: `hear` is called by observers' threads, and does not block. The first change of the
-/// cloud starts a thread, which posts; without a cloud there is none. Lock: `queue`, held for a
-/// look.
+/// cloud starts a thread, which posts; without a cloud there is none.
 final class CloudNotices: Sendable {
   private enum Event {
     /// All values of an account have come.
@@ -41,14 +39,10 @@ final class CloudNotices: Sendable {
     case sizeLimit
   }
 
-  private struct State {
-    var events: [Event] = []
-    var isRunning = false
-  }
-
   private let places: any PersistentPlaces
   private let author: Author
-  private let queue = Monitor(State())
+  /// Posts one event after the other.
+  private let poster = BlockingThreads(name: "prefs-cloud", most: 1)
 
   init(_ places: any PersistentPlaces, _ author: Author) {
     (self.places, self.author) = (places, author)
@@ -73,31 +67,7 @@ final class CloudNotices: Sendable {
     if [.system(.fileTooLarge), .system(.overQuota)].contains(error.reason) { add(.sizeLimit) }
   }
 
-  private func add(_ event: Event) {
-    let starts = queue.change { state in
-      state.events.append(event)
-      defer { state.isRunning = true }
-      return !state.isRunning
-    }
-    guard starts else { return }
-    do {
-      try WorkerThread(name: "prefs-cloud") { [weak self] in self?.run() }.detach()
-    } catch {
-      queue.change { $0.isRunning = false }
-    }
-  }
-
-  private func run() {
-    while true {
-      let events = queue.change { state -> [Event] in
-        defer { state.events = [] }
-        if state.events.isEmpty { state.isRunning = false }
-        return state.events
-      }
-      if events.isEmpty { return }
-      for event in events { handle(event) }
-    }
-  }
+  private func add(_ event: Event) { _ = poster.run { [weak self] in self?.handle(event) } }
 
   private func handle(_ event: Event) {
     switch event {
