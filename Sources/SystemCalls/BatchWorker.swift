@@ -59,6 +59,9 @@ public final class BatchWorker<Work: Batch & Sendable>: Sendable {
   /// Whether the thread has carried out everything and ended, or never began.
   public var hasEnded: Bool { state.withLock { $0.hasEnded || $0.thread == nil } }
 
+  /// Lets the thread end without a `join`: call one of the two. `hasEnded` is not to be asked then.
+  public func detach() { state.withLock { $0.thread.take() }?.detach() }
+
   /// Waits until the thread has ended. Call it after `beginStop`.
   public func join() { state.withLock { $0.thread.take() }?.join() }
 

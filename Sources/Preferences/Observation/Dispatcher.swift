@@ -15,7 +15,8 @@ internal import SystemCalls
 ///
 /// Threads: any may call `add`, `remove`, `expect` and `put`; bodies run on the dispatcher's
 /// thread, which ends with the dispatcher. Locks: `starting`, under which the engine is given an
-/// observer; the monitor, under which nothing is called and nothing that a body holds is released.
+/// observer; the monitor, under which nothing is called but the worker's `put`, and nothing that a
+/// body holds is released.
 final class Dispatcher: Sendable {
   /// A change of a key's effective value.
   struct Change: Sendable {
@@ -58,8 +59,6 @@ final class Dispatcher: Sendable {
   fileprivate struct State {
     var observations: [UInt64: Observation] = [:]
     var lastNumber: UInt64 = 0
-    var events: [Event] = []
-    var isStopping = false
   }
 
   /// The most own changes that an observation remembers until it is told of them. Beyond that the
@@ -68,24 +67,22 @@ final class Dispatcher: Sendable {
 
   fileprivate let state = Monitor(State())
   private let starting = Mutex(false)
-  /// Whether there has been an observation: until then events are nothing to anybody.
-  private let isObserved = Atomic<Bool>(false)
+  private let worker = BatchWorker<[Event]>()
   private let engine: SearchEngine
   private let author: Author
 
   init(_ engine: SearchEngine, _ author: Author) { (self.engine, self.author) = (engine, author) }
 
-  deinit { state.change { $0.isStopping = true } }
+  deinit { worker.beginStop() }
 
   /// Begins to observe a key. Reads its value, and waits for the owner as a read does.
   /// - Returns: the observation's number, for `remove`.
   func add(
     _ key: Key, in domain: DomainName, _ body: @escaping @Sendable (Change) -> Void
   ) -> UInt64 {
-    // Before the value is read: a change that is reported to nobody is in that value.
-    isObserved.store(true, ordering: .sequentiallyConsistent)
     start()
     let observation = Observation(key: key, reader: engine.reader(of: domain), body: body)
+    // Before the value is read: a change that is reported to nobody is in that value.
     let number = state.withLock { state in
       state.lastNumber += 1
       state.observations[state.lastNumber] = observation
@@ -94,10 +91,10 @@ final class Dispatcher: Sendable {
     // The store reports changed keys only of lists that have been read, so the value is read here.
     // If it cannot be read now, it is told as a change when it can.
     let value = (try? observation.reader.value(key)) ?? nil
-    state.change { state in
+    state.withLock { state in
       state.observations[number]?.last = value
       state.observations[number]?.isNew = false
-      state.events.append(Event(domain: domain, key: key, maker: .unknown))
+      worker.put { $0.append(Event(domain: domain, key: key, maker: .unknown)) }
     }
     return number
   }
@@ -113,7 +110,6 @@ final class Dispatcher: Sendable {
   /// Records the changes that this process is about to make, so that they are recognised as its own
   /// when they are seen.
   func expect(_ events: [Event]) {
-    guard isObserved.load(ordering: .sequentiallyConsistent) else { return }
     state.withLock { state in
       for event in events { state.note(event) }
     }
@@ -121,13 +117,14 @@ final class Dispatcher: Sendable {
 
   /// Reports events: the thread reads the values of the observed keys among them again.
   func put(_ events: [Event]) {
-    guard isObserved.load(ordering: .sequentiallyConsistent) else { return }
-    state.change { state in
+    state.withLock { state in
       for event in events where event.maker == .other { state.note(event) }
       let keys = Set(state.observations.values.map(\.key))
-      state.events += events.filter { event in
+      let concerned = events.filter { event in
         event.key.map { keys.contains($0) } ?? !keys.isEmpty
       }
+      // Under the lock, so that what is noted and what is put have one order.
+      if !concerned.isEmpty { worker.put { $0 += concerned } }
     }
   }
 
@@ -135,11 +132,10 @@ final class Dispatcher: Sendable {
     starting.withLock { isStarted in
       if isStarted { return }
       do {
-        let (state, engine) = (state, engine)
-        // The thread is not joined, because a body may release the dispatcher, on that very thread.
-        try WorkerThread(name: "prefs-observer") {
-          while let events = Self.removeEvents(state) { Self.notify(events, state, engine) }
-        }.detach()
+        let (state, engine, worker) = (state, engine, worker)
+        try worker.start(name: "prefs-observer") { Self.notify($0, state, engine, worker) }
+        // It is not joined, because a body may release the dispatcher, on that very thread.
+        worker.detach()
       } catch {
         return Session.note(
           "observers in this process are not told of changes before the next one is added: \(error)"
@@ -176,21 +172,11 @@ extension Dispatcher.State {
 // MARK: - The thread
 
 extension Dispatcher {
-  /// Waits for events.
-  /// - Returns: all that have come; nil: the dispatcher has ended.
-  private static func removeEvents(_ state: Monitor<State>) -> [Event]? {
-    let events = state.wait { state -> [Event]? in
-      if state.isStopping { return [] }
-      defer { state.events = [] }
-      return state.events.isEmpty ? nil : state.events
-    }
-    return events?.isEmpty == false ? events : nil
-  }
-
   /// Reads the values that the events may have changed, and tells the observations of those that
   /// differ.
   private static func notify(
-    _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine
+    _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine,
+    _ worker: BatchWorker<[Event]>
   ) {
     let all = state.withLock { state in
       state.observations.filter { !$0.value.isNew }.sorted { $0.key < $1.key }
@@ -209,7 +195,7 @@ extension Dispatcher {
       }
     }
     guard isLate else { return }
-    state.change { $0.events = events + $0.events }
+    worker.put { $0 = events + $0 }
     Instant.sleep(milliseconds: retryPause)
   }
 
