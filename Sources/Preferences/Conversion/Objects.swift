@@ -58,12 +58,8 @@ enum Objects {
 
   /// Returns a dictionary's values; nil if one of them is not a property list.
   static func values(_ pairs: [String: Any]) -> ValueDictionary? {
-    var result: ValueDictionary = [:]
-    for (key, object) in pairs {
-      guard let value = value(object) else { return nil }
-      result[Key(key)] = value
-    }
-    return result
+    let (values, others) = valuesAndOthers(pairs)
+    return others.isEmpty ? values : nil
   }
 
   private static func array(_ elements: [Any]) -> Value? {

@@ -226,15 +226,11 @@ open class UserDefaults: @unchecked Sendable {
 
   /// Sets several keys in one message and as one transaction: if one is refused, none is set.
   open func setValuesForKeys(_ keyedValues: [String: Any]) {
-    var values: [Key: Value?] = [:]
-    for (name, object) in keyedValues {
-      guard let value = Objects.value(object) else {
-        return Session.note(
-          "\(domain) \(name): a \(type(of: object)) is not a property list; no key was set")
-      }
-      values[Key(name)] = value
+    let (values, others) = Objects.valuesAndOthers(keyedValues)
+    if let name = others.first {
+      return Session.note("\(domain) \(name): the value is not a property list; no key was set")
     }
-    change(values)
+    change(Dictionary(values.map { ($0.key, Optional($0.value)) }) { $1 })
   }
 
   // MARK: - Registration and suites
