@@ -39,8 +39,7 @@ extension CloudState {
   var header: Value {
     [
       "host": .string(clock.host), "revision": .integer(WideInteger(revision)),
-      "clock": Stamp(milliseconds: clock.milliseconds, counter: clock.counter, host: clock.host)
-        .value,
+      "clock": clock.latest.value,
       "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastLoser)),
       "account": .string(account), "heard": .integer(WideInteger(heardAt)),
       "pending": .integer(WideInteger(UInt64(pending.count))),

@@ -35,10 +35,8 @@ extension Stamp {
 /// The hybrid logical clock of one host: never goes back, and is never behind a stamp that it has
 /// heard of.
 public struct HybridClock: Equatable, Sendable {
-  /// The host whose stamps the clock makes.
-  public let host: String
-  private(set) var milliseconds: Int64
-  private(set) var counter: UInt32
+  /// The last stamp that the clock made or heard of, as one of this host.
+  private(set) var latest: Stamp
 
   /// Milliseconds that a stamp may be ahead of the server's clock. A host whose clock is wrong
   /// would otherwise win every conflict, and drag the clocks of all others along.
@@ -46,30 +44,25 @@ public struct HybridClock: Equatable, Sendable {
 
   /// Creates the clock of a host, which goes on from an earlier stamp of its own.
   public init(host: String, after stamp: Stamp? = nil) {
-    self.host = host
-    (milliseconds, counter) = (stamp?.milliseconds ?? 0, stamp?.counter ?? 0)
+    latest = Stamp(milliseconds: stamp?.milliseconds ?? 0, counter: stamp?.counter ?? 0, host: host)
   }
+
+  /// The host whose stamps the clock makes.
+  public var host: String { latest.host }
 
   /// Makes the stamp of a set.
   /// - Parameter wall: the host's own clock, in milliseconds since 1970.
   public mutating func stamp(at wall: Int64) -> Stamp {
-    if wall > milliseconds {
-      (milliseconds, counter) = (wall, 0)
-    } else if counter == .max {
-      (milliseconds, counter) = (milliseconds == .max ? .max : milliseconds + 1, 0)
-    } else {
-      counter += 1
-    }
-    return Stamp(milliseconds: milliseconds, counter: counter, host: host)
+    latest =
+      wall > latest.milliseconds
+      ? Stamp(milliseconds: wall, counter: 0, host: host) : latest.next(by: host)
+    return latest
   }
-
-  /// The last stamp that the clock made or heard of, as one of this host.
-  var latest: Stamp { Stamp(milliseconds: milliseconds, counter: counter, host: host) }
 
   /// Notes a stamp of another host: later stamps of this one are after it.
   public mutating func hear(_ stamp: Stamp) {
-    if (stamp.milliseconds, stamp.counter) > (milliseconds, counter) {
-      (milliseconds, counter) = (stamp.milliseconds, stamp.counter)
+    if (stamp.milliseconds, stamp.counter) > (latest.milliseconds, latest.counter) {
+      self = HybridClock(host: host, after: stamp)
     }
   }
 

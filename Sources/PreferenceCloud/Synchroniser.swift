@@ -202,7 +202,7 @@ public struct Synchroniser: Sendable {
   /// Cuts what this host's clock made while it was far ahead of the server's: it must not win every
   /// conflict.
   private mutating func heal(server: Int64) -> [Action] {
-    let (ahead, overflow) = state.clock.milliseconds.subtractingReportingOverflow(server)
+    let (ahead, overflow) = state.clock.latest.milliseconds.subtractingReportingOverflow(server)
     guard !overflow, ahead > HybridClock.largestLead else { return [] }
     let sent = Set(pushed.map(\.key))
     for (key, pending) in state.pending where !sent.contains(key) {
