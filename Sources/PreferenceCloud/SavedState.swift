@@ -23,13 +23,6 @@ public struct SavedState: Equatable, Sendable {
     /// Losers that are written, or deleted (nil).
     public let losers: [UInt64: Value?]
   }
-
-  /// Applies a change.
-  public mutating func apply(_ change: Change) {
-    header = change.header
-    for (key, value) in change.entries { entries[key] = value }
-    for (number, value) in change.losers { losers[number] = value }
-  }
 }
 
 // MARK: - Writing
@@ -59,15 +52,6 @@ extension CloudState {
       entry["batch"] = .integer(WideInteger(pending.batch))
     }
     return entry.isEmpty ? nil : .dictionary(entry)
-  }
-
-  /// Everything, as it is saved.
-  public var saved: SavedState {
-    var saved = SavedState()
-    saved.header = header
-    for key in Set(known.keys).union(pending.keys) { saved.entries[key] = entry(key) }
-    for loser in losers { saved.losers[loser.number] = loser.saved }
-    return saved
   }
 }
 

@@ -262,6 +262,26 @@ struct World {
   }
 }
 
+extension SavedState {
+  /// Applies a change, as the store of a host does.
+  mutating func apply(_ change: Change) {
+    header = change.header
+    for (key, value) in change.entries { entries[key] = value }
+    for (number, value) in change.losers { losers[number] = value }
+  }
+}
+
+extension CloudState {
+  /// Everything, as it is saved.
+  var saved: SavedState {
+    var saved = SavedState()
+    saved.header = header
+    for key in Set(known.keys).union(pending.keys) { saved.entries[key] = entry(key) }
+    for loser in losers { saved.losers[loser.number] = loser.saved }
+    return saved
+  }
+}
+
 /// A generator of random numbers that gives the same ones for the same seed (splitmix64).
 struct SystemRandom: RandomNumberGenerator {
   private var state: UInt64
