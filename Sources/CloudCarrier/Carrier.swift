@@ -1,4 +1,3 @@
-import Glibc
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
@@ -17,7 +16,7 @@ import SystemCalls
 ///
 /// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the
 /// store put what has changed there and ring the bell.
-public final class Carrier {
+final class Carrier {
   let places: any PersistentPlaces
   let place: CloudPlace
   let author = Author.unique()
@@ -67,24 +66,24 @@ public final class Carrier {
 
   // MARK: - The loop
 
-  /// Carries changes until the descriptor can be read, or is closed at its other end.
-  public func run(until stop: CInt) {
-    while !Self.isReadable(stop) {
+  /// Carries changes until the process ends, which does no harm at any moment.
+  func run() -> Never {
+    while true {
       do throws(EngineError) {
         try serveArrivals()
         try tick()
         try answerSyncRequest()
       } catch {
         note(error)
-        wait(milliseconds: 1000, stop)
+        arrivals.bell.wait(until: Instant.now.advanced(milliseconds: 1000))
         continue
       }
       guard let transport else {
-        wait(milliseconds: nil, stop)
+        arrivals.bell.wait(until: nil)
         continue
       }
       let deadline = min(session?.deadline ?? nextTick, nextTick)
-      let inputs = transport.wait(until: deadline, or: [arrivals.bell.number, stop])
+      let inputs = transport.wait(until: deadline, or: [arrivals.bell.number])
       arrivals.bell.clear()
       for input in inputs {
         handle(input)
@@ -93,15 +92,6 @@ public final class Carrier {
       }
       if let due = session?.deadline, due <= .now { handle(.timeout) }
     }
-  }
-
-  private static func isReadable(_ descriptor: CInt) -> Bool {
-    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    return poll(&entry, 1, 0) > 0
-  }
-
-  private func wait(milliseconds: Int64?, _ stop: CInt) {
-    arrivals.bell.wait(until: milliseconds.map { Instant.now.advanced(milliseconds: $0) }, or: stop)
   }
 
   /// Logs an error of the store once, until another one comes.

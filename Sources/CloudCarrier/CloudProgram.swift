@@ -62,15 +62,12 @@ public enum CloudProgram {
         _ = try CloudLock.take(surroundings, waits: true)
       }
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
-      let carrier = try Carrier(
+      try Carrier(
         places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
         userName: surroundings.userName,
         makeTransport: { (settings) throws(SystemError) in try CurlTransport(settings.security) },
-        log: { log($0) })
-      let never = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
-      carrier.run(until: never.number)
-      places.close()
-      return 0
+        log: { log($0) }
+      ).run()
     } catch {
       log("\(error)")
       return 1
