@@ -1,3 +1,4 @@
+import EtcdClient
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
@@ -15,7 +16,9 @@ extension Carrier {
       let settings = try CarrierSettings(places, userName: userName)
       patterns = settings.settings.keys
       guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
-      transport = try EngineError.wrapping { () throws(SystemError) in try makeTransport(settings) }
+      transport = try EngineError.wrapping { () throws(SystemError) in
+        try CurlTransport(settings.security)
+      }
       session = CloudSession(
         settings.coding, endpoints: settings.endpoints, password: settings.password)
       handle(.timeout)

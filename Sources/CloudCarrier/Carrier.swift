@@ -1,3 +1,4 @@
+import EtcdClient
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
@@ -22,12 +23,11 @@ final class Carrier {
   let author = Author.unique()
   let userName: String
   let log: @Sendable (LogLine) -> Void
-  let makeTransport: (CarrierSettings) throws(SystemError) -> any CloudTransport
   let arrivals: Arrivals
 
   var machine: Synchroniser
   var session: CloudSession?
-  var transport: (any CloudTransport)?
+  var transport: CurlTransport?
   var patterns = KeyPatterns()
   var lastError: String?
   /// The status that was noted last.
@@ -43,11 +43,9 @@ final class Carrier {
   ///   - log: receives lines for people. They have no values and no passwords.
   init(
     _ places: any PersistentPlaces, _ layout: StoreLayout, host: String, userName: String,
-    makeTransport: @escaping (CarrierSettings) throws(SystemError) -> any CloudTransport,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
-    (self.places, self.userName) = (places, userName)
-    (self.log, self.makeTransport) = (log, makeTransport)
+    (self.places, self.userName, self.log) = (places, userName, log)
     place = CloudPlace(places, author: author)
     arrivals = try EngineError.wrapping { () throws(SystemError) in try Arrivals() }
     machine = Synchroniser(CloudState(host: host))

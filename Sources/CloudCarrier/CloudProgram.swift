@@ -1,4 +1,3 @@
-import EtcdClient
 import Glibc
 import PreferenceClient
 import PreferenceModel
@@ -64,9 +63,7 @@ public enum CloudProgram {
       let places = try Member(clientOf: surroundings, isLasting: true) { log($0) }
       try Carrier(
         places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
-        userName: surroundings.userName,
-        makeTransport: { (settings) throws(SystemError) in try CurlTransport(settings.security) },
-        log: { log($0) }
+        userName: surroundings.userName, log: { log($0) }
       ).run()
     } catch {
       log("\(error)")

@@ -9,8 +9,9 @@ import SystemCalls
 /// connection stays open, that of the watch; over HTTP/2 the calls share it. No password or token
 /// is logged.
 ///
-/// Threads: one, as `CloudTransport` says. Where nothing happens it sleeps in poll(2).
-public final class CurlTransport: CloudTransport {
+/// Threads: one, which calls `wait` again and again. Nothing but `wait` blocks. Where nothing
+/// happens it sleeps in poll(2).
+public final class CurlTransport {
   private let security: TransportSecurity
   private let multi: UnsafeMutableRawPointer
   private var calling: CurlHandle?
@@ -30,18 +31,22 @@ public final class CurlTransport: CloudTransport {
     curl_multi_cleanup(multi)
   }
 
+  /// Sends a request. Its answer, or its failure, comes from `wait`.
   public func call(_ url: String, _ body: [UInt8], token: String?) {
     remove(&calling)
     calling = start(url, body, token, isWatch: false)
     if calling == nil { happened.append(.failed(Self.reason(url))) }
   }
 
+  /// Sends the request of a watch, in place of the last watch. The lines of its answer come from
+  /// `wait`.
   public func watch(_ url: String, _ body: [UInt8], token: String?) {
     remove(&watching)
     watching = start(url, body, token, isWatch: true)
     if watching == nil { happened.append(.watchEnded(Self.reason(url))) }
   }
 
+  /// Ends the watch.
   public func endWatch() {
     remove(&watching)
     happened.removeAll {
@@ -52,6 +57,7 @@ public final class CurlTransport: CloudTransport {
     }
   }
 
+  /// Ends the request and the watch. `wait` returns nothing about them from now on.
   public func disconnect() {
     remove(&calling)
     remove(&watching)
@@ -79,6 +85,8 @@ public final class CurlTransport: CloudTransport {
 
   // MARK: - Waiting
 
+  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil:
+  /// none) has passed.
   public func wait(until deadline: Instant?, or descriptors: [CInt]) -> [CloudSession.Input] {
     advance()
     if happened.isEmpty {

@@ -115,7 +115,7 @@ extension Value {
 }
 
 /// Counts what goes over a transport.
-final class CountingTransport: CloudTransport {
+final class CountingTransport {
   struct Counts {
     var requests = 0
     var watches = 0
