@@ -15,17 +15,11 @@ enum AdministratorBench {
   /// - Parameters:
   ///   - prefsfs: the path of the program.
   ///   - directory: an empty directory.
-  static func run(_ prefsfs: String, _ directory: String) -> Int32 {
-    do {
-      let report = Report("Administrators")
-      try starts(prefsfs, directory, report)
-      try misses(directory, report)
-      try SchemaBench.run(Files.parent(of: prefsfs), directory, report)
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
-    }
+  static func run(_ prefsfs: String, _ directory: String) throws {
+    let report = Report("Administrators")
+    try starts(prefsfs, directory, report)
+    try misses(directory, report)
+    try SchemaBench.run(Files.parent(of: prefsfs), directory, report)
   }
 
   // MARK: - Profiles
@@ -41,10 +35,11 @@ enum AdministratorBench {
     let list = try Document.write(["K": 1], as: .xml)
     try Files.replace("\(directory)/lists/com.example.bench.plist", with: list)
     let subjects = ["with", "without"].map { name in
-      (
-        name: name == "with" ? "prefsfs" : "without profiles",
-        run: { firstRead(prefsfs, directory, "\(directory)/\(name)") }
-      )
+      Subject(name == "with" ? "prefsfs" : "without profiles") {
+        Bench.firstRead(
+          prefsfs, lists: "\(directory)/lists", point: "\(directory)/mount",
+          system: "\(directory)/\(name)")
+      }
     }
     report.add(
       "mount and first read, 200 profiles", .nanoseconds, Bench.samples(subjects),
@@ -61,20 +56,6 @@ enum AdministratorBench {
         "PayloadIdentifier": .string("org.example.\(number)"),
         "PayloadContent": [.dictionary(settings)],
       ], as: .xml)
-  }
-
-  /// Nanoseconds from the start of the program until a key has been read.
-  private static func firstRead(
-    _ prefsfs: String, _ directory: String, _ system: String
-  ) -> Double {
-    setenv("PREFSFS_SYSTEM_DIR", system, 1)
-    let point = "\(directory)/mount"
-    let time = Bench.time(1) { _ in
-      _ = try? Child.run(prefsfs, ["\(directory)/lists", point])
-      _ = try? Files.contents("\(point)/com.example.bench/K", limit: 64)
-    }
-    _ = try? Child.run("fusermount3", ["-u", point])
-    return time
   }
 
   // MARK: - Languages
@@ -103,7 +84,7 @@ enum AdministratorBench {
       return engine
     }
     let subjects = zip(["prefsfs", "without languages"], engines).map { name, engine in
-      (name: name, run: { Bench.time(50_000) { _ in _ = try? engine.resolve("Missing", in: "d") } })
+      Subject(name) { Bench.time(50_000) { _ in _ = try? engine.resolve("Missing", in: "d") } }
     }
     report.add("miss in the search list, 8 languages", .nanoseconds, Bench.samples(subjects))
   }

@@ -15,26 +15,20 @@ enum ClientBench {
   private static let author = Author.unique()
 
   /// - Parameter directory: an empty directory; everything happens below it.
-  static func run(_ directory: String) -> Int32 {
-    do {
-      let report = Report("Programs")
-      let names = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
-      for name in names {
-        try Files.makeDirectories("\(directory)/\(name)", mode: 0o700)
-        setenv(name, "\(directory)/\(name)", 1)
-      }
-      setenv("PREFSFS_SYSTEM_DIR", directory + "/system", 1)
-      LibraryBench.run(report)
-      try SocketFloor.measure(report)
-      try reads(directory, report)
-      try changes(report)
-      try together(report)
-      try takeover(directory, report)
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
+  static func run(_ directory: String) throws {
+    let report = Report("Programs")
+    let names = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
+    for name in names {
+      try Files.makeDirectories("\(directory)/\(name)", mode: 0o700)
+      setenv(name, "\(directory)/\(name)", 1)
     }
+    setenv("PREFSFS_SYSTEM_DIR", directory + "/system", 1)
+    LibraryBench.run(report)
+    try SocketFloor.measure(report)
+    try reads(directory, report)
+    try changes(report)
+    try together(report)
+    try takeover(directory, report)
   }
 
   private static func key(_ index: Int) -> Key { Key("NSWindow Frame Setting \(index)") }
@@ -76,23 +70,20 @@ enum ClientBench {
       ("read, miss", Key("no such key"), Goal.times(0.6, of: "dictionary")),
     ] {
       let name = key.string
-      var all: [(name: String, run: () -> Double)] = subjects.map { subject, reader in
-        (subject, { Bench.time(200_000) { _ in _ = try? reader.value(key) } })
+      var all = subjects.map { subject, reader in
+        Subject(subject) { Bench.time(200_000) { _ in _ = try? reader.value(key) } }
       }
       all.append(
-        ("dictionary", { Bench.time(200_000) { _ in _ = table.withLock { $0[name] } } }))
+        Subject("dictionary") { Bench.time(200_000) { _ in _ = table.withLock { $0[name] } } })
       all.append(
-        ("Foundation", { Bench.time(20_000) { _ in _ = foundation.object(forKey: name) } }))
+        Subject("Foundation") { Bench.time(20_000) { _ in _ = foundation.object(forKey: name) } })
       if let gnustep {
         let count = 20_000
         all.append(
-          (
-            "GNUstep",
-            { Bench.time(1) { _ in gnustep.read(name, count) } / Double(count) }
-          ))
+          Subject("GNUstep") { Bench.time(1) { _ in gnustep.read(name, count) } / Double(count) })
       }
       if let dconf = DConf(directory, Array(try self.table(client).keys)) {
-        all.append(("dconf", { Bench.time(50_000) { _ in dconf.read(name) } }))
+        all.append(Subject("dconf") { Bench.time(50_000) { _ in dconf.read(name) } })
       }
       report.add(title, .nanoseconds, Bench.samples(all), goals: [goal])
     }
@@ -149,24 +140,18 @@ enum ClientBench {
       "set, then read, 10,000 keys", .nanoseconds,
       Bench.samples(
         [
-          (
-            "client",
-            {
-              Bench.time(1000) { index in
-                try? set(client, domain(10_000), index)
-                _ = try? reader.value(key(index % 10))
-              }
+          Subject("client") {
+            Bench.time(1000) { index in
+              try? set(client, domain(10_000), index)
+              _ = try? reader.value(key(index % 10))
             }
-          ),
-          (
-            "Foundation",
-            {
-              Bench.time(20) { index in
-                foundation.set("text \(index)", forKey: "Key 1")
-                _ = foundation.string(forKey: "Key 2")
-              }
+          },
+          Subject("Foundation") {
+            Bench.time(20) { index in
+              foundation.set("text \(index)", forKey: "Key 1")
+              _ = foundation.string(forKey: "Key 2")
             }
-          ),
+          },
         ], rounds: 5))
   }
 
@@ -205,15 +190,12 @@ enum ClientBench {
     let engines = members.map { SearchEngine(places: $0) }
     let readers = engines.map { $0.reader(of: domain(1000)) }
     let samples = Bench.samples([
-      (
-        "client",
-        {
-          Bench.time(2000) { index in
-            try? set(engines[index % 2], domain(1000), 1)
-            _ = try? readers[(index + 1) % 2].value(key(1))
-          }
+      Subject("client") {
+        Bench.time(2000) { index in
+          try? set(engines[index % 2], domain(1000), 1)
+          _ = try? readers[(index + 1) % 2].value(key(1))
         }
-      )
+      }
     ])
     report.add("set by one, read by the other", .nanoseconds, samples)
   }
@@ -228,16 +210,13 @@ enum ClientBench {
     let lock = Surroundings().stateDirectory + "/lock"
     let samples = Bench.samples(
       [
-        (
-          "client",
-          {
-            try? set(client, domain(10), 1)
-            let text = (try? Files.contents(lock, limit: 64)) ?? []
-            guard let owner = pid_t(String(decoding: text, as: UTF8.self)) else { return .nan }
-            kill(owner, SIGKILL)
-            return Bench.time(1) { _ in try? set(client, domain(10), 1) }
-          }
-        )
+        Subject("client") {
+          try? set(client, domain(10), 1)
+          let text = (try? Files.contents(lock, limit: 64)) ?? []
+          guard let owner = pid_t(String(decoding: text, as: UTF8.self)) else { return .nan }
+          kill(owner, SIGKILL)
+          return Bench.time(1) { _ in try? set(client, domain(10), 1) }
+        }
       ], rounds: 5)
     report.add("kill -9 of prefsd until a set returns", .nanoseconds, samples)
   }

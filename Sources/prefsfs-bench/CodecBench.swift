@@ -52,22 +52,6 @@ enum CodecBench {
     }
   }
 
-  /// Repeats one step on a list of `count` keys and does nothing else, for a profiler.
-  /// - Parameter step: `read`; anything else writes.
-  static func repeatStep(_ step: String, _ format: String, _ count: Int) {
-    guard let format = PropertyList.Format(rawValue: format) else { return }
-    let value = format == .json ? jsonSample(count) : sample(count)
-    let bytes =
-      format == .openStep ? openStep(count) : (try? Document.write(value, as: format)) ?? []
-    for _ in 0..<2_000_000 / max(count, 1) {
-      if step == "read" {
-        _ = try? Document.read(bytes)
-      } else {
-        _ = try? Document.write(value, as: format)
-      }
-    }
-  }
-
   private static func compare(
     _ title: String, _ count: Int, _ report: Report, ours: @escaping () -> Void,
     theirs: @escaping () -> Void, libplist: (() -> Void)? = nil
@@ -80,8 +64,8 @@ enum CodecBench {
         return Bench.time(repetitions) { _ in body() } / Double(count)
       }
     }
-    var subjects = [("prefsfs", perKey(ours)), ("Foundation", perKey(theirs))]
-    if let libplist { subjects.append(("libplist", perKey(libplist))) }
+    var subjects = [Subject("prefsfs", perKey(ours)), Subject("Foundation", perKey(theirs))]
+    if let libplist { subjects.append(Subject("libplist", perKey(libplist))) }
     report.add("\(title), \(count) keys", .nanoseconds, Bench.samples(subjects, rounds: 5))
   }
 

@@ -10,14 +10,13 @@ enum Comparison {
 
   /// Prints each figure that both files have: the median over the rounds, its range, the ratio, and
   /// whether the ranges of the two files lie apart.
-  static func run(_ before: String, _ after: String) -> Int32 {
+  static func run(_ before: String, _ after: String) {
     let (old, new) = (figures(before), figures(after))
     print("median of the rounds (lowest to highest); ratio: after by before\n")
     for (key, now) in new.sorted(by: { $0.key < $1.key }) {
       guard let then = old[key], let line = compare(then, now) else { continue }
       print(line)
     }
-    return 0
   }
 
   private static func compare(_ old: Figure, _ new: Figure) -> String? {

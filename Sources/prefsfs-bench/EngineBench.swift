@@ -12,22 +12,16 @@ enum EngineBench {
   private static let sizes = [1_000_000, 100_000, 10_000, 1000, 100, 10]
 
   /// - Parameter directory: an empty directory, for the lists and the journal.
-  static func run(_ directory: String) -> Int32 {
-    do {
-      let store = try Store(layout(directory)) { print($0) }
-      let report = Report("The store")
-      for count in sizes { try fill(location(count), count, store) }
-      try fill(many, 100_000, store)
-      try changes(store, directory, report)
-      try reads(store, report)
-      try delays(store, report)
-      try loading(store, directory, report)
-      try memory(directory, report)
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
-    }
+  static func run(_ directory: String) throws {
+    let store = try Store(layout(directory)) { print($0) }
+    let report = Report("The store")
+    for count in sizes { try fill(location(count), count, store) }
+    try fill(many, 100_000, store)
+    try changes(store, directory, report)
+    try reads(store, report)
+    try delays(store, report)
+    try loading(store, directory, report)
+    try memory(directory, report)
   }
 
   private static func layout(_ directory: String) -> StoreLayout {
@@ -63,17 +57,14 @@ enum EngineBench {
   ) throws {
     for isHeld in [false, true] {
       let subjects = sizes.map { count in
-        (
-          name: "\(count) keys",
-          run: { () -> Double in
-            var held: DomainSnapshot?
-            defer { _ = held }
-            return Bench.time(5000) { index in
-              if isHeld { held = try? store.lists.snapshot(of: location(count)) }
-              try? set(index, location(count), store)
-            }
+        Subject("\(count) keys") {
+          var held: DomainSnapshot?
+          defer { _ = held }
+          return Bench.time(5000) { index in
+            if isHeld { held = try? store.lists.snapshot(of: location(count)) }
+            try? set(index, location(count), store)
           }
-        )
+        }
       }
       let title = isHeld ? "set, a snapshot held" : "set"
       report.add(title, .nanoseconds, Bench.samples(subjects), goals: [.times(1.5, of: "10 keys")])
@@ -91,17 +82,15 @@ enum EngineBench {
       opening: directory + "/peer", O_WRONLY | O_CREAT | O_APPEND)
     let record = [UInt8](repeating: 7, count: 130)
     let samples = Bench.samples([
-      (
-        "prefsfs",
-        {
-          1e9
-            / Bench.time(20_000) { index in
-              let value = Value.integer(WideInteger(Instant.now.nanoseconds))
-              let edit = Edit.set(key(index), value, .canonical)
-              _ = try? store.commit([Changeset.Item(many, edit)])
-            }
-        }
-      ), ("write(2)", { 1e9 / Bench.time(20_000) { _ in try? peer.write(record) } }),
+      Subject("prefsfs") {
+        1e9
+          / Bench.time(20_000) { index in
+            let value = Value.integer(WideInteger(Instant.now.nanoseconds))
+            let edit = Edit.set(key(index), value, .canonical)
+            _ = try? store.commit([Changeset.Item(many, edit)])
+          }
+      },
+      Subject("write(2)") { 1e9 / Bench.time(20_000) { _ in try? peer.write(record) } },
     ])
     report.add("sets of 20,000 keys", .perSecond, samples, goals: [.atLeast(100e3)])
     try store.checkpoint(many)
@@ -115,8 +104,10 @@ enum EngineBench {
       report.add(
         title, .nanoseconds,
         Bench.samples([
-          ("prefsfs", { Bench.time(100_000) { _ in _ = try? store.lists.find(key, at: place) } }),
-          ("dictionary", { Bench.time(100_000) { _ in _ = table.withLock { $0[name] } } }),
+          Subject("prefsfs") {
+            Bench.time(100_000) { _ in _ = try? store.lists.find(key, at: place) }
+          },
+          Subject("dictionary") { Bench.time(100_000) { _ in _ = table.withLock { $0[name] } } },
         ]), goals: [.times(2, of: "dictionary")])
     }
   }
@@ -169,23 +160,17 @@ enum EngineBench {
   /// Measures a rewrite, and the first read of a key, which reads the whole list.
   private static func loading(_ store: Store, _ directory: String, _ report: Report) throws {
     let rewrites = sizes.map { count in
-      (
-        name: "\(count) keys",
-        run: { () -> Double in
-          try? set(1, location(count), store)
-          return Bench.time(1) { _ in try? store.checkpoint(location(count)) }
-        }
-      )
+      Subject("\(count) keys") {
+        try? set(1, location(count), store)
+        return Bench.time(1) { _ in try? store.checkpoint(location(count)) }
+      }
     }
     report.add("rewrite", .nanoseconds, Bench.samples(rewrites, rounds: 5))
     let reads = sizes.map { count in
-      (
-        name: "\(count) keys",
-        run: { () -> Double in
-          guard let fresh = reader(directory) else { return .nan }
-          return Bench.time(1) { _ in _ = try? fresh.lists.find(key(3), at: location(count)) }
-        }
-      )
+      Subject("\(count) keys") {
+        guard let fresh = reader(directory) else { return .nan }
+        return Bench.time(1) { _ in _ = try? fresh.lists.find(key(3), at: location(count)) }
+      }
     }
     report.add(
       "first read", .nanoseconds, Bench.samples(reads, rounds: 5),

@@ -20,23 +20,24 @@ enum FileBench {
     var warm: ((Place) -> Double)?
   }
 
-  static func run(_ words: [String]) -> Int32 {
+  static func run(_ words: [String]) throws {
     let places = words.compactMap { word -> Place? in
       let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
       return parts.count == 2 ? Place(name: parts[0], path: parts[1]) : nil
     }
-    guard let own = places.first, places.count == words.count else { return 2 }
+    guard let own = places.first, places.count == words.count else {
+      throw SystemError("measure", words.joined(separator: " "), .invalidArgument)
+    }
     let report = Report("Files")
     for measurement in all {
       let peers = places.dropFirst().filter { measurement.peers.contains($0.name) }
       let subjects = ([own] + peers).map { place in
-        (name: place.name, run: { measurement.run(place) })
+        Subject(place.name) { measurement.run(place) }
       }
-      let warm = measurement.warm.map { warm in [(name: "warm", run: { warm(own) })] } ?? []
+      let warm = measurement.warm.map { warm in [Subject("warm") { warm(own) }] } ?? []
       report.add(
         measurement.title, .nanoseconds, Bench.samples(subjects + warm), goals: measurement.goals)
     }
-    return 0
   }
 
   private static var all: [Measurement] {

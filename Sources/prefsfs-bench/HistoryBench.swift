@@ -12,16 +12,10 @@ enum HistoryBench {
   /// - Parameters:
   ///   - programs: the directory of the programs.
   ///   - directory: an empty directory.
-  static func run(_ programs: String, _ directory: String) -> Int32 {
-    do {
-      let report = Report("History")
-      try overwrites(programs, directory, report)
-      try asks(programs, directory, report)
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
-    }
+  static func run(_ programs: String, _ directory: String) throws {
+    let report = Report("History")
+    try overwrites(programs, directory, report)
+    try asks(programs, directory, report)
   }
 
   // MARK: - Changes
@@ -29,7 +23,7 @@ enum HistoryBench {
   private static func overwrites(
     _ programs: String, _ directory: String, _ report: Report
   ) throws {
-    var subjects: [(name: String, run: () -> Double)] = []
+    var subjects: [Subject] = []
     for name in ["on", "off"] {
       let point = try mount(programs, directory, name)
       try Files.makeDirectories("\(point)/one", mode: 0o700)
@@ -38,8 +32,7 @@ enum HistoryBench {
         try Files.makeDirectories("\(point)/prefsfs", mode: 0o700)
         try Files.replace("\(point)/prefsfs/History", with: Array("{\"Off\": true}\n".utf8))
       }
-      subjects.append(
-        (name: name, run: { FileBench.overwrite("\(point)/one/Key", 2000) }))
+      subjects.append(Subject(name) { FileBench.overwrite("\(point)/one/Key", 2000) })
     }
     report.add(
       "overwrite with O_TRUNC, history on", .nanoseconds,
@@ -72,14 +65,13 @@ enum HistoryBench {
     report.add(
       "defaults history, 100,000 records", .nanoseconds,
       Bench.samples([
-        (name: "prefsfs", run: { time(defaults, ["history", "--all"]) }),
-        (name: "of one key", run: { time(defaults, ["history", "d0", "K0"]) }),
+        Subject("prefsfs") { time(defaults, ["history", "--all"]) },
+        Subject("of one key") { time(defaults, ["history", "d0", "K0"]) },
       ]), goals: [])
     report.add(
       "at of a year ago, first look", .nanoseconds,
-      Bench.samples([
-        (name: "prefsfs", run: { firstLook(programs, directory) })
-      ]), goals: [.atMost(200e6)])
+      Bench.samples([Subject("prefsfs") { firstLook(programs, directory) }]),
+      goals: [.atMost(200e6)])
     for index in 0..<undone {
       _ = try Child.runApart(defaults, ["write", "undone", "K\(index % 100)", "\(index)"])
     }
@@ -87,12 +79,8 @@ enum HistoryBench {
     report.add(
       "undo of 1,000 changes of 100 keys", .nanoseconds,
       Bench.samples(
-        [
-          (
-            name: "prefsfs",
-            run: { time(defaults, ["undo", "undone", "--until", last, "--over"]) }
-          )
-        ], rounds: 1), goals: [])
+        [Subject("prefsfs") { time(defaults, ["undo", "undone", "--until", last, "--over"]) }],
+        rounds: 1), goals: [])
   }
 
   /// Writes changes of a year: of 1,000 keys.

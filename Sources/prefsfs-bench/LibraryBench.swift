@@ -58,8 +58,8 @@ enum LibraryBench {
     report.add(
       title, .nanoseconds,
       Bench.samples([
-        (name: "prefsfs", run: { Bench.time(count, ours) }),
-        (name: "Foundation", run: { Bench.time(count, theirs) }),
+        Subject("prefsfs") { Bench.time(count, ours) },
+        Subject("Foundation") { Bench.time(count, theirs) },
       ]), goals: goals)
   }
 }

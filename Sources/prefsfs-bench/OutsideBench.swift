@@ -11,24 +11,18 @@ enum OutsideBench {
   /// - Parameters:
   ///   - lists: the directory of the mount's lists.
   ///   - mount: the mount point.
-  static func run(lists: String, mount: String) -> Int32 {
-    do {
-      try replace(lists, last: 0)
-      let watched = [
-        ("prefsfs", try watch("\(mount)/outside"), "Counter"),
-        ("inotify on the list", try watch(lists), "outside.plist"),
-      ]
-      let subjects = watched.map { name, watch, file in
-        (name: name, run: { measure(lists, mount, name == "prefsfs", watch, file) })
-      }
-      Report("Lists that another program replaces").add(
-        "1,000 lists from outside until the last is announced", .nanoseconds,
-        Bench.samples(subjects, rounds: 5))
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
+  static func run(lists: String, mount: String) throws {
+    try replace(lists, last: 0)
+    let watched = [
+      ("prefsfs", try watch("\(mount)/outside"), "Counter"),
+      ("inotify on the list", try watch(lists), "outside.plist"),
+    ]
+    let subjects = watched.map { name, watch, file in
+      Subject(name) { measure(lists, mount, name == "prefsfs", watch, file) }
     }
+    Report("Lists that another program replaces").add(
+      "1,000 lists from outside until the last is announced", .nanoseconds,
+      Bench.samples(subjects, rounds: 5))
   }
 
   private static func watch(_ directory: String) throws(SystemError) -> DirectoryWatch {

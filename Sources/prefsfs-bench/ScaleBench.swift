@@ -16,28 +16,22 @@ enum ScaleBench {
   ///   - prefsfs: the path of the program.
   ///   - directory: an empty directory.
   ///   - floor: the path of the program of scripts/floor.c, which need not exist.
-  static func run(_ prefsfs: String, _ directory: String, floor: String) -> Int32 {
-    do {
-      let report = Report("Large stores")
-      let all = try sizes.map { count in
-        let lists = "\(directory)/\(count)"
-        try Files.makeDirectories(lists, mode: 0o755)
-        let bytes = try Document.write(CodecBench.sample(count), as: .binary)
-        try Files.replace("\(lists)/\(domain.string).plist", with: bytes)
-        return try measure(count, LargeMount(prefsfs, lists), list: bytes.count)
-      }
-      for (index, figure) in figures.enumerated() {
-        let samples = zip(sizes, all).map { count, values in
-          Report.Samples(subject: "\(count) keys", values: [values[index]])
-        }
-        report.add(figure.title, figure.unit, samples, goals: figure.goals)
-      }
-      try manyDomains(prefsfs, "\(directory)/domains", floor: floor, report)
-      return 0
-    } catch {
-      print("prefsfs-bench: \(error)")
-      return 1
+  static func run(_ prefsfs: String, _ directory: String, floor: String) throws {
+    let report = Report("Large stores")
+    let all = try sizes.map { count in
+      let lists = "\(directory)/\(count)"
+      try Files.makeDirectories(lists, mode: 0o755)
+      let bytes = try Document.write(CodecBench.sample(count), as: .binary)
+      try Files.replace("\(lists)/\(domain.string).plist", with: bytes)
+      return try measure(count, LargeMount(prefsfs, lists), list: bytes.count)
     }
+    for (index, figure) in figures.enumerated() {
+      let samples = zip(sizes, all).map { count, values in
+        Report.Samples(subject: "\(count) keys", values: [values[index]])
+      }
+      report.add(figure.title, figure.unit, samples, goals: figure.goals)
+    }
+    try manyDomains(prefsfs, "\(directory)/domains", floor: floor, report)
   }
 
   // MARK: - One large domain
@@ -59,18 +53,18 @@ enum ScaleBench {
     defer { mount.unmount() }
     // A string: an integer would refuse the text of `overwrite`.
     let file = "\(mount.point)/\(domain.string)/NSWindow Frame Setting 8"
-    let first = try time {
+    let first = try Bench.time(1) { _ in
       try mount.mount()
       _ = try Files.contents(file, limit: 64)
     }
     let directory = Files.parent(of: file)
-    let listing = time { FileBench.spawn(["ls", "-U", directory]) }
+    let listing = Bench.time(1) { _ in FileBench.spawn(["ls", "-U", directory]) }
     let before = try mount.memory()
-    let details = time { FileBench.spawn(["ls", "-lU", directory]) }
+    let details = Bench.time(1) { _ in FileBench.spawn(["ls", "-lU", directory]) }
     let memory = try mount.memory() - before
     let overwrite = FileBench.overwrite(file, 1000)
     let (second, client) = try others(mount, file, list: list)
-    let takeover = try time { try mount.killDriver() }
+    let takeover = try Bench.time(1) { _ in try mount.killDriver() }
     let keys = Double(count)
     return [
       first, listing / keys, details / keys, memory / keys, overwrite, second, client,
@@ -84,7 +78,7 @@ enum ScaleBench {
   ) throws -> (second: Double, client: Double) {
     let other = mount.another
     defer { other.unmount() }
-    let second = try time {
+    let second = try Bench.time(1) { _ in
       try other.mount()
       _ = try Files.contents(other.point + file.dropFirst(mount.point.count), limit: 64)
     }
@@ -97,12 +91,6 @@ enum ScaleBench {
       return engine
     }
     return (second, kilobytes * 1024 / Double(list))
-  }
-
-  private static func time(_ body: () throws -> Void) rethrows -> Double {
-    let start = Instant.now
-    try body()
-    return Double(Instant.now.nanoseconds - start.nanoseconds)
   }
 
   // MARK: - Many domains
@@ -119,7 +107,7 @@ enum ScaleBench {
     defer { mount.unmount() }
     var all: [String: [Double]] = [:]
     for _ in 0..<3 {
-      let listing = try time {
+      let listing = try Bench.time(1) { _ in
         try mount.mount()
         _ = try Files.names(in: mount.point, withDirectories: true)
       }
@@ -140,7 +128,7 @@ enum ScaleBench {
 
   /// The time of the first reads of a key of each domain.
   private static func keyOfEach(_ point: String) throws -> Double {
-    try time {
+    try Bench.time(1) { _ in
       for number in 0..<domains {
         _ = try Files.contents("\(point)/domain\(number)/NSWindow Frame Setting 1", limit: 64)
       }

@@ -25,19 +25,16 @@ enum SchemaBench {
     report.add(
       "mount and first read, \(schemas) schemas", .nanoseconds,
       Bench.samples([
-        (name: "prefsfs", run: { firstRead(programs, directory, "schemas") }),
-        (name: "without schemas", run: { firstRead(programs, directory, "none") }),
+        Subject("prefsfs") { firstRead(programs, directory, "schemas") },
+        Subject("without schemas") { firstRead(programs, directory, "none") },
       ]), goals: [.times(1.1, of: "without schemas")])
     try overwrites(programs, directory, report)
     report.add(
       "defaults lint, \(schemas) schemas of \(keys) keys", .nanoseconds,
       Bench.samples([
-        (
-          name: "prefsfs",
-          run: {
-            Bench.time(1) { _ in _ = try? Child.runApart("\(programs)/defaults", ["lint"]) }
-          }
-        )
+        Subject("prefsfs") {
+          Bench.time(1) { _ in _ = try? Child.runApart("\(programs)/defaults", ["lint"]) }
+        }
       ]))
   }
 
@@ -56,18 +53,13 @@ enum SchemaBench {
       ], as: .xml)
   }
 
-  /// Nanoseconds from the start of the program until a key has been read.
+  /// `Bench.firstRead` with the schemas of a directory.
   private static func firstRead(
     _ programs: String, _ directory: String, _ system: String
   ) -> Double {
-    setenv("PREFSFS_SYSTEM_DIR", "\(directory)/\(system)", 1)
-    let point = "\(directory)/schema-mount"
-    let time = Bench.time(1) { _ in
-      _ = try? Child.run("\(programs)/prefsfs", ["\(directory)/schema-lists", point])
-      _ = try? Files.contents("\(point)/com.example.bench/K", limit: 64)
-    }
-    _ = try? Child.run("fusermount3", ["-u", point])
-    return time
+    Bench.firstRead(
+      "\(programs)/prefsfs", lists: "\(directory)/schema-lists",
+      point: "\(directory)/schema-mount", system: "\(directory)/\(system)")
   }
 
   private static func overwrites(
@@ -77,15 +69,14 @@ enum SchemaBench {
     let point = "\(directory)/schema-mount"
     _ = try Child.run("\(programs)/prefsfs", ["\(directory)/schema-lists", point])
     defer { _ = try? Child.run("fusermount3", ["-u", point]) }
-    var subjects: [(name: String, run: () -> Double)] = []
+    var subjects: [Subject] = []
     for domain in ["judged", "free"] {
       try Files.makeDirectories("\(point)/\(domain)", mode: 0o700)
       try Files.replace("\(point)/\(domain)/Key", with: Array("value 1\n".utf8))
       subjects.append(
-        (
-          name: domain == "judged" ? "prefsfs" : "without a schema",
-          run: { FileBench.overwrite("\(point)/\(domain)/Key", 2000) }
-        ))
+        Subject(domain == "judged" ? "prefsfs" : "without a schema") {
+          FileBench.overwrite("\(point)/\(domain)/Key", 2000)
+        })
     }
     report.add(
       "overwrite with O_TRUNC, a schema of \(keys) keys", .nanoseconds,

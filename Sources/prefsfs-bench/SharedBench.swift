@@ -1,14 +1,16 @@
-import Glibc
+import SystemCalls
 
 /// Measures writes through mounts whose stores others use: programs that watch, and a second mount.
 /// Preferences are there to be shared, so these rows count as much as those of a mount alone.
 enum SharedBench {
   /// - Parameter words: the directories of a mount alone, one beside watching programs, two mounts of
   ///   one store, and of bindfs over tmpfs, which need not be there. Each has the file `one/Key`.
-  static func run(_ words: [String]) -> Int32 {
+  static func run(_ words: [String]) throws {
     let names = ["alone", "watched", "beside a second mount", "in the second mount", "bindfs"]
     let places = zip(names, words).map { FileBench.Place(name: $0, path: $1) }
-    guard places.count >= 4 else { return 2 }
+    guard places.count >= 4 else {
+      throw SystemError("measure", words.joined(separator: " "), .invalidArgument)
+    }
     let report = Report("Stores that others use")
     measure("overwrite with O_TRUNC", places, report, alone: 0.55) { place in
       FileBench.overwrite(place.path + "/one/Key", 1000)
@@ -16,7 +18,6 @@ enum SharedBench {
     measure("save by temporary file and rename", places, report, alone: 1) {
       FileBench.save($0, 500)
     }
-    return 0
   }
 
   private static func measure(
@@ -25,13 +26,10 @@ enum SharedBench {
   ) {
     // The second mount has read the key, so that each change drops what its kernel has cached.
     let subjects = places.map { place in
-      (
-        name: place.name,
-        run: {
-          FileBench.spawn(["cat", place.path + "/one/Key"])
-          return body(place)
-        }
-      )
+      Subject(place.name) {
+        FileBench.spawn(["cat", place.path + "/one/Key"])
+        return body(place)
+      }
     }
     let samples = Bench.samples(subjects)
     report.add(

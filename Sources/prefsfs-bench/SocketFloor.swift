@@ -17,7 +17,7 @@ enum SocketFloor {
 
   static func measure(_ report: Report) throws {
     let subjects = Way.allCases.map { way in
-      (name: way.rawValue, run: { (try? time(5000, way)) ?? .nan })
+      Subject(way.rawValue) { (try? time(5000, way)) ?? .nan }
     }
     report.add("message and answer, nothing done", .nanoseconds, Bench.samples(subjects))
   }

@@ -10,12 +10,11 @@ enum StartBench {
   /// - Parameters:
   ///   - defaults: the path of prefsfs's `defaults`.
   ///   - file: a small file for cat(1).
-  static func run(_ defaults: String, file: String) -> Int32 {
+  static func run(_ defaults: String, file: String) throws {
     let write = [defaults, "write", "com.example.bench", "Key", "value"]
     let read = [defaults, "read", "com.example.bench", "Key"]
     guard succeeds(write), succeeds(read) else {
-      print("prefsfs-bench: \(defaults) does not work")
-      return 1
+      throw SystemError("measure", defaults, .invalidArgument)
     }
     let peers = [
       ("cat", ["cat", file]), ("GNUstep", ["/usr/bin/defaults", "read", "NSGlobalDomain"]),
@@ -26,28 +25,25 @@ enum StartBench {
     report.add(
       "defaults read, with an owner", .nanoseconds,
       Bench.samples(
-        [(name: "prefsfs", run: { time(read) })]
-          + peers.map { peer in (name: peer.0, run: { time(peer.1) }) }),
+        [Subject("prefsfs") { time(read) }]
+          + peers.map { name, command in Subject(name) { time(command) } }),
       goals: [.times(1.3, of: "cat")])
     report.add(
       "defaults read, without an owner", .nanoseconds,
       Bench.samples(
         [
-          (
-            name: "prefsfs",
-            run: {
-              endOwner(); return time(read, 1)
-            }
-          ),
-          (name: "with one", run: { time(read, 1) }),
+          Subject("prefsfs") {
+            endOwner()
+            return time(read, 1)
+          },
+          Subject("with one") { time(read, 1) },
         ], rounds: 25), goals: [.times(1, of: "with one", plus: 5e6)])
     report.add(
       "defaults write, with an owner", .nanoseconds,
       Bench.samples([
-        (name: "prefsfs", run: { time(write) }), (name: "cat", run: { time(["cat", file]) }),
+        Subject("prefsfs") { time(write) }, Subject("cat") { time(["cat", file]) },
       ]), goals: [.times(2, of: "cat")])
     endOwner()
-    return 0
   }
 
   private static func time(_ command: [String], _ count: Int = repetitions) -> Double {
