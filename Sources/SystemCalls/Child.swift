@@ -11,9 +11,7 @@ public enum Child {
   /// Runs a program, given by its path or by a name in PATH, to its end.
   /// - Returns: its exit status; 127 where a signal ended it.
   public static func run(_ program: String, _ arguments: [String]) throws(SystemError) -> Int32 {
-    let child = try spawn(
-      program, [program] + arguments, extra: [], actions: nil, newSession: false)
-    return wait(child)
+    try wait(spawn(program, [program] + arguments))
   }
 
   /// How a program has ended.
@@ -31,34 +29,55 @@ public enum Child {
   public static func runApart(
     _ program: String, _ arguments: [String], milliseconds: Int64? = nil
   ) throws(SystemError) -> Outcome {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    for standard in [STDIN_FILENO, STDOUT_FILENO] {
-      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
-    }
     // A file in memory, and no pipe: nobody waits for what the program writes, nor for its end.
-    let number = prefsfs_memory_file("prefsfs-errors")
-    if number < 0 { throw SystemError("memfd_create", "") }
-    let errors = Descriptor(owning: number)
-    posix_spawn_file_actions_adddup2(&actions, errors.number, STDERR_FILENO)
-    _ = prefsfs_spawn_close_from(&actions, 3)
-    let child = try spawn(
-      program, [program] + arguments, extra: [], actions: &actions, newSession: true)
-    let isLate = milliseconds.map { endLate(child, after: $0) } ?? false
-    let status = wait(child)
-    if isLate { throw SystemError("waitpid", program, .timedOut) }
+    let errors = try SharedMapping.makeFile("prefsfs-errors", size: 0)
+    let child = try startApart(program, arguments, streams: [nil, nil, errors.number])
+    let status = try finish(child, program, milliseconds)
     return Outcome(status: status, lastError: status == 0 ? nil : lastLine(of: errors))
   }
 
   /// The last line of the file's first 64 KiB, without the name of the program that has logged it.
   private static func lastLine(of file: borrowing Descriptor) -> String? {
-    var bytes = [UInt8](repeating: 0, count: 1 << 16)
-    let count = pread(file.number, &bytes, bytes.count, 0)
-    let text = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    let text = String(decoding: beginning(of: file, 1 << 16), as: UTF8.self)
     guard let line = text.split(separator: "\n").last else { return nil }
     let parts = line.split(separator: ": ", maxSplits: 1)
     return parts.count == 2 && !parts[0].contains(" ") ? String(parts[1]) : String(line)
+  }
+
+  /// The first bytes of a file, that many at most.
+  private static func beginning(of file: borrowing Descriptor, _ most: Int) -> ArraySlice<UInt8> {
+    var bytes = [UInt8](repeating: 0, count: most)
+    let count = pread(file.number, &bytes, most, 0)
+    return bytes.prefix(max(count, 0))
+  }
+
+  /// Starts a program whose standard streams are these descriptors (nil: /dev/null), with no other
+  /// descriptor, and with a session of its own; does not wait for it.
+  static func startApart(
+    _ program: String, _ arguments: [String], streams: [CInt?]
+  ) throws(SystemError) -> pid_t {
+    try spawn(program, [program] + arguments, newSession: true) { actions in
+      for (place, number) in zip(CInt(0)..., streams) {
+        if let number {
+          posix_spawn_file_actions_adddup2(&actions, number, place)
+        } else {
+          posix_spawn_file_actions_addopen(&actions, place, "/dev/null", O_RDWR, 0)
+        }
+      }
+      _ = prefsfs_spawn_close_from(&actions, 3)
+    }
+  }
+
+  /// Waits for the end of a child, and ends it after that time (ETIMEDOUT); nil: it may run for
+  /// ever.
+  /// - Returns: its exit status; 127 where a signal ended it.
+  private static func finish(
+    _ child: pid_t, _ program: String, _ milliseconds: Int64?
+  ) throws(SystemError) -> Int32 {
+    let isLate = milliseconds.map { endLate(child, after: $0) } ?? false
+    let status = wait(child)
+    if isLate { throw SystemError("waitpid", program, .timedOut) }
+    return status
   }
 
   /// Returns when the child has ended, or ends it after that time.
@@ -84,14 +103,11 @@ public enum Child {
     throws(SystemError)
     -> pid_t
   {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, pipe, 3)
     // By its path, so that ps(1) shows the program's name.
     let program = Files.realPath("/proc/self/exe") ?? "/proc/self/exe"
-    return try spawn(
-      program, arguments, extra: [environment], actions: &actions, newSession: false)
+    return try spawn(program, arguments, extra: [environment]) { actions in
+      posix_spawn_file_actions_adddup2(&actions, pipe, 3)
+    }
   }
 
   /// Starts a program, which keeps the standard streams and has these descriptors as 3, 4 and so
@@ -102,20 +118,18 @@ public enum Child {
   public static func start(
     _ program: String, _ arguments: [String], variables: [String], descriptors: [CInt]
   ) throws(SystemError) -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
     // First to numbers that none of them has, but not larger ones than necessary: there may be a low
     // limit of descriptors.
     let free = firstFree(descriptors)
-    for (place, number) in zip(free..., descriptors) {
-      posix_spawn_file_actions_adddup2(&actions, number, place)
+    return try spawn(program, arguments, extra: variables) { actions in
+      for (place, number) in zip(free..., descriptors) {
+        posix_spawn_file_actions_adddup2(&actions, number, place)
+      }
+      for place in 0..<CInt(descriptors.count) {
+        posix_spawn_file_actions_adddup2(&actions, free + place, 3 + place)
+      }
+      _ = prefsfs_spawn_close_from(&actions, 3 + CInt(descriptors.count))
     }
-    for place in 0..<CInt(descriptors.count) {
-      posix_spawn_file_actions_adddup2(&actions, free + place, 3 + place)
-    }
-    _ = prefsfs_spawn_close_from(&actions, 3 + CInt(descriptors.count))
-    return try spawn(program, arguments, extra: variables, actions: &actions, newSession: false)
   }
 
   /// Replaces this process by a program with these descriptors as 3, 4 and so on, and the standard
@@ -137,58 +151,16 @@ public enum Child {
     max(3 + CInt(descriptors.count), (descriptors.max() ?? 0) + 1)
   }
 
-  /// Starts a program with that descriptor as its standard input, and does not wait for it. Its
-  /// other standard streams are /dev/null, and every other descriptor is closed.
-  static func start(
-    _ program: String, _ arguments: [String], standardInput: CInt
-  ) throws(SystemError) -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, standardInput, STDIN_FILENO)
-    for standard in [STDOUT_FILENO, STDERR_FILENO] {
-      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
-    }
-    _ = prefsfs_spawn_close_from(&actions, 3)
-    return try spawn(
-      program, [program] + arguments, extra: [], actions: &actions, newSession: true)
-  }
-
-  /// Runs a program to its end, and returns what it wrote to its standard output, at most 1 MiB.
-  /// Its other streams are /dev/null. Throws ETIMEDOUT, and ends it, if it takes too long.
+  /// Runs a program like `runApart`, and returns what it wrote to its standard output. Its standard
+  /// error is /dev/null.
+  /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT).
   public static func output(
     _ program: String, _ arguments: [String], milliseconds: Int64
   ) throws(SystemError) -> [UInt8] {
-    var ends: [CInt] = [0, 0]
-    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
-    let reading = Descriptor(owning: ends[0])
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    for standard in [STDIN_FILENO, STDERR_FILENO] {
-      posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0)
-    }
-    _ = prefsfs_spawn_close_from(&actions, 3)
-    let writing = Descriptor(owning: ends[1])
-    let child = try spawn(
-      program, [program] + arguments, extra: [], actions: &actions, newSession: false)
-    _ = consume writing
-    defer { _ = wait(child) }
-    let deadline = Instant.now.advanced(milliseconds: milliseconds)
-    var bytes: [UInt8] = []
-    while bytes.count < 1 << 20 {
-      var entry = pollfd(fd: reading.number, events: Int16(POLLIN), revents: 0)
-      guard poll(&entry, 1, CInt(clamping: deadline.milliseconds(after: .now))) > 0 else {
-        kill(child, SIGKILL)
-        throw SystemError("poll", program, .timedOut)
-      }
-      var part = [UInt8](repeating: 0, count: 4096)
-      let count = read(reading.number, &part, part.count)
-      guard count > 0 else { break }
-      bytes += part[..<count]
-    }
-    return bytes
+    let written = try SharedMapping.makeFile("prefsfs-output", size: 0)
+    let child = try startApart(program, arguments, streams: [nil, written.number, nil])
+    _ = try finish(child, program, milliseconds)
+    return Array(beginning(of: written, 1 << 20))
   }
 
   /// Runs a program like `runApart`, and again where somebody else's signal ended it, three times at
@@ -226,9 +198,13 @@ public enum Child {
   }
 
   private static func spawn(
-    _ program: String, _ arguments: [String], extra: [String],
-    actions: UnsafePointer<posix_spawn_file_actions_t>?, newSession: Bool
+    _ program: String, _ arguments: [String], extra: [String] = [], newSession: Bool = false,
+    _ prepare: (inout posix_spawn_file_actions_t) -> Void = { _ in }
   ) throws(SystemError) -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    prepare(&actions)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -257,7 +233,7 @@ public enum Child {
     environment.append(nil)
     var child = pid_t()
     let file = isSecure ? inSystemPath(program) : program
-    let status = posix_spawnp(&child, file, actions, &attributes, &words, &environment)
+    let status = posix_spawnp(&child, file, &actions, &attributes, &words, &environment)
     variables = Array(variables)
     if status != 0 { throw SystemError("posix_spawn", program, Errno(rawValue: status)) }
     return child

@@ -24,7 +24,8 @@ public struct LinkedChild: ~Copyable {
     if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
     let reading = Descriptor(owning: ends[0])
     let writing = Descriptor(owning: ends[1])
-    let process = try Child.start(program, arguments, standardInput: reading.number)
+    let process = try Child.startApart(
+      program, arguments, streams: [reading.number, nil, nil])
     let number = prefsfs_pidfd_open(process)
     guard number >= 0 else {
       let error = SystemError("pidfd_open", "")
