@@ -152,7 +152,7 @@ public enum Child {
   }
 
   /// Runs a program like `runApart`, and returns what it wrote to its standard output. Its standard
-  /// error is /dev/null.
+  /// error is /dev/null. Throws EFBIG where it wrote more than 1 MiB.
   /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT).
   public static func output(
     _ program: String, _ arguments: [String], milliseconds: Int64
@@ -160,8 +160,12 @@ public enum Child {
     let written = try SharedMapping.makeFile("prefsfs-output", size: 0)
     let child = try startApart(program, arguments, streams: [nil, written.number, nil])
     _ = try finish(child, program, milliseconds)
-    return Array(beginning(of: written, 1 << 20))
+    let bytes = beginning(of: written, mostOutput + 1)
+    if bytes.count > mostOutput { throw SystemError("read", program, .fileTooLarge) }
+    return Array(bytes)
   }
+
+  private static let mostOutput = 1 << 20
 
   /// Runs a program like `runApart`, and again where somebody else's signal ended it, three times at
   /// most.

@@ -31,4 +31,17 @@ import Testing
     #expect(throws: SystemError.self) { try Child.output("sleep", ["60"], milliseconds: 50) }
     #expect(throws: SystemError.self) { try Child.output("/nope", [], milliseconds: 50) }
   }
+
+  @Test("output that is too long is refused, and not cut; the program that wrote it ends")
+  func longOutput() throws {
+    let most = 1 << 20
+    let words = { (count: Int) in ["-c", "\(count)", "/dev/zero"] }
+    #expect(try Child.output("head", words(most), milliseconds: 5000).count == most)
+    for count in [most + 1, 2 * most] {
+      let error = #expect(throws: SystemError.self) {
+        try Child.output("head", words(count), milliseconds: 5000)
+      }
+      #expect(error?.errno == .fileTooLarge)
+    }
+  }
 }
