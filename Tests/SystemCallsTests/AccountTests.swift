@@ -44,4 +44,23 @@ import Testing
       #expect(error?.errno == .fileTooLarge)
     }
   }
+
+  @Test("a program is run also where this process has no standard input and output")
+  func closedStreams() {
+    let output = withoutStreams { try? Child.output("echo", ["text"], milliseconds: 5000) }
+    #expect(output == Array("text\n".utf8))
+  }
+
+  /// Returns what the body does while descriptors 0 and 1 are closed.
+  private func withoutStreams<Result>(_ body: () -> Result) -> Result {
+    let kept = [STDIN_FILENO, STDOUT_FILENO].map { fcntl($0, F_DUPFD_CLOEXEC, 10) }
+    for number in [STDIN_FILENO, STDOUT_FILENO] { close(number) }
+    defer {
+      for (number, copy) in zip([STDIN_FILENO, STDOUT_FILENO], kept) where copy >= 0 {
+        dup2(copy, number)
+        close(copy)
+      }
+    }
+    return body()
+  }
 }
