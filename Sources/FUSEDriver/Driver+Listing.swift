@@ -18,13 +18,4 @@ extension Driver {
     }
     return buffer
   }
-
-  /// Returns a part of a listing for a kernel that takes no attributes with the names.
-  func makeNames(_ part: ListingPart, since version: UInt64?) throws(TreeError) -> ListingBuffer {
-    let items = try forest[part.directory].list(
-      part.directory, after: part.cookie, since: version)
-    var buffer = ListingBuffer(part)
-    buffer.fill(items) { buffer, item in buffer.add(item) }
-    return buffer
-  }
 }

@@ -4,7 +4,7 @@ import PreferenceModel
 import PreferenceTree
 import SystemCalls
 
-/// A part of a directory's listing, as one READDIR asks for it.
+/// A part of a directory's listing, as one READDIRPLUS asks for it.
 struct ListingPart {
   let directory: NodeID
   /// The cookie after which the part begins; 0: the beginning of the listing.
@@ -13,7 +13,7 @@ struct ListingPart {
   let room: Int
 }
 
-/// The reply to one READDIR: as many entries as the kernel has room for.
+/// The reply to one READDIRPLUS: as many entries as the kernel has room for.
 struct ListingBuffer {
   private let part: ListingPart
   private var bytes: [UInt8]
@@ -51,16 +51,7 @@ struct ListingBuffer {
     return status
   }
 
-  /// Adds a name.
-  /// - Returns: false if there is no room for it.
-  mutating func add(_ item: ListingItem) -> Bool {
-    var status = status(item)
-    return append { place, room in
-      fuse_add_direntry(nil, place, room, item.name, &status, off_t(item.cookie))
-    }
-  }
-
-  /// Adds a name without attributes in the form of a READDIRPLUS.
+  /// Adds a name without attributes.
   /// - Returns: false if there is no room for it.
   mutating func addWithoutAttributes(_ item: ListingItem) -> Bool {
     var parameters = fuse_entry_param()
@@ -90,7 +81,7 @@ struct ListingBuffer {
 
   /// Adds what the body writes to the place.
   /// - Parameter add: writes an entry where the room suffices, and returns its size. libfuse's
-  ///   functions for this take a request and do not use it, so they get none.
+  ///   function for this takes a request and does not use it, so it gets none.
   /// - Returns: false if there is no room for it.
   private mutating func append(_ add: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> Bool {
     let room = bytes.count - count

@@ -22,7 +22,6 @@ struct Operation: RawRepresentable, Equatable {
   static let removeAttribute = Operation(rawValue: 24)
   static let start = Operation(rawValue: 26)
   static let openDirectory = Operation(rawValue: 27)
-  static let readDirectory = Operation(rawValue: 28)
   static let create = Operation(rawValue: 35)
   static let interrupt = Operation(rawValue: 36)
   static let forgetSeveral = Operation(rawValue: 42)
@@ -47,7 +46,7 @@ struct Operation: RawRepresentable, Equatable {
   ])
   private static let ofNodes = Members([
     .getAttributes, .setAttributes, .read, .write, .synchronize, .setAttribute, .getAttribute,
-    .listAttributes, .removeAttribute, .openDirectory, .readDirectory, .readDirectoryPlus,
+    .listAttributes, .removeAttribute, .openDirectory, .readDirectoryPlus,
   ])
   private static let withSecondNode = Members([.rename, .link, .renameWithFlags])
   private static let unanswered = Members([.forget, .forgetSeveral, .interrupt])

@@ -28,30 +28,18 @@ extension Operations {
       }
     }
     table.releasedir = { request, node, _ in answer(request, node) { _, _ in .done } }
-    table.readdir = { request, node, room, offset, _ in
-      list(request, node, room, offset) { driver, part, version throws(TreeError) in
-        try driver.makeNames(part, since: version)
-      }
-    }
+    // Without a `readdir`, libfuse has every listing come as a READDIRPLUS; the tree decides if it
+    // gives attributes. The kernel would ask for them only at the beginning of a directory, and
+    // after a look-up.
     table.readdirplus = { request, node, room, offset, _ in
-      list(request, node, room, offset) { driver, part, version throws(TreeError) in
-        try driver.makeListing(part, since: version)
+      answerWithDriver(request) { driver, context throws(TreeError) in
+        let part = ListingPart(
+          directory: NodeID(rawValue: node), cookie: UInt64(bitPattern: Int64(offset)), room: room)
+        return .bytes(try driver.makeListing(part, since: context.listing).contents)
       }
     }
     table.fsyncdir = { request, _, _, _ in
       serve(request) { driver, reply in driver.synchronize(reply) {} }
     }
-  }
-
-}
-
-private func list(
-  _ request: fuse_req_t?, _ node: fuse_ino_t, _ room: Int, _ offset: off_t,
-  _ body: (Driver, ListingPart, UInt64?) throws(TreeError) -> ListingBuffer
-) {
-  answerWithDriver(request) { driver, context throws(TreeError) in
-    let part = ListingPart(
-      directory: NodeID(rawValue: node), cookie: UInt64(bitPattern: Int64(offset)), room: room)
-    return .bytes(try body(driver, part, context.listing).contents)
   }
 }

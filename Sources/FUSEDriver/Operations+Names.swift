@@ -11,9 +11,6 @@ extension Operations {
       guard let connection else { return }
       // O_TRUNC must come as a SETATTR, because there is no OPEN.
       connection.pointee.want &= ~UInt32(FUSE_CAP_ATOMIC_O_TRUNC)
-      // Every listing comes as a READDIRPLUS; the tree decides whether it gives attributes. The
-      // kernel would ask for them only at the beginning of a directory, and after a look-up.
-      connection.pointee.want &= ~UInt32(FUSE_CAP_READDIRPLUS_AUTO)
     }
   }
 

@@ -18,7 +18,7 @@ enum MessageLayout {
   static let secondNode = body
   /// fuse_write_in.size
   static let writtenCount = body + 16
-  /// fuse_read_in.offset of a READDIR
+  /// fuse_read_in.offset of a READDIRPLUS
   static let listingOffset = body + 8
   /// The name in a GETXATTR, behind fuse_getxattr_in.
   static let attributeName = body + 8
@@ -67,9 +67,9 @@ struct RequestHeader {
     return number(at: MessageLayout.writtenCount, as: UInt32.self).map(Int.init)
   }
 
-  /// The cookie after which a READDIR or READDIRPLUS goes on; nil for other requests.
+  /// The cookie after which a READDIRPLUS goes on; nil for other requests.
   var listingOffset: UInt64? {
-    guard operation == .readDirectory || operation == .readDirectoryPlus else { return nil }
+    guard operation == .readDirectoryPlus else { return nil }
     return number(at: MessageLayout.listingOffset, as: UInt64.self)
   }
 
