@@ -95,7 +95,8 @@ extension Driver {
     if let refusal {
       reply.send(.error(refusal), ownership: ownership)
     } else {
-      synchroniser.put(reply)
+      let held = HeldReply(reply)
+      synchroniser.put { $0.append(held) }
     }
   }
 

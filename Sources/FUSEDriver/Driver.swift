@@ -45,7 +45,9 @@ public final class Driver {
   var writers = Writers()
   let gate: RequestGate
   let notifier: Notifier
-  let synchroniser: Synchroniser
+  /// Answers fsync(2) on a thread of its own: one wait for the disk serves all requests that came
+  /// before it began.
+  let synchroniser: BatchWorker<[HeldReply]>
   let spaceThread = BlockingThreads(name: "prefs-space", most: 1, mostWaiting: 16)
   /// libfuse's session.
   var session = SessionIO.State()
@@ -82,8 +84,12 @@ public final class Driver {
         [mailbox] kind, version in
         mailbox.put(kind, version)
       }
-      synchroniser = try Synchroniser(
-        store: store.services, ownership: ownership, ended: mailbox.bell)
+      let worker = BatchWorker<[HeldReply]>()
+      try worker.start(name: "prefs-sync", ended: { [mailbox] in mailbox.bell.ring() }) { replies in
+        let answer = store.synchronized()
+        for reply in replies { reply.send(answer, ownership) }
+      }
+      synchroniser = worker
     } catch {
       throw DriverError("\(error)")
     }

@@ -39,6 +39,17 @@ public struct MountedStore: Sendable {
     (self.changes, self.registered) = (changes, registered)
   }
 
+  /// Returns when every change that was made before is on the disk, with the answer to fsync(2).
+  func synchronized() -> Answer {
+    do {
+      try services.makeDurable()
+      return .done
+    } catch {
+      if case .system(let errno) = error.reason { return .error(errno) }
+      return .error(.inputOutput)
+    }
+  }
+
   /// The size of the file system of the lists; zeros where its directory is not there yet. Cost:
   /// statvfs(3), which may wait for a disk for ever.
   var space: statvfs { Self.shown(try? Files.space(volume)) }
