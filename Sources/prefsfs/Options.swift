@@ -4,16 +4,15 @@ import PreferenceTree
 import PropertyList
 
 /// The parsed command line of `prefsfs`.
-struct Options: Equatable {
+struct Options {
   var source: String?
   var mountPoint = ""
   var isForeground = false
   /// Whether mount(8) has all done but the mount itself (`mount -f`).
   var isFake = false
   var isDebugging = false
-  var showsHelp = false
-  var showsVersion = false
-  var showsManual = false
+  /// What is printed instead of mounting; nil: the command line asks for a mount.
+  var text: String?
   /// Whether running mounts are asked to go on with the installed program: the one at `mountPoint`,
   /// or all.
   var upgrades = false
@@ -26,14 +25,11 @@ struct Options: Equatable {
   /// Whether the machine's places are mounted in place of the user's preferences.
   var isSystem = false
   var store: String?
-  var style = ValueText.Style.automatic
-  var createsStrings = false
-  var listsInherited = false
-  var judges = true
   var writeback: Double?
-  var user: uid_t?
-  var group: gid_t?
-  var mask: mode_t?
+  /// The options that the tree needs.
+  var tree = TreeOptions()
+  /// The user, group and permission mask that files are shown with.
+  var ownership = FileOwnership()
   /// Options that are passed on to libfuse and the kernel.
   var passedOn: [String] = []
   /// The words after `--`.
@@ -90,9 +86,9 @@ struct Options: Equatable {
       case "--":
         arguments = Array(rest)
         rest = []
-      case "-h", "--help": showsHelp = true
-      case "-V", "--version": showsVersion = true
-      case "--man": showsManual = true
+      case "-h", "--help": text = Help.page.help
+      case "-V", "--version": text = Help.version + "\n"
+      case "--man": text = Help.page.troff
       case _ where isMountHelper && Self.helperWords.contains(word): break
       case "-r" where isMountHelper: isReadOnly = true
       case _ where isMountHelper && Self.helperPairs.contains(word): _ = rest.popFirst()
@@ -114,7 +110,7 @@ struct Options: Equatable {
       default: positional.append(word)
       }
     }
-    if showsHelp || showsVersion || showsManual { return }
+    if text != nil { return }
     try check(positional)
     if upgrades || showsList, positional.isEmpty { return }
     try parse(positional)
@@ -165,19 +161,21 @@ struct Options: Equatable {
     case "debug": (isForeground, isDebugging) = (true, true)
     case "store": store = try text(value, name)
     case "format":
-      style = try choice(value, name, ValueText.Style.allCases.map(\.rawValue)) {
+      tree.style = try choice(value, name, ValueText.Style.allCases.map(\.rawValue)) {
         ValueText.Style(rawValue: $0)
       }
-    case "new": createsStrings = try choice(value, name, ["infer", "string"]) { $0 == "string" }
-    case "list": listsInherited = try choice(value, name, ["own", "all"]) { $0 == "all" }
-    case "schemas": judges = try choice(value, name, ["on", "off"]) { $0 == "on" }
+    case "new":
+      tree.createsStrings = try choice(value, name, ["infer", "string"]) { $0 == "string" }
+    case "list": tree.listsInherited = try choice(value, name, ["own", "all"]) { $0 == "all" }
+    case "schemas": tree.judges = try choice(value, name, ["on", "off"]) { $0 == "on" }
     case "writeback":
       writeback = try number(value, name, "seconds, 0 to 3600") {
         Double($0).flatMap { (0...3600).contains($0) ? $0 : nil }
       }
-    case "uid": user = try number(value, name, "a number") { uid_t($0) }
-    case "gid": group = try number(value, name, "a number") { gid_t($0) }
-    case "umask": mask = try number(value, name, "an octal number") { mode_t($0, radix: 8) }
+    case "uid": ownership.user = try number(value, name, "a number") { uid_t($0) }
+    case "gid": ownership.group = try number(value, name, "a number") { gid_t($0) }
+    case "umask":
+      ownership.mask = try number(value, name, "an octal number") { mode_t($0, radix: 8) }
     case _ where Self.withoutEffect.contains(name): unused.append(name)
     case _ where Self.known.contains(name): passedOn.append(option)
     case _ where Self.ignored.contains(name) || name.hasPrefix("x-"): break
@@ -207,31 +205,5 @@ struct Options: Equatable {
       throw Mistake(description: "-o \(name)= takes \(words.joined(separator: ", "))")
     }
     return choice
-  }
-
-  /// What is printed instead of mounting; nil: the command line asks for a mount.
-  var text: String? {
-    if showsHelp { return Help.page.help }
-    if showsManual { return Help.page.troff }
-    return showsVersion ? Help.version + "\n" : nil
-  }
-
-  /// The options that the tree needs.
-  var tree: TreeOptions {
-    var options = TreeOptions()
-    options.style = style
-    options.createsStrings = createsStrings
-    options.listsInherited = listsInherited
-    options.judges = judges
-    return options
-  }
-
-  /// The user, group and permission mask that files are shown with.
-  var ownership: FileOwnership {
-    var ownership = FileOwnership()
-    ownership.user = user ?? ownership.user
-    ownership.group = group ?? ownership.group
-    ownership.mask = mask
-    return ownership
   }
 }

@@ -22,9 +22,10 @@ import Testing
       "/m", "-o", "ro,store=/s,format=xml,new=string",
       "-olist=all,writeback=0.5,umask=077,uid=5,gid=6,allow_other", "--", "-A", "1",
     ])
-    #expect(options.isReadOnly && options.store == "/s" && options.style == .xml)
-    #expect(options.createsStrings && options.listsInherited && options.writeback == 0.5)
-    #expect(options.mask == 0o077 && options.user == 5 && options.group == 6)
+    #expect(options.isReadOnly && options.store == "/s" && options.tree.style == .xml)
+    #expect(options.tree.createsStrings && options.tree.listsInherited)
+    #expect(options.writeback == 0.5 && options.ownership.mask == 0o077)
+    #expect(options.ownership.user == 5 && options.ownership.group == 6)
     #expect(options.passedOn == ["allow_other"] && options.arguments == ["-A", "1"])
   }
 
