@@ -14,46 +14,34 @@ struct RunningMount {
   func run(_ options: Options) -> ExitStatus {
     do {
       if options.showsList { return try list(asJSON: options.isJSON) }
-      if options.showsStatus { return showStatus() }
+      if options.showsStatus {
+        print(String(decoding: try status(), as: UTF8.self), terminator: "")
+        return .success
+      }
       if point.isEmpty { return try upgradeAll() }
       return try upgrade()
     } catch {
       log("\(error)")
-      return .failure
+      return options.showsStatus ? (error as? Failure)?.status ?? .failure : .failure
     }
   }
 
   /// What went wrong, as a sentence for people.
   private struct Failure: Error, CustomStringConvertible {
     let description: String
-    /// Whether the mount has not answered in time.
-    var isSilent = false
+    /// The exit status of `--status`.
+    var status = ExitStatus.failure
   }
 
+  /// The state of the mount. Throws a `Failure` within 2 s where there is none.
   private func status() throws -> [UInt8] {
     guard let mount = mount(at: point), mount.kind == "fuse.prefsfs" else {
-      throw Failure(description: "\(point): no prefsfs is mounted there")
+      throw Failure(description: "\(point): no prefsfs is mounted there", status: .notMounted)
     }
     switch StatusQuestion(mount).answer() {
     case .status(let bytes): return bytes
     case .refused(let status, let reason):
-      throw Failure(description: "\(point): \(reason)", isSilent: status == .mountSilent)
-    }
-  }
-
-  /// Prints the state of the mount, or says why there is none, within 2 s.
-  private func showStatus() -> ExitStatus {
-    guard let mount = mount(at: point), mount.kind == "fuse.prefsfs" else {
-      log("\(point): no prefsfs is mounted there")
-      return .notMounted
-    }
-    switch StatusQuestion(mount).answer() {
-    case .status(let bytes):
-      print(String(decoding: bytes, as: UTF8.self), terminator: "")
-      return .success
-    case .refused(let status, let reason):
-      log("\(point): \(reason)")
-      return status
+      throw Failure(description: "\(point): \(reason)", status: status)
     }
   }
 
@@ -113,17 +101,8 @@ struct RunningMount {
     return comm.map { String(decoding: $0, as: UTF8.self) } == "prefsfs\n"
   }
 
-  /// Throws unless the path is the mount point of a mount of ours.
-  private func requireMount() throws {
-    let path = Files.realPath(point) ?? point
-    guard MountInformation.mount(at: path)?.kind == "fuse.prefsfs" else {
-      throw Failure(description: "\(point): it is no mount of prefsfs")
-    }
-  }
-
   /// Asks for the upgrade of one mount, and waits until a new driver serves it.
   private func upgrade() throws -> ExitStatus {
-    try requireMount()
     let before = try driver()
     guard kill(before, SIGUSR2) == 0 else { throw SystemError("kill", "\(before)") }
     let end = Instant.now.advanced(milliseconds: 30_000)
@@ -141,7 +120,7 @@ struct RunningMount {
   private func isServed(by before: pid_t) throws -> Bool {
     do {
       return try driver() == before
-    } catch let failure as Failure where failure.isSilent {
+    } catch let failure as Failure where failure.status == .mountSilent {
       return true
     }
   }
