@@ -43,11 +43,6 @@ static const long prefsfs_utime_omit = (1l << 30) - 2l;
 // fcntl.h declares it for _GNU_SOURCE only.
 static const int prefsfs_o_path = 010000000;
 
-// makedev(3), a macro.
-static inline unsigned long prefsfs_device(unsigned int major_, unsigned int minor_) {
-  return makedev(major_, minor_);
-}
-
 // Has the calling thread, and no other one, act as the user from here on: setresuid(2) of the C
 // library would change every thread. Returns 0, or -1 with errno.
 static inline int prefsfs_become(unsigned int user, unsigned int group) {
@@ -79,9 +74,6 @@ static inline int prefsfs_open_in_mount(const char *type, const char *point, con
   return file;
 }
 
-// minor(3), a macro.
-static inline unsigned int prefsfs_minor(unsigned long device) { return minor(device); }
-
 // gettid(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
 
@@ -106,11 +98,6 @@ static inline int prefsfs_is_process(int number) {
 static const unsigned int prefsfs_rename_noreplace = 1u << 0;
 static const unsigned int prefsfs_rename_exchange = 1u << 1;
 
-// close_range(2): closes every descriptor from `first` on.
-static inline int prefsfs_close_from(unsigned int first) {
-  return (int)syscall(SYS_close_range, first, ~0u, 0);
-}
-
 // close_range(2): closes every descriptor from `first` to `last`.
 static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
   syscall(SYS_close_range, first, last, 0);
@@ -120,11 +107,6 @@ static inline void prefsfs_close_range(unsigned int first, unsigned int last) {
 static inline int prefsfs_pipe(int ends[2]) {
   extern int pipe2(int[2], int);
   return pipe2(ends, O_CLOEXEC);
-}
-
-// secure_getenv(3), which glibc declares for _GNU_SOURCE only.
-static inline char *prefsfs_secure_getenv(const char *name) {
-  return getauxval(AT_SECURE) ? NULL : getenv(name);
 }
 
 // Whether this is a set-uid program, or one with other rights than its caller (getauxval(3)).

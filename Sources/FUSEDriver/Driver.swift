@@ -105,7 +105,7 @@ public final class Driver {
     defer { for word in words { free(word) } }
     var pointers = words
     let pointer = pointers.withUnsafeMutableBufferPointer { buffer in
-      var list = prefsfs_fuse_args(CInt(buffer.count), buffer.baseAddress)
+      var list = fuse_args(argc: CInt(buffer.count), argv: buffer.baseAddress, allocated: 0)
       defer { fuse_opt_free_args(&list) }
       return prefsfs_fuse_session_new(
         &list, &operations, MemoryLayout.size(ofValue: operations),
@@ -147,7 +147,7 @@ public final class Driver {
       begin(saving: saved)
       line.give(
         device: fuse_session_fd(session.raw), state: log.descriptor.number,
-        connection: facts.device == 0 ? nil : prefsfs_minor(UInt(facts.device)))
+        connection: facts.device == 0 ? nil : gnu_dev_minor(dev_t(facts.device)))
     } catch {
       log("no state can be saved: if the driver ends, the mount ends too: \(error)")
     }

@@ -15,7 +15,7 @@ public enum Background {
   /// Closes every descriptor that the caller had open, except the standard streams and the pipe.
   /// The child calls it first: otherwise a program that waits for the end of one of the caller's
   /// pipes would wait for the end of the child.
-  public static func closeInherited() { _ = prefsfs_close_from(4) }
+  public static func closeInherited() { prefsfs_close_range(4, .max) }
 
   /// Starts the child and waits until it is ready.
   /// - Returns: 0, or the exit status of a child that ended before it was ready.

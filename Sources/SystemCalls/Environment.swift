@@ -7,7 +7,7 @@ public enum Environment {
   /// program: the user who starts it must not choose what it reads and runs (secure_getenv(3)).
   /// Threads: not beside setenv(3).
   public static func variable(_ name: String) -> String? {
-    guard let value = prefsfs_secure_getenv(name) else { return nil }
+    guard prefsfs_is_secure() == 0, let value = getenv(name) else { return nil }
     let text = String(cString: value)
     return text.isEmpty ? nil : text
   }

@@ -63,7 +63,7 @@ public enum MountInformation {
       let rest = fields.dropFirst(hyphen + 1).map { $0 }
       let options = rest.count > 2 ? String(decoding: rest[2], as: UTF8.self) : ""
       return Mount(
-        device: dev_t(prefsfs_device(numbers[0], numbers[1])), path: unescaped(fields[4]),
+        device: gnu_dev_makedev(numbers[0], numbers[1]), path: unescaped(fields[4]),
         kind: rest.isEmpty ? "" : String(decoding: rest[0], as: UTF8.self),
         user: number("user_id", in: options), group: number("group_id", in: options))
     }

@@ -41,7 +41,7 @@ extension Driver {
     saved.replace(trees: forest.saveAll())
     takeover.line?.keep(
       device: predecessor.device, state: predecessor.log.descriptor.number,
-      connection: prefsfs_minor(UInt(predecessor.facts.device)))
+      connection: gnu_dev_minor(dev_t(predecessor.facts.device)))
     forest.invalidateAll()
     for (number, announcement) in estate.announcements {
       notifier.put([.announce(announcement)], announced: number)
