@@ -12,7 +12,8 @@ enum Program {
     }
     let log = Log("prefsfs")
     Inheritance.ignoreWriteSignals()
-    let (role, words) = Guard.role(words) ?? (nil, words)
+    let role = words.first.flatMap(Guard.Role.init(rawValue:))
+    let words = role == nil ? words : Array(words.dropFirst())
     if Background.isChild, role == nil {
       Background.closeInherited()
       Inheritance.reset()

@@ -22,10 +22,6 @@ import SystemCalls
 /// Threads: one. When the guard gives up, a thread `prefs-dead` looks at the mount point, and the
 /// guard waits a second for it at most.
 public final class Guard {
-  /// The mark of a guard's command line that a driver has started, of a driver's, and of a
-  /// successor's.
-  static let (guardWord, driverWord, successorWord) = ("--guard", "--driver", "--successor")
-
   private let words: [String]
   private let log: (LogLine) -> Void
   private let becameReady: () -> Void
@@ -114,7 +110,7 @@ public final class Guard {
 
   /// Starts the driver, and returns the exit status of the mount when it is over.
   public func run() throws(SystemError) -> Int32 {
-    try start(Self.own, [Self.driverWord])
+    try start(Self.own, [Role.driver.rawValue])
     return serve()
   }
 
@@ -133,26 +129,15 @@ public final class Guard {
     return serve()
   }
 
-  /// Whether the command line is one of a guard that takes the place of another, of a driver, or of
-  /// a driver that takes the place of another; and the words of the mount.
-  public static func role(_ words: [String]) -> (role: Role, words: [String])? {
-    let rest = Array(words.dropFirst())
-    switch words.first {
-    case guardWord: return (.guardian, rest)
-    case driverWord: return (.driver, rest)
-    case successorWord: return (.successor, rest)
-    default: return nil
-    }
-  }
-
-  /// What a process of a mount is, if it was started by another one.
-  public enum Role {
+  /// What a process of a mount is, if it was started by another one: the first word of its command
+  /// line. The words of the mount follow it.
+  public enum Role: String {
     /// A guard that goes on for another one.
-    case guardian
+    case guardian = "--guard"
     /// The first driver of the mount.
-    case driver
+    case driver = "--driver"
     /// A driver that goes on for another one.
-    case successor
+    case successor = "--successor"
   }
 
   /// Whether the mount runs in the background: log lines go to the system's log once it is served.
@@ -290,7 +275,7 @@ public final class Guard {
     let end = Instant.now.advanced(milliseconds: 10_000)
     while true {
       do throws(SystemError) {
-        try self.start(program, [Self.successorWord], ending)
+        try self.start(program, [Role.successor.rawValue], ending)
         return nil
       } catch {
         // There may be memory again in a moment.
@@ -388,7 +373,7 @@ public final class Guard {
   /// Becomes the guard of the installed program. The driver goes on meanwhile.
   private func replaceItself() {
     guard let channel, let device = connection.device, let state else { return }
-    let words = [CommandLine.arguments[0], Self.guardWord] + words
+    let words = [CommandLine.arguments[0], Role.guardian.rawValue] + words
     setenv(Handover.driverVariable, "\(driver.number)", 1)
     let ends = [channel.descriptor.number, device.value.number, state.value.number]
     // The driver starts another guard if this fails.

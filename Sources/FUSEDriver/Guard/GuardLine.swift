@@ -115,7 +115,7 @@ public final class GuardLine {
       let end = Descriptor(owning: its)
       adopt(own)
       let guardian = try Handover.start(
-        "/proc/self/exe", [Guard.guardWord] + words,
+        "/proc/self/exe", [Guard.Role.guardian.rawValue] + words,
         [
           "\(Handover.driverVariable)=\(getpid())",
           "\(Handover.connectionVariable)=\(connection.map { "\($0)" } ?? "")",
