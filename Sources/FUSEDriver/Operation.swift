@@ -40,29 +40,14 @@ struct Operation: RawRepresentable, Equatable {
   /// Whether the kernel waits for an answer.
   var needsAnswer: Bool { !Self.unanswered.contains(self) }
 
-  private static let changes = Members([
+  private static let changes: [Operation] = [
     .setAttributes, .symlink, .makeNode, .makeDirectory, .unlink, .removeDirectory, .rename, .link,
     .write, .setAttribute, .removeAttribute, .create, .renameWithFlags,
-  ])
-  private static let ofNodes = Members([
+  ]
+  private static let ofNodes: [Operation] = [
     .getAttributes, .setAttributes, .read, .write, .synchronize, .setAttribute, .getAttribute,
     .listAttributes, .removeAttribute, .openDirectory, .readDirectoryPlus,
-  ])
-  private static let withSecondNode = Members([.rename, .link, .renameWithFlags])
-  private static let unanswered = Members([.forget, .forgetSeveral, .interrupt])
-}
-
-extension Operation {
-  /// A set of operations, which is looked at for each request: a bit for each of their numbers.
-  private struct Members {
-    private let bits: UInt64
-
-    init(_ operations: [Operation]) {
-      bits = operations.reduce(0) { $0 | 1 << UInt64($1.rawValue) }
-    }
-
-    func contains(_ operation: Operation) -> Bool {
-      operation.rawValue < 64 && bits >> UInt64(operation.rawValue) & 1 != 0
-    }
-  }
+  ]
+  private static let withSecondNode: [Operation] = [.rename, .link, .renameWithFlags]
+  private static let unanswered: [Operation] = [.forget, .forgetSeveral, .interrupt]
 }
