@@ -79,29 +79,23 @@ public struct Descriptor: ~Copyable, Sendable {
   /// fstat(2).
   public func status() throws(SystemError) -> stat {
     var status = stat()
-    if systemCall("fstat", path, { fstat(number, &status) }) != 0 {
-      throw SystemError("fstat", path)
-    }
+    try require("fstat", path) { fstat(number, &status) }
     return status
   }
 
   /// fsync(2): contents and metadata are on the disk when it returns.
   public func synchronize() throws(SystemError) {
-    if systemCall("fsync", path, { fsync(number) }) != 0 { throw SystemError("fsync", path) }
+    try require("fsync", path) { fsync(number) }
   }
 
   /// fdatasync(2): contents and size are on the disk when it returns.
   public func synchronizeData() throws(SystemError) {
-    if systemCall("fdatasync", path, { fdatasync(number) }) != 0 {
-      throw SystemError("fdatasync", path)
-    }
+    try require("fdatasync", path) { fdatasync(number) }
   }
 
   /// ftruncate(2).
   public func truncate(to size: Int) throws(SystemError) {
-    if systemCall("ftruncate", path, { ftruncate(number, off_t(size)) }) != 0 {
-      throw SystemError("ftruncate", path)
-    }
+    try require("ftruncate", path) { ftruncate(number, off_t(size)) }
   }
 
   /// Takes the exclusive lock of flock(2). Waits for it unless `waiting` is false.
@@ -118,17 +112,13 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// fchmod(2).
   public func changeMode(_ mode: mode_t) throws(SystemError) {
-    if systemCall("fchmod", path, { fchmod(number, mode) }) != 0 {
-      throw SystemError("fchmod", path)
-    }
+    try require("fchmod", path) { fchmod(number, mode) }
   }
 
   /// futimens(2): sets the times of the last access and modification.
   public func setModified(_ time: Timestamp) throws(SystemError) {
     let times = [time.timespec, time.timespec]
-    if systemCall("futimens", path, { futimens(number, times) }) != 0 {
-      throw SystemError("futimens", path)
-    }
+    try require("futimens", path) { futimens(number, times) }
   }
 
   /// Gives a file or directory that this process has just made to the owner of the directory that
@@ -142,8 +132,6 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// fchown(2).
   public func changeOwner(_ user: uid_t, _ group: gid_t) throws(SystemError) {
-    if systemCall("fchown", path, { fchown(number, user, group) }) != 0 {
-      throw SystemError("fchown", path)
-    }
+    try require("fchown", path) { fchown(number, user, group) }
   }
 }

@@ -152,9 +152,7 @@ public enum Files {
 
   /// rename(2).
   public static func rename(_ old: String, to new: String) throws(SystemError) {
-    if systemCall("rename", new, { Glibc.rename(old, new) }) != 0 {
-      throw SystemError("rename", new)
-    }
+    try require("rename", new) { Glibc.rename(old, new) }
   }
 
   /// Writes to what a user has named: a pipe or a device is written to directly, and the file that
@@ -235,9 +233,7 @@ public enum Files {
   /// statvfs(3).
   public static func space(_ path: String) throws(SystemError) -> statvfs {
     var space = statvfs()
-    if systemCall("statvfs", path, { statvfs(path, &space) }) != 0 {
-      throw SystemError("statvfs", path)
-    }
+    try require("statvfs", path) { statvfs(path, &space) }
     return space
   }
 

@@ -83,3 +83,11 @@ func systemCall<Result: SignedInteger>(
     if result != -1 || errno != EINTR { return result }
   }
 }
+
+/// Makes a system call like `systemCall`, and throws where it has failed.
+@inline(__always)
+func require(_ name: StaticString, _ path: String, _ call: () -> CInt) throws(SystemError) {
+  guard systemCall(name, path, call) != 0 else { return }
+  let reason = Errno.current
+  throw SystemError("\(name)", path, reason)
+}

@@ -49,9 +49,7 @@ public final class WorkerThread: Sendable {
   /// Has the calling thread act as another user from here on, and no other thread. Only root can, and
   /// the thread cannot go back. Throws EPERM.
   public static func become(user: uid_t, group: gid_t) throws(SystemError) {
-    if systemCall("setresuid", "\(user)", { prefsfs_become(user, group) }) != 0 {
-      throw SystemError("setresuid", "\(user)")
-    }
+    try require("setresuid", "\(user)") { prefsfs_become(user, group) }
   }
 
   /// Lets the thread end without a `join`. Call one of the two, once.
