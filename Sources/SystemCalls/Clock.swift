@@ -67,11 +67,6 @@ public struct Instant: Hashable, Comparable, Sendable {
       tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
   }
 
-  /// The moment that many microseconds after this one.
-  public func advanced(microseconds: Int64) -> Instant {
-    Instant(nanoseconds: nanoseconds.added(microseconds.multiplied(by: 1000)))
-  }
-
   /// The moment that many nanoseconds after this one.
   public func advanced(nanoseconds count: Int64) -> Instant {
     Instant(nanoseconds: nanoseconds.added(count))

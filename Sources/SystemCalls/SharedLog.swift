@@ -171,14 +171,6 @@ public final class SharedLog: @unchecked Sendable {
     return true
   }
 
-  /// Makes the bytes the only contents of the log, in one step.
-  /// - Returns: false if the log has no room for them.
-  public func replace(with bytes: [UInt8]) -> Bool {
-    beginReplacement()
-    guard bytes.withUnsafeBytes(appendToReplacement) else { return false }
-    return finishReplacement()
-  }
-
   /// The half that the log is not in.
   private var otherHalf: UInt64 { ~state & Self.secondHalf }
 

@@ -28,7 +28,7 @@ import Testing
       Timestamp(nanoseconds: late).nanoseconds(after: Timestamp(nanoseconds: early)) >= 0)
     #expect(Instant(nanoseconds: late).milliseconds(after: Instant(nanoseconds: early)) >= 0)
     let moment = Instant(nanoseconds: first)
-    for later in [moment.advanced(milliseconds: second), moment.advanced(microseconds: second)] {
+    for later in [moment.advanced(milliseconds: second), moment.advanced(nanoseconds: second)] {
       #expect(second >= 0 ? later >= moment : later <= moment)
     }
     #expect(moment.advanced(seconds: Double(second)) >= Instant(nanoseconds: .min))

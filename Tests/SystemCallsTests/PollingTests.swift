@@ -14,7 +14,7 @@ import Testing
       #expect(Polling.looksAgain(since: start, now: start) { yields += 1 })
     }
     #expect(yields == 20)
-    let late = start.advanced(microseconds: 200)
+    let late = start.advanced(nanoseconds: 200_000)
     #expect(!Polling.looksAgain(since: start, now: late) { yields += 1 })
     #expect(Polling.looksAgain(since: late, now: late) { yields += 1 })
   }

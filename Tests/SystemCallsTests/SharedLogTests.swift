@@ -74,4 +74,9 @@ extension SharedLog {
   fileprivate func appendToReplacement(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBytes(appendToReplacement)
   }
+
+  fileprivate func replace(with bytes: [UInt8]) -> Bool {
+    beginReplacement()
+    return appendToReplacement(bytes) && finishReplacement()
+  }
 }
