@@ -27,17 +27,18 @@ extension Driver {
       return fuse_session_process_buf(session.raw, &buffer)
     }
     pending.pages.noteRequest(header)
-    var context = RequestContext(header, announcer.purpose(of: header.thread))
-    (context.refusal, context.listing) = (refusal, listing)
+    var context = RequestContext(
+      header: header, announcement: announcer.purpose(of: header.thread), refusal: refusal,
+      listing: listing)
     if header.operation.isChange, announcer.wasInterrupted(header.thread) {
       context.refusal = .fileExists
     }
     if header.operation.isChange { store.changes?.setSource(writers.source(of: header)) }
-    begin(&context, header)
+    begin(&context)
     current = context
     fuse_session_process_buf(session.raw, &buffer)
     current = nil
-    end(context, header)
+    end(context)
   }
 
   // MARK: 3. The trees carry it out, and it is answered
@@ -52,7 +53,7 @@ extension Driver {
     let announced = save(answer, rest)
     if announced > 0 { announceDelayed() }
     if let version, !store.services.isSettled(through: version) {
-      let number = heldReplies.hold(reply, answer, changed: current?.node ?? .root)
+      let number = heldReplies.hold(reply, answer, changed: current?.header.node ?? .root)
       store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
     } else {
       reply.send(answer, ownership: ownership)
@@ -66,7 +67,7 @@ extension Driver {
     guard let current else { return .error(.inputOutput) }
     if let refusal = current.refusal { return .error(refusal) }
     do throws(TreeError) {
-      if let answer = current.answer { return try answer.answer(forest, current.node) }
+      if let answer = current.answer { return try answer.answer(forest, current.header.node) }
       return try body(current)
     } catch {
       return .error(error.errno)

@@ -20,7 +20,7 @@ extension Operations {
         let change = change(which, status, ownership: driver.ownership)
         // open(2) with O_TRUNC and truncate(2) come without a handle.
         let isStale = info == nil && change.size != nil && tree.hasLostName(node)
-        if driver.writers.staleNames.refuses(isStale, context.thread) { throw .stale }
+        if driver.writers.staleNames.refuses(isStale, context.header.thread) { throw .stale }
         let handle = HandleID(rawValue: info?.pointee.fh ?? 0)
         return .changed(
           try tree.setAttributes(node, change, handle: handle, now: .now))
@@ -38,7 +38,7 @@ extension Operations {
     table.create = { request, parent, name, mode, info in
       answerWithDriver(request) { driver, context throws(TreeError) in
         let parent = NodeID(rawValue: parent)
-        driver.writers.staleNames.noteProgress(of: context.thread)
+        driver.writers.staleNames.noteProgress(of: context.header.thread)
         if let entry = try driver.createdEntry(context, parent, bytes(name)) {
           return .created(entry, .none)
         }
@@ -74,9 +74,10 @@ extension Operations {
         write.isMapped = info?.pointee.writepage == 1
         write.appending = (info?.pointee.flags ?? 0) & O_APPEND != 0 && !write.isMapped
         write.handle = HandleID(rawValue: info?.pointee.fh ?? 0)
-        write.writer = context.thread
-        driver.writers.staleNames.noteProgress(of: context.thread)
-        try driver.forest[context.node].write(context.node, write, now: .now)
+        write.writer = context.header.thread
+        driver.writers.staleNames.noteProgress(of: context.header.thread)
+        let node = context.header.node
+        try driver.forest[node].write(node, write, now: .now)
         return .written(count)
       }
     }

@@ -8,24 +8,26 @@ import SystemCalls
 
 extension Driver {
   /// Begins a request: notes it for a successor, and finds out what a predecessor has done of it.
-  func begin(_ context: inout RequestContext, _ header: RequestHeader) {
+  func begin(_ context: inout RequestContext) {
     guard let saved = takeover.saved else { return }
+    let header = context.header
     saved[.request] = header.number
     if header.operation.isChange { store.changes?.begin(request: header.number, after: 0) }
-    if header.isResent { prepareRepetition(&context, header) }
+    if header.isResent { prepareRepetition(&context) }
   }
 
   /// Ends a request that has been answered, or whose reply is held.
-  func end(_ context: RequestContext, _ header: RequestHeader) {
+  func end(_ context: RequestContext) {
     guard let saved = takeover.saved else { return }
-    if header.isResent { forest.endRepetition() }
-    if header.operation.isChange { store.changes?.endRequest() }
+    if context.header.isResent { forest.endRepetition() }
+    if context.header.operation.isChange { store.changes?.endRequest() }
     saved[.request] = 0
   }
 
   /// Finds out what a predecessor has done of a request, and has the trees follow.
-  private func prepareRepetition(_ context: inout RequestContext, _ header: RequestHeader) {
+  private func prepareRepetition(_ context: inout RequestContext) {
     guard let resent = takeover.resent else { return }
+    let header = context.header
     if resent.refused == header.number {
       log(
         LogLine(
@@ -59,10 +61,10 @@ extension Driver {
   func begin(saving saved: SavedState) {
     takeover.saved = saved
     forest.beginSaving { [unowned self] values in
-      guard let current, current.operation.isChange else { return }
+      guard let current, current.header.operation.isChange else { return }
       let change = (store.changes?.changesMade ?? 0) + 1
       saved.addChanges(of: forest)
-      saved.remember(values, change: change, of: current.number)
+      saved.remember(values, change: change, of: current.header.number)
     }
   }
 
@@ -76,7 +78,7 @@ extension Driver {
     if let answer, let current, current.isSaved, current.answer == nil,
       let kept = SavedAnswer(answer)
     {
-      saved.add(kept, to: current.number, hasHeld: !heldReplies.areSent)
+      saved.add(kept, to: current.header.number, hasHeld: !heldReplies.areSent)
     }
     saved.noteRegistered(store.registered)
     let announcements = effects.compactMap { effect -> Announcement? in
