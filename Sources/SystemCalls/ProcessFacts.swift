@@ -28,8 +28,9 @@ public struct ProcessFacts: Equatable, Sendable {
     return number.flatMap { pid_t($0) } ?? thread
   }
 
-  /// The path of a program whose file was replaced, without the mark of that.
-  private static func withoutMark(_ path: String) -> String {
+  /// The path of a program whose file was replaced, as a link of proc(5) has it, without the mark
+  /// of that.
+  public static func withoutMark(_ path: String) -> String {
     let mark = " (deleted)"
     return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
   }

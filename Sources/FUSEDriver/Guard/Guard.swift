@@ -25,7 +25,8 @@ public final class Guard {
   private let words: [String]
   private let log: (LogLine) -> Void
   private let becameReady: () -> Void
-  /// The program as it is installed, for upgrades.
+  /// The path at which this program is installed, also if its file was replaced since: for
+  /// upgrades.
   private let installed: String
   /// This program, also after its file was replaced.
   private static let own = "/proc/self/exe"
@@ -87,15 +88,8 @@ public final class Guard {
   ) throws(SystemError) {
     (self.words, self.log, self.becameReady) = (words, log, becameReady)
     signals = try Self.blockSignals()
-    installed = Self.installedPath
+    installed = Files.linkTarget(Self.own).map(ProcessFacts.withoutMark) ?? Self.own
     prefsfs_name_thread("prefs-guard")
-  }
-
-  /// The path at which this program is installed, also if its file was replaced since.
-  private static var installedPath: String {
-    guard let target = Files.linkTarget("/proc/self/exe") else { return own }
-    let mark = " (deleted)"
-    return target.hasSuffix(mark) ? String(target.dropLast(mark.count)) : target
   }
 
   private static func blockSignals() throws(SystemError) -> Descriptor {
