@@ -19,11 +19,12 @@ import SystemCalls
 final class RequestGate {
   private enum Obstacle: Equatable {
     case lists
-    /// The version of the directory's entries that the listing must show.
-    case listing(UInt64)
+    /// The directory, the job that makes its listing (nil: it could not be made), and the version
+    /// of the entries that the listing shows.
+    case listing(NodeID, Job<Listing?>, UInt64)
     case owner
-    /// The number of the job that reads the history, and what the request has waited for of it.
-    case history(UInt64, [HistoryNeed])
+    /// The job that reads the history, and what the request has waited for of it.
+    case history(Job<Void>, [HistoryNeed])
 
     /// Milliseconds that a request waits for it.
     var patience: Int64 {
@@ -49,8 +50,8 @@ final class RequestGate {
   }
 
   private let lists: ListReader
-  private let listings = ListingMaker()
-  private let histories = HistoryLoader()
+  private let listingThreads = BlockingThreads(name: "prefs-listing", most: 4)
+  private let historyThreads = BlockingThreads(name: "prefs-history", most: 2)
   private let hasMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
@@ -121,9 +122,7 @@ final class RequestGate {
     if !isLate {
       let subjects = request.subjects
       guard areAtHand(subjects, request.operation, driver.forest) else { return .lists }
-      if let version = missingListing(request, since: listing, driver.forest) {
-        return .listing(version)
-      }
+      if let missing = missingListing(request, since: listing, driver.forest) { return missing }
       if let missing = missingHistory(subjects, since: history, driver) { return missing }
     }
     guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
@@ -154,16 +153,22 @@ final class RequestGate {
     return areAtHand
   }
 
-  /// Returns the version of the large listing that the request needs and the tree does not have,
-  /// and has it made; nil: none.
+  /// Has the large listing made that the request needs and the tree does not have: once for all who
+  /// wait for it. Returns nil where it needs none, or none but the one that it has waited for, or
+  /// none can be made. One that could not be made is tried by the tree then, which finds the error.
   private func missingListing(
-    _ request: RequestHeader, since listing: UInt64?, _ forest: Forest
-  ) -> UInt64? {
-    guard let cookie = request.listingOffset,
-      let plan = forest.listingNeeded(request.node, after: cookie, since: listing),
-      listings.make(plan, of: request.node, since: listing ?? plan.version, told: hasMade)
+    _ request: RequestHeader, since waited: UInt64?, _ forest: Forest
+  ) -> Obstacle? {
+    guard waited == nil, let cookie = request.listingOffset,
+      let plan = forest.listingNeeded(request.node, after: cookie, since: nil)
     else { return nil }
-    return listing ?? plan.version
+    for other in waiting.map(\.obstacle) {
+      if case .listing(request.node, _, let version) = other, version >= plan.version {
+        return other
+      }
+    }
+    return Job<Listing?>.begin(on: listingThreads, told: hasMade) { try? plan.make() }
+      .map { .listing(request.node, $0, plan.version) }
   }
 
   /// Has the history read that the request needs; nil: it needs none, or none but what it has waited
@@ -174,7 +179,8 @@ final class RequestGate {
     for (node, name) in subjects {
       guard let need = driver.forest[node].historyNeeded(at: node, name), !waited.contains(need)
       else { continue }
-      return histories.load(need, from: driver.store.control.history, told: hasMade)
+      let history = driver.store.control.history
+      return Job<Void>.begin(on: historyThreads, told: hasMade) { history.prepare(need) }
         .map { .history($0, waited + [need]) }
     }
     return nil
@@ -197,7 +203,6 @@ final class RequestGate {
 
   /// Carries out the held requests that need not wait any longer, in the order of their arrival.
   func serve(_ driver: Driver, _ now: Instant) {
-    listings.deliver(to: driver.forest)
     guard !waiting.isEmpty else { return lists.forget() }
     let count = lists.readCount
     let hasRead = count != lastCount
@@ -207,7 +212,6 @@ final class RequestGate {
     waiting = []
     for var request in all { serve(&request, driver, now, hasRead: hasRead, answers) }
     lists.forget(isAwaited: waiting.contains { $0.obstacle == .lists })
-    if !listings.isBusy { listings.forget() }
   }
 
   /// Returns whether the owner answers, if a request waits for that; nil: nobody asked it now.
@@ -228,12 +232,14 @@ final class RequestGate {
     // The loop calls this for other reasons too, often before a list has been read.
     case .lists where !hasRead && !isLate: return waiting.append(request)
     case .lists: break
-    case .listing(let version):
+    case .listing(let node, let job, let version):
       if isLate { return end(&request, .inputOutput, driver) }
+      guard let made = job.made else { return waiting.append(request) }
+      if let made { driver.forest.put(made, of: node, version: version) }
       listing = version
     case .history(let job, let waited):
       if isLate { return end(&request, .inputOutput, driver) }
-      guard histories.removeEnded(job) else { return waiting.append(request) }
+      guard job.made != nil else { return waiting.append(request) }
       history = waited
     case .owner where answers != true:
       return isLate ? end(&request, .timedOut, driver) : waiting.append(request)

@@ -48,4 +48,22 @@ import Testing
       #expect(made.filter { $0 == "READDIRPLUS" }.count <= 40, "\(made)")
     }
   }
+
+  @Test("processes that list a large directory at the same time get all names, made once for all")
+  func together() throws {
+    let list = "{f'Key{i}': i + 1000 for i in range(20000)}"
+    try withMount(prepare: { $0.makeList($0.config + "/many.plist", list) }) {
+      (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        for i in $(seq 8); do ls $M/many | wc -l & done; wait
+        cat /proc/\(mount.pid)/task/*/comm | grep -c prefs-listing
+        """)
+      let lines = outcome.output.split(separator: "\n")
+      #expect(lines.count == 9 && lines.dropLast().allSatisfy { $0 == "20000" }, "\(outcome)")
+      // A thread that has just made a listing may not be free again when the next one is needed.
+      let threads = try #require(lines.last.flatMap { Int($0) })
+      #expect((1...2).contains(threads), "\(outcome)")
+    }
+  }
 }
