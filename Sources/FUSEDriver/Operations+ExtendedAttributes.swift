@@ -10,7 +10,8 @@ extension Operations {
         let (node, name) = (NodeID(rawValue: node), text(name))
         let value =
           node == .root && name == statusAttribute
-          ? try driver.forest.status() : try driver.forest[node].extendedAttribute(node, name)
+          ? try driver.forest.status(most: longestAttribute)
+          : try driver.forest[node].extendedAttribute(node, name)
         return .attribute(value, room: room)
       }
     }
@@ -38,6 +39,9 @@ extension Operations {
 /// The extended attribute of the mount point that has the text of `status.json`; listxattr(2) does
 /// not show it.
 public let statusAttribute = "user.prefs.status"
+
+/// The most bytes that the kernel lets an extended attribute have (XATTR_SIZE_MAX).
+private let longestAttribute = 1 << 16
 
 private func text(_ name: UnsafePointer<CChar>?) -> String {
   String(decoding: bytes(name), as: UTF8.self)

@@ -227,12 +227,41 @@ public final class Forest {
   // MARK: - Status
 
   /// Returns the text of `status.json`: what the service says, and what the trees hold in memory.
-  public func status() throws(TreeError) -> [UInt8] {
+  /// - Parameter most: the most bytes of the text. Where it would have more, long lists in it have
+  ///   their first entries only.
+  public func status(most: Int = .max) throws(TreeError) -> [UInt8] {
     var status = try asTreeError { () throws(EngineError) in try service.status() }
     let trees = branches.compactMap { $0 as? Tree }
     status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })
     status["held texts"] = .array(trees.flatMap(\.heldTexts).sorted().map { .string($0) })
     status["nodes"] = .integer(WideInteger(UInt64(trees.reduce(0) { $0 + $1.table.count })))
-    return ValueText.canonical(.dictionary(status), style: .json)
+    var text = ValueText.canonical(.dictionary(status), style: .json)
+    var count = 1024
+    while text.count > most, count > 0 {
+      count /= 2
+      text = ValueText.canonical(.dictionary(Self.shortened(status, to: count)), style: .json)
+    }
+    return text
+  }
+
+  /// Returns the status with that many entries of each list in it at most, and the number of those
+  /// that are left out.
+  private static func shortened(_ status: ValueDictionary, to count: Int) -> ValueDictionary {
+    var (shortened, leftOut) = (status, 0)
+    for (name, list) in status {
+      switch list {
+      case .array(let items) where items.count > count:
+        shortened[name] = .array(Array(items.prefix(count)))
+        leftOut += items.count - count
+      case .dictionary(let items) where items.count > count:
+        var first = ValueDictionary()
+        for (key, value) in items.prefix(count) { first[key] = value }
+        shortened[name] = .dictionary(first)
+        leftOut += items.count - count
+      default: break
+      }
+    }
+    shortened["left out"] = .integer(WideInteger(UInt64(leftOut)))
+    return shortened
   }
 }

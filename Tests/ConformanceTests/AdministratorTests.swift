@@ -165,6 +165,23 @@ import Testing
     }
   }
 
+  @Test("--status, --list and --upgrade work where status.json is longer than an attribute may be")
+  func longStatus() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $M/d; name=.a-file-of-an-editor-with-a-long-name
+        for i in $(seq 2000); do : > $name-$i.swp; done
+        jq '."scratch files" | length' $M/.prefs/status.json
+        $PREFSFS --status $M | jq '(."scratch files" | length) + ."left out"'
+        $PREFSFS --list | grep -c "^$M .* fine driver "
+        before=$($PREFSFS --status $M | jq .process); $PREFSFS --upgrade $M; echo $?
+        [ "$($PREFSFS --status $M | jq .process)" != "$before" ] && echo upgraded
+        """)
+      #expect(outcome.output == "2000\n2000\n1\n0\nupgraded\n", "\(outcome)")
+    }
+  }
+
   /// Where a user's mount is, and how root's backups of the user's home directory then end.
   static let mountPoints = [("home", "23 2 1 1 1"), ("run", "0 0 0 0 0")]
 
