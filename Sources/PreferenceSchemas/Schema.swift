@@ -66,15 +66,8 @@ public struct Schema: Sendable {
 
   /// The names that a key had before, the latest first.
   public func formerNames(of key: Key) -> [Key] {
-    self[key]?.formerNames.filter { presentNames[$0] == key } ?? []
-  }
-
-  /// The former names of every key that has some.
-  public var allFormerNames: [Key: [Key]] {
-    if presentNames.isEmpty { return [:] }
-    var all: [Key: [Key]] = [:]
-    for key in keys where !key.formerNames.isEmpty { all[key.name] = formerNames(of: key.name) }
-    return all
+    if presentNames.isEmpty { return [] }
+    return self[key]?.formerNames.filter { presentNames[$0] == key } ?? []
   }
 
   /// The default that an authoritative schema gives for a key; nil if there is none.

@@ -32,12 +32,12 @@ extension SearchEngine {
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
     let path = try path(of: domain)
+    let former = schema(of: domain)?.formerNames(of: key) ?? []
     if let argument = arguments.find(key, in: .global) {
-      let names = [key] + (path.formerNames[key] ?? [])
-      if let found = try find(names, in: path.forced, for: domain) { return found }
+      if let found = try find([key] + former, in: path.forced, for: domain) { return found }
       return Resolution(argument, location: Location(.arguments, .global))
     }
-    if let former = path.formerNames[key] {
+    if !former.isEmpty {
       if let found = try find([key] + former, in: path.lists, for: domain) { return found }
     } else if let found = try find(key, in: path.lists, for: domain) {
       return found
@@ -57,20 +57,10 @@ extension SearchEngine {
     let suites = try allSuites(of: domain)
     return lastPath.withLock { last in
       if let last, last.domain == domain, last.suites == suites { return last }
-      return nil
-    } ?? newPath(of: domain, suites)
-  }
-
-  private func newPath(of domain: DomainName, _ suites: [DomainName]) -> SearchPath {
-    let count = changes.load(ordering: .acquiring)
-    let path = SearchPath(domain, suites, formerNames: schema(of: domain)?.allFormerNames ?? [:])
-    // A path without a schema that is not in memory must not be kept.
-    guard lists == nil || places.isLoaded(Location(.schema, domain)) else { return path }
-    lastPath.withLock { last in
-      // A change in between may be one of the schema.
-      if changes.load(ordering: .acquiring) == count { last = path }
+      let path = SearchPath(domain, suites)
+      last = path
+      return path
     }
-    return path
   }
 
   /// The value in the first location that has one of the names: of a location the first name.

@@ -110,9 +110,6 @@ extension SearchEngine {
     defer {
       noticed.store(changeset.version, ordering: .relaxed)
       changes.add(1, ordering: .releasing)
-      if changeset.invalidated.contains(where: { $0.place == .schema }) {
-        lastPath.withLock { $0 = nil }
-      }
     }
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
     let (concernsLanguages, concernsSuites) = (

@@ -1,5 +1,4 @@
 import PreferenceModel
-import PropertyList
 
 /// The locations of a domain's search list that look-ups ask, in order. The arguments stand after
 /// those of `forced`, and the languages before those of `registered`.
@@ -13,11 +12,8 @@ final class SearchPath: Sendable {
   /// argument.
   let lists: [Location]
   let registered: [Location]
-  /// The names that keys of the domain had before, by their present names.
-  let formerNames: [Key: [Key]]
 
-  init(_ domain: DomainName, _ suites: [DomainName], formerNames: [Key: [Key]] = [:]) {
-    self.formerNames = formerNames
+  init(_ domain: DomainName, _ suites: [DomainName]) {
     (self.domain, self.suites) = (domain, suites)
     forced = SearchList.forced(domain)
     lists = forced + SearchList.stored(domain, suites: suites)
