@@ -40,10 +40,9 @@ struct DeclareArguments {
       let next = try Import.dictionary(file, null: Declaration.absent)
       document = Self.merged(document, next, depth: isMerged ? .max : 1)
     }
-    do throws(EngineError) {
-      declaration = try Declaration(document, isMerged: isMerged)
-    } catch {
-      throw Refusal("Could not apply \(files.joined(separator: " ")); nothing was changed", error)
+    let message = "Could not apply \(files.joined(separator: " ")); nothing was changed"
+    declaration = try Refusal.wrapping(message) { () throws(EngineError) in
+      try Declaration(document, isMerged: isMerged)
     }
   }
 

@@ -27,7 +27,8 @@ struct ProfileEffect {
   ///   - user: the user; nil: the one who asks.
   /// - Returns: the exit status.
   static func show(_ report: ValueDictionary, _ user: String?) throws(Refusal) -> Int32 {
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not say what the profile would change") {
+      () throws(EngineError) in
       guard case .string(let profile)? = report["identifier"] else { return 0 }
       let effect = try ProfileEffect(profile, user)
       for row in ["forced", "joined", "once"] {
@@ -44,8 +45,6 @@ struct ProfileEffect {
         }
       }
       return 0
-    } catch {
-      throw Refusal("Could not say what the profile would change", error)
     }
   }
 

@@ -13,9 +13,10 @@ enum Apply {
     try arguments.end()
     let options = arguments.options
     let settings = try declarations(path)
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not apply \(path); nothing was changed") {
+      () throws(EngineError) in
       let store = try StoreView()
-      let differences = try differences(settings, store, options)
+      let differences = try Self.differences(settings, store, options)
       if options.isDryRun {
         try store.check(differences.map(\.intent), isJudged: !options.isForced)
       } else {
@@ -23,8 +24,6 @@ enum Apply {
       }
       for difference in differences { Output.write(line: difference.line) }
       return differences.isEmpty ? 0 : changed
-    } catch {
-      throw Refusal("Could not apply \(path); nothing was changed", error)
     }
   }
 

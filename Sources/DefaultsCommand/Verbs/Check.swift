@@ -86,13 +86,11 @@ enum Check {
   private static func checkProfile(
     _ path: String, _ bytes: [UInt8], _ status: inout Int32
   ) throws(Refusal) {
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not check \(path)") { () throws(EngineError) in
       guard case .dictionary(let report) = try StoreView().places.report(.check(bytes)),
         case .string(let reason)? = report["refused"]
       else { return }
       complain(path, reason, &status)
-    } catch {
-      throw Refusal("Could not check \(path)", error)
     }
   }
 

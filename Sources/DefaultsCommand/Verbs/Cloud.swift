@@ -10,7 +10,7 @@ enum Cloud {
   /// - Returns: the exit status: 1 where what was waited for did not come in time.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let verb = arguments.isEmpty ? "status" : try arguments.removeNext()
-    let store = try attempt("Could not reach the preferences") { () throws(EngineError) in
+    let store = try Refusal.wrapping("Could not reach the preferences") { () throws(EngineError) in
       try StoreView()
     }
     switch verb {
@@ -24,13 +24,6 @@ enum Cloud {
     case "restore": return try CloudLog.restore(&arguments, store)
     default: throw .usage
     }
-  }
-
-  /// Performs a part of the verb, and turns its error into a refusal with the message.
-  static func attempt<Result>(
-    _ message: String, _ body: () throws(EngineError) -> Result
-  ) throws(Refusal) -> Result {
-    do throws(EngineError) { return try body() } catch { throw Refusal(message, error) }
   }
 
   // MARK: - Which keys are in the cloud
@@ -66,7 +59,7 @@ enum Cloud {
   /// Moves a key from the host's or the user's place.
   /// - Returns: false where none of the user's places has it.
   private static func move(_ key: CloudKey, _ store: StoreView) throws(Refusal) -> Bool {
-    try attempt("Could not move \(key) to the cloud") { () throws(EngineError) in
+    try Refusal.wrapping("Could not move \(key) to the cloud") { () throws(EngineError) in
       for place in [Place.host, .user] {
         if let intents = try store.places.intents(movingToCloud: key, from: place) {
           try store.apply(intents)
@@ -96,7 +89,7 @@ enum Cloud {
           message: "\(domain) \(word) stays in the cloud",
           detail: "a pattern of Keys in \(CloudSettings.domain) names it; remove the pattern first")
       }
-      let isMoved = try attempt("Could not move \(word)") { () throws(EngineError) in
+      let isMoved = try Refusal.wrapping("Could not move \(word)") { () throws(EngineError) in
         let key = CloudKey(domain, Key(word))
         guard let intents = try store.places.intents(movingFromCloud: key) else { return false }
         try store.apply(intents)
@@ -111,7 +104,7 @@ enum Cloud {
 
   /// The settings of the cloud, as they are in force.
   static func settings(_ store: StoreView) throws(Refusal) -> CloudSettings {
-    try attempt("Could not read \(CloudSettings.domain)") { () throws(EngineError) in
+    try Refusal.wrapping("Could not read \(CloudSettings.domain)") { () throws(EngineError) in
       try CloudSettings(of: store.places)
     }
   }
@@ -145,7 +138,8 @@ enum Cloud {
     guard try settings(store).isConfigured else {
       throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")
     }
-    let isDone = try attempt("Could not synchronize with the cloud") { () throws(EngineError) in
+    let isDone = try Refusal.wrapping("Could not synchronize with the cloud") {
+      () throws(EngineError) in
       let request = try requestSync(store)
       let deadline = Instant.now.advanced(seconds: seconds)
       while try !isAnswered(request, store) {

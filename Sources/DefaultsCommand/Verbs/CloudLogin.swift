@@ -26,7 +26,7 @@ enum CloudLogin {
     let intents =
       [set(.user, .string(user)), set(.passwordFile, .string(file))]
       + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))])
-    try Cloud.attempt("Could not log in") { () throws(EngineError) in try store.check(intents) }
+    try Refusal.wrapping("Could not log in") { () throws(EngineError) in try store.check(intents) }
     let password = try readPassword()
     do throws(SystemError) {
       try Files.makeDirectories(Files.parent(of: file), mode: 0o700)
@@ -38,7 +38,7 @@ enum CloudLogin {
       throw Refusal(message: "The password could not be kept", detail: "\(error)")
     }
     let began = AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)
-    let request = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+    let request = try Refusal.wrapping("Could not log in") { () throws(EngineError) in
       try store.apply(intents)
       return try Cloud.requestSync(store)
     }
@@ -68,7 +68,7 @@ enum CloudLogin {
   ) throws(Refusal) -> Int32 {
     let deadline = Instant.now.advanced(seconds: 10)
     while deadline > .now {
-      let isOver = try Cloud.attempt("Could not log in") { () throws(EngineError) in
+      let isOver = try Refusal.wrapping("Could not log in") { () throws(EngineError) in
         let note = try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }
         if let note, note.since.seconds >= began.seconds, note.status.error != nil { return true }
         return try Cloud.isAnswered(request, store)
@@ -84,7 +84,7 @@ enum CloudLogin {
   /// replaced when somebody logs in again.
   static func logOut(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     try arguments.end()
-    try Cloud.attempt("Could not log out") { () throws(EngineError) in
+    try Refusal.wrapping("Could not log out") { () throws(EngineError) in
       var intents: [Intent] = []
       for name in [CloudSettings.Name.user, .passwordFile, .endpoints] {
         let locations = Place.own.map { Location($0, CloudSettings.domain) }

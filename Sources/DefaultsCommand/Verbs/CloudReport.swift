@@ -15,7 +15,7 @@ struct CloudReport {
   init(_ store: StoreView) throws(Refusal) {
     settings = try Cloud.settings(store)
     isRunning = CloudLock.isHeld(Surroundings())
-    (status, state, losers, size) = try Cloud.attempt("Could not read the cloud's state") {
+    (status, state, losers, size) = try Refusal.wrapping("Could not read the cloud's state") {
       () throws(EngineError) in
       var state: ValueDictionary = [:]
       if case .dictionary(let saved)? = try store.note(CloudNotes.state) { state = saved }
@@ -106,7 +106,7 @@ enum CloudLog {
           ?? "(removed)\n")
       return 0
     }
-    let losers = try Cloud.attempt("Could not read the log") { () throws(EngineError) in
+    let losers = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
       var losers: [CloudState.Loser] = []
       for key in try store.places.keys(at: CloudNotes.location) {
         guard let number = CloudNotes.loser(of: key), let note = try store.note(key),
@@ -131,7 +131,7 @@ enum CloudLog {
   static func restore(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     let loser = try loser(&arguments, store)
     let key = loser.key
-    try Cloud.attempt("Could not restore \(key)") { () throws(EngineError) in
+    try Refusal.wrapping("Could not restore \(key)") { () throws(EngineError) in
       let change: Intent? =
         if let value = loser.value {
           .set(key.key, key.domain, value, .unknown)
@@ -150,7 +150,7 @@ enum CloudLog {
   ) throws(Refusal) -> CloudState.Loser {
     guard let number = UInt64(try arguments.removeNext()) else { throw .usage }
     try arguments.end()
-    let note = try Cloud.attempt("Could not read the log") { () throws(EngineError) in
+    let note = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
       try store.note(CloudNotes.key(ofLoser: number))
     }
     guard let note, let loser = CloudState.Loser(number, note) else {

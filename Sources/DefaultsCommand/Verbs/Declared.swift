@@ -83,13 +83,11 @@ enum Declared {
       }
     }
     if arguments.options.isCurrentHost { place = place ?? .host }
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not read the declarations") { () throws(EngineError) in
       let store = try StoreView()
       let declarations = store.declarations(in: place)
       return isDrift
         ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)
-    } catch {
-      throw Refusal("Could not read the declarations", error)
     }
   }
 

@@ -49,7 +49,7 @@ enum Describe {
   /// A line for each key whose name, title or summary has the word, as apropos(1) has them.
   private static func search(for word: String) throws(Refusal) {
     var isFound = false
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not read the schemas") { () throws(EngineError) in
       let engine = try StoreView().engine
       for domain in try engine.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
         for key in engine.schema(of: domain)?.keys(about: word) ?? [] {
@@ -58,8 +58,6 @@ enum Describe {
           Output.write(line: "\(domain) \(key.name): \(about)".printable())
         }
       }
-    } catch {
-      throw Refusal("Could not read the schemas", error)
     }
     if !isFound { throw Refusal("No schema says anything about \(word)") }
   }
@@ -70,14 +68,12 @@ enum Changed {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
     try arguments.end()
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not read the values") { () throws(EngineError) in
       let store = try StoreView(target?.directory)
       let engine = store.engine
       var domains = target.map { [$0.domain] } ?? []
       if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }
       for domain in domains { try show(domain, engine, isOnly: target != nil) }
-    } catch {
-      throw Refusal("Could not read the values", error)
     }
   }
 

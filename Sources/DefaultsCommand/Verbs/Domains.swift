@@ -18,7 +18,7 @@ enum Domains {
   /// Returns the user's domains: the global domain, then the others sorted by name.
   static func all(_ options: Options) throws(Refusal) -> [DomainView] {
     let place: Place? = options.isCurrentHost ? .host : nil
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not read the domains; exiting") { () throws(EngineError) in
       let store = try StoreView()
       var names: Set<DomainName> = []
       for place in place.map({ [$0] }) ?? Place.own {
@@ -27,8 +27,6 @@ enum Domains {
       return ([.global] + names.subtracting([.global]).sorted()).map { domain in
         DomainView(Target(domain: domain, place: place), store)
       }
-    } catch {
-      throw Refusal("Could not read the domains; exiting", error)
     }
   }
 }

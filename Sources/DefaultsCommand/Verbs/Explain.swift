@@ -52,15 +52,13 @@ enum Effective {
     guard options.moment == nil, options.form != .plist,
       options.user == nil || target?.directory == nil
     else { throw .usage }
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not read the values") { () throws(EngineError) in
       let isPath = target?.directory != nil
       let store = try isPath ? StoreView(target?.directory) : StoreView(ofUser: options.user)
       let engine = store.engine
       var domains = target.map { [$0.domain] } ?? []
       if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }
       for domain in domains { try show(domain, engine, isJSON: options.form == .json) }
-    } catch {
-      throw Refusal("Could not read the values", error)
     }
   }
 

@@ -9,7 +9,7 @@ enum History {
     var selection = HistoryArguments()
     if arguments.first == "forget" { return try forget(&arguments) }
     let isJSON = try selection.readAll(&arguments)
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not read the history") { () throws(EngineError) in
       let history = try selection.history(of: StoreView())
       for entry in history.entries {
         if isJSON {
@@ -19,8 +19,6 @@ enum History {
         }
       }
       if !isJSON, let line = history.leftOutLine(selection.filter) { Output.write(line: line) }
-    } catch {
-      throw Refusal("Could not read the history", error)
     }
   }
 
@@ -29,12 +27,10 @@ enum History {
     let target = try Target(&arguments)
     let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not remove the values") { () throws(EngineError) in
       let report = try StoreView().places.report(.forget(target.domain, key))
       guard case .integer(let count) = report else { return }
       Output.write("\(count) records had values, which are removed\n")
-    } catch {
-      throw Refusal("Could not remove the values", error)
     }
   }
 }

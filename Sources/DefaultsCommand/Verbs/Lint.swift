@@ -17,14 +17,12 @@ struct Lint {
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     var paths: [String] = []
     while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not read the preferences") { () throws(EngineError) in
       let store = try StoreView()
       var lint = Lint(engine: store.engine, store: store)
       if paths.isEmpty { try lint.checkStore() }
       for path in paths { try lint.check(file: path) }
       return lint.status
-    } catch {
-      throw Refusal("Could not read the preferences", error)
     }
   }
 

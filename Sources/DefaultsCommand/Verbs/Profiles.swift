@@ -22,10 +22,8 @@ enum Profiles {
 
   /// Asks the owner of the store for a report.
   private static func report(_ report: OwnerReport) throws(Refusal) -> Value {
-    do throws(EngineError) {
-      return try StoreView().places.report(report)
-    } catch {
-      throw Refusal("Could not read the profiles", error)
+    try Refusal.wrapping("Could not read the profiles") { () throws(EngineError) in
+      try StoreView().places.report(report)
     }
   }
 

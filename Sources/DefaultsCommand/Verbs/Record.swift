@@ -30,7 +30,7 @@ enum Record {
       default: throw .usage
       }
     }
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not record") { () throws(EngineError) in
       let store = try StoreView()
       var status: Int32 = 0
       if selection.filter.since == nil {
@@ -39,8 +39,6 @@ enum Record {
       }
       print(try selection.history(of: store), selection.filter, form)
       return status
-    } catch {
-      throw Refusal("Could not record", error)
     }
   }
 
@@ -88,7 +86,7 @@ enum Diff {
     let end = try HistoryArguments.moment(word: try arguments.removeNext()).endOfSecond
     var selection = HistoryArguments()
     let isJSON = try selection.readAll(&arguments)
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not read the history") { () throws(EngineError) in
       let history = try selection.history(of: StoreView())
       let from = HistoryMoment.number(try history.requireNumber(at: start))
       let to = HistoryMoment.number(try history.requireNumber(at: end))
@@ -99,8 +97,6 @@ enum Diff {
       for change in changes(after: to, until: from, history, selection.filter) {
         print(change.key, from: change.after, to: change.before, isJSON)
       }
-    } catch {
-      throw Refusal("Could not read the history", error)
     }
   }
 

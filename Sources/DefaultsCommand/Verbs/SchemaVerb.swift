@@ -32,13 +32,11 @@ enum SchemaVerb {
     }
     let target = try Target(&arguments)
     try arguments.end()
-    do throws(EngineError) {
+    return try Refusal.wrapping("Could not read the schema") { () throws(EngineError) in
       guard let schema = try StoreView(target.directory).engine.schema(of: target.domain) else {
         throw EngineError(.noSuchDomain, domain: target.domain, "it has no schema")
       }
       return body(schema, target.domain)
-    } catch {
-      throw Refusal("Could not read the schema", error)
     }
   }
 

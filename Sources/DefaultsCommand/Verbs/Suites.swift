@@ -12,13 +12,10 @@ enum Suites {
     }
     let change = arguments.isEmpty ? nil : try change(&arguments)
     try arguments.end()
-    let store: StoreView
-    let names: [DomainName]
-    do throws(EngineError) {
-      store = try StoreView()
-      names = try store.engine.keptSuites(of: target.domain)
-    } catch {
-      throw Refusal("Could not read the suites of \(target.name)", error)
+    let (store, names) = try Refusal.wrapping("Could not read the suites of \(target.name)") {
+      () throws(EngineError) in
+      let store = try StoreView()
+      return (store, try store.engine.keptSuites(of: target.domain))
     }
     guard let change else { return names.forEach { Output.write(line: "\($0)") } }
     // Nothing to remove is no error.

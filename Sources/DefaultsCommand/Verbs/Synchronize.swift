@@ -7,15 +7,14 @@ enum Synchronize {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
     try arguments.end()
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not synchronize \(target?.name ?? "the preferences"); exiting") {
+      () throws(EngineError) in
       let store = try StoreView(target?.directory)
       let locations = if let target { target.locations } else { try ownLocations(store) }
       for location in locations {
         try store.places.save(location)
       }
       try store.places.synchronize()
-    } catch {
-      throw Refusal("Could not synchronize \(target?.name ?? "the preferences"); exiting", error)
     }
   }
 

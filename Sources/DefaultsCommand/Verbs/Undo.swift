@@ -41,7 +41,7 @@ enum Undo {
   private static func undo(
     _ selection: inout HistoryArguments, _ conflicts: Conflicts, _ isDryRun: Bool
   ) throws(Refusal) -> Int32 {
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not undo; nothing was changed") { () throws(EngineError) in
       let store = try StoreView(via: .undo)
       let history = try selection.history(of: store)
       selection.filter.isUndo = true
@@ -63,8 +63,6 @@ enum Undo {
       if isDryRun { try store.check(plan.intents) } else { try store.apply(plan.intents) }
       for step in plan.steps { Output.write(line: step.line) }
       return 0
-    } catch {
-      throw Refusal("Could not undo; nothing was changed", error)
     }
   }
 

@@ -9,14 +9,13 @@ enum Watch {
     let target = arguments.isEmpty ? nil : try Target(&arguments)
     let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
-    do throws(EngineError) {
+    try Refusal.wrapping("Could not watch \(target?.name ?? "the preferences"); exiting") {
+      () throws(EngineError) in
       let store = try StoreView(target?.directory, isBrief: false)
       var watcher = Watcher(
         store.engine, domain: target?.domain, key: key,
         isAppleText: arguments.options.isAppleText)
       try watcher.run()
-    } catch {
-      throw Refusal("Could not watch \(target?.name ?? "the preferences"); exiting", error)
     }
   }
 }
