@@ -61,22 +61,13 @@ package struct Declarations: Sendable {
   }
 
   private func storedLedger() throws(EngineError) -> Ledger {
-    guard let memory else { return try Ledger(stored()) }
+    guard let memory else { return try Ledger(places.values(at: location)) }
     // Asked first: a change meanwhile makes what is kept count for an earlier time than its own.
     let modified = try places.modified(location)
     if let known = memory.ledger(of: modified) { return known }
-    let ledger = try Ledger(stored())
+    let ledger = try Ledger(places.values(at: location))
     memory.keep(ledger, of: modified)
     return ledger
-  }
-
-  /// The ledger's domain as it is. Cost: no question to the owner, if its list is in memory.
-  private func stored() throws(EngineError) -> ValueDictionary {
-    var values: ValueDictionary = [:]
-    for key in try places.keys(at: location) {
-      values[key] = try places.find(key, at: location)?.value
-    }
-    return values
   }
 
   /// What is asked for.
@@ -95,7 +86,7 @@ package struct Declarations: Sendable {
   package func plan(
     _ requests: [Request], isJudged: Bool = false
   ) throws(EngineError) -> DeclarationPlan {
-    let stored = try stored()
+    let stored = try places.values(at: location)
     var old = try Ledger(stored)
     old.translate(names.present)
     var new = old

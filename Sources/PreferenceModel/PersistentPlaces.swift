@@ -62,6 +62,15 @@ extension StoredPlaces {
     return nil
   }
 
+  /// The keys of a location, in order, with their values. Cost: O(keys).
+  package func values(at location: Location) throws(EngineError) -> ValueDictionary {
+    var values: ValueDictionary = [:]
+    for key in try keys(at: location).sorted() {
+      values[key] = try find(key, at: location)?.value
+    }
+    return values
+  }
+
   public func formerNames(of key: Key, in domain: DomainName) -> [Key] { [] }
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }

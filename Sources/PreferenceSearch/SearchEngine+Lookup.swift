@@ -249,21 +249,6 @@ extension SearchEngine {
     try keys(of: domain).union(inheritedKeys(of: domain))
   }
 
-  /// A key's value in one place of the store.
-  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try places.find(key, at: location)
-  }
-
-  /// The domains that one place of the store has.
-  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    try places.domains(in: place)
-  }
-
-  /// The keys of a domain in one place of the store.
-  public func keys(at location: Location) throws(EngineError) -> [Key] {
-    try places.keys(at: location)
-  }
-
   /// The keys that the domain gets from its suites.
   func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found: Set<Key> = []

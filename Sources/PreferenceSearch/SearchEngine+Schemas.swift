@@ -17,10 +17,7 @@ extension SearchEngine {
       // A caller with a reader of lists must not wait.
       if lists != nil, !places.isLoaded(location) { return nil }
       do throws(EngineError) {
-        var values: ValueDictionary = [:]
-        for key in try places.keys(at: location) {
-          values[key] = try places.find(key, at: location)?.value
-        }
+        let values = try places.values(at: location)
         let modified = values.isEmpty ? nil : try places.modified(location)
         return (values, modified ?? Timestamp(nanoseconds: 0))
       } catch {

@@ -16,7 +16,7 @@ import SystemCalls
 /// briefly. A reader's lock is taken under `readers`. None is held while the persistent places are
 /// asked or an observer is called.
 public final class SearchEngine: Engine {
-  let places: any PersistentPlaces
+  package let places: any PersistentPlaces
   let arguments = VolatilePlace(.arguments)
   /// Whether a change of a key that an argument sets is refused. Otherwise it is stored, and is
   /// read when the argument is not given.

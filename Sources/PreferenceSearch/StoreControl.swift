@@ -112,7 +112,7 @@ public final class StoreControl: ControlService {
   // MARK: - Schemas
 
   public func schemaDomains() throws(EngineError) -> Set<DomainName> {
-    try search.domains(in: .schema)
+    try search.places.domains(in: .schema)
   }
 
   public func schemaKeys(of domain: DomainName) -> [Key] {
@@ -126,11 +126,6 @@ public final class StoreControl: ControlService {
   public func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]? {
     guard let schema = search.schema(of: domain) else { return nil }
     if isJSON { return ValueText.canonical(schema.jsonSchema(of: domain), style: .json) }
-    let location = Location(.schema, domain)
-    var values: ValueDictionary = [:]
-    for key in try search.keys(at: location).sorted() {
-      values[key] = try search.find(key, at: location)?.value
-    }
-    return Document.anyXML(.dictionary(values))
+    return Document.anyXML(.dictionary(try search.places.values(at: Location(.schema, domain))))
   }
 }

@@ -51,7 +51,7 @@ enum Describe {
     var isFound = false
     try Refusal.wrapping("Could not read the schemas") { () throws(EngineError) in
       let engine = try StoreView().engine
-      for domain in try engine.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
+      for domain in try engine.places.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
         for key in engine.schema(of: domain)?.keys(about: word) ?? [] {
           isFound = true
           let about = key.summary.isEmpty ? key.title : key.summary

@@ -33,13 +33,13 @@ struct Lint {
   // MARK: - The store
 
   private mutating func checkStore() throws(EngineError) {
-    for domain in try engine.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
+    for domain in try engine.places.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
       guard let schema = engine.schema(of: domain) else { continue }
       for problem in schema.problems { complain("schema \(domain)", problem) }
       for place in SearchList.persistentPlaces {
         let location = Location(place, domain)
-        for key in try engine.keys(at: location).sorted() {
-          guard let value = try engine.find(key, at: location)?.value else { continue }
+        for key in try engine.places.keys(at: location).sorted() {
+          guard let value = try engine.places.find(key, at: location)?.value else { continue }
           check(
             key, value, schema, "\(place == .ownManaged ? "managed" : place.rawValue) \(domain)")
         }

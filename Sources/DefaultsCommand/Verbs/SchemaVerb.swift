@@ -66,7 +66,7 @@ enum Complete {
       try arguments.end()
       let known = try Refusal.wrapping("Could not read the domains") { () throws(EngineError) in
         let engine = try StoreView().engine
-        return try engine.domains().union(engine.domains(in: .schema))
+        return try engine.domains().union(engine.places.domains(in: .schema))
       }
       for domain in known.map(\.string).sorted() { Output.write(line: domain) }
     case "keys": try complete(try Target(&arguments), nil, &arguments)

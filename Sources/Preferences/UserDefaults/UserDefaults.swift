@@ -319,7 +319,7 @@ open class UserDefaults: @unchecked Sendable {
   /// it.
   open func persistentDomainNames() -> [String] {
     reading([]) { () throws(EngineError) in
-      try session.engine.domains(in: .user).map(\.string).sorted()
+      try session.engine.places.domains(in: .user).map(\.string).sorted()
     }
   }
 
@@ -327,11 +327,7 @@ open class UserDefaults: @unchecked Sendable {
   open func persistentDomain(forName domainName: String) -> [String: Any]? {
     let location = Location(.user, DomainName(domainName))
     let values: ValueDictionary = reading([:]) { () throws(EngineError) in
-      var values: ValueDictionary = [:]
-      for key in try session.engine.keys(at: location) {
-        values[key] = try session.engine.find(key, at: location)?.value
-      }
-      return values
+      try session.engine.places.values(at: location)
     }
     return values.isEmpty ? nil : Objects.dictionary(values)
   }
