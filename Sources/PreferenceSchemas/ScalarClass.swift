@@ -1,48 +1,28 @@
 /// A set of characters in a regular expression.
 struct ScalarClass: Sendable {
   private var ranges: [ClosedRange<UInt32>] = []
-  private var properties: [Property] = []
+  /// The general categories of which a character has one.
+  private var categories: Set<Unicode.GeneralCategory> = []
   private var isNegated = false
   /// The one character that the class was made from.
   private(set) var single: Unicode.Scalar?
   /// Classes that are negated inside of this one.
   private var others: [ScalarClass] = []
 
-  /// Groups of Unicode's general categories.
-  private enum Property: String, Sendable {
-    case letter = "L"
-    case upper = "Lu"
-    case lower = "Ll"
-    case number = "N"
-    case digit = "Nd"
-    case punctuation = "P"
-    case symbol = "S"
-    case separator = "Z"
-
-    func contains(_ scalar: Unicode.Scalar) -> Bool {
-      let category = scalar.properties.generalCategory
-      switch self {
-      case .letter:
-        return [
-          .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
-        ]
-        .contains(category)
-      case .upper: return category == .uppercaseLetter
-      case .lower: return category == .lowercaseLetter
-      case .number: return [.decimalNumber, .letterNumber, .otherNumber].contains(category)
-      case .digit: return category == .decimalNumber
-      case .punctuation:
-        return [
-          .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation,
-          .initialPunctuation, .finalPunctuation, .otherPunctuation,
-        ].contains(category)
-      case .symbol:
-        return [.mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol].contains(category)
-      case .separator:
-        return [.spaceSeparator, .lineSeparator, .paragraphSeparator].contains(category)
-      }
-    }
-  }
+  /// Groups of Unicode's general categories, by the names of properties.
+  private static let groups: [String: Set<Unicode.GeneralCategory>] = [
+    "L": [.uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter],
+    "Lu": [.uppercaseLetter],
+    "Ll": [.lowercaseLetter],
+    "N": [.decimalNumber, .letterNumber, .otherNumber],
+    "Nd": [.decimalNumber],
+    "P": [
+      .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation,
+      .initialPunctuation, .finalPunctuation, .otherPunctuation,
+    ],
+    "S": [.mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol],
+    "Z": [.spaceSeparator, .lineSeparator, .paragraphSeparator],
+  ]
 
   static let digit = ScalarClass("0"..."9")
   static let word: ScalarClass = {
@@ -92,8 +72,8 @@ struct ScalarClass: Sendable {
 
   /// Creates the class of a Unicode property; nil if it is not one of those that are known.
   init?(property name: String) {
-    guard let property = Property(rawValue: name) else { return nil }
-    properties = [property]
+    guard let known = Self.groups[name] else { return nil }
+    categories = known
   }
 
   var negated: ScalarClass {
@@ -103,8 +83,10 @@ struct ScalarClass: Sendable {
     return other
   }
 
-  /// How many ranges and properties are asked for a character.
-  var size: Int { others.reduce(ranges.count + properties.count) { $0 + $1.size } }
+  /// How many ranges are asked for a character; its category counts as one.
+  var size: Int {
+    others.reduce(ranges.count + (categories.isEmpty ? 0 : 1)) { $0 + $1.size }
+  }
 
   mutating func formUnion(_ other: ScalarClass) {
     single = nil
@@ -112,7 +94,7 @@ struct ScalarClass: Sendable {
       others.append(other)
     } else {
       ranges += other.ranges
-      properties += other.properties
+      categories.formUnion(other.categories)
       others += other.others
     }
   }
@@ -121,7 +103,8 @@ struct ScalarClass: Sendable {
     guard let scalar else { return false }
     let value = scalar.value
     let isIn =
-      ranges.contains { $0.contains(value) } || properties.contains { $0.contains(scalar) }
+      ranges.contains { $0.contains(value) }
+      || !categories.isEmpty && categories.contains(scalar.properties.generalCategory)
       || others.contains { $0.contains(scalar) }
     return isIn != isNegated
   }
