@@ -242,7 +242,7 @@ let package = Package(
       name: "PreferenceDeclarationsTests",
       dependencies: [
         "PreferenceDeclarations", "PreferenceSearch", "PreferenceHistory", "PreferenceModel",
-        "PropertyList", "SystemCalls",
+        "PropertyList", "SystemCalls", "CAllocations",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceStoreTests",

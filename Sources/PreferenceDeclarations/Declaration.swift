@@ -165,7 +165,10 @@ extension Value? {
     var values: ValueDictionary = if case .dictionary(let known)? = self { known } else { [:] }
     // Nothing but `values` may hold the dictionary while it changes: that would copy it.
     self = nil
-    values[first].replace(members.dropFirst(), with: part, keepsEmpty: keepsEmpty)
+    // The same of `inner`.
+    var inner = values.updateValue(.boolean(false), forKey: first)
+    inner.replace(members.dropFirst(), with: part, keepsEmpty: keepsEmpty)
+    values[first] = inner
     if !values.isEmpty || part != nil || keepsEmpty { self = .dictionary(values) }
   }
 }

@@ -1,3 +1,4 @@
+import CAllocations
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
@@ -34,6 +35,23 @@ import Testing
   @discardableResult
   private func undeclare(_ name: String, in place: Place? = nil) throws -> DeclarationPlan {
     try Declarations(places, in: place).carryOut([.undeclare(name)], by: author).plan
+  }
+
+  @Test("a member of an inner dictionary is replaced without a copy of the others")
+  func membersInPlace() {
+    // Four times the members take four times the bytes; sixteen times, if each one copied the rest.
+    let (short, long) = (Self.bytes(ofMembers: 500), Self.bytes(ofMembers: 2000))
+    #expect(long < 7 * short, "\(short) and \(long) bytes")
+  }
+
+  /// How many bytes of memory are allocated while an inner dictionary gets that many members.
+  private static func bytes(ofMembers count: Int) -> Int {
+    var value: Value?
+    let paths = (0..<count).map { [Key("inner"), Key("member \($0)")] }
+    prefsfs_begin_counting_allocations()
+    for path in paths { value.replace(path, with: .boolean(true)) }
+    _ = prefsfs_end_counting_allocations()
+    return prefsfs_allocated_bytes()
   }
 
   @Test("what is declared no more goes back; what somebody has changed since stays")
