@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
@@ -62,11 +63,7 @@ enum RecordedForm: String, CaseIterable {
         rest.append(change)
         continue
       }
-      let name = Key(change.key.location.domain.string)
-      var settings: ValueDictionary =
-        if case .dictionary(let known)? = domains[name] { known } else { [:] }
-      settings[change.key.key] = value
-      domains[name] = .dictionary(settings)
+      domains[Key(change.key.location.domain.string)].replace([change.key.key], with: value)
     }
     return (domains, rest)
   }

@@ -155,7 +155,7 @@ extension Value? {
   /// Gives the value another part, or takes it away (nil). A value on the way that is not a
   /// dictionary becomes one. A dictionary that had only this part goes with it, unless `keepsEmpty`.
   /// Cost: O(members), if nothing else holds the value.
-  mutating func replace(
+  package mutating func replace(
     _ members: some Collection<Key>, with part: Value?, keepsEmpty: Bool = false
   ) {
     guard let first = members.first else {

@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PropertyList
 
 /// The preferences of other systems, as documents for `defaults apply`.
@@ -8,10 +9,7 @@ enum OtherStores {
     var rest: [String] = []
 
     mutating func set(_ value: Value, _ key: String, in domain: String) {
-      var settings: ValueDictionary =
-        if case .dictionary(let known)? = domains[Key(domain)] { known } else { [:] }
-      settings[Key(key)] = value
-      domains[Key(domain)] = .dictionary(settings)
+      domains[Key(domain)].replace([Key(key)], with: value)
     }
 
     fileprivate mutating func set(variant text: Substring, _ key: String, in domain: String) {
@@ -59,7 +57,7 @@ enum OtherStores {
   /// Entries for a language are left out, because the system's languages choose among them.
   static func kconfig(_ text: String, domain: String) -> Document {
     var document = Document()
-    var root: ValueDictionary = [:]
+    var root: Value?
     var path: [Key] = []
     for line in text.split(whereSeparator: \.isNewline).map({ $0.drop(while: \.isWhitespace) }) {
       if line.hasPrefix("#") { continue }
@@ -76,26 +74,10 @@ enum OtherStores {
         continue
       }
       let value = kconfigValue(String(line[line.index(after: middle)...]))
-      set(value, at: path[...], Key(key), in: &root)
+      root.replace(path + [Key(key)], with: value)
     }
-    if !root.isEmpty { document.domains[Key(domain)] = .dictionary(root) }
+    document.domains[Key(domain)] = root
     return document
-  }
-
-  /// Sets the key in the group at the path. Each group is changed in place, not in a copy.
-  private static func set(
-    _ value: Value, at path: ArraySlice<Key>, _ key: Key, in whole: inout ValueDictionary
-  ) {
-    guard let first = path.first else {
-      whole[key] = value
-      return
-    }
-    var group: ValueDictionary = [:]
-    if case .dictionary(let known)? = whole.updateValue(.boolean(false), forKey: first) {
-      group = known
-    }
-    set(value, at: path.dropFirst(), key, in: &group)
-    whole[first] = .dictionary(group)
   }
 
   private static func kconfigValue(_ text: String) -> Value {
