@@ -1,4 +1,3 @@
-import PreferenceHistory
 import PreferenceModel
 import PropertyList
 
@@ -14,17 +13,12 @@ final class RememberedPlaces: StoredPlaces {
   }
 
   private let places: any StoredPlaces
-  private var found: [RecordedKey: StoredValue?] = [:]
   private var first: [Question: LocatedValue?] = [:]
 
   init(_ places: any StoredPlaces) { self.places = places }
 
   func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    let recorded = RecordedKey(key, at: location)
-    if let known = found[recorded] { return known }
-    let stored = try places.find(key, at: location)
-    found[recorded] = .some(stored)
-    return stored
+    try findFirst(key, in: [location])?.stored
   }
 
   func findFirst(_ key: Key, in locations: [Location]) throws(EngineError) -> LocatedValue? {
@@ -38,16 +32,4 @@ final class RememberedPlaces: StoredPlaces {
   func keys(at location: Location) throws(EngineError) -> [Key] { try places.keys(at: location) }
 
   func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
-
-  func formerNames(of key: Key, in domain: DomainName) -> [Key] {
-    places.formerNames(of: key, in: domain)
-  }
-
-  func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool {
-    places.belongsInCloud(key, of: domain)
-  }
-
-  func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool {
-    places.hasLeftCloud(key, of: domain)
-  }
 }
