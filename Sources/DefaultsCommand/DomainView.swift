@@ -140,11 +140,7 @@ struct DomainView {
 
   /// Returns all keys and values, as they are at one point in time.
   func contents() throws(EngineError) -> ValueDictionary {
-    var contents: ValueDictionary = [:]
-    for domain in try store.places.snapshots(of: target.locations).reversed() {
-      contents = contents.merging(domain.values)
-    }
-    return contents
+    try store.places.contents(of: target.locations)
   }
 
   /// Returns all keys and values. If a list cannot be read, prints the message and returns nil, so
@@ -204,6 +200,14 @@ struct DomainView {
     } catch {
       throw target.couldNotWrite(error)
     }
+  }
+}
+
+extension PersistentPlaces {
+  /// Returns the keys and values of these locations, of which the first one counts, as they are at
+  /// one point in time.
+  func contents(of locations: [Location]) throws(EngineError) -> ValueDictionary {
+    try snapshots(of: locations).reversed().reduce([:]) { $0.merging($1.values) }
   }
 }
 

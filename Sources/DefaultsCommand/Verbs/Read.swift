@@ -13,11 +13,13 @@ enum Read {
       let moment = arguments.options.moment
       let contents = try target.reading { () throws(EngineError) in
         guard let moment else { return try DomainView(target).contents() }
-        let past = try Past(target, moment)
-        for key in try past.lostKeys() {
+        let places = try past(target, moment)
+        var contents = try places.contents(of: target.locations)
+        for key in try lostKeys(places, target.locations) {
+          contents[key] = nil
           Output.write(line: "defaults: \(key): its value of then is not kept", to: .errors)
         }
-        return try past.contents()
+        return contents
       }
       if contents.isEmpty { throw target.doesNotExist }
       return try show(.dictionary(contents), arguments.options)
@@ -41,20 +43,35 @@ enum Read {
     _ word: String, _ target: Target, _ options: Options
   ) throws(Refusal) -> Value {
     let path = ValuePath(word, isPath: options.isPath)
-    if let moment = options.moment {
-      let old = try target.reading { () throws(EngineError) in
-        try Past(target, moment).find(path.key)
-      }
-      guard let old, let value = path.find(in: old) else {
-        throw target.lacks(word)
-      }
-      return value
-    }
     let found = try target.reading(orSaying: target.lacks(word)) { () throws(EngineError) in
-      try DomainView(target).find(path.key)
+      guard let moment = options.moment else { return try DomainView(target).find(path.key) }
+      return try past(target, moment).findFirst(path.key, in: target.locations)
     }
     guard let found, let value = path.find(in: found.stored.value) else { throw target.lacks(word) }
     return value
+  }
+
+  /// Returns the places as they were at a moment. Throws ENODATA for one that the history does not
+  /// have.
+  private static func past(
+    _ target: Target, _ moment: HistoryMoment
+  ) throws(EngineError) -> PastPlaces {
+    let places = try StoreView(target.directory).places
+    let reader = HistoryReader(places)
+    let number = try reader.read().requireNumber(at: moment)
+    return try PastPlaces(after: number, places, reader)
+  }
+
+  /// Returns the keys whose values of then are not known.
+  private static func lostKeys(
+    _ places: PastPlaces, _ locations: [Location]
+  ) throws(EngineError) -> [Key] {
+    var keys: Set<Key> = []
+    for location in locations.reversed() {
+      keys.subtract(try places.keys(at: location))
+      keys.formUnion(try places.lostKeys(at: location))
+    }
+    return keys.sorted()
   }
 
   /// Returns a dictionary of all domains that have keys and can be read.
@@ -81,44 +98,5 @@ enum Read {
         throw Refusal(message: "Could not show the value as JSON; use --plist", detail: "\(error)")
       }
     }
-  }
-}
-
-/// A domain as it was at a moment.
-private struct Past {
-  private let target: Target
-  private let places: PastPlaces
-
-  /// Throws ENODATA for a moment that the history does not have.
-  init(_ target: Target, _ moment: HistoryMoment) throws(EngineError) {
-    self.target = target
-    let store = try StoreView(target.directory)
-    let reader = HistoryReader(store.places)
-    let number = try reader.read().requireNumber(at: moment)
-    places = try PastPlaces(after: number, store.places, reader)
-  }
-
-  func find(_ key: Key) throws(EngineError) -> Value? {
-    try places.findFirst(key, in: target.locations)?.stored.value
-  }
-
-  /// The keys whose values are not known.
-  func lostKeys() throws(EngineError) -> [Key] {
-    var keys: Set<Key> = []
-    for location in target.locations.reversed() {
-      keys.subtract(try places.keys(at: location))
-      keys.formUnion(try places.lostKeys(at: location))
-    }
-    return keys.sorted()
-  }
-
-  /// The values that are known.
-  func contents() throws(EngineError) -> ValueDictionary {
-    var contents: ValueDictionary = [:]
-    for domain in try places.snapshots(of: target.locations).reversed() {
-      contents = contents.merging(domain.values)
-    }
-    for key in try lostKeys() { contents[key] = nil }
-    return contents
   }
 }
