@@ -7,34 +7,22 @@ struct DeclareArguments {
   let name: String
   let declaration: Declaration
   private(set) var over: Set<String> = []
-  private(set) var place: Place?
-  private(set) var isDryRun: Bool
+  let place: Place?
+  let isDryRun: Bool
   /// Whether schemas refuse nothing.
-  private(set) var isForced: Bool
+  let isForced: Bool
 
   /// Reads the command line; nil: it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
-    guard arguments.rest.contains("--as") else { return nil }
-    (isDryRun, isForced) = (arguments.options.isDryRun, arguments.options.isForced)
-    var name: String?
-    var files: [String] = []
-    var isMerged = false
-    while !arguments.isEmpty {
-      let word = try arguments.removeNext()
-      switch word {
-      case "--as": name = try arguments.removeNext()
-      case "--over": over.insert(try arguments.removeNext())
-      case "--place": place = try Self.place(try arguments.removeNext())
-      case "--merge": isMerged = true
-      case "--dry-run": isDryRun = true
-      case "--force": isForced = true
-      case _ where word.hasPrefix("--"): throw .usage
-      default: files.append(word)
-      }
-    }
-    guard let name, !files.isEmpty else { throw .usage }
+    guard let name = try arguments.remove(option: "--as") else { return nil }
     self.name = name
-    if arguments.options.isCurrentHost { place = place ?? .host }
+    while let other = try arguments.remove(option: "--over") { over.insert(other) }
+    place = try Self.place(&arguments)
+    let isMerged = arguments.remove("--merge")
+    isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
+    isForced = arguments.remove("--force") || arguments.options.isForced
+    let files = arguments.rest
+    guard !files.isEmpty, !files.contains(where: { $0.hasPrefix("--") }) else { throw .usage }
     var document: ValueDictionary = [:]
     for file in files {
       let next = try Import.dictionary(file, null: Declaration.absent)
@@ -46,8 +34,12 @@ struct DeclareArguments {
     }
   }
 
-  /// Reads the place that a declaration or the reports about declarations are for.
-  static func place(_ name: String) throws(Refusal) -> Place {
+  /// Reads the place that a declaration or the reports about declarations are for; nil: the command
+  /// line names none.
+  static func place(_ arguments: inout Arguments) throws(Refusal) -> Place? {
+    guard let name = try arguments.remove(option: "--place") else {
+      return arguments.options.isCurrentHost ? .host : nil
+    }
     let places: [Place] = [.managed, .anyUser, .user, .host]
     if let place = places.first(where: { $0.rawValue == name }) { return place }
     throw Refusal(

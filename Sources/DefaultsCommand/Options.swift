@@ -86,7 +86,12 @@ struct Arguments {
   }
 
   /// Removes a word, wherever it is.
-  mutating func remove(_ word: String) { rest.removeAll { $0 == word } }
+  /// - Returns: whether it was there.
+  mutating func remove(_ word: String) -> Bool {
+    let count = rest.count
+    rest.removeAll { $0 == word }
+    return rest.count < count
+  }
 
   /// Removes an option, wherever it is, and returns the word behind it; nil if it is not there.
   mutating func remove(option: String) throws(Refusal) -> String? {

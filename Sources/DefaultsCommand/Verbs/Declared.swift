@@ -14,19 +14,12 @@ enum Declared {
   }
 
   static func undeclare(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    var (name, place): (String?, Place?) = (nil, nil)
-    while !arguments.isEmpty {
-      let word = try arguments.removeNext()
-      switch word {
-      case "--place": place = try DeclareArguments.place(try arguments.removeNext())
-      case "--dry-run": arguments.options.isDryRun = true
-      case _ where name == nil && !word.hasPrefix("--"): name = word
-      default: throw .usage
-      }
-    }
-    guard let name else { throw .usage }
-    if arguments.options.isCurrentHost { place = place ?? .host }
-    return try carryOut(.undeclare(name), in: place, isDryRun: arguments.options.isDryRun)
+    let place = try DeclareArguments.place(&arguments)
+    let isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
+    let name = try arguments.removeNext()
+    try arguments.end()
+    if name.hasPrefix("--") { throw .usage }
+    return try carryOut(.undeclare(name), in: place, isDryRun: isDryRun)
   }
 
   private static func carryOut(
@@ -73,16 +66,9 @@ enum Declared {
   // MARK: - Reports
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    var (isDrift, isJSON, place): (Bool, Bool, Place?) = (false, false, nil)
-    while !arguments.isEmpty {
-      switch try arguments.removeNext() {
-      case "--drift": isDrift = true
-      case "--json": isJSON = true
-      case "--place": place = try DeclareArguments.place(try arguments.removeNext())
-      default: throw .usage
-      }
-    }
-    if arguments.options.isCurrentHost { place = place ?? .host }
+    let (isDrift, isJSON) = (arguments.remove("--drift"), arguments.remove("--json"))
+    let place = try DeclareArguments.place(&arguments)
+    try arguments.end()
     return try Refusal.wrapping("Could not read the declarations") { () throws(EngineError) in
       let store = try StoreView()
       let declarations = store.declarations(in: place)

@@ -49,8 +49,7 @@ enum Profiles {
 
   private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let user = try arguments.remove(option: "--for")
-    let isEffect = arguments.rest.contains("--effect")
-    if isEffect { arguments.remove("--effect") }
+    let isEffect = arguments.remove("--effect")
     if user != nil, !isEffect { throw .usage }
     let report = try report(on: &arguments).report
     if isEffect, report["refused"] == nil { return try ProfileEffect.show(report, user) }
