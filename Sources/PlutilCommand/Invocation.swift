@@ -4,7 +4,6 @@ import PropertyList
 struct Invocation {
   /// What to do with each file.
   enum Command {
-    case help(isManual: Bool)
     case lint
     case print
     case convert(OutputFormat, hasHeader: Bool)
@@ -39,9 +38,6 @@ struct Invocation {
     guard let first = words.first else { throw Refusal("No files specified.") }
     var rest = words.dropFirst()
     switch first {
-    case "-help", "-man":
-      command = .help(isManual: first == "-man")
-      return
     case "-lint": command = .lint
     case "-p": command = .print
     case "-convert": command = try Self.conversion(&rest)

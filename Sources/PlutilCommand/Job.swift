@@ -13,7 +13,6 @@ struct Job {
 
   func run() throws(Refusal) {
     switch invocation.command {
-    case .help: break
     case .lint:
       try InputFile.check(file)
       if !invocation.isSilent { try Output.write("\(file == "-" ? "<stdin>" : file): OK\n") }

@@ -61,9 +61,7 @@ enum Literal {
     case .single(let number): return PlainText.cFormat("%f", Double(number))
     case .date(let time): return "Date(timeIntervalSinceReferenceDate: \(time.seconds))"
     case .data(let bytes):
-      let digits = bytes.map { byte in
-        "0x" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true) + ","
-      }
+      let digits = bytes.map { "0x" + CollectionOfOne($0).hexadecimal.uppercased() + "," }
       return "Data(bytes: [\(digits.joined())])"
     case .uid(let number): return "[\"CF$UID\" : \(number)]"
     case .array(let items):

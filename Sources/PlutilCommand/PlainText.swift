@@ -20,12 +20,8 @@ enum PlainText {
     case .integer(let number): return number.description
     case .real(let number): return cFormat("%.16g", number)
     case .single(let number): return cFormat("%.16g", Double(number))
-    case .date(let time):
-      let text = time.inWholeSeconds.text
-      guard text.hasSuffix("Z") else { return text }
-      return text.dropLast().replacing("T", with: " ") + " +0000"
+    case .date, .uid: return ValueDescription.text(of: value, isAppleText: false)
     case .data(let bytes): return text(of: bytes)
-    case .uid(let number): return "<CFKeyedArchiverUID>{value = \(number)}"
     }
   }
 
@@ -39,15 +35,8 @@ enum PlainText {
   /// Returns the text of data. If there are more than 24 bytes, it has the first 16 and the last 8.
   private static func text(of bytes: [UInt8]) -> String {
     let head = "{length = \(bytes.count), bytes = 0x"
-    guard bytes.count > 24 else { return head + hex(bytes[...]) + "}" }
-    return head + hex(bytes.prefix(16)) + " ... " + hex(bytes.suffix(8)) + "}"
-  }
-
-  private static func hex(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.map { byte in
-      let digits = String(byte, radix: 16)
-      return byte < 16 ? "0" + digits : digits
-    }.joined()
+    guard bytes.count > 24 else { return head + bytes.hexadecimal + "}" }
+    return head + bytes.prefix(16).hexadecimal + " ... " + bytes.suffix(8).hexadecimal + "}"
   }
 
   /// Formats one number like printf(3).

@@ -20,11 +20,11 @@ public enum PlutilCommand {
     Inheritance.occupyStandardStreams()
     do throws(Refusal) {
       guard CommandLine.isUTF8 else { throw Refusal("An argument is not UTF-8; nothing was done") }
-      let invocation = try Invocation(words.dropFirst())
-      if case .help(let isManual) = invocation.command {
-        try Output.write(isManual ? Manual.page.troff : Manual.page.help)
+      if let word = words.dropFirst().first, ["-help", "-man"].contains(word) {
+        try Output.write(word == "-man" ? Manual.page.troff : Manual.page.help)
         return 0
       }
+      let invocation = try Invocation(words.dropFirst())
       if case .print = invocation.command, invocation.isSilent {
         Output.complain("-s doesn't make a lot of sense with -p.")
       }

@@ -36,10 +36,7 @@ struct Rendering {
     case .single(let number): return Array(PlainText.cFormat("%f", Double(number)).utf8)
     case .string(let text): return Array(text.utf8)
     case .date(let time): return Array(time.inWholeSeconds.text.utf8)
-    case .data:
-      // The base64 text that JSON has, without the quotes and the newline.
-      let json = (try? Document.json(value)) ?? []
-      return json.filter { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\n") }
+    case .data(let bytes): return Array(Base64.encode(bytes).utf8)
     case .array(let items): return Array("\(items.count)".utf8)
     case .dictionary(let pairs):
       return Array(KeyOrder.sorted(pairs).map(\.key).joined(separator: "\n").utf8)
