@@ -25,7 +25,7 @@ import Testing
     arguments: ["", "'", "[1", "{'a' 1}", "<1", "word", "1 2", "\"\\", "'\\u12'", "("]
       + [String(repeating: "[", count: 10_000)])
   func refused(_ text: String) {
-    #expect(throws: VariantText.Failure.self) { try VariantText.value(of: text) }
+    #expect(throws: Malformed.self) { try VariantText.value(of: text) }
   }
 
   @Test("dconf's directories, schemas of GSettings, and groups of KDE become domains")

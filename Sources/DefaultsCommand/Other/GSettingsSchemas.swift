@@ -7,12 +7,6 @@ import PropertyList
 /// A key's type, range and choices become those of the manifest; integers get the bounds of their
 /// type. An enumeration becomes a string with choices, flags an array of such strings.
 struct GSettingsSchemas {
-  /// Why a file is refused.
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-  }
-
   private var enumerations: [String: [String]] = [:]
   private var flags: [String: [String]] = [:]
   private(set) var manifests: [(domain: String, manifest: ValueDictionary)] = []
@@ -28,51 +22,47 @@ struct GSettingsSchemas {
   }
 
   /// Reads a file, after those that declare enumerations for it.
-  mutating func read(_ text: String) throws(Failure) {
-    let root: Markup.Element
-    do throws(Markup.Failure) {
-      root = try Markup.read(text)
-    } catch {
-      throw Failure(error.description)
-    }
-    guard root.name == "schemalist" else { throw Failure("<\(root.name)> is not <schemalist>") }
+  mutating func read(_ text: String) throws(Malformed) {
+    let root = try Markup.read(text)
+    guard root.name == "schemalist" else { throw Malformed("<\(root.name)> is not <schemalist>") }
     for element in root.children {
       switch element.name {
       case "enum": enumerations[try id(element, enumerations)] = try nicks(element)
       case "flags": flags[try id(element, flags)] = try nicks(element)
       case "schema": try readSchema(element)
-      default: throw Failure("<\(element.name)> is not allowed in <schemalist>")
+      default: throw Malformed("<\(element.name)> is not allowed in <schemalist>")
       }
     }
   }
 
-  private func id(_ element: Markup.Element, _ known: [String: [String]]) throws(Failure) -> String
-  {
+  private func id(
+    _ element: Markup.Element, _ known: [String: [String]]
+  ) throws(Malformed) -> String {
     guard let id = element.attributes["id"], !id.isEmpty else {
-      throw Failure("<\(element.name)> has no id")
+      throw Malformed("<\(element.name)> has no id")
     }
-    if known[id] != nil { throw Failure("<\(element.name) id='\(id)'> is there twice") }
+    if known[id] != nil { throw Malformed("<\(element.name) id='\(id)'> is there twice") }
     return id
   }
 
-  private func nicks(_ element: Markup.Element) throws(Failure) -> [String] {
+  private func nicks(_ element: Markup.Element) throws(Malformed) -> [String] {
     var nicks: [String] = []
     var numbers: Set<Int> = []
     for value in element.children {
       guard value.name == "value", let nick = value.attributes["nick"], nick.count >= 2,
         let number = value.attributes["value"].flatMap(Self.number)
       else {
-        throw Failure("<\(element.name)>: a value has no nick of two characters, or no number")
+        throw Malformed("<\(element.name)>: a value has no nick of two characters, or no number")
       }
       if nicks.contains(nick) || !numbers.insert(number).inserted {
-        throw Failure("<\(element.name)>: \(nick) is there twice")
+        throw Malformed("<\(element.name)>: \(nick) is there twice")
       }
       if element.name == "flags", number <= 0 || number & (number - 1) != 0 {
-        throw Failure("<flags>: \(number) is not one bit")
+        throw Malformed("<flags>: \(number) is not one bit")
       }
       nicks.append(nick)
     }
-    if nicks.isEmpty { throw Failure("<\(element.name)> has no values") }
+    if nicks.isEmpty { throw Malformed("<\(element.name)> has no values") }
     return nicks
   }
 
@@ -87,38 +77,38 @@ struct GSettingsSchemas {
     return name.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 45 }
   }
 
-  private mutating func readSchema(_ element: Markup.Element) throws(Failure) {
+  private mutating func readSchema(_ element: Markup.Element) throws(Malformed) {
     guard let id = element.attributes["id"], !id.isEmpty else {
-      throw Failure("a schema has no id")
+      throw Malformed("a schema has no id")
     }
     guard !id.contains("/"), !id.hasPrefix(".") else {
-      throw Failure("\"\(id)\" is no id of a schema")
+      throw Malformed("\"\(id)\" is no id of a schema")
     }
-    if schemas[id] != nil { throw Failure("the schema \(id) is there twice") }
+    if schemas[id] != nil { throw Malformed("the schema \(id) is there twice") }
     try Self.check(path: element.attributes["path"], id)
     var known = try inherited(element, id)
     var subkeys: [Value] = []
     var seen: Set<String> = []
     for child in element.children {
       guard let name = child.attributes["name"], Self.isName(name) else {
-        throw Failure("\(id): <\(child.name)> has no name, or one that no key can have")
+        throw Malformed("\(id): <\(child.name)> has no name, or one that no key can have")
       }
       if child.name == "child" { continue }
-      guard seen.insert(name).inserted else { throw Failure("\(id): \(name) is there twice") }
+      guard seen.insert(name).inserted else { throw Malformed("\(id): \(name) is there twice") }
       switch child.name {
       case "key":
-        if known.keys[name] != nil { throw Failure("\(id): \(name) is there already") }
+        if known.keys[name] != nil { throw Malformed("\(id): \(name) is there already") }
         let entry = try key(child, name, "\(id) \(name)")
         known.keys[name] = (child.attributes["type"], entry)
         subkeys.append(.dictionary(entry))
       case "override":
         guard element.attributes["extends"] != nil, var old = known.keys[name] else {
-          throw Failure("\(id): there is no \(name) to override")
+          throw Malformed("\(id): there is no \(name) to override")
         }
         old.entry["pfm_default"] = nil
         try addDefault([child], old.type, to: &old.entry, "\(id) \(name)")
         subkeys.append(.dictionary(old.entry))
-      default: throw Failure("\(id): <\(child.name)> is not allowed in <schema>")
+      default: throw Malformed("\(id): <\(child.name)> is not allowed in <schema>")
       }
     }
     schemas[id] = known
@@ -133,14 +123,14 @@ struct GSettingsSchemas {
   }
 
   /// What a schema has from the one that it extends.
-  private func inherited(_ element: Markup.Element, _ id: String) throws(Failure) -> Known {
+  private func inherited(_ element: Markup.Element, _ id: String) throws(Malformed) -> Known {
     var known = Known(base: element.attributes["extends"], list: element.attributes["list-of"])
     if let list = known.list, schemas[list] == nil {
-      throw Failure("\(id) is a list of \(list), which is not there")
+      throw Malformed("\(id) is a list of \(list), which is not there")
     }
     guard let name = known.base else { return known }
     guard let base = schemas[name] else {
-      throw Failure("\(id) extends \(name), which is not there")
+      throw Malformed("\(id) extends \(name), which is not there")
     }
     known.keys = base.keys
     guard let list = known.list else {
@@ -150,15 +140,15 @@ struct GSettingsSchemas {
     var ancestor: String? = list
     while let present = ancestor, present != base.list { ancestor = schemas[present]?.base }
     guard base.list != nil, ancestor != nil else {
-      throw Failure("\(id) is a list of \(list), but \(name) is not one of its bases")
+      throw Malformed("\(id) is a list of \(list), but \(name) is not one of its bases")
     }
     return known
   }
 
-  private static func check(path: String?, _ id: String) throws(Failure) {
+  private static func check(path: String?, _ id: String) throws(Malformed) {
     guard let path else { return }
     guard path.hasPrefix("/"), path.hasSuffix("/"), path.firstRange(of: "//") == nil else {
-      throw Failure("\(id): the path must begin and end with a slash, and have no two together")
+      throw Malformed("\(id): the path must begin and end with a slash, and have no two together")
     }
   }
 
@@ -166,12 +156,12 @@ struct GSettingsSchemas {
 
   private func key(
     _ element: Markup.Element, _ name: String, _ subject: String
-  ) throws(Failure) -> ValueDictionary {
+  ) throws(Malformed) -> ValueDictionary {
     var entry: ValueDictionary = ["pfm_name": .string(name)]
     for text in ["summary", "description"] {
       let all = element.all(text)
       if all.count > 1 || all.first?.attributes.isEmpty == false {
-        throw Failure("\(subject): it must have at most one <\(text)>, without attributes")
+        throw Malformed("\(subject): it must have at most one <\(text)>, without attributes")
       }
     }
     if let title = element.text(of: "summary"), !title.isEmpty {
@@ -182,10 +172,10 @@ struct GSettingsSchemas {
     }
     let types = ["type", "enum", "flags"].filter { element.attributes[$0] != nil }
     guard types.count == 1, let form = types.first, let type = element.attributes[form] else {
-      throw Failure("\(subject): it must have exactly one of type, enum and flags")
+      throw Malformed("\(subject): it must have exactly one of type, enum and flags")
     }
     guard element.all("default").count == 1 else {
-      throw Failure("\(subject): it must have exactly one <default>")
+      throw Malformed("\(subject): it must have exactly one <default>")
     }
     if form == "type" {
       try add(type, to: &entry, subject)
@@ -193,10 +183,10 @@ struct GSettingsSchemas {
       try addChoices(element, type, to: &entry, subject)
     } else {
       guard element.all("range").isEmpty, element.all("choices").isEmpty else {
-        throw Failure("\(subject): \(form) has no <range> and no <choices>")
+        throw Malformed("\(subject): \(form) has no <range> and no <choices>")
       }
       guard let nicks = form == "enum" ? enumerations[type] : flags[type] else {
-        throw Failure("\(subject): <\(form) id='\(type)'> is not there before it")
+        throw Malformed("\(subject): <\(form) id='\(type)'> is not there before it")
       }
       let choices = Value.array(nicks.map { .string($0) })
       try checkAliases(element, nicks, subject)
@@ -214,8 +204,10 @@ struct GSettingsSchemas {
   /// The type of a GVariant as types of a manifest.
   private func add(
     _ type: String, to entry: inout ValueDictionary, _ subject: String
-  ) throws(Failure) {
-    guard VariantType.isComplete(type) else { throw Failure("\(subject): \"\(type)\" is no type") }
+  ) throws(Malformed) {
+    guard VariantType.isComplete(type) else {
+      throw Malformed("\(subject): \"\(type)\" is no type")
+    }
     switch type {
     case "b": entry["pfm_type"] = "boolean"
     case "d": entry["pfm_type"] = "real"
@@ -240,16 +232,16 @@ struct GSettingsSchemas {
 
   private func addRange(
     _ element: Markup.Element, _ type: String, to entry: inout ValueDictionary, _ subject: String
-  ) throws(Failure) {
+  ) throws(Malformed) {
     let ranges = element.all("range")
     guard let range = ranges.first else { return }
     guard ranges.count == 1, type.count == 1, "ynqiuxtd".contains(type) else {
-      throw Failure("\(subject): a <range> is for one number")
+      throw Malformed("\(subject): a <range> is for one number")
     }
     for (name, key) in [("min", "pfm_range_min"), ("max", "pfm_range_max")] as [(String, Key)] {
       guard let text = range.attributes[name] else { continue }
       guard let value = try? VariantText.value(of: text), VariantType.fits(value, type) else {
-        throw Failure("\(subject): \(text) is no \(type)")
+        throw Malformed("\(subject): \(text) is no \(type)")
       }
       entry[key] = value
     }
@@ -258,28 +250,28 @@ struct GSettingsSchemas {
       !high.isLess(than: low)
     else {
       if entry["pfm_range_min"] == nil, entry["pfm_range_max"] != nil { return }
-      throw Failure("\(subject): the <range> is empty")
+      throw Malformed("\(subject): the <range> is empty")
     }
   }
 
   private func addChoices(
     _ element: Markup.Element, _ type: String, to entry: inout ValueDictionary, _ subject: String
-  ) throws(Failure) {
+  ) throws(Malformed) {
     let all = element.all("choices")
     guard let choices = all.first else {
-      if !element.all("aliases").isEmpty { throw Failure("\(subject): <aliases> need <choices>") }
+      if !element.all("aliases").isEmpty { throw Malformed("\(subject): <aliases> need <choices>") }
       return
     }
     guard all.count == 1, ["s", "as", "ms"].contains(type) else {
-      throw Failure("\(subject): <choices> are for strings")
+      throw Malformed("\(subject): <choices> are for strings")
     }
     var texts: [String] = []
     for choice in choices.children {
       guard choice.name == "choice", let text = choice.attributes["value"], !texts.contains(text)
-      else { throw Failure("\(subject): a choice has no value, or is there twice") }
+      else { throw Malformed("\(subject): a choice has no value, or is there twice") }
       texts.append(text)
     }
-    if texts.isEmpty { throw Failure("\(subject): <choices> are empty") }
+    if texts.isEmpty { throw Malformed("\(subject): <choices> are empty") }
     try checkAliases(element, texts, subject)
     let values = Value.array(texts.map { .string($0) })
     if type == "as" {
@@ -291,57 +283,57 @@ struct GSettingsSchemas {
 
   private func checkAliases(
     _ element: Markup.Element, _ texts: [String], _ subject: String
-  ) throws(Failure) {
+  ) throws(Malformed) {
     var known = Set(texts)
     for alias in element.all("aliases").flatMap(\.children) {
       guard let text = alias.attributes["value"], known.insert(text).inserted,
         let target = alias.attributes["target"], texts.contains(target)
-      else { throw Failure("\(subject): an alias is there already, or stands for no choice") }
+      else { throw Malformed("\(subject): an alias is there already, or stands for no choice") }
     }
   }
 
   private func addDefault(
     _ elements: [Markup.Element], _ type: String?, to entry: inout ValueDictionary,
     _ subject: String
-  ) throws(Failure) {
+  ) throws(Malformed) {
     let text = elements.first?.text ?? ""
     if let category = elements.first?.attributes["l10n"], !["messages", "time"].contains(category) {
-      throw Failure("\(subject): \(category) is no category of translations")
+      throw Malformed("\(subject): \(category) is no category of translations")
     }
-    do throws(VariantText.Failure) {
+    do throws(Malformed) {
       guard let value = try VariantText.value(of: text) else {
         guard type?.hasPrefix("m") == true else {
-          throw VariantText.Failure(reason: "only a type that begins with m has the value nothing")
+          throw Malformed("only a type that begins with m has the value nothing")
         }
         return
       }
       if let type, !VariantType.fits(value, type) {
-        throw VariantText.Failure(reason: "it is not of type \(type)")
+        throw Malformed("it is not of type \(type)")
       }
       try checkChoice(value, entry)
       entry["pfm_default"] = value
     } catch {
-      throw Failure("\(subject): its default: \(error.reason)")
+      throw Malformed("\(subject): its default: \(error.reason)")
     }
   }
 
   /// A default is in its range and one of the choices.
   private func checkChoice(
     _ value: Value, _ entry: ValueDictionary
-  ) throws(VariantText.Failure) {
+  ) throws(Malformed) {
     if case .array(let elements) = value, case .array(let subkeys)? = entry["pfm_subkeys"],
       case .dictionary(let inner)? = subkeys.first
     {
       for element in elements { try checkChoice(element, inner) }
     }
     if case .array(let choices)? = entry["pfm_range_list"], !choices.contains(value) {
-      throw VariantText.Failure(reason: "it is no choice")
+      throw Malformed("it is no choice")
     }
     if let low = entry["pfm_range_min"], value.isLess(than: low) {
-      throw VariantText.Failure(reason: "it is out of range")
+      throw Malformed("it is out of range")
     }
     if let high = entry["pfm_range_max"], high.isLess(than: value) {
-      throw VariantText.Failure(reason: "it is out of range")
+      throw Malformed("it is out of range")
     }
   }
 }

@@ -26,28 +26,23 @@ struct Markup {
     }
   }
 
-  /// Why a text is not read.
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
-  }
-
   private var rest: Substring
   private static let deepest = 100
 
   /// Reads a document.
   /// - Returns: its element.
-  static func read(_ text: String) throws(Failure) -> Element {
+  static func read(_ text: String) throws(Malformed) -> Element {
     var markup = Markup(rest: text[...])
     let root = Element("", [:])
     try markup.readContents(of: root, depth: 0)
     guard root.children.count == 1, let first = root.children.first else {
-      throw Failure(description: "it must have exactly one element that holds all others")
+      throw Malformed("it must have exactly one element that holds all others")
     }
     return first
   }
 
-  private mutating func readContents(of parent: Element, depth: Int) throws(Failure) {
-    guard depth < Self.deepest else { throw Failure(description: "it is nested too deeply") }
+  private mutating func readContents(of parent: Element, depth: Int) throws(Malformed) {
+    guard depth < Self.deepest else { throw Malformed("it is nested too deeply") }
     while !rest.isEmpty {
       if skip("<!--", to: "-->") || skip("<?", to: "?>") || skip("<!DOCTYPE", to: ">") { continue }
       if rest.hasPrefix("<![CDATA["), let end = rest.firstRange(of: "]]>") {
@@ -55,11 +50,11 @@ struct Markup {
         rest = rest[end.upperBound...]
       } else if rest.hasPrefix("</") {
         guard let end = rest.firstIndex(of: ">") else {
-          throw Failure(description: "it ends in a tag")
+          throw Malformed("it ends in a tag")
         }
         let name = rest[rest.index(rest.startIndex, offsetBy: 2)..<end]
         guard name.trimmed == parent.name else {
-          throw Failure(description: "</\(name.trimmed)> ends <\(parent.name)>")
+          throw Malformed("</\(name.trimmed)> ends <\(parent.name)>")
         }
         rest = rest[rest.index(after: end)...]
         return
@@ -71,7 +66,7 @@ struct Markup {
         rest = rest[end...]
       }
     }
-    if depth > 0 { throw Failure(description: "<\(parent.name)> has no end") }
+    if depth > 0 { throw Malformed("<\(parent.name)> has no end") }
   }
 
   private mutating func skip(_ start: String, to end: String) -> Bool {
@@ -80,10 +75,10 @@ struct Markup {
     return true
   }
 
-  private mutating func readElement(in parent: Element, depth: Int) throws(Failure) {
+  private mutating func readElement(in parent: Element, depth: Int) throws(Malformed) {
     rest.removeFirst()
     let name = word()
-    guard !name.isEmpty else { throw Failure(description: "a tag has no name") }
+    guard !name.isEmpty else { throw Malformed("a tag has no name") }
     var attributes: [String: String] = [:]
     while true {
       rest = rest.drop(while: \.isWhitespace)
@@ -100,7 +95,7 @@ struct Markup {
       }
       let (key, value) = try attribute(of: name)
       guard attributes.updateValue(value, forKey: key) == nil else {
-        throw Failure(description: "<\(name)> has \(key) twice")
+        throw Malformed("<\(name)> has \(key) twice")
       }
     }
   }
@@ -111,28 +106,28 @@ struct Markup {
     return String(rest[..<end])
   }
 
-  private mutating func attribute(of element: String) throws(Failure) -> (String, String) {
+  private mutating func attribute(of element: String) throws(Malformed) -> (String, String) {
     let key = word()
     rest = rest.drop(while: \.isWhitespace)
     guard !key.isEmpty, rest.popFirst() == "=" else {
-      throw Failure(description: "<\(element)> has an attribute without a value")
+      throw Malformed("<\(element)> has an attribute without a value")
     }
     rest = rest.drop(while: \.isWhitespace)
     guard let quote = rest.popFirst(), "\"'".contains(quote), let end = rest.firstIndex(of: quote)
-    else { throw Failure(description: "<\(element)>: the value of \(key) has no quotes") }
+    else { throw Malformed("<\(element)>: the value of \(key) has no quotes") }
     defer { rest = rest[rest.index(after: end)...] }
     return (key, try Self.unescaped(rest[..<end]))
   }
 
-  private static func unescaped(_ text: Substring) throws(Failure) -> String {
+  private static func unescaped(_ text: Substring) throws(Malformed) -> String {
     var (result, rest) = ("", text)
     while let start = rest.firstIndex(of: "&") {
       result += rest[..<start]
       guard let end = rest[start...].firstIndex(of: ";") else {
-        throw Failure(description: "an entity has no end")
+        throw Malformed("an entity has no end")
       }
       let name = rest[rest.index(after: start)..<end]
-      guard let known = entity(name) else { throw Failure(description: "&\(name); is not known") }
+      guard let known = entity(name) else { throw Malformed("&\(name); is not known") }
       result += known
       rest = rest[rest.index(after: end)...]
     }

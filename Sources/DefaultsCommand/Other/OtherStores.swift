@@ -13,7 +13,7 @@ enum OtherStores {
     }
 
     fileprivate mutating func set(variant text: Substring, _ key: String, in domain: String) {
-      do throws(VariantText.Failure) {
+      do throws(Malformed) {
         guard let value = try VariantText.value(of: text) else {
           rest.append("\(domain) \(key): it has no value")
           return

@@ -1,5 +1,12 @@
 import PropertyList
 
+/// What is wrong with a text of another system.
+struct Malformed: Error {
+  let reason: String
+
+  init(_ reason: String) { self.reason = reason }
+}
+
 /// Reads the text form of a GVariant, in which dconf and GSettings print values.
 ///
 /// Integers of every size, and handles, become integers; `double` a real; strings, object paths and
@@ -10,17 +17,12 @@ import PropertyList
 struct VariantText {
   private var rest: Substring
 
-  /// What is wrong with a text.
-  struct Failure: Error {
-    let reason: String
-  }
-
   /// Returns the value of a text; nil for `nothing`, which is no value.
-  static func value(of text: some StringProtocol) throws(Failure) -> Value? {
+  static func value(of text: some StringProtocol) throws(Malformed) -> Value? {
     var parser = VariantText(rest: Substring(text))
     let value = try parser.value(depth: 0)
     parser.skipBlanks()
-    guard parser.rest.isEmpty else { throw Failure(reason: "there is more: \(parser.rest)") }
+    guard parser.rest.isEmpty else { throw Malformed("there is more: \(parser.rest)") }
     return value
   }
 
@@ -46,11 +48,11 @@ struct VariantText {
     return String(word)
   }
 
-  private mutating func value(depth: Int) throws(Failure) -> Value? {
-    guard depth < Self.deepest else { throw Failure(reason: "it is nested too deep") }
+  private mutating func value(depth: Int) throws(Malformed) -> Value? {
+    guard depth < Self.deepest else { throw Malformed("it is nested too deep") }
     skipBlanks()
     switch rest.first {
-    case nil: throw Failure(reason: "it ends too early")
+    case nil: throw Malformed("it ends too early")
     case "'", "\"": return .string(try string())
     case "[": return try array(depth)
     case "(": return .array(try elements("(", ")", depth).compactMap { $0 })
@@ -58,7 +60,7 @@ struct VariantText {
     case "<":
       _ = skip("<")
       let inner = try value(depth: depth + 1)
-      guard skip(">") else { throw Failure(reason: "expected >") }
+      guard skip(">") else { throw Malformed("expected >") }
       return inner
     case "@":
       let type = rest.prefix { !$0.isWhitespace }
@@ -72,7 +74,7 @@ struct VariantText {
     }
   }
 
-  private mutating func scalar(_ depth: Int) throws(Failure) -> Value? {
+  private mutating func scalar(_ depth: Int) throws(Malformed) -> Value? {
     let word = word()
     switch word {
     case "true", "false": return .boolean(word == "true")
@@ -88,26 +90,26 @@ struct VariantText {
     if let number = Int64(word) { return .integer(WideInteger(number)) }
     if let number = UInt64(word) { return .integer(WideInteger(number)) }
     if let number = Double(word) { return .real(number) }
-    throw Failure(reason: "\(word) is no value")
+    throw Malformed("\(word) is no value")
   }
 
   // MARK: - Containers
 
   private mutating func elements(
     _ begin: Character, _ end: Character, _ depth: Int
-  ) throws(Failure) -> [Value?] {
+  ) throws(Malformed) -> [Value?] {
     _ = skip(begin)
     var elements: [Value?] = []
     while !skip(end) {
       elements.append(try value(depth: depth + 1))
       if skip(",") { continue }
-      guard skip(end) else { throw Failure(reason: "expected \(end)") }
+      guard skip(end) else { throw Malformed("expected \(end)") }
       break
     }
     return elements
   }
 
-  private mutating func array(_ depth: Int) throws(Failure) -> Value {
+  private mutating func array(_ depth: Int) throws(Malformed) -> Value {
     let isBytes = rest.dropFirst().drop(while: \.isWhitespace).hasPrefix("byte ")
     let values = Value.array(try elements("[", "]", depth).compactMap { $0 })
     return isBytes ? Self.data(values) ?? values : values
@@ -122,15 +124,15 @@ struct VariantText {
     return bytes.count == elements.count ? .data(bytes) : nil
   }
 
-  private mutating func dictionary(_ depth: Int) throws(Failure) -> Value {
+  private mutating func dictionary(_ depth: Int) throws(Malformed) -> Value {
     _ = skip("{")
     var pairs: [(key: Value, value: Value)] = []
     while !skip("}") {
       let key = try value(depth: depth + 1)
-      guard skip(":") || skip(",") else { throw Failure(reason: "expected : after a key") }
+      guard skip(":") || skip(",") else { throw Malformed("expected : after a key") }
       if let value = try value(depth: depth + 1), let key { pairs.append((key, value)) }
       if skip(",") { continue }
-      guard skip("}") else { throw Failure(reason: "expected }") }
+      guard skip("}") else { throw Malformed("expected }") }
       break
     }
     var values: ValueDictionary = [:]
@@ -145,8 +147,8 @@ struct VariantText {
 
   // MARK: - Strings
 
-  private mutating func string() throws(Failure) -> String {
-    guard let quote = rest.popFirst() else { throw Failure(reason: "it ends too early") }
+  private mutating func string() throws(Malformed) -> String {
+    guard let quote = rest.popFirst() else { throw Malformed("it ends too early") }
     var text = ""
     while let character = rest.popFirst() {
       if character == quote { return text }
@@ -156,11 +158,11 @@ struct VariantText {
       }
       text.unicodeScalars.append(try escaped())
     }
-    throw Failure(reason: "a string does not end")
+    throw Malformed("a string does not end")
   }
 
-  private mutating func escaped() throws(Failure) -> Unicode.Scalar {
-    guard let character = rest.popFirst() else { throw Failure(reason: "a string does not end") }
+  private mutating func escaped() throws(Malformed) -> Unicode.Scalar {
+    guard let character = rest.popFirst() else { throw Malformed("a string does not end") }
     let simple: [Character: Unicode.Scalar] = [
       "n": "\n", "t": "\t", "r": "\r", "a": "\u{7}", "b": "\u{8}", "f": "\u{C}", "v": "\u{B}",
     ]
@@ -171,7 +173,7 @@ struct VariantText {
     let digits = rest.prefix(character == "u" ? 4 : 8)
     rest = rest.dropFirst(digits.count)
     guard let scalar = UInt32(digits, radix: 16).flatMap({ Unicode.Scalar($0) }) else {
-      throw Failure(reason: "\\\(character)\(digits) is no character")
+      throw Malformed("\\\(character)\(digits) is no character")
     }
     return scalar
   }

@@ -43,10 +43,10 @@ enum SchemaImportVerb {
         manifests.append(try jsonSchema(path))
         continue
       }
-      do throws(GSettingsSchemas.Failure) {
+      do throws(Malformed) {
         try settings.read(text)
       } catch {
-        throw Refusal(message: "Could not import \(path)", detail: "\(error)")
+        throw Refusal(message: "Could not import \(path)", detail: error.reason)
       }
     }
     return settings.manifests + manifests
