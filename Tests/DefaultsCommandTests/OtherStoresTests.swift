@@ -9,6 +9,7 @@ import Testing
     arguments: [
       ("true", true), ("5", 5), ("-7", -7), ("uint32 5", 5), ("byte 0x1f", 31), ("int64 -1", -1),
       ("uint64 18446744073709551615", .integer(WideInteger(UInt64.max))), ("1.5", .real(1.5)),
+      ("uint64 0xffffffffffffffff", .integer(WideInteger(UInt64.max))), ("-0x1f", -31),
       ("double 2", 2), ("'a b'", "a b"), ("\"it's\"", "it's"), (#"'\'\n\u00e9'"#, "'\né"),
       ("objectpath '/a'", "/a"), ("[1, 2]", [1, 2]), ("@as []", []), ("('a', 1)", ["a", 1]),
       ("[byte 0x01, 0x02]", .data([1, 2])), ("@ay []", .data([])), ("b'ab'", .data([97, 98, 0])),

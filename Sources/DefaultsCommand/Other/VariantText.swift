@@ -87,6 +87,10 @@ struct VariantText {
     if isHex, let number = Int64(word.replacing("0x", with: ""), radix: 16) {
       return .integer(WideInteger(number))
     }
+    // From 2^63 on.
+    if isHex, let number = UInt64(word.dropFirst(2), radix: 16) {
+      return .integer(WideInteger(number))
+    }
     if let number = Int64(word) { return .integer(WideInteger(number)) }
     if let number = UInt64(word) { return .integer(WideInteger(number)) }
     if let number = Double(word) { return .real(number) }
