@@ -34,14 +34,8 @@ public protocol ControlService: AnyObject, Sendable {
   /// The place of the administrator's settings for the user; the user need not exist.
   func managedPlace(of user: String) -> Place
 
-  /// The domains that `search` and `explain` list.
-  func domains() throws(EngineError) -> Set<DomainName>
-
-  /// The keys that `explain` lists for the domain.
-  func keys(of domain: DomainName) throws(EngineError) -> Set<Key>
-
-  /// The domains whose lists must be in memory before the search list of the domain is asked.
-  func domainsNeeded(for domain: DomainName) -> [DomainName]
+  /// The search list, whose domains and keys `search` and `explain` list.
+  var preferences: any Engine { get }
 
   /// The search list of the domain: for each location, in order, a line with its source, its domain
   /// and the path of its list.

@@ -68,15 +68,7 @@ public final class StoreControl: ControlService {
 
   public func managedPlace(of user: String) -> Place { layout.managedPlace(of: user) }
 
-  public func domains() throws(EngineError) -> Set<DomainName> { try search.domains() }
-
-  public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
-    try search.keys(of: domain)
-  }
-
-  public func domainsNeeded(for domain: DomainName) -> [DomainName] {
-    search.domainsNeeded(for: nil, in: domain)
-  }
+  public var preferences: any Engine { search }
 
   public func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""

@@ -19,9 +19,7 @@ import Testing
     let absent: Value = "absent"
     func managedUsers() -> [String] { [] }
     func managedPlace(of user: String) -> Place { .managedFor(user) }
-    func domains() -> Set<DomainName> { [] }
-    func keys(of domain: DomainName) -> Set<Key> { [] }
-    func domainsNeeded(for domain: DomainName) -> [DomainName] { [] }
+    var preferences: any Engine { search }
     func searchList(of domain: DomainName) -> String { "" }
     func explanation(of key: Key, in domain: DomainName) -> String? { nil }
     func schemaDomains() -> Set<DomainName> { [] }

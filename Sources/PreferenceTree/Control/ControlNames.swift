@@ -44,10 +44,14 @@ struct ControlNames {
         try service.managedUsers().filter(Self.isUser).map {
           (NameCodec.encode(Key($0)), .place(service.managedPlace(of: $0)))
         }
-      case .searches: try service.domains().map { (NameCodec.encode($0.key), .search($0)) }
-      case .explanations: try service.domains().map { (NameCodec.encode($0.key), .explained($0)) }
+      case .searches:
+        try service.preferences.domains().map { (NameCodec.encode($0.key), .search($0)) }
+      case .explanations:
+        try service.preferences.domains().map { (NameCodec.encode($0.key), .explained($0)) }
       case .explained(let domain):
-        try service.keys(of: domain).map { (NameCodec.encode($0), .explanation(domain, $0)) }
+        try service.preferences.keys(of: domain).map {
+          (NameCodec.encode($0), .explanation(domain, $0))
+        }
       case .descriptions:
         try service.schemaDomains().map { (NameCodec.encode($0.key), .described($0)) }
       case .described(let domain):

@@ -249,7 +249,8 @@ extension ControlTree: Branch {
     let child = name.flatMap { name in
       String(utf8: name[...]).flatMap { try? names.item($0, in: node.item) }
     }
-    return (child ?? node.item).domain.map { names.service.domainsNeeded(for: $0) } ?? []
+    let search = names.service.preferences
+    return (child ?? node.item).domain.map { search.domainsNeeded(for: nil, in: $0) } ?? []
   }
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
