@@ -8,8 +8,7 @@ extension DomainView {
   /// The schema of the domain; nil if there is none. Cost: a stat(2) for each directory of schemas;
   /// the owner is asked only if one of them has a schema of the domain.
   var schema: Schema? {
-    let layout = StoreLayout(Surroundings(store: target.directory))
-    let path = layout.path(Location(.schema, target.domain))
+    let path = StoreLayout(store.surroundings).path(Location(.schema, target.domain))
     guard ((try? Files.linkStatus(path)) ?? nil) != nil else { return nil }
     return store.engine.schema(of: target.domain)
   }

@@ -10,6 +10,8 @@ struct StoreView {
   var engine: SearchEngine { SearchEngine(places: places) }
   let places: any PersistentPlaces & DurabilityService & ReportService
   let author = Author.unique()
+  /// Where the store is.
+  let surroundings: Surroundings
 
   /// Connects to the store, and starts its owner if there is none. Throws if the directory does not
   /// exist, unless it is below the directory of the machine's lists.
@@ -37,6 +39,7 @@ struct StoreView {
   private init(
     _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
   ) throws(EngineError) {
+    self.surroundings = surroundings
     guard isBrief else {
       places = try Member(clientOf: surroundings) {
         Output.write(line: "defaults: \($0)", to: .errors)

@@ -13,8 +13,7 @@ struct ProfileEffect {
 
   private init(_ profile: String, _ user: String?) throws(EngineError) {
     let store = try StoreView(ofUser: user)
-    let surroundings = try user.map { name throws(EngineError) in try Surroundings(ofUser: name) }
-    let layout = StoreLayout(surroundings ?? Surroundings())
+    let layout = StoreLayout(store.surroundings)
     engine = store.engine
     explanation = Explanation(engine, layout, store.places)
     self.user = layout.userName.isEmpty ? "the user" : layout.userName

@@ -40,14 +40,16 @@ public struct Explanation {
     var reports: [ValueDictionary]?
     let former = search.schema(of: domain)?.formerNames(of: key) ?? []
     for location in try search.locations(for: domain) {
-      let names = location.domain == domain ? [key] + former : [key]
-      guard let (key, found) = try find(names, at: location, for: domain) else { continue }
+      guard let hit = try search.find([key] + former, in: [location], for: domain) else {
+        continue
+      }
+      let (name, found) = (hit.formerName ?? key, hit.stored)
       var setters = [(value: found.value, file: file(location))]
       if found.metadata.isOfFile {
-        setters = try fragments(at: location, key, found)
+        setters = try fragments(at: location, name, found)
       } else if location.place.isManaged {
         if reports == nil { reports = try rows(of: .profiles) }
-        let (winner, others) = Self.setters(of: key, at: location, found, reports ?? [])
+        let (winner, others) = Self.setters(of: name, at: location, found, reports ?? [])
         if let winner { setters[0].file = winner }
         setters += others
       }
@@ -60,14 +62,12 @@ public struct Explanation {
     return holders
   }
 
-  /// Two lines for each holder: its place and value, and the file that it comes from; nil if no
-  /// place holds the key. The value that counts has an asterisk.
+  /// Two lines for each holder: its place and value, and the file that it comes from. The value
+  /// that counts has an asterisk.
   /// - Parameter isAppleText: as of `ValueDescription.line`.
-  public func text(
-    of key: Key, in domain: DomainName, isAppleText: Bool
-  ) throws(EngineError) -> String? {
+  public static func text(of holders: [Holder], isAppleText: Bool) -> String {
     var text = ""
-    for holder in try holders(of: key, in: domain) {
+    for holder in holders {
       let line = ValueDescription.line(of: holder.value, isAppleText)
       let forced = holder.isForced ? " (forced)" : ""
       let mark = text.isEmpty ? "*" : " "
@@ -75,17 +75,7 @@ public struct Explanation {
       text += "\(mark) \(holder.source)\(forced): \(line)".printable() + "\n"
       text += "    \(holder.file)".printable() + "\n"
     }
-    return text.isEmpty ? nil : text
-  }
-
-  /// The first of the names that the location has, and its value.
-  private func find(
-    _ names: [Key], at location: Location, for domain: DomainName
-  ) throws(EngineError) -> (name: Key, value: StoredValue)? {
-    for name in names {
-      if let found = try search.find(name, at: location, for: domain) { return (name, found) }
-    }
-    return nil
+    return text
   }
 
   private func rows(of report: OwnerReport) throws(EngineError) -> [ValueDictionary] {

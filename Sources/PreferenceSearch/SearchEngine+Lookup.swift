@@ -64,7 +64,7 @@ extension SearchEngine {
   }
 
   /// The value in the first location that has one of the names: of a location the first name.
-  private func find(
+  func find(
     _ names: [Key], in locations: [Location], for domain: DomainName
   ) throws(EngineError) -> Resolution? {
     let key = names.first

@@ -89,8 +89,9 @@ public final class StoreControl: ControlService {
   public func explanation(
     of key: Key, in domain: DomainName
   ) throws(EngineError) -> String? {
-    try Explanation(search, layout, owner, asksDisk: false).text(
-      of: key, in: domain, isAppleText: false)
+    let explanation = Explanation(search, layout, owner, asksDisk: false)
+    let holders = try explanation.holders(of: key, in: domain)
+    return holders.isEmpty ? nil : Explanation.text(of: holders, isAppleText: false)
   }
 
   public func status() throws(EngineError) -> ValueDictionary {

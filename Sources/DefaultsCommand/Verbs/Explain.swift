@@ -10,29 +10,22 @@ enum Explain {
     try arguments.end()
     let options = arguments.options
     if options.user != nil, target.directory != nil { throw .usage }
-    let other = try options.user.map { (user) throws(Refusal) in
-      do throws(EngineError) { return try Surroundings(ofUser: user) } catch {
-        throw Refusal("Could not read the preferences of \(user)", error)
-      }
-    }
-    let holders = try target.reading { () throws(EngineError) -> [Explanation.Holder]? in
-      let layout: StoreLayout
-      let store: StoreView
-      if let user = options.user, let other {
-        (layout, store) = (StoreLayout(other), try StoreView(ofUser: user))
+    let store: StoreView =
+      if let user = options.user {
+        try Refusal.wrapping("Could not read the preferences of \(user)") {
+          () throws(EngineError) in try StoreView(ofUser: user)
+        }
       } else {
-        layout = StoreLayout(Surroundings(store: target.directory))
-        store = try DomainView(target).store
+        try target.reading { () throws(EngineError) in try StoreView(target.directory) }
       }
-      let explanation = Explanation(store.engine, layout, store.places)
-      if options.form == .json { return try explanation.holders(of: key, in: target.domain) }
-      let text = try explanation.text(
-        of: key, in: target.domain, isAppleText: options.isAppleText)
-      if let text { Output.write(text) }
-      return text == nil ? [] : nil
+    let holders = try target.reading { () throws(EngineError) in
+      try Explanation(store.engine, StoreLayout(store.surroundings), store.places)
+        .holders(of: key, in: target.domain)
     }
-    guard let holders else { return }
     guard !holders.isEmpty else { throw target.lacks(key.string) }
+    guard options.form == .json else {
+      return Output.write(Explanation.text(of: holders, isAppleText: options.isAppleText))
+    }
     for holder in holders {
       Output.write(json: [
         "source": .string(holder.source), "forced": .boolean(holder.isForced),
