@@ -34,15 +34,10 @@ enum Output {
   }
 
   static func write(_ bytes: [UInt8], to stream: Stream = .output) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
-      if count < 0, Errno.current != .interrupted {
-        let errno = Errno.current
-        if stream == .output { failure.withLock { $0 = errno } }
-        return
-      }
-      rest = rest.dropFirst(max(count, 0))
+    do throws(SystemError) {
+      try Descriptor(owning: dup(stream.rawValue)).write(bytes)
+    } catch {
+      if stream == .output { failure.withLock { $0 = error.errno } }
     }
   }
 
@@ -54,16 +49,13 @@ enum Output {
     clock_gettime(CLOCK_REALTIME, &now)
     var fields = tm()
     localtime_r(&now.tv_sec, &fields)
-    let day = "\(pad(fields.tm_year + 1900, 4))-\(pad(fields.tm_mon + 1))-\(pad(fields.tm_mday))"
-    let time = "\(pad(fields.tm_hour)):\(pad(fields.tm_min)):\(pad(fields.tm_sec))"
-    let fraction = pad(Int32(now.tv_nsec / 1_000_000), 3)
+    var buffer = [CChar](repeating: 0, count: 32)
+    let count = strftime(&buffer, buffer.count, "%Y-%m-%d %H:%M:%S", &fields)
+    let time = String(
+      decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let fraction = String(1000 + now.tv_nsec / 1_000_000).dropFirst()
     let end = message.hasSuffix("\n") ? "" : "\n"
-    let head = "\(day) \(time).\(fraction) defaults[\(getpid()):\(getpid())] "
+    let head = "\(time).\(fraction) defaults[\(getpid()):\(getpid())] "
     write(head + message + end, to: .errors)
-  }
-
-  private static func pad(_ number: Int32, _ width: Int = 2) -> String {
-    let text = String(number)
-    return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
   }
 }
