@@ -24,9 +24,7 @@ enum Import {
   /// Returns the dictionary in a list of any format; the list on standard input if the path is `-`.
   /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
   static func dictionary(_ path: String, null: Value? = nil) throws(Refusal) -> ValueDictionary {
-    guard let bytes = ListFile.contents(path) else {
-      throw Refusal("Could not read data from \(path)")
-    }
+    let bytes = try ListFile.contents(path)
     let value: Value
     do throws(FormatError) {
       var limits = Limits.list
@@ -62,7 +60,7 @@ enum Export {
       try DomainView(target).contents()
     }
     let list = Value.dictionary(values)
-    if path == "-" { return Output.write(xml(list.inWholeSeconds)) }
+    if path == "-" { return Output.write(Document.anyXML(list.inWholeSeconds)) }
     do throws(SystemError) {
       try Files.write(Document.binary(list), to: path)
     } catch {
@@ -71,21 +69,25 @@ enum Export {
   }
 }
 
-extension Export {
-  /// Returns the value as XML: see `Document.anyXML`.
-  static func xml(_ value: Value) -> [UInt8] { Document.anyXML(value) }
-}
-
 /// Reads a property list that the user names and that is not a preference.
 enum ListFile {
   /// The largest file, in bytes.
   private static let largest = 1 << 30
 
-  /// Returns the bytes of the file, or of standard input if the path is `-`; nil if it cannot be
-  /// read.
-  static func contents(_ path: String) -> [UInt8]? {
-    if path != "-" { return (try? Files.contents(path, limit: largest)) ?? nil }
-    return try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
+  /// Returns the bytes of the file, or of standard input if the path is `-`.
+  static func contents(_ path: String) throws(Refusal) -> [UInt8] {
+    let found: [UInt8]? =
+      if path == "-" {
+        try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
+      } else {
+        (try? Files.contents(path, limit: largest)) ?? nil
+      }
+    guard let bytes = found else { throw Refusal("Could not read data from \(path)") }
+    return bytes
   }
 
+  /// Returns the bytes as text.
+  static func text(_ path: String) throws(Refusal) -> String {
+    String(decoding: try contents(path), as: UTF8.self)
+  }
 }

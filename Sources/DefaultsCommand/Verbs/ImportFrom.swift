@@ -36,10 +36,7 @@ enum ImportFrom {
   ) throws(Refusal) -> String {
     if let file = files.first {
       guard files.count == 1 else { throw .usage }
-      guard let bytes = ListFile.contents(file) else {
-        throw Refusal("Could not read data from \(file)")
-      }
-      return String(decoding: bytes, as: UTF8.self)
+      return try ListFile.text(file)
     }
     do throws(SystemError) {
       let output = try Child.output(

@@ -70,7 +70,7 @@ struct Lint {
   // MARK: - Files
 
   private mutating func check(file path: String) throws(EngineError) {
-    guard let bytes = ListFile.contents(path) else {
+    guard let bytes = try? ListFile.contents(path) else {
       return complain(path, "it cannot be read")
     }
     if path.hasSuffix(".mobileconfig") { return try check(profile: bytes, path) }

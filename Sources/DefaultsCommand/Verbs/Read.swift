@@ -90,7 +90,7 @@ enum Read {
     case .description:
       let text = ValueDescription.text(of: value, isAppleText: options.isAppleText)
       Output.write(text + "\n")
-    case .plist: Output.write(Export.xml(value))
+    case .plist: Output.write(Document.anyXML(value))
     case .json:
       do throws(FormatError) {
         Output.write(try Document.json(value))

@@ -35,10 +35,10 @@ enum SchemaImportVerb {
     // Enumerations are declared in files of their own, beside those of schemas.
     let known = Set(paths.map(Files.canonicalPath))
     for path in Set(paths.flatMap(enumerations)).subtracting(known).sorted() {
-      try? settings.read(try text(path))
+      try? settings.read(try ListFile.text(path))
     }
     for path in paths {
-      let text = try text(path)
+      let text = try ListFile.text(path)
       if text.first(where: { !$0.isWhitespace }) == "{" {
         manifests.append(try jsonSchema(path))
         continue
@@ -50,13 +50,6 @@ enum SchemaImportVerb {
       }
     }
     return settings.manifests + manifests
-  }
-
-  private static func text(_ path: String) throws(Refusal) -> String {
-    guard let bytes = ListFile.contents(path) else {
-      throw Refusal("Could not read data from \(path)")
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// The files of enumerations in the directory of a file.
