@@ -126,29 +126,20 @@ extension SearchEngine {
       return suites
     }
     readers.withLock { readers in
-      for domain in changed { readers[domain]?.reader?.forget() }
       for (name, weak) in readers {
+        guard let reader = weak.reader else { continue }
         let needs = { (domain: DomainName) in
           name == domain || domain == .global || suites.kept[name]?.contains(domain) == true
             || suites.added[name]?.contains(domain) == true
         }
-        guard isWhole || changeset.touchesDomain(where: needs), let reader = weak.reader else {
+        if isWhole || changed.contains(name) || invalidated.contains(where: { needs($0.domain) }) {
+          reader.forget()
           continue
         }
-        if isWhole { reader.forget() }
         for item in changeset.items where needs(item.location.domain) {
           if let key = item.edit.key { reader.forget(key) } else { reader.forget() }
         }
-        if invalidated.contains(where: { needs($0.domain) }) { reader.forget() }
       }
     }
-  }
-}
-
-extension Changeset {
-  /// Whether a domain that is changed or invalidated satisfies the condition.
-  fileprivate func touchesDomain(where condition: (DomainName) -> Bool) -> Bool {
-    items.contains { condition($0.location.domain) }
-      || invalidated.contains { condition($0.domain) }
   }
 }
