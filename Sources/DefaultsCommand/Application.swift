@@ -20,8 +20,8 @@ struct Application {
     let program = stem.hasSuffix(".app") ? String(stem.dropLast(4)) : stem
     let information = Self.information(of: path)
     domain =
-      information["CFBundleIdentifier"] ?? information["CFBundleExecutable"]
-      ?? information["NSExecutable"] ?? program
+      information["CFBundleIdentifier"]?.string ?? information["CFBundleExecutable"]?.string
+      ?? information["NSExecutable"]?.string ?? program
   }
 
   /// The directories where applications are installed.
@@ -33,18 +33,14 @@ struct Application {
     ]
   }
 
-  /// Returns the strings in the Info.plist of the bundle.
-  private static func information(of path: String) -> [Key: String] {
+  /// Returns the Info.plist of the bundle.
+  private static func information(of path: String) -> ValueDictionary {
     let files = ["Contents/Info.plist", "Resources/Info-gnustep.plist"].map { "\(path)/\($0)" }
     for file in files {
       guard let bytes = (try? Files.contents(file, limit: 1 << 24)) ?? nil,
-        case .dictionary(let values) = (try? Document.read(bytes))?.value
+        let values = (try? Document.read(bytes))?.value.dictionary
       else { continue }
-      let texts = values.compactMap { key, value -> (Key, String)? in
-        guard case .string(let text) = value else { return nil }
-        return (key, text)
-      }
-      return Dictionary(uniqueKeysWithValues: texts)
+      return values
     }
     return [:]
   }

@@ -157,7 +157,7 @@ public struct EtcdCoding: Sendable {
       var unreadable: Set<CloudKey> = []
       for push in pushes { present[push.key] = .some(nil) }
       for answer in root.array("responses") {
-        for pair in answer.dictionary("response_range").array("kvs") {
+        for pair in answer["response_range"]?.dictionary?.array("kvs") ?? [] {
           guard let (key, known) = record(pair), present[key] != nil else { continue }
           if known == nil { unreadable.insert(key) }
           present[key] = known.map { .some($0) }
@@ -171,18 +171,17 @@ public struct EtcdCoding: Sendable {
   /// several: then it gives an event for each.
   public func watched(_ line: [UInt8]) -> [Answer] {
     guard let root = Self.dictionary(line) else { return [Self.garbage] }
-    let result = root.dictionary("result")
+    let result = root["result"]?.dictionary ?? [:]
     if result["canceled"] == true {
       if result.number("compact_revision") != nil { return [.event(.compacted)] }
-      return [
-        .failed(code: 0, "the server ended the watch: \(result.text("cancel_reason").prefix(200))")
-      ]
+      let reason = (result["cancel_reason"]?.string ?? "").prefix(200)
+      return [.failed(code: 0, "the server ended the watch: \(reason)")]
     }
     guard result["header"] != nil else { return [Self.failure(root)] }
     var changes: [Int64: [CloudKey: CloudRecord?]] = [:]
     var unreadable: [Int64: Set<CloudKey>] = [:]
     for event in result.array("events") {
-      let pair = event.dictionary("kv")
+      let pair = event["kv"]?.dictionary ?? [:]
       guard let name = pair.bytes("key"), let key = key(name),
         let revision = pair.number("mod_revision")
       else { continue }
@@ -236,7 +235,7 @@ public struct EtcdCoding: Sendable {
   private static func failure(_ root: ValueDictionary) -> Answer {
     var code: Int64 = 0
     if case .integer(let number)? = root["code"] { code = number.signed ?? 0 }
-    let text = root.text("error")
+    let text = root["error"]?.string ?? ""
     return .failed(
       code: code, text.isEmpty ? "the server sent an unexpected answer" : String(text.prefix(200)))
   }
@@ -260,19 +259,11 @@ public struct EtcdCoding: Sendable {
 
 extension ValueDictionary {
   /// The revision of the answer's header.
-  fileprivate var header: Int64? { dictionary("header").number("revision") }
-
-  fileprivate func dictionary(_ key: Key) -> ValueDictionary {
-    if case .dictionary(let value)? = self[key] { value } else { [:] }
-  }
+  fileprivate var header: Int64? { self["header"]?.dictionary?.number("revision") }
 
   fileprivate func array(_ key: Key) -> [ValueDictionary] {
     guard case .array(let items)? = self[key] else { return [] }
-    return items.compactMap { if case .dictionary(let item) = $0 { item } else { nil } }
-  }
-
-  fileprivate func text(_ key: Key) -> String {
-    if case .string(let text)? = self[key] { text } else { "" }
+    return items.compactMap(\.dictionary)
   }
 
   /// A number of 64 bits, which is a string; nil if it is not there.

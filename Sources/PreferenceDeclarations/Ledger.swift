@@ -112,7 +112,7 @@ extension Ledger {
     var merged: Set<String> = []
     if let value = values[".merged"] {
       guard case .array(let names) = value else { throw Self.damaged(".merged") }
-      merged = Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+      merged = Set(names.compactMap(\.string))
     }
     for (key, value) in values where !key.string.hasPrefix(".") {
       guard case .dictionary(let document) = value else { throw Self.damaged(key) }
@@ -126,8 +126,7 @@ extension Ledger {
     if let value = values[".over"] {
       guard case .dictionary(let all) = value else { throw Self.damaged(".over") }
       for case (let name, .array(let others)) in all {
-        over[name.string] = Set(
-          others.compactMap { if case .string(let other) = $0 { other } else { nil } })
+        over[name.string] = Set(others.compactMap(\.string))
       }
     }
     if case .dictionary(let texts)? = values[Self.textsKey] {

@@ -86,9 +86,8 @@ final class OnceSetter: Sendable {
   private func intents(
     _ settings: [OnceSetting], _ places: LocalPlaces
   ) throws(EngineError) -> [Intent] {
-    var noted: ValueDictionary = [:]
     let kept = try places.find(Self.note.key, at: Self.note.location)?.value
-    if case .dictionary(let known)? = kept { noted = known }
+    var noted = kept?.dictionary ?? [:]
     var expected: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
     var intents: [Intent] = []
     for setting in settings {
@@ -107,7 +106,7 @@ final class OnceSetter: Sendable {
       }
       noted[Key(setting.identity)] = .date(time)
     }
-    guard !intents.isEmpty || noted.count != ((kept?.entryCount) ?? 0) else { return [] }
+    guard !intents.isEmpty || noted.count != (kept?.dictionary?.count ?? 0) else { return [] }
     if noted.isEmpty { return expected + intents }
     return expected + intents + [
       .edit(Self.note.location, .set(Self.note.key, .dictionary(noted), .unknown))
@@ -123,12 +122,6 @@ final class OnceSetter: Sendable {
       return true
     }
     return false
-  }
-}
-
-extension Value {
-  fileprivate var entryCount: Int? {
-    if case .dictionary(let entries) = self { entries.count } else { nil }
   }
 }
 

@@ -16,7 +16,7 @@ public struct KeyPatterns: Equatable, Sendable {
     for (name, value) in domains {
       let domain = DomainName(name.string)
       guard case .array(let items) = value else { continue }
-      patterns[domain] = items.compactMap { if case .string(let text) = $0 { text } else { nil } }
+      patterns[domain] = items.compactMap(\.string)
     }
   }
 

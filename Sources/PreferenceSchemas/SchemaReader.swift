@@ -23,7 +23,8 @@ extension Schema {
     var reader = ManifestReader()
     let keys = reader.members(subkeys, path: "", depth: 0)
     self.init(
-      title: values.text("pfm_title"), summary: values.text("pfm_description"),
+      title: values["pfm_title"]?.string ?? "",
+      summary: values["pfm_description"]?.string ?? "",
       isAuthoritative: values["prefs_authoritative"] == true, keys: keys,
       problems: reader.problems)
   }
@@ -53,30 +54,34 @@ private struct ManifestReader {
   }
 
   private mutating func key(_ entry: ValueDictionary, path: String, depth: Int) -> SchemaKey? {
-    let name = entry.text("pfm_name")
+    let name = entry["pfm_name"]?.string ?? ""
     if name.isEmpty, depth == 0 {
       problems.append("a key has no pfm_name")
       return nil
     }
     let full = path + name
     var key = SchemaKey(Key(name), kind: kind(entry, full))
-    (key.title, key.summary) = (entry.text("pfm_title"), entry.text("pfm_description"))
+    key.title = entry["pfm_title"]?.string ?? ""
+    key.summary = entry["pfm_description"]?.string ?? ""
     key.fallback = entry["pfm_default"]
     (key.minimum, key.maximum) = (
       limit(entry, "pfm_range_min", full), limit(entry, "pfm_range_max", full)
     )
     if case .array(let choices)? = entry["pfm_range_list"] { key.choices = choices }
-    key.choiceTitles = entry.texts("pfm_range_list_titles")
+    key.choiceTitles = entry["pfm_range_list_titles"]?.strings ?? []
     key.allowsOthers = entry["pfm_range_list_allow_custom_value"] == true
     key.pattern = pattern(entry, full)
-    key.isRequired = entry.text("pfm_require").hasPrefix("always") || entry["pfm_required"] == true
+    key.isRequired =
+      entry["pfm_require"]?.string?.hasPrefix("always") == true || entry["pfm_required"] == true
     key.isSensitive = entry["pfm_sensitive"] == true
     key.isState = entry["prefs_state"] == true
     key.deprecated =
       ["pfm_deprecated", "pfm_app_deprecated", "pfm_macos_deprecated"].lazy
       .compactMap { entry.version($0) }.first
-    key.unit = entry.text("pfm_value_unit")
-    if depth == 0 { key.formerNames = entry.texts("prefs_former_names").map { Key($0) } }
+    key.unit = entry["pfm_value_unit"]?.string ?? ""
+    if depth == 0, let names = entry["prefs_former_names"]?.strings {
+      key.formerNames = names.map { Key($0) }
+    }
     if case .array(let subkeys)? = entry["pfm_subkeys"] {
       key.members = members(subkeys, path: full.isEmpty ? path : full + ".", depth: depth + 1)
     }
@@ -85,7 +90,7 @@ private struct ManifestReader {
   }
 
   private mutating func kind(_ entry: ValueDictionary, _ path: String) -> Kind? {
-    let name = entry.text("pfm_type")
+    let name = entry["pfm_type"]?.string ?? ""
     switch name {
     case "": return nil
     case "float": return .real
@@ -134,15 +139,6 @@ private struct ManifestReader {
 }
 
 extension ValueDictionary {
-  fileprivate func text(_ key: Key) -> String {
-    if case .string(let text)? = self[key] { text } else { "" }
-  }
-
-  fileprivate func texts(_ key: Key) -> [String] {
-    guard case .array(let items)? = self[key] else { return [] }
-    return items.compactMap { if case .string(let text) = $0 { text } else { nil } }
-  }
-
   /// A version that is a text, or `true`; nil if there is none.
   fileprivate func version(_ key: Key) -> String? {
     switch self[key] {

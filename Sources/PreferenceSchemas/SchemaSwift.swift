@@ -103,7 +103,7 @@ private struct SwiftType {
   }
 
   private static func enumeration(_ key: SchemaKey, _ types: inout Set<String>) -> SwiftType? {
-    let texts = key.choices.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    let texts = key.choices.compactMap(\.string)
     guard texts.count == key.choices.count, Set(texts).count == texts.count else { return nil }
     let type = SwiftName.unique(SwiftName.type(key.name.string), &types)
     let subject = key.name.string.split(whereSeparator: \.isNewline).joined(separator: " ")

@@ -69,8 +69,8 @@ public enum KeptSuites {
 
   /// The names of suites in a kept value; nil where it is no array.
   package static func names(in value: Value?, of domain: DomainName) -> [DomainName]? {
-    guard case .array(let items)? = value else { return nil }
-    return names(items.compactMap { if case .string(let name) = $0 { name } else { nil } }, domain)
+    guard let all = value?.strings else { return nil }
+    return names(all, domain)
   }
 
   /// The names of suites that the domain can have, each once.

@@ -75,10 +75,7 @@ final class Languages: Sendable {
   ) throws(EngineError) -> Table {
     let (known, changes) = state.withLock { ($0.tables[domain], $0.changes) }
     if isFresh, let known { return known }
-    var names: [String] = []
-    if case .array(let items)? = try languages() {
-      names = items.compactMap { if case .string(let name) = $0 { name } else { nil } }
-    }
+    let names = try languages()?.strings ?? []
     // More languages than this are a mistake, and each costs a look at the disk.
     let all = Array(names.prefix(64))
     let table = Table(zip(all, values(of: all)).map { ($0, $1) })

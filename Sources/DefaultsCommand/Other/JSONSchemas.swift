@@ -73,8 +73,7 @@ struct JSONSchemas {
   ) -> ValueDictionary {
     count += 1
     guard count <= Self.mostKeys else { return [:] }
-    var reference: String?
-    if case .string(let text)? = property["$ref"] { reference = text }
+    let reference = property["$ref"]?.string
     if let reference, !open.insert(reference).inserted {
       rest.append("\(path): it has itself as a part")
       return ["pfm_type": "dictionary"]
@@ -111,8 +110,7 @@ struct JSONSchemas {
   ]
 
   private func type(_ property: ValueDictionary) -> String? {
-    var name: String?
-    if case .string(let text)? = property["type"] { name = text }
+    var name = property["type"]?.string
     // `null` beside a type says that the key may be missing, as every key may.
     if case .array(let all)? = property["type"] {
       let names = all.filter { $0 != "null" }

@@ -117,8 +117,7 @@ enum Cloud {
     let known = try settings(store).keys.patterns[domain] ?? []
     if body(known) == known { return }
     try view.update(CloudSettings.Name.keys.key) { value in
-      var domains: ValueDictionary = [:]
-      if case .dictionary(let kept)? = value { domains = kept }
+      var domains = value?.dictionary ?? [:]
       // Another command may have changed them since `known` was read.
       let new = body(value == nil ? known : KeyPatterns(value).patterns[domain] ?? [])
       domains[Key(domain.string)] = new.isEmpty ? nil : .array(new.map { .string($0) })

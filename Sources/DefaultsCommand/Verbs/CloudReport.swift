@@ -17,8 +17,7 @@ struct CloudReport {
     isRunning = CloudLock.isHeld(Surroundings())
     (status, state, losers, size) = try Refusal.wrapping("Could not read the cloud's state") {
       () throws(EngineError) in
-      var state: ValueDictionary = [:]
-      if case .dictionary(let saved)? = try store.note(CloudNotes.state) { state = saved }
+      let state = try store.note(CloudNotes.state)?.dictionary ?? [:]
       let losers = try store.places.keys(at: CloudNotes.location).filter {
         CloudNotes.loser(of: $0) != nil
       }

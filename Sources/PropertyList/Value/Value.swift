@@ -51,6 +51,21 @@ extension Value {
 }
 
 extension Value {
+  /// The text of a string; nil for other kinds.
+  package var string: String? { if case .string(let text) = self { text } else { nil } }
+
+  /// The entries of a dictionary; nil for other kinds.
+  package var dictionary: ValueDictionary? {
+    if case .dictionary(let entries) = self { entries } else { nil }
+  }
+
+  /// The strings in an array; nil for other kinds.
+  package var strings: [String]? {
+    if case .array(let items) = self { items.compactMap(\.string) } else { nil }
+  }
+}
+
+extension Value {
   /// Estimates the size of a document of the value in bytes. Cost: O(values).
   /// - Parameter marks: the bytes that the format needs around each value and key.
   func extent(of marks: Int) -> Int {
