@@ -41,7 +41,7 @@ struct ValuePath {
 
   /// Returns the value at the path; nil if there is none.
   func find(in value: Value) -> Value? {
-    entries.reduce(Optional(value)) { value, entry in value?[entry] }
+    entries.reduce(Optional(value)) { value, entry in value?.part(named: entry) }
   }
 
   /// Returns the value with the part at the path replaced. Missing dictionaries are made, and the
@@ -59,7 +59,7 @@ struct ValuePath {
     _ value: Value?, _ entries: ArraySlice<String>, to new: Value?
   ) throws(Refusal) -> Value? {
     guard let entry = entries.first else { return new }
-    let inner = try changed(value?[entry], entries.dropFirst(), to: new)
+    let inner = try changed(value?.part(named: entry), entries.dropFirst(), to: new)
     switch value {
     case .dictionary(var pairs):
       pairs[Key(entry)] = inner
@@ -73,18 +73,6 @@ struct ValuePath {
       return .array(elements)
     case nil: return inner.map { .dictionary([Key(entry): $0]) }
     default: throw Refusal("There is no \(entry) inside of a \(value?.kind.rawValue ?? "value")")
-    }
-  }
-}
-
-extension Value {
-  /// The value of a key of a dictionary, or an element of an array; nil if there is none.
-  fileprivate subscript(entry: String) -> Value? {
-    switch self {
-    case .dictionary(let pairs): pairs[Key(entry)]
-    case .array(let elements):
-      Int(entry).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
-    default: nil
     }
   }
 }

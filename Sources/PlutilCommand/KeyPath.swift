@@ -39,24 +39,13 @@ struct KeyPath {
   func find(in root: Value) throws(Refusal) -> Value {
     var value = root
     for part in parts {
-      guard !part.isEmpty, let next = Self.member(part, of: value) else {
+      guard !part.isEmpty, let next = value.part(named: part) else {
         throw Refusal(
           "Could not extract value, error: No value at that key path or invalid key path: \(text)")
       }
       value = next
     }
     return value
-  }
-
-  /// Returns the value of a key, or the element of an array, that a part of a path names.
-  private static func member(_ part: String, of value: Value) -> Value? {
-    switch value {
-    case .dictionary(let pairs): return pairs[Key(part)]
-    case .array(let items):
-      guard let index = Int(part), items.indices.contains(index) else { return nil }
-      return items[index]
-    default: return nil
-    }
   }
 
   // MARK: - Changing
@@ -120,7 +109,7 @@ struct KeyPath {
     from container: Value, _ rest: ArraySlice<String>
   ) throws(Refusal) -> Value {
     let missing = Refusal("No value to remove at key path \(text)")
-    guard let part = rest.first, !part.isEmpty, let next = Self.member(part, of: container) else {
+    guard let part = rest.first, !part.isEmpty, let next = container.part(named: part) else {
       throw missing
     }
     let changed = rest.count == 1 ? nil : try removing(from: next, rest.dropFirst())

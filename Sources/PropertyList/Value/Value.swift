@@ -63,6 +63,17 @@ extension Value {
   package var strings: [String]? {
     if case .array(let items) = self { items.compactMap(\.string) } else { nil }
   }
+
+  /// The value of a key of a dictionary, or the element of an array with that number; nil if there
+  /// is none.
+  package func part(named entry: String) -> Value? {
+    switch self {
+    case .dictionary(let entries): entries[Key(entry)]
+    case .array(let items):
+      Int(entry).flatMap { items.indices.contains($0) ? items[$0] : nil }
+    default: nil
+    }
+  }
 }
 
 extension Value {
