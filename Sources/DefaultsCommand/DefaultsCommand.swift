@@ -45,18 +45,14 @@ struct Refusal: Error {
   var message: String
   /// This project's explanation, which is shown after the message.
   var detail: String?
-  /// Lines that are shown after the explanation.
-  var more: [String] = []
   /// The exit status.
   var status: Int32 = 1
 
   /// The command line is wrong.
   static let usage = Refusal(message: "", status: 255)
+}
 
-  init(message: String, detail: String? = nil, status: Int32 = 1) {
-    (self.message, self.detail, self.status) = (message, detail, status)
-  }
-
+extension Refusal {
   /// Creates a refusal with Apple's message and, if there is an error, its text as the explanation.
   init(_ message: String, _ error: EngineError? = nil) {
     let hint = error?.reason == .unfit ? " (--force sets it)" : ""
@@ -82,7 +78,6 @@ struct Refusal: Error {
     } else {
       Output.log(message)
       if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
-      for line in more { Output.write(line: line, to: .errors) }
     }
     return status
   }

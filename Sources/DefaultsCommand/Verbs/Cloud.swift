@@ -149,12 +149,13 @@ enum Cloud {
     }
     if isDone { return 0 }
     let lines = try CloudReport(store).lines
-    var refusal = Refusal(
+    let refusal = Refusal(
       message:
         "Not everything was sent and heard in \(seconds) s; changes are kept, and sent later",
       detail: lines.first)
-    refusal.more = Array(lines.dropFirst())
-    throw refusal
+    let status = refusal.report()
+    for line in lines.dropFirst() { Output.write(line: line, to: .errors) }
+    return status
   }
 }
 
