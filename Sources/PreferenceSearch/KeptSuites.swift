@@ -29,8 +29,11 @@ extension SearchEngine {
   public func intents(
     keeping suites: [DomainName], for domain: DomainName
   ) throws(EngineError) -> [Intent] {
-    let names = KeptSuites.names(suites.map(\.string), domain)
-    return try KeptSuites.intents(keeping: names, of: domain, self)
+    let (key, names) = (KeptSuites.key(of: domain), KeptSuites.names(suites.map(\.string), domain))
+    guard names.isEmpty else {
+      return [.set(key, KeptSuites.domain, .array(names.map { .string($0.string) }), .unknown)]
+    }
+    return try resolve(key, in: KeptSuites.domain) == nil ? [] : [.remove(key, KeptSuites.domain)]
   }
 }
 
@@ -54,17 +57,6 @@ public enum KeptSuites {
   /// The domain whose suites the edit changes; nil for other edits.
   static func domain(of item: Changeset.Item) -> DomainName? {
     item.location.domain == domain ? item.edit.key.flatMap { domain(of: $0) } : nil
-  }
-
-  /// The intents that keep these suites for the domain, and no others.
-  static func intents(
-    keeping names: [DomainName], of domain: DomainName, _ search: SearchEngine
-  ) throws(EngineError) -> [Intent] {
-    let key = key(of: domain)
-    guard names.isEmpty else {
-      return [.set(key, self.domain, .array(names.map { .string($0.string) }), .unknown)]
-    }
-    return try search.resolve(key, in: self.domain) == nil ? [] : [.remove(key, self.domain)]
   }
 
   /// The names of suites in a kept value; nil where it is no array.
