@@ -130,6 +130,13 @@ extension Engine {
 
   /// No answer may be kept.
   public var generation: Generation? { nil }
+
+  /// Nothing is inherited.
+  public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
+  public func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
+
+  /// As `notice` has it.
+  public func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
 }
 
 /// Which changes the answers of an engine contain.

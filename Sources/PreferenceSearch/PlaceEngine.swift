@@ -53,8 +53,6 @@ final class PlaceEngine: Engine {
     do { try search.places.load(Location(place, domain)) } catch { return }
   }
 
-  func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
-
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? {
     if let volatile { return volatile.modified(domain) }
     return try search.modified(Location(place, domain))
@@ -67,8 +65,6 @@ final class PlaceEngine: Engine {
     return Resolution(stored, location: location, isReadOnly: isReadOnly)
   }
 
-  func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
-
   func reaches(_ location: Location, of domain: DomainName) -> Bool {
     location == Location(place, domain) && place != .arguments
   }
@@ -78,8 +74,6 @@ final class PlaceEngine: Engine {
   }
 
   // MARK: - Changes
-
-  func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
 
   func notice(of changeset: Changeset) -> Notice {
     var here = changeset

@@ -115,8 +115,6 @@ final class WholeEngine<Contents: WholeContents>: Engine {
 
   func keys(of domain: DomainName) throws(EngineError) -> Set<Key> { try contents.keys() }
 
-  func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
-
   func modified(_ domain: DomainName) throws(EngineError) -> Timestamp? { nil }
 
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
@@ -131,8 +129,6 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     return Resolution(stored, location: location, isReadOnly: contents.isReadOnly(key))
   }
 
-  func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
-
   func reaches(_ location: Location, of domain: DomainName) -> Bool { true }
 
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
@@ -140,8 +136,6 @@ final class WholeEngine<Contents: WholeContents>: Engine {
   }
 
   // MARK: - Changes
-
-  func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
 
   func notice(of changeset: Changeset) -> Notice {
     var here = Changeset(time: changeset.time)
