@@ -38,14 +38,8 @@ final class StoreHistory: HistoryService {
   /// The state of the store at a moment.
   private struct Moment: Sendable {
     let engine: SearchEngine
-    /// What was prepared: a domain, or the names of all (nil).
-    var prepared: [DomainName?: Outcome] = [:]
-  }
-
-  /// How a preparation has ended.
-  private enum Outcome: Sendable {
-    case done
-    case failed(EngineError)
+    /// How what was prepared has ended: a domain, or the names of all (nil).
+    var prepared: [DomainName?: Result<Void, EngineError>] = [:]
   }
 
   private struct State {
@@ -130,9 +124,8 @@ final class StoreHistory: HistoryService {
     _ domain: DomainName?, _ number: UInt64, _ engine: SearchEngine,
     _ body: () throws(EngineError) -> Void
   ) {
-    var outcome = Outcome.done
-    do throws(EngineError) { try body() } catch { outcome = .failed(error) }
-    state.withLock { [outcome] state in
+    let outcome: Result<Void, EngineError> = Result(catching: body)
+    state.withLock { state in
       guard state.moments[number]?.engine === engine else { return }
       state.moments[number]?.prepared[domain] = outcome
     }
@@ -166,7 +159,7 @@ final class StoreHistory: HistoryService {
           state.order.append(state.order.remove(at: index))
         }
         // What has failed is tried again by the next request.
-        if case .done? = state.moments[number]?.prepared[domain] { return true }
+        if case .success? = state.moments[number]?.prepared[domain] { return true }
         return false
       }
     }
@@ -220,7 +213,7 @@ final class StoreHistory: HistoryService {
     guard let moment = state.withLock({ $0.moments[number] }),
       let outcome = moment.prepared[domain]
     else { throw Self.notRead }
-    if case .failed(let failure) = outcome { throw failure }
+    try outcome.get()
     return moment.engine
   }
 }
