@@ -8,8 +8,7 @@ import SystemCalls
 enum Check {
   /// - Returns: the exit status: 1 if something is wrong.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    var paths: [String] = []
-    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    var paths = Array(arguments.rest)
     if paths.isEmpty {
       let surroundings = Surroundings()
       let directories = [surroundings.userDirectory, surroundings.systemDirectory]

@@ -75,8 +75,7 @@ enum Cloud {
     _ arguments: inout Arguments, _ store: StoreView
   ) throws(Refusal) -> Int32 {
     let domain = try domain(&arguments)
-    var words: [String] = []
-    while !arguments.isEmpty { words.append(try arguments.removeNext()) }
+    let words = Array(arguments.rest)
     var isKnown = false
     try change(domain, store) { known in
       isKnown = known.contains { words.contains($0) }

@@ -13,8 +13,7 @@ enum CloudLogin {
   /// - Returns: the exit status: 1 where there is no connection after 10 s.
   static func logIn(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     let user = try arguments.removeNext()
-    var servers: [String] = []
-    while !arguments.isEmpty { servers.append(try arguments.removeNext()) }
+    let servers = Array(arguments.rest)
     guard !user.isEmpty, !user.contains("/") else { throw .usage }
     for server in servers { try requireServer(server) }
     let known = try Cloud.settings(store).endpoints

@@ -6,8 +6,7 @@ import SystemCalls
 enum ImportFrom {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let system = try arguments.removeNext()
-    var files: [String] = []
-    while !arguments.isEmpty { files.append(try arguments.removeNext()) }
+    let files = Array(arguments.rest)
     var all = OtherStores.Document()
     switch system {
     case "dconf": all = OtherStores.dconf(try text(files, or: ["dconf", "dump", "/"]))

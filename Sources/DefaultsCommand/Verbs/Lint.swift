@@ -15,8 +15,7 @@ struct Lint {
 
   /// - Returns: the exit status: 1 if something does not fit.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    var paths: [String] = []
-    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    let paths = Array(arguments.rest)
     return try Refusal.wrapping("Could not read the preferences") { () throws(EngineError) in
       let store = try StoreView()
       var lint = Lint(engine: store.engine, store: store)

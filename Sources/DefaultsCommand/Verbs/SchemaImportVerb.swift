@@ -8,8 +8,7 @@ import SystemCalls
 enum SchemaImportVerb {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let directory = try arguments.remove(option: "--into")
-    var paths: [String] = []
-    while !arguments.isEmpty { paths.append(try arguments.removeNext()) }
+    let paths = Array(arguments.rest)
     guard !paths.isEmpty else { throw .usage }
     let manifests = try read(paths)
     if let directory {
