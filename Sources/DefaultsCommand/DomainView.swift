@@ -184,8 +184,8 @@ struct DomainView {
     throw target.couldNotWrite(nil)
   }
 
-  /// How often `update` tries before it fails.
-  private static let mostAttempts = 1000
+  /// How often `update` and `rename` try before they fail.
+  static let mostAttempts = 1000
 
   /// Sets or removes the key, if its value is still the one that was found.
   /// - Returns: false if the value has changed.

@@ -5,7 +5,7 @@ enum Manual {
   typealias Form = ManualPage.Form
 
   static let page = ManualPage(
-    "defaults", 1, "read and write the user's preferences",
+    "defaults", "read and write the user's preferences",
     synopsis: "defaults [--apple-text] [-currentHost | -host HOST] VERB ...",
     description: description,
     sections: [

@@ -28,7 +28,6 @@ public struct ManualPage: Sendable {
   private static let day = "2026-11-26"
 
   private let name: String
-  private let number: Int
   private let summary: String
   private let synopsis: String
   private let description: String
@@ -39,17 +38,16 @@ public struct ManualPage: Sendable {
   /// Creates a page.
   /// - Parameters:
   ///   - name: the name of the program.
-  ///   - number: the section of the manual.
   ///   - summary: what the program does, beginning with a verb in lower case.
   ///   - description: paragraphs, separated by empty lines. The help does not show them.
   ///   - files: the files of the program. The help does not show them.
   ///   - related: other pages, e.g. `fusermount3(1)`.
   public init(
-    _ name: String, _ number: Int, _ summary: String, synopsis: String, description: String,
+    _ name: String, _ summary: String, synopsis: String, description: String,
     sections: [Section], files: [Form], related: [String]
   ) {
-    (self.name, self.number, self.summary) = (name, number, summary)
-    (self.synopsis, self.description, self.sections) = (synopsis, description, sections)
+    (self.name, self.summary, self.synopsis) = (name, summary, synopsis)
+    (self.description, self.sections) = (description, sections)
     (self.files, self.related) = (Section("Files", files), related)
   }
 
@@ -78,9 +76,8 @@ public struct ManualPage: Sendable {
         }.joined()
     }
     let others = related.map { page in ".BR " + page.replacing("(", with: " (") }
-    let volume = number == 1 ? "User Commands" : "System Administration"
     return """
-      .TH \(name.uppercased()) \(number) "\(Self.day)" "\(Self.release)" "\(volume)"
+      .TH \(name.uppercased()) 1 "\(Self.day)" "\(Self.release)" "User Commands"
       .SH NAME
       \(Self.filled("\(name) - \(summary)"))
       .SH SYNOPSIS

@@ -5,7 +5,7 @@ enum Manual {
   private typealias Form = ManualPage.Form
 
   static let page = ManualPage(
-    "plutil", 1, "check, convert and edit property lists",
+    "plutil", "check, convert and edit property lists",
     synopsis: "plutil [COMMAND] [OPTION...] FILE...",
     description: description,
     sections: [

@@ -82,12 +82,7 @@ public struct Schema: Sendable {
   /// refuses; it accepts a key that it does not have. Cost: O(the value).
   /// - Parameter quotes: whether the sentence has the value, unless it is a secret.
   public func refusal(of value: Value, for key: Key, quotes: Bool = true) -> String? {
-    isAuthoritative ? objection(to: value, for: key, quotes: quotes) : nil
-  }
-
-  /// Says what does not fit in a value, whether or not the schema decides; nil if it fits.
-  public func objection(to value: Value, for key: Key, quotes: Bool = true) -> String? {
-    self[key]?.objection(to: value, quotes: quotes)
+    isAuthoritative ? self[key]?.objection(to: value, quotes: quotes) : nil
   }
 
   /// The key whose name is nearest to one that the schema does not have; nil if none is near.

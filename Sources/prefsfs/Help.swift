@@ -7,7 +7,7 @@ enum Help {
   static let version = ManualPage.release
 
   static let page = ManualPage(
-    "prefsfs", 1,
+    "prefsfs",
     "mount the preferences of the user, or of SOURCE: each domain is a directory, each key a file",
     synopsis: "prefsfs [SOURCE | --system] MOUNTPOINT [-o OPTION[,OPTION...]] [-f] [-d] "
       + "[-- -Key value ...]",

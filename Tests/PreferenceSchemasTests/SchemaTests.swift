@@ -91,7 +91,7 @@ import Testing
   func objections(_ name: String, _ value: Value, _ objection: String?) throws {
     let key = try #require(Self.keys.first { $0.0 == name }).1
     let plain = try Self.schema(key)
-    #expect(plain.objection(to: value, for: "K") == objection)
+    #expect(plain["K"]?.objection(to: value) == objection)
     #expect(plain.refusal(of: value, for: "K") == nil)
     let deciding = try Self.schema(key, others: ["prefs_authoritative": true])
     #expect(deciding.refusal(of: value, for: "K") == objection)

@@ -55,7 +55,7 @@ enum Describe {
         for key in engine.schema(of: domain)?.keys(about: word) ?? [] {
           isFound = true
           let about = key.summary.isEmpty ? key.title : key.summary
-          Output.write(line: "\(domain) \(key.name): \(about)".printable())
+          Output.write(line: "\(domain) \(key.name): \(about)")
         }
       }
     }

@@ -62,7 +62,7 @@ struct Lint {
   }
 
   private mutating func complain(_ subject: String, _ reason: String) {
-    Output.write(line: "\(subject): \(reason)".printable())
+    Output.write(line: "\(subject): \(reason)")
     status = 1
   }
 

@@ -85,7 +85,7 @@ enum Rename {
     try arguments.end()
     do throws(EngineError) {
       let view = try DomainView(target)
-      for _ in 0..<mostAttempts {
+      for _ in 0..<DomainView.mostAttempts {
         if try rename(old, to: new, view) { return }
       }
     } catch  where error.isMissing {
@@ -96,9 +96,6 @@ enum Rename {
     }
     throw Refusal("Failed to write domain \(target.name)")
   }
-
-  /// How often `rename` tries before it fails.
-  private static let mostAttempts = 1000
 
   /// Renames the key if it does not change in between.
   /// - Returns: whether the key was renamed; false if another program has changed it in between.
