@@ -35,6 +35,11 @@ extension SchemaKey {
     return "is not one of \(known)\(rest)"
   }
 
+  /// Whether a value is the default, or the same number: `1` may be the default of a real.
+  public func isDefault(_ value: Value) -> Bool {
+    fallback.map { $0 == value || $0.isSameNumber(as: value) } ?? false
+  }
+
   /// Whether a value must be one of the choices.
   public var hasBindingChoices: Bool { !choices.isEmpty && !allowsOthers }
 

@@ -57,6 +57,22 @@ import Testing
     }
   }
 
+  @Test("a default that is stored as another kind of number is no change")
+  func sameDefault() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; mkdir -p $PREFSFS_SYSTEM_DIR/schemas
+        echo '{"properties": {"A": {"type": "number", "default": 1},
+          "B": {"type": "number", "default": 0.5}}}' > f.json
+        defaults schema import f.json > $PREFSFS_SYSTEM_DIR/schemas/f.plist
+        defaults write f A 1; defaults write f B -float 0.5; defaults changed f; echo --
+        defaults write f A 2; defaults changed f
+        """)
+      #expect(outcome.output == "--\nf A: 2 (default 1)\n", "\(outcome)")
+    }
+  }
+
   @Test("schemas of GSettings and JSON Schema are imported, and what glib refuses is refused")
   func imported() throws {
     try withSandbox { sandbox in

@@ -106,6 +106,15 @@ import Testing
     #expect(deciding.fallback(of: "K") == 4 && deciding.fallback(of: "L") == nil)
   }
 
+  @Test("a number is the default, however it is stored")
+  func sameDefault() throws {
+    let key: Value = ["pfm_name": "K", "pfm_type": "real", "pfm_default": 1]
+    let known = try #require(try Self.schema(key)["K"])
+    #expect(known.isDefault(1) && known.isDefault(.real(1)) && known.isDefault(.single(1)))
+    #expect(!known.isDefault(.real(1.5)) && !known.isDefault("1"))
+    #expect(!SchemaKey("L").isDefault(1))
+  }
+
   @Test(
     "what is no schema, and what is wrong in one",
     arguments: [

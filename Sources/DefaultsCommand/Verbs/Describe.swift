@@ -86,7 +86,7 @@ enum Changed {
     for key in try engine.keys(of: domain).sorted() {
       let known = schema?[key]
       guard let found = try engine.resolve(key, in: domain), found.location.place.isOwn,
-        known?.isState != true, found.value != known?.fallback
+        known?.isState != true, known?.isDefault(found.value) != true
       else { continue }
       let value =
         known?.hasSecrets == true ? "(secret)" : ValueDescription.line(of: found.value, false)
