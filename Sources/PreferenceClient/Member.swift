@@ -118,7 +118,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   }
 
   /// Whether this process is connected to an owner at the moment.
-  public var role: Role { succession.role }
+  public var isConnected: Bool { succession.places != nil }
 
   // MARK: - A new owner
 

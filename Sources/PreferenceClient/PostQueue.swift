@@ -69,8 +69,8 @@ final class PostQueue: Sendable {
     }
     let serial = request.serial
     // The owner does not change here: a new one is established only under the turn.
-    let (role, epoch) = succession.present
-    let sent = role.places.map { transmit(request, to: $0, epoch) } ?? .ended
+    let (owner, readable, epoch) = succession.present
+    let sent = owner.map { transmit(request, to: $0, epoch) } ?? .ended
     let refusal = sent.refusal
     let refused = state.change { state -> PostedChanges.Request? in
       // The answer may have come already.
@@ -82,7 +82,7 @@ final class PostQueue: Sendable {
     refused?.done(refusal?.about(intents))
     switch sent {
     case .sent, .late, .tooLarge: break
-    case .ended: awaitNextOwner(serial, canKeep: role.readable != nil)
+    case .ended: awaitNextOwner(serial, canKeep: readable != nil)
     }
   }
 

@@ -6,10 +6,10 @@ import SystemCalls
 ///
 /// Promises: when the owner is gone, however it ended, this process connects to the next owner, and
 /// starts one if it may. An owner that is stopped (SIGSTOP) is not replaced.
-/// Each role that is adopted has an epoch, a number larger than that of the role before.
+/// Each owner that is adopted has an epoch, a number larger than that of the owner before.
 ///
-/// Threads: any; the seeker's thread looks for the next owner. Locks: two monitors, `state` and
-/// `adopt`. Neither is taken under the other, and nothing blocks under them.
+/// Threads: any; the seeker looks for the next owner, a thread that ends when there is one. Locks:
+/// one monitor, under which nothing blocks.
 ///
 /// Half-broken states: while there is no owner, and none can be started, every request that needs an
 /// owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
@@ -22,7 +22,11 @@ final class Succession: Sendable {
     Void
 
   private struct State {
-    var role = Member.Role.seeking(nil)
+    /// The places to read from: those of the present owner, else of the last one, of which the
+    /// locations that are loaded can be read; nil: there has been no owner yet.
+    var readable: RemotePlaces?
+    /// Whether there is no owner at the moment, so that this process looks for the next one.
+    var isSeeking = true
     var epoch = 0
     /// The last reason for having no owner that was logged.
     var lastFailure: EngineError?
@@ -34,6 +38,18 @@ final class Succession: Sendable {
     var lastVainLook = 0
     /// Whether a read has waited for a look in vain, so that the next ones do not wait.
     var hasLookedInVain = false
+    /// Makes requests go to a new owner; nil before `begin`.
+    var adopt: Adopt?
+    /// Whether a thread looks for an owner: the one that calls `begin`, or the seeker.
+    var hasSeeker = true
+    /// Whether that thread is to look once more.
+    var isAsked = false
+
+    /// The places of the present owner; nil if there is none.
+    var places: RemotePlaces? { isSeeking ? nil : readable }
+
+    /// Whether the owner has ended, so that another process may own the store.
+    var mayBeReplaced: Bool { isSeeking ? readable != nil : readable?.isOrphaned == true }
   }
 
   private let state = Monitor(State())
@@ -42,8 +58,6 @@ final class Succession: Sendable {
   private let search: OwnerSearch
   private let isLasting: Bool
   private let log: @Sendable (LogLine) -> Void
-  private let adopt = Monitor<Adopt?>(nil)
-  private let seeker = Seeker()
 
   /// Milliseconds until the next look after one that failed, unless it failed only because there is
   /// no owner.
@@ -57,46 +71,45 @@ final class Succession: Sendable {
   /// on. Without an owner it throws, unless the process is a lasting one and there may be an owner
   /// later. Call it once.
   func begin(_ adopt: @escaping Adopt) throws(EngineError) {
-    self.adopt.change { $0 = adopt }
+    state.withLock { $0.adopt = adopt }
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     do throws(EngineError) {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
     } catch  where isLasting && OwnerSearch.mayPass(error) {
-      state.withLock { $0.hasWaitedInVain = true }
+      state.withLock { ($0.hasWaitedInVain, $0.isAsked) = (true, true) }
       if OwnerSearch.isPassing(error) { log(Self.line(of: error)) } else { logFailure(error) }
-      seeker.wake()
     }
-    seeker.start { [weak self] in self?.seek() }
+    if mustSeekAgain(false) { startSeeker() }
   }
 
   /// Ends the connection, and looks for no other owner.
   func close() {
     state.change { $0.isClosing = true }
-    // Before the role is closed, because the seeker may be adopting another one.
-    seeker.stop()
-    role.readable?.close()
+    // Before the owner's places are closed, because the seeker may be adopting another owner.
+    _ = state.wait { $0.hasSeeker ? nil : true }
+    readable?.close()
   }
 
   // MARK: - The present
 
-  /// The present role of this process.
-  var role: Member.Role { state.withLock { $0.role } }
+  /// `places`, `readable` and the epoch of the present owner, read together.
+  var present: (places: RemotePlaces?, readable: RemotePlaces?, epoch: Int) {
+    state.withLock { ($0.places, $0.readable, $0.epoch) }
+  }
 
-  /// The present role and its epoch, read together.
-  var present: (role: Member.Role, epoch: Int) { state.withLock { ($0.role, $0.epoch) } }
+  /// The places of the present owner; nil if there is none.
+  var places: RemotePlaces? { state.withLock { $0.places } }
 
-  /// `Role.places` of the present role.
-  var places: RemotePlaces? { role.places }
-
-  /// `Role.readable` of the present role.
-  var readable: RemotePlaces? { role.readable }
+  /// The places to read from: those of the present owner, else of the last one, of which the
+  /// locations that are loaded can be read; nil: there has been no owner yet.
+  var readable: RemotePlaces? { state.withLock { $0.readable } }
 
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
   /// in vain. None while there has never been an owner and the last look failed: a program that can
   /// start none must not wait at each of its requests.
   var patience: Int64 {
     state.withLock { state in
-      if state.role.isNever, state.lastFailure != nil { return 0 }
+      if state.readable == nil, state.lastFailure != nil { return 0 }
       return state.hasWaitedInVain ? RemotePlaces.readPatience : RemotePlaces.patience
     }
   }
@@ -125,18 +138,18 @@ final class Succession: Sendable {
     if ForkedProcess.isCopy { throw Self.copyError }
     var deadline = deadline
     while true {
-      let (role, epoch) = present
+      let (_, readable, epoch) = present
       do {
-        if let places = role.readable { return try body(places) }
+        if let places = readable { return try body(places) }
       } catch  where error.reason == .ownerGone {}
       let end = deadline ?? Instant.now.advanced(milliseconds: patience)
       deadline = end
-      seeker.startAgain()
+      startSeekerAgain()
       let isOther = state.wait(until: end) { $0.epoch != epoch || $0.isClosing ? true : nil }
       guard isOther == true, !state.withLock({ $0.isClosing }) else {
         let isNever = state.withLock { state in
-          state.hasWaitedInVain = state.role.places == nil
-          return state.role.isNever
+          state.hasWaitedInVain = state.places == nil
+          return state.readable == nil
         }
         throw isNever ? Self.unansweredError : Self.noOwnerError
       }
@@ -150,7 +163,7 @@ final class Succession: Sendable {
     _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if !ForkedProcess.isCopy { awaitLook() }
-    let isInVain = state.withLock { $0.hasWaitedInVain && $0.role.isNever }
+    let isInVain = state.withLock { $0.hasWaitedInVain && $0.readable == nil }
     return try ask(until: isInVain ? .now : nil, body)
   }
 
@@ -165,15 +178,16 @@ final class Succession: Sendable {
   private func awaitLook() {
     let (epoch, looks, isUseful) = state.withLock { state in
       let isUseful = !state.hasLookedInVain && state.lastFailure == nil
-      return (state.epoch, state.looks, state.role.mayBeReplaced && isUseful)
+      return (state.epoch, state.looks, state.mayBeReplaced && isUseful)
     }
     guard isUseful, !hasMounts.load(ordering: .relaxed) else { return }
     handleLostOwner()
-    seeker.wake()
+    wakeSeeker()
     let deadline = Instant.now.advanced(milliseconds: Self.lookPatience)
     let isOver = state.wait(until: deadline) { state -> Bool? in
       let isFound = state.epoch != epoch || state.isClosing || state.lastFailure != nil
-      return isFound || state.lastVainLook > looks && state.role.hasAll ? true : nil
+      let hasAll = state.readable?.hasAll != false
+      return isFound || state.lastVainLook > looks && hasAll ? true : nil
     }
     guard isOver == nil else { return }
     state.withLock { if $0.epoch == epoch { $0.hasLookedInVain = true } }
@@ -184,8 +198,8 @@ final class Succession: Sendable {
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
   func places(until deadline: Instant) -> RemotePlaces? {
-    seeker.startAgain()
-    return state.wait(until: deadline) { $0.role.places }
+    startSeekerAgain()
+    return state.wait(until: deadline) { $0.places }
   }
 
   /// Notes whether a request has waited for an owner in vain.
@@ -198,12 +212,12 @@ final class Succession: Sendable {
     }
   }
 
-  // MARK: - Roles change
+  // MARK: - The owner changes
 
   /// Makes requests go to the owner.
   func establish(_ owner: RemotePlaces, epoch: Int) {
     state.change { state in
-      (state.role, state.epoch) = (.connected(owner), epoch)
+      (state.readable, state.isSeeking, state.epoch) = (owner, false, epoch)
       (state.lastFailure, state.hasWaitedInVain, state.hasLookedInVain) = (nil, false, false)
     }
     search.noteFound()
@@ -229,21 +243,21 @@ final class Succession: Sendable {
   /// Has the seeker look for the next owner, if the present one is gone.
   private func handleLostOwner() {
     let isNews = state.change { state in
-      guard case .connected(let remote) = state.role, remote.hasEnded || remote.isOrphaned else {
-        return false
-      }
-      state.role = .seeking(remote)
+      guard !state.isSeeking, let remote = state.readable, remote.hasEnded || remote.isOrphaned
+      else { return false }
+      state.isSeeking = true
       return true
     }
-    if isNews { seeker.wake() }
+    if isNews { wakeSeeker() }
   }
 
   /// Looks for the next owner once.
   /// - Returns: milliseconds until the next look; nil: none is needed.
   private func seek() -> Int64? {
-    let (role, isClosing) = state.withLock { ($0.role, $0.isClosing) }
-    guard !isClosing, let adopt = adopt.withLock({ $0 }) else { return nil }
-    guard case .seeking(let last) = role else { return nil }
+    let (last, isSeeking, adopt, isClosing) = state.withLock {
+      ($0.readable, $0.isSeeking, $0.adopt, $0.isClosing)
+    }
+    guard !isClosing, isSeeking, let adopt else { return nil }
     do throws(EngineError) {
       let next = try look()
       last?.receiveRest()
@@ -282,5 +296,54 @@ final class Succession: Sendable {
 
   private static func line(of error: EngineError) -> LogLine {
     "no owner of the store yet: \(error)"
+  }
+
+  // MARK: - The seeker
+
+  /// Has a thread look for the next owner at once.
+  private func wakeSeeker() {
+    let starts = state.change { state in
+      if state.hasSeeker {
+        state.isAsked = true
+        return false
+      }
+      state.hasSeeker = !state.isClosing
+      return state.hasSeeker
+    }
+    if starts { startSeeker() }
+  }
+
+  /// Starts the seeker if it is needed and could not be started before.
+  private func startSeekerAgain() {
+    if state.withLock({ $0.isSeeking && !$0.hasSeeker }) { wakeSeeker() }
+  }
+
+  /// Starts the seeker, which `hasSeeker` counts already.
+  private func startSeeker() {
+    let thread = try? WorkerThread(name: "prefs-seeker") { [weak self] in self?.runSeeker() }
+    thread?.detach()
+    if thread == nil { state.change { $0.hasSeeker = false } }
+  }
+
+  /// The seeker's thread: looks until there is an owner, or none is needed any more.
+  private func runSeeker() {
+    var pause: Int64?
+    repeat {
+      pause = seek()
+      if let pause {
+        let end = Instant.now.advanced(milliseconds: pause)
+        _ = state.wait(until: end) { $0.isAsked || $0.isClosing ? true : nil }
+      }
+    } while mustSeekAgain(pause != nil)
+  }
+
+  /// Whether the thread that looks goes on. If not, it no longer counts as one.
+  /// - Parameter isDue: whether its last look was to be followed by another one.
+  private func mustSeekAgain(_ isDue: Bool) -> Bool {
+    state.change { state in
+      defer { state.isAsked = false }
+      state.hasSeeker = !state.isClosing && (state.isAsked || isDue)
+      return state.hasSeeker
+    }
   }
 }

@@ -51,10 +51,6 @@ private final class Owners: Sendable {
     return try Member(surroundings, manner) { _ in }
   }
 
-  private func isConnected(_ member: Member) -> Bool {
-    if case .connected = member.role { true } else { false }
-  }
-
   @Test("when the owner ends a client starts the next one, and is told of no change")
   func takeover() throws {
     try withSurroundings { _, surroundings in
@@ -62,7 +58,7 @@ private final class Owners: Sendable {
       defer { owners.end() }
       let second = try client(surroundings, owners)
       defer { second.close() }
-      #expect(owners.count == 1 && isConnected(second))
+      #expect(owners.count == 1 && second.isConnected)
       _ = try second.apply([.set("K", "d", 1, .canonical)], by: author)
       #expect(try second.find("K", at: user)?.value == 1)
       let heard = Mutex<[Changeset]>([])
@@ -263,7 +259,7 @@ private final class Owners: Sendable {
       #expect(noted == surroundings.socketPaths.last && noted.contains("/run/"))
       let other = try Member(surroundings, Member.Manner()) { _ in }
       defer { other.close() }
-      #expect(isConnected(other))
+      #expect(other.isConnected)
     }
   }
 }

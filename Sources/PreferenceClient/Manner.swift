@@ -1,0 +1,23 @@
+import PreferenceModel
+
+extension Member {
+  /// What a process is to its store, beside what the store is.
+  public struct Manner: Sendable {
+    /// Whether every change is refused here (`-o ro`).
+    public var isReadOnly = false
+    /// Whether `Member.init` succeeds although there is no owner at first, unless there can be none
+    /// later (`OwnerSearch.mayPass`). The process then goes on looking for one.
+    public var isLasting = false
+    /// Whether the process receives notices itself, when `NoticeSource.descriptor` can be read, in
+    /// place of a thread of the link.
+    public var hasLoop = false
+    /// The number of a predecessor, for which this process goes on; nil: it has none.
+    public var client: UInt64?
+    /// Starts an owner, and returns when it answers; nil: this process starts none.
+    public var start: (@Sendable () throws(EngineError) -> Void)?
+
+    /// Creates the manner of a process that starts no owner, waits for one at the beginning, and
+    /// has its notices received by a thread.
+    public init() {}
+  }
+}
