@@ -8,58 +8,29 @@ import SystemCalls
 // in the link's own thread.
 
 extension Link {
-  /// Receives messages until the answer has come, or lets the thread do so that is reading already.
-  /// - Parameter answer: returns the answer once it is in the state.
+  /// Receives messages until the body returns something, or lets the thread do so that is reading
+  /// already. The body is called under the lock of the state.
   /// - Returns: nil at the deadline (nil: none), and at the end of the connection.
-  func receive(
-    until deadline: Instant?, _ answer: (inout State) -> Message?
-  ) -> Message? {
+  @discardableResult
+  func receive<Result>(
+    until deadline: Instant?, _ body: (inout State) -> Result?
+  ) -> Result? {
     state.withLock { $0.callers += 1 }
-    defer { endCall() }
-    while true {
-      // Waits until the answer is there, or until no other thread is reading.
-      let turn = state.wait(until: deadline) { state -> Turn? in
-        if let message = answer(&state) { return .answered(message) }
-        if state.hasEnded { return .over }
-        guard !state.isReading else { return nil }
-        state.isReading = true
-        return .reading
-      }
-      switch turn {
-      case .answered(let message): return message
-      case .over, nil: return nil
-      case .reading: if !read(until: deadline) { return nil }
-      }
+    defer {
+      called.store(Instant.now.nanoseconds, ordering: .relaxed)
+      state.withLock { $0.callers -= 1 }
     }
-  }
-
-  /// Notes that a thread no longer waits for messages.
-  private func endCall() {
-    called.store(Instant.now.nanoseconds, ordering: .relaxed)
-    state.withLock { $0.callers -= 1 }
-  }
-
-  /// What a thread that waits for an answer does next.
-  private enum Turn {
-    case answered(Message)
-    /// It reads the stream.
-    case reading
-    /// The connection has ended.
-    case over
-  }
-
-  /// Receives messages until the condition holds, the deadline passes, or the connection ends.
-  func catchUp(until deadline: Instant, _ isReached: () -> Bool) {
-    state.withLock { $0.callers += 1 }
-    defer { endCall() }
-    while !isReached() {
+    while true {
+      var found: Result?
+      // Waits until there is something, or until no other thread is reading.
       let isOurs = state.wait(until: deadline) { state -> Bool? in
-        if state.hasEnded || isReached() { return false }
+        found = body(&state)
+        if found != nil || state.hasEnded { return false }
         guard !state.isReading else { return nil }
         state.isReading = true
         return true
       }
-      guard isOurs == true, read(until: deadline) else { return }
+      guard isOurs == true, read(until: deadline) else { return found }
     }
   }
 
@@ -110,7 +81,9 @@ extension Link {
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)
-      if body == nil { state[call: number]?.answer = message }
+      if body == nil, let index = state.calls.firstIndex(where: { $0.number == number }) {
+        state.calls[index].answer = message
+      }
       return body
     }
     body?(message)

@@ -30,7 +30,7 @@ final class Link: Sendable {
     var isSending = false
     /// What to call with the answers that no caller waits for, by the number of the request.
     var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
-    /// The number of threads that wait for messages in `receive` or `catchUp`.
+    /// The number of threads that wait for messages in `receive`.
     var callers = 0
     /// Hears when there is something to receive; nil: a thread of the link's own receives, or nobody.
     var receiver: NoticeReceiver?
@@ -150,16 +150,10 @@ final class Link: Sendable {
     return sent
   }
 
-  /// Sends a request. The body is called with the answer, or with nil if there is none because the
-  /// request could not be sent or the connection ended.
-  func send(_ request: Request, then body: @escaping @Sendable (Message?) -> Void) {
-    let deadline = Instant.now.advanced(milliseconds: Self.room)
-    if post(request, until: deadline, then: body) != .sent { body(nil) }
-  }
-
-  /// Sends a request and returns its answer. Throws `.ownerGone`, ETIMEDOUT after the deadline
-  /// (nil: none), EFBIG for a request that is too large, and the owner's refusal.
-  func call(_ request: Request, until deadline: Instant?) throws(EngineError) -> Message {
+  /// Sends a request, and waits for its answer until the deadline; where that is later than
+  /// `RemotePlaces.patience`, for as long as the owner answers pings. Throws `.ownerGone`,
+  /// ETIMEDOUT without an answer, EFBIG for a request that is too large, and the owner's refusal.
+  func call(_ request: Request, until deadline: Instant) throws(EngineError) -> Message {
     let (number, isSent) = state.withLock { state in
       if state.early == request {
         state.early = nil
@@ -174,17 +168,29 @@ final class Link: Sendable {
     guard frame.count <= Request.largest else {
       throw Self.tooLarge
     }
-    switch isSent ? .sent : transmit(frame, until: deadline) {
+    let soon = min(deadline, RemotePlaces.deadline)
+    switch isSent ? .sent : transmit(frame, until: soon) {
     case .sent: break
     case .late: throw Self.late
     case .ended:
-      receiveRest(until: deadline)
+      receiveRest(until: soon)
       throw Self.gone
     case .tooLarge: throw Self.tooLarge
     }
-    let answer = receive(until: deadline) { state -> Message? in state[call: number]?.answer }
+    let answer = awaitAnswer(to: number, until: deadline)
     guard let answer else { throw hasEnded ? Self.gone : Self.late }
     if case .failed(let error) = answer { throw error }
+    return answer
+  }
+
+  /// Waits for the answer to a call. It may come late, because the owner waits for a slow disk.
+  private func awaitAnswer(to number: UInt64, until deadline: Instant) -> Message? {
+    var answer: Message?
+    repeat {
+      answer = receive(until: min(deadline, RemotePlaces.deadline)) { state in
+        state.calls.first { $0.number == number }?.answer
+      }
+    } while answer == nil && Instant.now < deadline && isAnswering(within: 1000)
     return answer
   }
 
@@ -204,9 +210,15 @@ final class Link: Sendable {
       defer { state.isPinging = true }
       return !state.isPinging
     }
-    if mustPing { send(.ping) { [state] _ in state.withLock { $0.isPinging = false } } }
-    catchUp(until: now.advanced(milliseconds: milliseconds)) {
-      heard.load(ordering: .relaxed) != before
+    if mustPing {
+      let end = { @Sendable [state] (_: Message?) -> Void in
+        state.withLock { $0.isPinging = false }
+      }
+      let sent = post(.ping, until: now.advanced(milliseconds: Self.room), then: end)
+      if sent != .sent { end(nil) }
+    }
+    receive(until: now.advanced(milliseconds: milliseconds)) { _ in
+      heard.load(ordering: .relaxed) != before ? true : nil
     }
     return heard.load(ordering: .relaxed) != before && !hasEnded
   }
@@ -268,19 +280,5 @@ final class Link: Sendable {
     case ended
     /// The request is larger than any owner accepts.
     case tooLarge
-  }
-}
-
-extension Link.State {
-  /// The call with the number; nil: no caller waits for its answer. Only an existing call can be
-  /// set.
-  subscript(call number: UInt64) -> Link.Call? {
-    get { calls.first { $0.number == number } }
-    set {
-      guard let newValue, let index = calls.firstIndex(where: { $0.number == number }) else {
-        return
-      }
-      calls[index] = newValue
-    }
   }
 }

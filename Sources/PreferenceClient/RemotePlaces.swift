@@ -153,7 +153,7 @@ extension RemotePlaces {
   private func catchUp(with version: UInt64) {
     guard version > missed.load(ordering: .relaxed) else { return }
     let deadline = Instant.now.advanced(milliseconds: Self.readPatience)
-    link.catchUp(until: deadline) { gauge.known >= version }
+    link.receive(until: deadline) { _ in gauge.known >= version ? true : nil }
     if gauge.known < version { missed.store(version, ordering: .relaxed) }
   }
 
@@ -178,7 +178,8 @@ extension RemotePlaces {
   private static let unexpected = EngineError(
     .system(.invalidArgument), "the owner of the store sent an unexpected answer")
 
-  private static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
+  /// When a request that is made now fails with ETIMEDOUT.
+  static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
 
   private func fetch(_ location: Location) throws(EngineError) {
     replica.beginLoading(location)
@@ -459,25 +460,7 @@ extension RemotePlaces {
   private func wait(
     for request: Request, until end: Instant = Instant(nanoseconds: .max)
   ) throws(EngineError) {
-    let answer = Mutex<Message??>(nil)
-    let sent = link.post(request, until: Self.deadline) { message in
-      answer.withLock { $0 = .some(message) }
-    }
-    if sent == .late { throw Link.late }
-    if sent != .sent {
-      link.receiveRest(until: Self.deadline)
-      throw Link.gone
-    }
-    while .now < end {
-      link.catchUp(until: min(end, Self.deadline)) { answer.withLock { $0 != nil } }
-      if let message = answer.withLock({ $0 }) {
-        guard let message else { throw Link.gone }
-        if case .failed(let error) = message { throw error }
-        return
-      }
-      guard link.isAnswering(within: 1000) else { throw link.hasEnded ? Link.gone : Link.late }
-    }
-    throw Link.late
+    _ = try link.call(request, until: end)
   }
 
   /// See `MountCoordinator`.
