@@ -54,17 +54,11 @@ final class Connection: Sendable {
   let process: pid_t
   private let socket: SharedSocket
   unowned let server: Server
-  private let bell: Wakeup
-  private let errands: Errands
   let state = Mutex(State())
 
-  init(
-    _ socket: SharedSocket, process: pid_t, server: Server, bell: Wakeup, errands: Errands
-  ) {
+  init(_ socket: SharedSocket, process: pid_t, server: Server) {
     (self.socket, self.process) = (socket, process)
     self.server = server
-    self.bell = bell
-    self.errands = errands
   }
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
@@ -134,13 +128,13 @@ final class Connection: Sendable {
     if state.outgoing.isOverfull {
       server.log("a client does not read what it is sent; its connection is ended")
       state.hasEnded = true
-      bell.ring()
+      server.bell.ring()
       return
     }
     state.outgoing.append(frame, isAnswer: isAnswer)
     if state.isBatch { return }
     flush(&state)
-    if state.outgoing.isWaiting { bell.ring() }
+    if state.outgoing.isWaiting { server.bell.ring() }
   }
 
   func flush(_ state: inout State) {
@@ -228,7 +222,7 @@ final class Connection: Sendable {
   private func endBatch() {
     state.withLock { $0.isBatch = false }
     flush()
-    if state.withLock({ $0.outgoing.isWaiting }) { bell.ring() }
+    if state.withLock({ $0.outgoing.isWaiting }) { server.bell.ring() }
   }
 
   /// - Returns: whether nothing more will come.
@@ -344,7 +338,8 @@ final class Connection: Sendable {
 
   /// Answers by a thread that may wait for a disk.
   private func read(_ number: UInt64, _ body: @escaping @Sendable (LocalPlaces) -> Void) {
-    guard !errands.read(body) else { return }
+    let places = server.places
+    guard !server.readers.run({ body(places) }) else { return }
     answer(
       number,
       .failed(
@@ -352,7 +347,7 @@ final class Connection: Sendable {
   }
 
   private func synchronize(mounts: Bool, _ number: UInt64) {
-    errands.synchronize { [self] failure in
+    let answered: Server.Synchronised = { [self] failure in
       if let failure {
         answer(number, .failed(failure))
       } else if mounts {
@@ -361,6 +356,7 @@ final class Connection: Sendable {
         answer(number, .done)
       }
     }
+    server.durable.put { $0.append(answered) }
   }
 
   /// Answers when every mount has settled the changes so far, or is silent.

@@ -17,9 +17,9 @@ import SystemCalls
 /// Threads: the server's own waits for connections and requests, carries out changes, and ends the
 /// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file
 /// with stat(2), to append to the journal, and to make a new journal file (fsync(2) of its
-/// directory). The threads of `errands` answer requests that read, and make the journal durable;
-/// those of `lists` read the lists that requests need. Notices are sent by the thread that notifies
-/// the observers.
+/// directory). Those of `readers` answer requests that read, that of `durable` makes the journal
+/// durable, and those of `lists` read the lists that requests need. Notices are sent by the thread
+/// that notifies the observers.
 ///
 /// Locks: `state`; a connection's own, inside of `state` or without it; inside of a connection's,
 /// for a look, those of `lists` and of the store. `thread` and the door's are held alone.
@@ -28,14 +28,21 @@ import SystemCalls
 /// owner, which holds the store's lock, replaces it. A socket whose name or directory was removed
 /// is made anew (`Door`).
 public final class Server: Sendable {
+  /// What to call when the journal is durable, or with the error if it could not be made so.
+  typealias Synchronised = @Sendable (EngineError?) -> Void
+
   let places: LocalPlaces
   let number: SharedNumber
   let log: @Sendable (LogLine) -> Void
   /// Has other threads read the lists that requests need.
   let lists: ListReader
   private let door: Door
-  private let bell: Wakeup
-  private let errands: Errands
+  /// Wakes the server's thread up.
+  let bell: Wakeup
+  /// They answer requests that may wait for a disk.
+  let readers = BlockingThreads(name: "prefs-reading", most: 16)
+  /// Makes the journal durable, once for all the requests that came before it began.
+  let durable = BatchWorker<[Synchronised]>()
   private let state: Mutex<State>
   private let thread = Mutex<WorkerThread?>(nil)
 
@@ -68,8 +75,12 @@ public final class Server: Sendable {
     number.raise(to: places.version)
     door = try Door(paths, opensAll: !places.isReadOnly, note: note, log: log)
     bell = try Wakeup()
-    errands = try Errands(places: places)
     state = Mutex(State())
+    try durable.start(name: "prefs-durable") { waiting in
+      var failure: EngineError?
+      do throws(EngineError) { try places.makeDurable() } catch { failure = error }
+      for answer in waiting { answer(failure) }
+    }
     lists.whenRead { [weak self] in self?.serveReads() }
     places.onEarlierExpiry { [bell] in bell.ring() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
@@ -86,7 +97,9 @@ public final class Server: Sendable {
     state.withLock { $0.isStopping = true }
     bell.ring()
     thread.withLock { $0.take() }?.join()
-    errands.stop()
+    // Threads that are reading are not waited for: their clients are gone.
+    durable.beginStop()
+    durable.join()
     // The name stays: the next owner, which may be there already, replaces it.
   }
 
@@ -248,8 +261,7 @@ public final class Server: Sendable {
           _ = socket.send(Message.failed(refusal).frame(1)[...])
           continue
         }
-        let connection = Connection(
-          SharedSocket(socket), process: peer.process, server: self, bell: bell, errands: errands)
+        let connection = Connection(SharedSocket(socket), process: peer.process, server: self)
         state.withLock { state in
           state.connections.append(connection)
           places.noteClients(state.connections.count)
