@@ -129,8 +129,16 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     _ places: RemotePlaces, _ known: [Location: DomainSnapshot]
   ) throws(EngineError) {
     let version = places.version
-    let relay = Relay()
-    places.observe(except: nil) { notice in relay.put(notice) }
+    // An observer looks up what has changed, so notices wait until look-ups go to this owner; nil:
+    // they are passed on at once.
+    let waiting = Mutex<[Notice]?>([])
+    places.observe(except: nil) { [weak self] notice in
+      let waits = waiting.withLock { waiting in
+        waiting?.append(notice)
+        return waiting != nil
+      }
+      if !waits { self?.notify(notice) }
+    }
     let early = state.withLock { $0.mounts }
     for mount in early { places.addMount(mount) }
     let (differences, late) = try closing(places) { () throws(EngineError) in
@@ -159,10 +167,16 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     } else {
       notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
     }
-    relay.open { [weak self] notice in self?.notify(notice) }
+    while let notice = waiting.withLock({ Self.removeNext(&$0) }) { notify(notice) }
     gauge.store(keep(places.gauge), ordering: .releasing)
     if let receiver { places.receiveNotices(by: receiver) }
     succession.finishAdoption(places)
+  }
+
+  /// Removes the oldest notice that waits. If none does, none waits from here on.
+  private static func removeNext(_ waiting: inout [Notice]?) -> Notice? {
+    if waiting?.isEmpty == true { waiting = nil }
+    return waiting?.removeFirst()
   }
 
   /// Runs the body, and closes the connection if it throws.
