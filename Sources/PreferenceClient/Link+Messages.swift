@@ -102,7 +102,8 @@ extension Link {
     let bodies = state.change { state -> [@Sendable (Message?) -> Void]? in
       guard !state.hasEnded else { return nil }
       state.hasEnded = true
-      state.receiver?.remove(socket.value)
+      // Or the set's descriptor would stay readable because of this socket.
+      state.receiver?.remove(socket.value.number)
       defer { state.bodies = [:] }
       return Array(state.bodies.values)
     }

@@ -33,7 +33,7 @@ final class Link: Sendable {
     /// The number of threads that wait for messages in `receive`.
     var callers = 0
     /// Hears when there is something to receive; nil: a thread of the link's own receives, or nobody.
-    var receiver: NoticeReceiver?
+    var receiver: DescriptorSet?
     /// Whether a thread is reading the stream. No other thread touches it.
     var isReading = false
     var hasEnded = false
@@ -93,10 +93,10 @@ final class Link: Sendable {
 
   /// Has the receiver hear when there is something to receive, until the connection ends.
   /// - Returns: whether it does.
-  func receive(by receiver: NoticeReceiver) -> Bool {
+  func receive(by receiver: DescriptorSet) -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return true }
-      guard (try? receiver.add(socket.value)) != nil else { return false }
+      guard (try? receiver.add(socket.value.number)) != nil else { return false }
       state.receiver = receiver
       return true
     }

@@ -221,7 +221,7 @@ extension Member: MountCoordinator {
 
   public var hasNotices: Bool { withGauge { !$0.hasAll } ?? false }
 
-  public var noticeDescriptor: CInt { receiver?.descriptor ?? -1 }
+  public var noticeDescriptor: CInt { receiver?.number ?? -1 }
 
   public func receiveNotices() -> Bool { succession.readable?.receiveNotices() ?? false }
 }

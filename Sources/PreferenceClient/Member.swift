@@ -65,8 +65,11 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// or a new one is adopted.
   let gauge = Atomic<UInt>(0)
   public let isReadOnly: Bool
-  /// The connections whose notices the process receives itself; nil: each has a thread.
-  let receiver: NoticeReceiver?
+  /// The connections of a process that has a loop of its own (a mount): in place of a thread for
+  /// each link, the loop waits for the set's descriptor beside its other descriptors, and then
+  /// receives what has come. So a change of another program wakes one thread here, and not two.
+  /// Nil: each connection has a thread.
+  let receiver: DescriptorSet?
 
   /// Finds an owner, and starts one if it may. Throws `.owned` after 5 s without one (it may be
   /// stopped), unless the process is a lasting one; throws other errors at once, e.g. that the
@@ -78,7 +81,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     ForkedProcess.watch()
     isReadOnly = manner.isReadOnly
     receiver = try EngineError.wrapping { () throws(SystemError) in
-      manner.hasLoop ? try NoticeReceiver() : nil
+      manner.hasLoop ? try DescriptorSet() : nil
     }
     let search = OwnerSearch(
       surroundings, isBrief: false, client: manner.client, startsThreads: !manner.hasLoop,

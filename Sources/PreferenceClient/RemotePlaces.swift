@@ -107,7 +107,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
 
   /// Has the receiver hear when there is something to receive, for `receiveNotices`. Where that is
   /// not possible, a thread receives it.
-  func receiveNotices(by receiver: NoticeReceiver) {
+  func receiveNotices(by receiver: DescriptorSet) {
     if !link.receive(by: receiver) { try? link.start() }
   }
 
