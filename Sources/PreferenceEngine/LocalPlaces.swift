@@ -21,7 +21,7 @@ import SystemCalls
 /// Observers are called in the order in which the store made the changes. A call that changes
 /// something returns after its observers were called, by its own thread or by the one that held
 /// `notifying` before it.
-public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportService {
+public final class LocalPlaces: PersistentPlaces, ReportService {
   let store: Store
   let applying = Mutex(())
   private let notifying = Mutex(())
@@ -95,30 +95,13 @@ public final class LocalPlaces: PersistentPlaces, DurabilityService, ReportServi
   /// The number of the last change.
   public var version: UInt64 { store.lists.version }
 
+  /// Returns when every change that was applied before is on the disk: fsync(2).
   public func makeDurable() throws(EngineError) { try store.journal.synchronize() }
-
-  public func synchronize() throws(EngineError) {
-    try store.journal.synchronize()
-    try awaitMounts(through: store.lists.version)
-  }
-
-  public func save(_ location: Location) throws(EngineError) {
-    let answer = Monitor<EngineError??>(nil)
-    save(location) { failure in answer.change { $0 = .some(failure) } }
-    if let failure = answer.wait(for: { $0 }), let failure { throw failure }
-  }
 
   /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body,
   /// with the error or nil.
   public func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     writer.save(location, body)
-  }
-
-  public func awaitMounts(through version: UInt64) throws(EngineError) {
-    guard settlements.hasMounts else { return }
-    let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
-    whenSettled(.entries, through: version, except: Author(number: 0)) { bell.ring() }
-    bell.wait(until: Instant.now.advanced(milliseconds: 2 * Settlements.patience))
   }
 }
 

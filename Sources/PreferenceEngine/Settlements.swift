@@ -95,7 +95,7 @@ final class Settlements: Sendable {
   private let log: @Sendable (LogLine) -> Void
 
   /// Milliseconds that a body waits for a mount.
-  static let patience: Int64 = 1000
+  private static let patience: Int64 = 1000
 
   /// - Parameter note: the file that the mounts are noted in, for the next owner; nil: none.
   init(note path: String? = nil, log: @escaping @Sendable (LogLine) -> Void) {
@@ -111,9 +111,10 @@ final class Settlements: Sendable {
     }
   }
 
+  /// Whether there are mounts (for tests).
   var hasMounts: Bool { state.withLock { !$0.mounts.isEmpty } }
 
-  /// Whether a mount is lost.
+  /// Whether a mount is lost (for tests).
   var hasLost: Bool { state.withLock { $0.mounts.values.contains { $0.lostUntil != nil } } }
 
   /// Has the body called, by any thread, when `expire` must be called earlier than it has said.

@@ -127,7 +127,7 @@ final class TreeFiles: TestFiles {
   func synchronize(_ number: Int) throws {
     let node = try file(number).node
     try checked { () throws(TreeError) in try tree.prepareSynchronize(node, now: now) }
-    try places.synchronize()
+    try places.makeDurable()
   }
 
   func read(_ number: Int) throws -> String {

@@ -545,7 +545,7 @@ private let author = Author(number: 5)
       for limit in [2.0, 0.3] {
         let start = Date()
         _ = try served.places.apply([.set("K", "d", .real(limit), .canonical)], by: author)
-        try served.places.synchronize()
+        try client.synchronize()
         #expect(Date().timeIntervalSince(start) < limit)
       }
     }
