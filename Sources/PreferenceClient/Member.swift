@@ -95,10 +95,6 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     }
   }
 
-  public func knows(_ domain: DomainName) -> Bool {
-    state.withLock { $0.domains.values.contains { $0.contains(domain) } }
-  }
-
   /// Has the owner write every list that lacks a change, at the end of a mount, and waits 10 s at
   /// most. What cannot be written stays in the journal.
   public func saveAll() {

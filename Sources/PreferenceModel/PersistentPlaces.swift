@@ -117,10 +117,6 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// The domains that the place has.
   func domains(in place: Place) throws(EngineError) -> Set<DomainName>
 
-  /// Whether a place is known to have the domain, or to have had it until a moment ago. No disk is
-  /// asked, so false says nothing.
-  func knows(_ domain: DomainName) -> Bool
-
   /// Reads lists into memory. Waits for disks. Cost: in a client, one question to the owner.
   /// - Returns: what is known of the locations that are not in memory. One that is not named has no
   ///   list.
@@ -181,14 +177,6 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 }
 
 extension PersistentPlaces {
-  /// Returns false: nothing is known without the disk.
-  public func knows(_ domain: DomainName) -> Bool { false }
-
-  /// Reads one list after the other: `loadListsInTurn`.
-  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
-    loadListsInTurn(load)
-  }
-
   /// Has one of the threads read the lists.
   public func loadLists(
     _ load: ListLoad, on threads: BlockingThreads,
@@ -199,14 +187,14 @@ extension PersistentPlaces {
 
   /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
   /// it wait.
-  public func loadListsInTurn(_ load: ListLoad) -> [Location: ListReader.Finding] {
+  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
     for location in load.changing { prepare(location) }
     var findings: [Location: ListReader.Finding] = [:]
-    var isThere = load.evenIfAbsent || load.locations.contains { knows($0.domain) }
+    var isThere = load.evenIfAbsent
     var absent: [Location] = []
     for location in load.locations {
-      // A list in memory has its time there too. So a list of a known domain is read first, and its
-      // file is not asked for the time.
+      // A list in memory has its time there too. So a list that is read in any case is read first,
+      // and its file is not asked for the time.
       let wasKnown = isThere
       if wasKnown { read(location, into: &findings) }
       do throws(EngineError) {

@@ -97,37 +97,18 @@ import Testing
       #expect(reader.finding(Location(.user, "d"))?.error?.reason == .system(.inputOutput))
     }
   }
-
-  @Test("of a domain that is known, no list is asked for its time before it is read")
-  func known() throws {
-    for isKnown in [true, false] {
-      try withPlaces(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
-        (_, places: LocalPlaces) throws -> Void in
-        let asked = ForgetfulPlaces(places, knows: isKnown ? ["d", "gone"] : [])
-        let (reader, bell) = (ListReader(asked), try Wakeup())
-        reader.whenRead { bell.ring() }
-        for domain in ["d", "gone"] as [DomainName] { read(domain, reader, bell) }
-        #expect(places.isLoaded(Location(.user, "d")))
-        // Two domains, and the global one, which always counts as known.
-        let first = asked.timesAsked.load(ordering: .relaxed)
-        #expect(isKnown ? first == 0 : first > SearchList.persistentPlaces.count)
-      }
-    }
-  }
 }
 
 /// Places that say, once they are told to, that they have nothing in memory: a client whose owner
-/// has just been replaced. They count how often a list that is not in memory is asked for its time.
+/// has just been replaced.
 private final class ForgetfulPlaces: PersistentPlaces {
   let hasForgotten = Atomic<Bool>(false)
-  let timesAsked = Atomic<Int>(0)
-  private let known: Set<DomainName>
   /// Whether no list can be read on another thread: none can be made.
   private let refuses: Bool
   private let places: LocalPlaces
 
-  init(_ places: LocalPlaces, knows known: Set<DomainName> = [], refuses: Bool = false) {
-    (self.places, self.known, self.refuses) = (places, known, refuses)
+  init(_ places: LocalPlaces, refuses: Bool = false) {
+    (self.places, self.refuses) = (places, refuses)
   }
 
   func loadLists(
@@ -136,8 +117,6 @@ private final class ForgetfulPlaces: PersistentPlaces {
   ) -> Bool {
     !refuses && threads.run { body(self.loadLists(load)) }
   }
-
-  func knows(_ domain: DomainName) -> Bool { known.contains(domain) }
 
   func isLoaded(_ location: Location) -> Bool {
     !hasForgotten.load(ordering: .relaxed) && places.isLoaded(location)
@@ -152,8 +131,7 @@ private final class ForgetfulPlaces: PersistentPlaces {
   func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
 
   func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    if !isLoaded(location) { timesAsked.add(1, ordering: .relaxed) }
-    return try places.modified(location)
+    try places.modified(location)
   }
 
   func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
