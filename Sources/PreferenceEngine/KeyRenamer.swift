@@ -17,32 +17,23 @@ import SystemCalls
 /// Threads: any; the work is done by a thread of its own, because it may wait for a list. One lock,
 /// held for a look.
 final class KeyRenamer: Sendable {
-  private struct State {
-    /// The domains that wait or were dealt with since their schema changed.
-    var known: Set<DomainName> = []
-    /// Whether the places are about to end, so that nothing more may be changed.
-    var hasEnded = false
-  }
-
   private let thread = BlockingThreads(name: "prefs-once", most: 1)
-  private let state = Mutex(State())
+  /// The domains that wait or were dealt with since their schema changed.
+  private let known = Mutex<Set<DomainName>>([])
   private let log: @Sendable (LogLine) -> Void
   private static let note = (location: Location(.user, .settings), key: Key("RenamedKeys"))
 
   init(log: @escaping @Sendable (LogLine) -> Void) { self.log = log }
 
-  /// Ends it: nothing is moved any more.
-  func stop() { state.withLock { $0.hasEnded = true } }
-
   /// Has the domain looked at again: its schema has changed.
-  func forget(_ domain: DomainName) { state.withLock { _ = $0.known.remove(domain) } }
+  func forget(_ domain: DomainName) { known.withLock { _ = $0.remove(domain) } }
 
   /// Has the thread move the keys of a domain whose schema was read. Returns at once.
   func move(_ domain: DomainName, _ schema: Schema, in places: LocalPlaces) {
     guard !schema.presentNames.isEmpty, !places.isReadOnly else { return }
-    guard state.withLock({ !$0.hasEnded && $0.known.insert(domain).inserted }) else { return }
+    guard !places.isClosing, known.withLock({ $0.insert(domain).inserted }) else { return }
     let isTaken = thread.run { [self, weak places] in
-      guard let places, state.withLock({ !$0.hasEnded }) else { return }
+      guard let places, !places.isClosing else { return }
       do throws(EngineError) {
         let intents = try intents(domain, schema, places)
         if !intents.isEmpty { try places.move(intents) }
@@ -76,7 +67,7 @@ final class KeyRenamer: Sendable {
         }
       }
     }
-    guard noted.count > count, state.withLock({ !$0.hasEnded }) else { return [] }
+    guard noted.count > count, !places.isClosing else { return [] }
     return intents + [.edit(Self.note.location, .set(Self.note.key, .array(noted), .unknown))]
   }
 

@@ -28,6 +28,7 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   private let observers = ObserverList()
   private let settlements: Settlements
   private let clients = Atomic<Int>(0)
+  private let closing = Atomic<Bool>(false)
   /// The version of the last change that the observers were notified of.
   private let notified: Atomic<UInt64>
   let writer: Writer
@@ -77,10 +78,12 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   /// Saves every list and ends the writer's thread. Changes that could not be saved stay in the
   /// journal, and the log says so. Call it once, when nothing uses the places any more.
   public func close() {
-    onceSetter.stop()
-    renamer.stop()
+    closing.store(true, ordering: .releasing)
     writer.stop()
   }
+
+  /// Whether the places are about to end, so that nothing may be set or renamed on its own any more.
+  var isClosing: Bool { closing.load(ordering: .acquiring) }
 
   public var isReadOnly: Bool { store.isReadOnly }
 

@@ -27,12 +27,7 @@ final class OnceSetter: Sendable {
     var settings: [OnceSetting] = []
     /// Those that could not be set, and when they are tried again.
     var failed: (settings: [OnceSetting], retry: Instant)?
-    /// Whether the places are about to end, so that nothing more may be set.
-    var hasEnded = false
   }
-
-  /// Ends it: nothing is set any more.
-  func stop() { done.withLock { $0.hasEnded = true } }
 
   /// Where what has been dealt with is noted: a dictionary, from `OnceSetting.identity` to the time
   /// stamp.
@@ -52,7 +47,7 @@ final class OnceSetter: Sendable {
         failed = known
         done.failed = nil
       }
-      guard !failed.isEmpty || settings != done.settings, !done.hasEnded else { return [] }
+      guard !failed.isEmpty || settings != done.settings, !places.isClosing else { return [] }
       defer { done.settings = settings }
       // A value that was set is not set again: the user may have changed it since.
       return settings.filter { failed.contains($0) || !done.settings.contains($0) }
@@ -69,7 +64,7 @@ final class OnceSetter: Sendable {
   private func carryOut(_ settings: [OnceSetting], _ places: LocalPlaces) {
     do throws(EngineError) {
       let intents = try intents(settings, places)
-      guard !intents.isEmpty, done.withLock({ !$0.hasEnded }) else { return }
+      guard !intents.isEmpty, !places.isClosing else { return }
       _ = try places.apply(intents, by: .unique())
     } catch {
       if error.reason != .changedMeanwhile {
@@ -88,6 +83,7 @@ final class OnceSetter: Sendable {
   ) throws(EngineError) -> [Intent] {
     let kept = try places.find(Self.note.key, at: Self.note.location)?.value
     var noted = kept?.dictionary ?? [:]
+    let count = noted.count
     var expected: [Intent] = [.expect(Self.note.key, Self.note.location, kept)]
     var intents: [Intent] = []
     for setting in settings {
@@ -106,7 +102,7 @@ final class OnceSetter: Sendable {
       }
       noted[Key(setting.identity)] = .date(time)
     }
-    guard !intents.isEmpty || noted.count != (kept?.dictionary?.count ?? 0) else { return [] }
+    guard !intents.isEmpty || noted.count != count else { return [] }
     if noted.isEmpty { return expected + intents }
     return expected + intents + [
       .edit(Self.note.location, .set(Self.note.key, .dictionary(noted), .unknown))
