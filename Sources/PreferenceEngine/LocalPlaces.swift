@@ -26,7 +26,8 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   let applying = Mutex(())
   private let notifying = Mutex(())
   private let observers = ObserverList()
-  private let settlements: Settlements
+  /// What changes wait for: the mounts.
+  public let settlements: Settlements
   private let clients = Atomic<Int>(0)
   private let closing = Atomic<Bool>(false)
   /// The version of the last change that the observers were notified of.
@@ -61,12 +62,10 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     notified = Atomic(store.lists.version)
     renamer = KeyRenamer(log: log)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
-    settlements = Settlements(note: mountNote, log: log)
-    do {
-      writer = try Writer(store: store, interval: writeback, settlements: settlements, log: log)
-    } catch {
-      throw EngineError(error)
-    }
+    let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
+    settlements = Settlements(note: mountNote, changed: { bell.ring() }, log: log)
+    writer = Writer(
+      store: store, bell: bell, interval: writeback, settlements: settlements, log: log)
     try EngineError.wrapping { () throws(SystemError) in
       try writer.start { [weak self] in
         self?.notifyObservers()
@@ -82,7 +81,7 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     writer.stop()
   }
 
-  /// Whether the places are about to end, so that nothing may be set or renamed on its own any more.
+  /// Whether the places are about to end, so that nothing more may be set or renamed on its own.
   var isClosing: Bool { closing.load(ordering: .acquiring) }
 
   public var isReadOnly: Bool { store.isReadOnly }
@@ -228,64 +227,6 @@ extension LocalPlaces {
       changeset: publication.changeset, events: publication.changeset.events(has), author: author,
       origin: publication.origin)
     observers.notify(notice)
-  }
-
-  /// Adds a mount that changes wait for.
-  public func addMount(_ author: Author) {
-    settlements.add(author, at: store.lists.version)
-    writer.wake()
-  }
-
-  /// Removes a mount: no change waits for it any longer.
-  public func removeMount(_ author: Author) {
-    settlements.remove(author)
-    writer.wake()
-  }
-
-  /// Notes that a connection of a mount has ended. If it was the last one, the mount has no driver:
-  /// changes wait for it until a successor of the driver removes it, a second at most.
-  public func loseMount(_ author: Author) {
-    settlements.lose(author)
-    writer.wake()
-  }
-
-  /// Notes that the author's mount has settled for every change up to the version.
-  public func settle(
-    _ settlement: Settlement, through version: UInt64, by author: Author
-  ) {
-    settlements.settle(settlement, through: version, by: author)
-  }
-
-  /// Whether `whenSettled` would call its body at once. Cost: a lock, and a look at each mount.
-  public func isSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author
-  ) -> Bool {
-    settlements.isSettled(settlement, version, except: author)
-  }
-
-  /// Calls the body when every mount except the author's has settled for the changes up to the
-  /// version, or was silent for 1 s: at once, by this thread, where that is so already.
-  public func whenSettled(
-    _ settlement: Settlement, through version: UInt64, except author: Author,
-    _ body: @escaping @Sendable () -> Void
-  ) {
-    settlements.wait(settlement, version, except: author, body)
-  }
-
-  /// Ends the waiting for mounts that were silent for 1 s: what waited for them alone is called by
-  /// this thread. Call it when it has said, and when `onEarlierExpiry` says so, from one thread,
-  /// which waits for no list. Cost: a load, if it is not due.
-  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
-  public func expireSettlements(_ now: Instant) -> Instant? {
-    let (next, hasForgotten) = settlements.expire(now)
-    if hasForgotten { writer.wake() }
-    return next
-  }
-
-  /// Has the body called, by any thread, when `expireSettlements` must be called earlier than it
-  /// has said.
-  public func onEarlierExpiry(_ body: @escaping @Sendable () -> Void) {
-    settlements.onEarlierExpiry(body)
   }
 }
 

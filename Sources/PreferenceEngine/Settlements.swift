@@ -16,7 +16,7 @@ import SystemCalls
 /// Threads: any; `expire` is the server's, which waits for no list, and `writeNote` the writer's.
 /// Locks: `state`, held for a look, and `note`, under which the mounts are written to a file;
 /// `state` is taken under it. Bodies are called without a lock.
-final class Settlements: Sendable {
+public final class Settlements: Sendable {
   private struct Mount {
     var settled: [Settlement: UInt64]
     /// The number of the last change that it was notified of. It is not notified of its own
@@ -42,6 +42,17 @@ final class Settlements: Sendable {
   private struct State {
     var mounts: [Author: Mount] = [:]
     var waiters: [Waiter] = []
+    /// When `expire` is to be called, as it was said last, or earlier; nil: not before `earlier` is
+    /// called.
+    var next: Instant? = Instant(nanoseconds: 0)
+
+    /// Notes that `expire` must be called then. A waiter that is served leaves the moment as it is.
+    /// - Returns: whether that is earlier than before.
+    mutating func noteExpiry(_ deadline: Instant) -> Bool {
+      if let next, next <= deadline { return false }
+      next = deadline
+      return true
+    }
 
     /// Whether the waiter must wait for the mount: it was notified of changes that it has not
     /// settled.
@@ -63,8 +74,8 @@ final class Settlements: Sendable {
     }
 
     /// Marks the mounts that were waited for too long as silent, and forgets lost ones.
-    /// - Returns: how many mounts are silent now that were not, and whether one was forgotten.
-    mutating func expire(_ now: Instant) -> (silent: Int, hasForgotten: Bool) {
+    /// - Returns: how many mounts are silent now that were not.
+    mutating func expire(_ now: Instant) -> Int {
       let silent = mounts.keys.filter { author in
         let isForgotten = isForgotten(author, now)
         return waiters.contains {
@@ -72,9 +83,8 @@ final class Settlements: Sendable {
         }
       }
       for author in silent { mounts[author]?.isSilent = true }
-      let count = mounts.count
       for author in mounts.keys where isForgotten(author, now) { mounts[author] = nil }
-      return (silent.count, mounts.count < count)
+      return silent.count
     }
 
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
@@ -88,23 +98,28 @@ final class Settlements: Sendable {
 
   private let state = Mutex(State())
   private let note: Mutex<MountNote>
-  /// When `expire` has something to do, in nanoseconds (`Instant`), or earlier.
-  private let nextExpiry = Atomic<Int64>(0)
-  /// Called when that is earlier than it was.
+  /// Called when `expire` must be called earlier than it has said.
   private let earlier = Mutex<(@Sendable () -> Void)?>(nil)
+  /// Called when there may be other mounts, so that somebody calls `writeNote`.
+  private let changed: @Sendable () -> Void
   private let log: @Sendable (LogLine) -> Void
 
   /// Milliseconds that a body waits for a mount.
   private static let patience: Int64 = 1000
 
-  /// - Parameter note: the file that the mounts are noted in, for the next owner; nil: none.
-  init(note path: String? = nil, log: @escaping @Sendable (LogLine) -> Void) {
-    self.log = log
+  /// - Parameters:
+  ///   - note: the file that the mounts are noted in, for the next owner; nil: none.
+  ///   - changed: is called when there may be other mounts, which `writeNote` is to note.
+  init(
+    note path: String? = nil, changed: @escaping @Sendable () -> Void = {},
+    log: @escaping @Sendable (LogLine) -> Void
+  ) {
+    (self.changed, self.log) = (changed, log)
     var note = MountNote(path)
     let known = note.read()
     self.note = Mutex(note)
     let until = Instant.now.advanced(milliseconds: Self.patience)
-    alter { state in
+    state.withLock { state in
       for author in known {
         state.mounts[author] = Mount(settled: [:], told: 0, registrations: 0, lostUntil: until)
       }
@@ -118,27 +133,13 @@ final class Settlements: Sendable {
   var hasLost: Bool { state.withLock { $0.mounts.values.contains { $0.lostUntil != nil } } }
 
   /// Has the body called, by any thread, when `expire` must be called earlier than it has said.
-  func onEarlierExpiry(_ body: @escaping @Sendable () -> Void) {
+  public func onEarlierExpiry(_ body: @escaping @Sendable () -> Void) {
     earlier.withLock { $0 = body }
   }
 
-  /// Notes that `expire` must be called then. Cost: a load, in most cases: a waiter that is served
-  /// leaves the moment as it is.
-  /// - Returns: whether that is earlier than before.
-  @discardableResult private func noteExpiry(_ deadline: Instant) -> Bool {
-    var next = nextExpiry.load(ordering: .sequentiallyConsistent)
-    while deadline.nanoseconds < next {
-      let (isDone, found) = nextExpiry.compareExchange(
-        expected: next, desired: deadline.nanoseconds, ordering: .sequentiallyConsistent)
-      if isDone { return true }
-      next = found
-    }
-    return false
-  }
-
-  /// Adds a mount, which has settled everything up to the version; but a lost one that comes back
-  /// has settled nothing yet, because its kernel may show what is older.
-  func add(_ author: Author, at version: UInt64) {
+  /// Adds a mount that changes wait for. It has settled everything up to the version; but a lost
+  /// one that comes back has settled nothing yet, because its kernel may show what is older.
+  public func add(_ author: Author, at version: UInt64) {
     alter { state in
       let before = state.mounts[author]
       let settled = before?.lostUntil == nil ? version : 0
@@ -156,22 +157,25 @@ final class Settlements: Sendable {
     }
   }
 
-  /// Removes a mount.
-  func remove(_ author: Author) { alter { $0.mounts[author] = nil } }
+  /// Removes a mount: no change waits for it any longer.
+  public func remove(_ author: Author) { alter { $0.mounts[author] = nil } }
 
-  /// Removes a connection of a mount. With the last one, the mount is lost.
-  func lose(_ author: Author) {
+  /// Notes that a connection of a mount has ended. If it was the last one, the mount is lost:
+  /// changes wait for it until a successor of its driver removes it, a second at most.
+  public func lose(_ author: Author) {
     let until = Instant.now.advanced(milliseconds: Self.patience)
+    var isEarlier = false
     alter { state in
       state.mounts[author]?.registrations -= 1
       guard state.mounts[author]?.registrations == 0 else { return }
       state.mounts[author]?.lostUntil = until
+      isEarlier = state.noteExpiry(until)
     }
-    expire(by: until)
+    if isEarlier { earlier.withLock { $0 }?() }
   }
 
   /// Notes that a mount has settled the changes up to the version.
-  func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {
+  public func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {
     let served: [@Sendable () -> Void] = state.withLock { state in
       guard let known = state.mounts[author]?.settled[settlement], known < version else {
         return []
@@ -183,8 +187,10 @@ final class Settlements: Sendable {
     for body in served { body() }
   }
 
-  /// Whether every mount but the author's has settled the changes up to the version, or is silent.
-  func isSettled(_ settlement: Settlement, _ version: UInt64, except author: Author) -> Bool {
+  /// Whether `whenSettled` would call its body at once. Cost: a lock, and a look at each mount.
+  public func isSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author
+  ) -> Bool {
     state.withLock { state in
       let waiter = Waiter(
         settlement: settlement, version: version, author: author, deadline: .now, body: {})
@@ -194,57 +200,50 @@ final class Settlements: Sendable {
 
   /// Calls the body when every mount but the author's has settled the changes up to the version, or
   /// is silent: at once, by this thread, where that is so already.
-  func wait(
-    _ settlement: Settlement, _ version: UInt64, except author: Author,
+  public func whenSettled(
+    _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
   ) {
     let deadline = Instant.now.advanced(milliseconds: Self.patience)
-    let mustWait = state.withLock { state in
+    let (mustWait, isEarlier) = state.withLock { state in
       let waiter = Waiter(
         settlement: settlement, version: version, author: author, deadline: deadline, body: body)
       guard state.mounts.keys.contains(where: { state.isLate($0, for: waiter) }) else {
-        return false
+        return (false, false)
       }
       state.waiters.append(waiter)
-      return true
+      return (true, state.noteExpiry(deadline))
     }
-    if mustWait { expire(by: deadline) } else { body() }
-  }
-
-  /// Sees to it that `expire` is called then.
-  private func expire(by deadline: Instant) {
-    if noteExpiry(deadline) { earlier.withLock { $0 }?() }
+    if isEarlier { earlier.withLock { $0 }?() }
+    if !mustWait { body() }
   }
 
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
-  /// bodies that waited for them alone. Cost: a load, if it is not due.
-  /// - Returns: when it must be called again (nil: not before `onEarlierExpiry` says so), and whether
-  ///   there are fewer mounts than before.
-  func expire(_ now: Instant) -> (next: Instant?, hasForgotten: Bool) {
-    guard nextExpiry.load(ordering: .sequentiallyConsistent) <= now.nanoseconds else {
-      return (nextDeadline, false)
-    }
-    nextExpiry.store(.max, ordering: .sequentiallyConsistent)
-    var (silent, hasForgotten) = (0, false)
-    alter { (silent, hasForgotten) = $0.expire(now) }
+  /// bodies that waited for them alone. Call it when it has said, and when `onEarlierExpiry` says
+  /// so, from one thread, which waits for no list. Cost: a lock, if it is not due.
+  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
+  public func expire(_ now: Instant) -> Instant? {
+    let due = state.withLock { $0.next }
+    guard let moment = due, moment <= now else { return due }
+    var silent = 0
+    alter { silent = $0.expire(now) }
     if silent > 0 { log("\(silent) mount(s) did not answer for 1 s and are no longer waited for") }
-    // A body that has begun to wait since has noted its deadline itself.
-    if let next = state.withLock({ $0.deadline }) { noteExpiry(next) }
-    return (nextDeadline, hasForgotten)
+    // Also for a body that has begun to wait since.
+    return state.withLock { state in
+      state.next = state.deadline
+      return state.next
+    }
   }
 
-  private var nextDeadline: Instant? {
-    let next = nextExpiry.load(ordering: .sequentiallyConsistent)
-    return next == .max ? nil : Instant(nanoseconds: next)
-  }
-
-  /// Makes a change that may add, remove or lose mounts, and calls the bodies that no longer wait.
+  /// Makes a change that may add, remove or lose mounts, calls the bodies that no longer wait, and
+  /// has the mounts noted.
   private func alter(_ change: (inout State) -> Void) {
     let served = state.withLock { state in
       change(&state)
       return state.removeServed()
     }
     for body in served { body() }
+    changed()
   }
 
   /// Notes the mounts for the next owner. Cost: a lock, and for other mounts than before a small

@@ -106,16 +106,17 @@ final class Writer: Sendable {
     }
   }
 
+  /// - Parameter bell: wakes the thread up: a list lacks a change, or there are other mounts.
   init(
-    store: Store, interval: Double, settlements: Settlements,
+    store: Store, bell: Wakeup, interval: Double, settlements: Settlements,
     log: @escaping @Sendable (LogLine) -> Void
-  ) throws(SystemError) {
+  ) {
     self.store = store
+    self.bell = bell
     self.interval = interval
     self.settlements = settlements
     self.log = log
     lastIdentity = Mutex(store.layout.identity)
-    bell = try Wakeup()
   }
 
   /// Starts the thread.
@@ -128,7 +129,7 @@ final class Writer: Sendable {
   /// The directories that the thread has last seen under the store's names.
   var identity: StoreIdentity { lastIdentity.withLock { $0 } }
 
-  /// Wakes the thread: a list lacks a change, or there are other mounts.
+  /// Wakes the thread: a list lacks a change.
   func wake() { bell.ring() }
 
   /// Rewrites every list that lacks a change, and ends the thread.

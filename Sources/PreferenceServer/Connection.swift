@@ -86,7 +86,7 @@ final class Connection: Sendable {
   /// driver.
   func leave() {
     socket.value.end()
-    for mount in state.withLock({ $0.mounts }) { server.places.loseMount(mount) }
+    for mount in state.withLock({ $0.mounts }) { server.places.settlements.lose(mount) }
   }
 
   // MARK: - Sending
@@ -291,15 +291,15 @@ final class Connection: Sendable {
       }
     case .mount(let author):
       state.withLock { $0.mounts.append(author) }
-      server.places.addMount(author)
+      server.places.settlements.add(author, at: server.places.version)
     case .unmount(let author):
       state.withLock { $0.mounts.removeAll { $0 == author } }
-      server.places.removeMount(author)
+      server.places.settlements.remove(author)
     case .settle(let settlement, let version, let author):
-      server.places.settle(settlement, through: version, by: author)
+      server.places.settlements.settle(settlement, through: version, by: author)
     case .await(let settlement, let version, let author):
-      server.places.whenSettled(settlement, through: version, except: author) { [weak self] in
-        self?.answer(number, .done)
+      server.places.settlements.whenSettled(settlement, through: version, except: author) {
+        [weak self] in self?.answer(number, .done)
       }
     }
   }
@@ -362,9 +362,9 @@ final class Connection: Sendable {
   /// Answers when every mount has settled the changes so far, or is silent.
   private func settleAll(_ number: UInt64) {
     let places = server.places
-    places.whenSettled(.entries, through: places.version, except: Author(number: 0)) {
-      [weak self] in self?.answer(number, .done)
-    }
+    places.settlements.whenSettled(
+      .entries, through: places.version, except: Author(number: 0)
+    ) { [weak self] in self?.answer(number, .done) }
   }
 
   /// Answers hello: agrees on the version of the messages and passes the descriptor of the shared
@@ -423,9 +423,9 @@ final class Connection: Sendable {
       switch changeset.isEmpty ? .atOnce : answering {
       case .atOnce: answer(number, .applied(changeset, isSettled: true), of: origin)
       case .whenSettled:
-        server.places.whenSettled(.entries, through: changeset.version, except: all) { [self] in
-          answer(number, .applied(changeset, isSettled: true), of: origin)
-        }
+        server.places.settlements.whenSettled(
+          .entries, through: changeset.version, except: all
+        ) { [self] in answer(number, .applied(changeset, isSettled: true), of: origin) }
       case .inTwoSteps: answerInTwoSteps(changeset, author, origin, number)
       }
     } catch {
@@ -460,10 +460,11 @@ final class Connection: Sendable {
     _ changeset: Changeset, _ author: Author, _ origin: Origin, _ number: UInt64
   ) {
     let version = changeset.version
-    let isSettled = server.places.isSettled(.attributes, through: version, except: author)
+    let settlements = server.places.settlements
+    let isSettled = settlements.isSettled(.attributes, through: version, except: author)
     answer(number, .applied(changeset, isSettled: isSettled), of: origin)
     guard !isSettled else { return }
-    server.places.whenSettled(.attributes, through: version, except: author) { [weak self] in
+    settlements.whenSettled(.attributes, through: version, except: author) { [weak self] in
       self?.answer(0, .settled(through: version))
     }
   }

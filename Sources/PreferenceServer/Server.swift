@@ -82,7 +82,7 @@ public final class Server: Sendable {
       for answer in waiting { answer(failure) }
     }
     lists.whenRead { [weak self] in self?.serveReads() }
-    places.onEarlierExpiry { [bell] in bell.ring() }
+    places.settlements.onEarlierExpiry { [bell] in bell.ring() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in
       number.bindToThread()
@@ -161,7 +161,7 @@ public final class Server: Sendable {
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
       let isHolding = connections.contains(where: \.holdsRequests)
-      let expiry = places.expireSettlements(.now)
+      let expiry = places.settlements.expire(.now)
       let pause = isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let timeout = isBusy ? 0 : Self.pause(pause, until: expiry)
       let count = poll(&entries, nfds_t(entries.count), timeout)

@@ -19,7 +19,9 @@ import Testing
   /// Begins to wait for version 11, and returns whether that is over.
   private func wait() -> () -> Bool {
     let isOver = Mutex(false)
-    settlements.wait(.attributes, 11, except: writer) { isOver.withLock { $0 = true } }
+    settlements.whenSettled(.attributes, through: 11, except: writer) {
+      isOver.withLock { $0 = true }
+    }
     return { isOver.withLock { $0 } }
   }
 
@@ -54,10 +56,9 @@ import Testing
   func gone() {
     settlements.lose(mount)
     let isOver = wait()
-    #expect(settlements.expire(later(900)).next != nil && !isOver())
-    #expect(settlements.expire(later(1100)).hasForgotten)
+    #expect(settlements.expire(later(900)) != nil && !isOver())
+    #expect(settlements.expire(later(1100)) == nil)
     #expect(isOver() && !settlements.hasLost && !settlements.hasMounts)
-    #expect(settlements.expire(later(1100)).next == nil)
     settlements.expect(12, except: writer)
     #expect(wait()())
   }
@@ -76,7 +77,7 @@ import Testing
       #expect(next.hasLost && next.hasMounts)
       next.expect(5, except: writer)
       let isOver = Mutex(false)
-      next.wait(.attributes, 5, except: writer) { isOver.withLock { $0 = true } }
+      next.whenSettled(.attributes, through: 5, except: writer) { isOver.withLock { $0 = true } }
       next.add(others[0], at: 5)
       next.remove(others[1])
       // It is back, and goes on showing what it showed until it has settled.
@@ -95,15 +96,27 @@ import Testing
   func earlier() {
     let rings = Atomic(0)
     settlements.onEarlierExpiry { rings.add(1, ordering: .relaxed) }
-    #expect(settlements.expire(.now).next == nil)
+    #expect(settlements.expire(.now) == nil)
     for _ in 0..<3 { _ = wait() }
     #expect(rings.load(ordering: .relaxed) == 1)
-    let next = settlements.expire(.now).next
+    let next = settlements.expire(.now)
     #expect(next.map { $0 > .now && $0 <= later(1000) } == true)
     settlements.settle(.attributes, through: 11, by: mount)
-    #expect(settlements.expire(later(1100)).next == nil)
+    #expect(settlements.expire(later(1100)) == nil)
     settlements.lose(mount)
-    #expect(rings.load(ordering: .relaxed) == 2 && settlements.expire(.now).next != nil)
+    #expect(rings.load(ordering: .relaxed) == 2 && settlements.expire(.now) != nil)
+  }
+
+  @Test("who notes the mounts is told of each that comes, is lost, or is forgotten")
+  func noted() {
+    let changes = Atomic(0)
+    let settlements = Settlements(changed: { changes.add(1, ordering: .relaxed) }) { _ in }
+    settlements.add(mount, at: 10)
+    #expect(changes.load(ordering: .relaxed) == 1)
+    settlements.lose(mount)
+    #expect(changes.load(ordering: .relaxed) == 2 && settlements.hasMounts)
+    _ = settlements.expire(later(1100))
+    #expect(changes.load(ordering: .relaxed) == 3 && !settlements.hasMounts)
   }
 
   @Test("a mount with another connection is not lost")

@@ -526,7 +526,7 @@ private let author = Author(number: 5)
       #expect(told.withLock { $0 } == change.version)
       let settled = Mutex<[Settlement]>([])
       for kind in Settlement.allCases {
-        served.places.whenSettled(kind, through: change.version, except: author) {
+        served.places.settlements.whenSettled(kind, through: change.version, except: author) {
           settled.withLock { $0.append(kind) }
         }
       }
@@ -537,7 +537,7 @@ private let author = Author(number: 5)
       wait { settled.withLock { $0 } == [.attributes, .entries] }
       // A mount's own change does not wait for that mount.
       let own = try client.apply([.set("K", "d", 2, .canonical)], by: mount)
-      served.places.whenSettled(.entries, through: own.version, except: mount) {
+      served.places.settlements.whenSettled(.entries, through: own.version, except: mount) {
         settled.withLock { $0 = [] }
       }
       #expect(settled.withLock { $0 } == [])
@@ -564,9 +564,9 @@ private let author = Author(number: 5)
       try client.synchronize()
       let change = try served.places.apply([.set("K", "d", 1, .canonical)], by: author)
       let isOver = Mutex(false)
-      served.places.whenSettled(.entries, through: change.version, except: author) {
-        isOver.withLock { $0 = true }
-      }
+      served.places.settlements.whenSettled(
+        .entries, through: change.version, except: author
+      ) { isOver.withLock { $0 = true } }
       #expect(!isOver.withLock { $0 })
       wait { isOver.withLock { $0 } }
     }
