@@ -254,10 +254,8 @@ extension ByteReader {
       let version = try number(UInt64.self)
       return .snapshot(try contents(), version: version)
     case 3:
-      let count = try number(UInt32.self)
-      var domains: Set<DomainName> = []
-      for _ in 0..<count { domains.insert(try domain()) }
-      return .domains(domains)
+      let domains = try array { try $0.domain() }
+      return .domains(Set(domains))
     case 4:
       let (isThere, time) = (try number(UInt8.self) == 1, try timestamp())
       return .time(isThere ? time : nil)
@@ -270,15 +268,9 @@ extension ByteReader {
     case 7: return .failed(try error())
     case 8: return .notice(try notice())
     case 10:
-      let (version, count) = (try number(UInt64.self), try number(UInt32.self))
-      var all: [DomainSnapshot.Contents] = []
-      for _ in 0..<count { all.append(try contents()) }
-      return .snapshots(all, version: version)
-    case 13:
-      let count = try number(UInt32.self)
-      var lists: [Message.LoadedList] = []
-      for _ in 0..<count { lists.append(try loadedList()) }
-      return .lists(lists)
+      let version = try number(UInt64.self)
+      return .snapshots(try array { try $0.contents() }, version: version)
+    case 13: return .lists(try array { try $0.loadedList() })
     case 9:
       let index = try number(UInt32.self)
       return .found(try number(UInt8.self) == 0 ? nil : try stored(), index: index)
@@ -309,17 +301,17 @@ extension ByteReader {
   }
 
   mutating func identity() throws -> StoreIdentity {
-    let count = try number(UInt32.self)
-    var numbers: [UInt64] = []
-    for _ in 0..<count { numbers.append(try number()) }
-    return StoreIdentity(numbers: numbers)
+    StoreIdentity(numbers: try array { try $0.number() })
   }
 
-  mutating func locations() throws -> [Location] {
+  mutating func locations() throws -> [Location] { try array { try $0.location() } }
+
+  /// Decodes a number of items, and the items.
+  mutating func array<Item>(_ body: (inout ByteReader) throws -> Item) throws -> [Item] {
     let count = try number(UInt32.self)
-    var locations: [Location] = []
-    for _ in 0..<count { locations.append(try location()) }
-    return locations
+    var items: [Item] = []
+    for _ in 0..<count { items.append(try body(&self)) }
+    return items
   }
 
   private mutating func contents() throws -> DomainSnapshot.Contents {
@@ -378,12 +370,10 @@ extension ByteReader {
     let author = try number(UInt64.self)
     let origin = Origin(client: try number(), serial: try number())
     let changeset = try numberedChangeset()
-    let count = try number(UInt32.self)
-    var events: [KeyEvent] = []
-    for _ in 0..<count {
-      let (domain, key) = (try domain(), try key())
-      guard let kind = KeyEvent.Kind(rawValue: try number()) else { throw Unknown() }
-      events.append(KeyEvent(domain, key, kind))
+    let events = try array { reader -> KeyEvent in
+      let (domain, key) = (try reader.domain(), try reader.key())
+      guard let kind = KeyEvent.Kind(rawValue: try reader.number()) else { throw Unknown() }
+      return KeyEvent(domain, key, kind)
     }
     return Notice(
       changeset: changeset, events: events, author: author == 0 ? nil : Author(number: author),

@@ -262,9 +262,7 @@ extension ByteReader {
       let (serial, author) = (try number(UInt64.self), try author())
       let deadline = Instant(nanoseconds: try number())
       guard let answering = Request.Answering(rawValue: try number()) else { throw Unknown() }
-      let count = try number(UInt32.self)
-      var intents: [Intent] = []
-      for _ in 0..<count { intents.append(try intent()) }
+      var intents = try array { try $0.intent() }
       // Added without a new version: an owner that does not know it ignores it.
       var source = isAtEnd ? nil : try changeSource()
       if source == ChangeSource(.unknown) { source = nil }
