@@ -121,19 +121,11 @@ extension Request {
 
   /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
-    switch self {
-    case .load(let location), .modified(let location), .save(.some(let location)):
-      if let error = lists.finding(location)?.error { throw error }
-    case .loadAll(let locations), .find(_, let locations):
-      for location in locations {
-        if let error = lists.finding(location)?.error { throw error }
-      }
-    case .apply(_, _, _, _, let intents, _): try lists.refuse(intents)
+    if case .apply(_, _, _, _, let intents, _) = self { return try lists.refuse(intents) }
     // The answer says of each list what became of it.
-    case .loadLists: break
-    case .save(nil), .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle,
-      .await, .prepare:
-      break
+    if isLoad { return }
+    for location in named {
+      if let error = lists.finding(location)?.error { throw error }
     }
   }
 }
