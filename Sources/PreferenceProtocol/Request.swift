@@ -175,23 +175,23 @@ extension ByteWriter {
     }
   }
 
+  /// Appends what an intent of a key begins with.
+  private mutating func append(_ kind: UInt8, _ key: Key, _ domain: DomainName) {
+    append(kind)
+    append(key.string)
+    append(domain.string)
+  }
+
   fileprivate mutating func append(_ intent: Intent) {
     switch intent {
     case .set(let key, let domain, let value, let text):
-      append(1 as UInt8)
-      append(key.string)
-      append(domain.string)
+      append(1, key, domain)
       append(text)
       append(counted: Document.binary(value))
     case .describe(let key, let domain, let description):
-      append(2 as UInt8)
-      append(key.string)
-      append(domain.string)
+      append(2, key, domain)
       append(description)
-    case .remove(let key, let domain):
-      append(3 as UInt8)
-      append(key.string)
-      append(domain.string)
+    case .remove(let key, let domain): append(3, key, domain)
     case .createDomain(let domain):
       append(4 as UInt8)
       append(domain.string)
@@ -215,9 +215,7 @@ extension ByteWriter {
       append(location)
       append(counted: Document.binary(.dictionary(values)))
     case .splice(let key, let domain, let splice):
-      append(10 as UInt8)
-      append(key.string)
-      append(domain.string)
+      append(10, key, domain)
       append(splice)
     case .expectUnchanged(let key, let location, let time):
       append(11 as UInt8)
@@ -225,17 +223,12 @@ extension ByteWriter {
       append(location)
       append(Description(modified: time))
     case .setOwn(let key, let domain, let value, let text):
-      append(12 as UInt8)
-      append(key.string)
-      append(domain.string)
+      append(12, key, domain)
       append(text)
       append(counted: Document.binary(value))
     // Not an intent of its own in a message: see `apply`.
     case .judged: break
-    case .removeOwn(let key, let domain):
-      append(13 as UInt8)
-      append(key.string)
-      append(domain.string)
+    case .removeOwn(let key, let domain): append(13, key, domain)
     case .expect(let key, let location, let value):
       append(9 as UInt8)
       append(key.string)
