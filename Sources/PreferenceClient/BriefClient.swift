@@ -105,10 +105,6 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     try ask { places throws(EngineError) in try places.keys(at: location) }
   }
 
-  public func exists(_ location: Location) throws(EngineError) -> Bool {
-    try ask { places throws(EngineError) in try places.exists(location) }
-  }
-
   public func isLoaded(_ location: Location) -> Bool {
     state.withLock { $0.places }?.isLoaded(location) ?? false
   }

@@ -109,10 +109,6 @@ extension Member {
     try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
   }
 
-  public func exists(_ location: Location) throws(EngineError) -> Bool {
-    try succession.read { places throws(EngineError) in try places.exists(location) }
-  }
-
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     try succession.read { places throws(EngineError) in try places.modified(location) }
   }

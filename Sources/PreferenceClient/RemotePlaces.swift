@@ -349,10 +349,6 @@ extension RemotePlaces {
     return locations.map { lacks($0) ? DomainSnapshot() : DomainSnapshot(rest.removeFirst()) }
   }
 
-  public func exists(_ location: Location) throws(EngineError) -> Bool {
-    try modified(location) != nil
-  }
-
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     if lacks(location) { return nil }
     validate()

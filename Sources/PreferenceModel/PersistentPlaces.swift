@@ -222,6 +222,11 @@ extension PersistentPlaces {
     }
   }
 
+  /// A place has a domain that has a time of change there.
+  public func exists(_ location: Location) throws(EngineError) -> Bool {
+    try modified(location) != nil
+  }
+
   public func isPrepared(_ location: Location) -> Bool { true }
   public func prepare(_ location: Location) {}
 
