@@ -176,9 +176,7 @@ let package = Package(
       linkerSettings: startsFast),
     .executableTarget(
       name: "prefsd",
-      dependencies: [
-        "PreferenceServer", "PreferenceModel", "SystemCalls", "CLinux",
-      ],
+      dependencies: ["PreferenceServer", "PreferenceModel", "SystemCalls"],
       swiftSettings: strict, linkerSettings: standsAlone),
 
     .executableTarget(

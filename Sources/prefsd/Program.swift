@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import PreferenceModel
 import PreferenceServer
@@ -123,7 +122,7 @@ enum Program {
         ServiceManager.reportReady()
       }
       calls?.answerAlways()
-      try waitForEnd(of: store, options.idle, &signals)
+      waitForEnd(of: store, options.idle, &signals)
       store.close()
       return 0
     } catch  where error.reason == .owned {
@@ -141,21 +140,15 @@ enum Program {
   /// client comes or goes: it would take a processor from the client.
   private static func waitForEnd(
     of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
-  ) throws(EngineError) {
-    let givenUp = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
-    store.whenGivenUp { givenUp.ring() }
-    let arrived = signalfd(-1, &signals, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
-    var information = signalfd_siginfo()
+  ) {
+    // As every thread blocks it, it waits for this one.
+    store.whenGivenUp { _ = kill(getpid(), SIGTERM) }
     while true {
       let idleSince = store.idleSince
       let end = idleSince?.advanced(seconds: idle) ?? .now.advanced(seconds: max(idle, 0.1))
       if idleSince != nil, end <= .now { return }
-      var entries = [arrived, givenUp.number].map {
-        pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
-      }
-      _ = poll(&entries, 2, CInt(clamping: end.milliseconds(after: .now)))
-      if entries[1].revents != 0 { return }
-      if read(arrived, &information, MemoryLayout.size(ofValue: information)) > 0 { return }
+      var rest = Instant(nanoseconds: max(0, end.nanoseconds(after: .now))).timespec
+      if sigtimedwait(&signals, nil, &rest) > 0 { return }
     }
   }
 }
