@@ -41,7 +41,13 @@ public final class OwnedStore: Sendable {
       let server = try Self.listen(places, surroundings, readOnly: readOnly, log)
       store.onRevival { [weak server] in server?.writeNote() }
       do throws(SystemError) {
-        cloud = try readOnly ? nil : Self.keepCloud(places, server, surroundings, log)
+        if readOnly {
+          cloud = nil
+        } else {
+          cloud = try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
+            [weak server] process in server?.setCompanion(process)
+          }
+        }
       } catch {
         server.stop()
         throw error
@@ -83,15 +89,6 @@ public final class OwnedStore: Sendable {
       }
       return try Server(
         places: places, paths: [surroundings.lastSocketPath], note: nil, log: log)
-    }
-  }
-
-  private static func keepCloud(
-    _ places: LocalPlaces, _ server: Server, _ surroundings: Surroundings,
-    _ log: @escaping @Sendable (LogLine) -> Void
-  ) throws(SystemError) -> CloudKeeper {
-    try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
-      [weak server] process in server?.setCompanion(process)
     }
   }
 
