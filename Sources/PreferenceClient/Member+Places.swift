@@ -103,8 +103,6 @@ extension Member {
     succession.places?.isPrepared(location) ?? true
   }
 
-  public func prepare(_ location: Location) { succession.places?.prepare(location) }
-
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
   }

@@ -324,10 +324,6 @@ extension RemotePlaces {
     prepared.withLock { $0[location].map { $0 > .now } ?? false }
   }
 
-  public func prepare(_ location: Location) {
-    if (try? call(.prepare([location]))) != nil { notePrepared([location]) }
-  }
-
   /// Milliseconds after a change, or a check by the owner, for which the next change waits for no
   /// disk: less than the owner's own checks count.
   private static let preparation: Int64 = 400
