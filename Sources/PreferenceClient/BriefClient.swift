@@ -27,8 +27,6 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   private let via: ChangeSource.Via?
   private let state = Mutex(State())
   private let lastSerial = Atomic<UInt64>(0)
-  /// Every mount has settled for the changes up to this version.
-  private let settled = Atomic<UInt64>(0)
 
   public var isReadOnly: Bool { false }
   public var isFresh: Bool { false }
@@ -134,11 +132,9 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
       via.map { ChangeSource($0) })
     // An owner that only reads would end.
     let first = search.surroundings.stateObstacle == nil ? request : nil
-    let changeset = try ask(until: deadline, first: first) { places throws(EngineError) in
+    return try ask(until: deadline, first: first) { places throws(EngineError) in
       try places.apply(request, serial: serial, until: deadline)
     }
-    settled.max(changeset.version, ordering: .releasing)
-    return changeset
   }
 
   public func observe(
@@ -157,8 +153,6 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     try ask { places throws(EngineError) in try places.save(location) }
   }
 
-  public func awaitMounts(through version: UInt64) throws(EngineError) {
-    if version <= settled.load(ordering: .acquiring) { return }
-    try ask { places throws(EngineError) in try places.awaitMounts(through: version) }
-  }
+  /// Returns at once: each change was answered when the mounts had settled for it.
+  public func awaitMounts(through version: UInt64) throws(EngineError) {}
 }
