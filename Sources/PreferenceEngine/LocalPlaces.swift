@@ -223,20 +223,11 @@ extension LocalPlaces {
     let author = publication.author
     guard !observers.isEmpty(for: author) else { return }
     settlements.expect(publication.changeset.version, except: author)
+    // A list that nobody has read is not read for the events, under `notifying`: nobody can have
+    // seen a key in it, because a mount reads all lists of a domain that it shows.
+    let events = publication.changeset.events { store.lists.holds($0, of: $1, in: $2) }
     let notice = Notice(
-      changeset: publication.changeset, events: publication.changeset.events(has), author: author,
-      origin: publication.origin)
+      changeset: publication.changeset, events: events, author: author, origin: publication.origin)
     observers.notify(notice)
-  }
-}
-
-// MARK: - What became of keys
-
-extension LocalPlaces {
-  /// Whether the domain has the key in one of the places. A list that nobody has read is not read
-  /// for that, under `notifying`: nobody can have seen the key in it, because a mount reads all
-  /// lists of a domain that it shows.
-  private func has(_ key: Key, _ domain: DomainName, in places: ArraySlice<Place>) -> Bool {
-    store.lists.holds(key, of: domain, in: places)
   }
 }
