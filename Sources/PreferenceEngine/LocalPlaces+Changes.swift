@@ -9,30 +9,23 @@ import SystemCalls
 extension LocalPlaces {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     // In the owner's own process only the settings of profiles are made.
-    try commit(intents, by: author, origin: nil, from: ChangeSource(.once))
-  }
-
-  /// Carries out a request of another process; of one that was carried out before, returns what it
-  /// changed. Its record is kept until `noteAnswered`, for the next owner. Throws ETIMEDOUT, with
-  /// nothing changed, after the deadline.
-  public func serve(
-    _ intents: [Intent], by author: Author, origin: Origin,
-    from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant
-  ) throws(EngineError) -> Changeset {
-    try commit(intents, by: author, origin: origin, from: source, until: deadline)
+    try serve(intents, by: author, origin: nil, from: ChangeSource(.once), until: nil)
   }
 
   /// Moves keys that a schema has renamed.
   func move(_ intents: [Intent]) throws(EngineError) {
-    _ = try commit(intents, by: .unique(), origin: nil, from: ChangeSource(.schema))
+    _ = try serve(intents, by: .unique(), origin: nil, from: ChangeSource(.schema), until: nil)
   }
 
   /// Carries the intents out, and returns when observers were notified. A refusal because the value
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
-  /// value.
-  private func commit(
-    _ intents: [Intent], by author: Author, origin: Origin?, from source: ChangeSource,
-    until deadline: Instant? = nil
+  /// value. Of a request that was carried out before, returns what it changed. Throws ETIMEDOUT,
+  /// with nothing changed, after the deadline.
+  /// - Parameter origin: the request of another process, whose record is kept until `noteAnswered`,
+  ///   for the next owner; nil: a change of this process.
+  public func serve(
+    _ intents: [Intent], by author: Author, origin: Origin?,
+    from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant?
   ) throws(EngineError) -> Changeset {
     do throws(EngineError) {
       let (changeset, wakesWriter) = try transact(intents, by: author, origin, source, deadline)
