@@ -21,8 +21,8 @@ extension LocalPlaces {
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value. Of a request that was carried out before, returns what it changed. Throws ETIMEDOUT,
   /// with nothing changed, after the deadline.
-  /// - Parameter origin: the request of another process, whose record is kept until `noteAnswered`,
-  ///   for the next owner; nil: a change of this process.
+  /// - Parameter origin: the request of another process, whose record is kept for the next owner
+  ///   until `Store.noteAnswered`; nil: a change of this process.
   public func serve(
     _ intents: [Intent], by author: Author, origin: Origin?,
     from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant?
@@ -71,7 +71,4 @@ extension LocalPlaces {
       return (changeset, wakesWriter)
     }
   }
-
-  /// Notes that the client has its answer.
-  public func noteAnswered(_ origin: Origin) { store.noteAnswered(origin) }
 }

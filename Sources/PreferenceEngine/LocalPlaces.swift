@@ -22,7 +22,9 @@ import SystemCalls
 /// something returns after its observers were called, by its own thread or by the one that held
 /// `notifying` before it.
 public final class LocalPlaces: PersistentPlaces, ReportService {
-  let store: Store
+  /// The store of these places, from which the server reads and in which it notes its answers. Only
+  /// these places change it.
+  public let store: Store
   let applying = Mutex(())
   private let notifying = Mutex(())
   private let observers = ObserverList()
@@ -155,21 +157,6 @@ extension LocalPlaces {
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
     try store.lists.versionedSnapshots(of: locations).domains
-  }
-
-  /// The locations as they are at one moment, and the number of the last change by then.
-  public func versionedSnapshots(
-    of locations: [Location]
-  ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
-    try store.lists.versionedSnapshots(of: locations)
-  }
-
-  /// The whole of a location, and the number of the last change by then.
-  public func snapshot(
-    of location: Location
-  ) throws(EngineError) -> (domain: DomainSnapshot, version: UInt64) {
-    let (domains, version) = try versionedSnapshots(of: [location])
-    return (domains[0], version)
   }
 }
 

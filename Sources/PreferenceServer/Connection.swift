@@ -2,6 +2,7 @@ import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
+import PreferenceStore
 import Synchronization
 import SystemCalls
 
@@ -110,7 +111,7 @@ final class Connection: Sendable {
       send(frame, isAnswer: true, &state)
       return state.removeDelivered()
     }
-    for origin in delivered { server.places.noteAnswered(origin) }
+    for origin in delivered { server.places.store.noteAnswered(origin) }
   }
 
   /// Sends what waits, as far as there is room, and has the store forget the changes whose answers
@@ -120,7 +121,7 @@ final class Connection: Sendable {
       flush(&state)
       return state.removeDelivered()
     }
-    for origin in delivered { server.places.noteAnswered(origin) }
+    for origin in delivered { server.places.store.noteAnswered(origin) }
   }
 
   private func send(_ frame: [UInt8], isAnswer: Bool, _ state: inout State) {
@@ -329,7 +330,7 @@ final class Connection: Sendable {
   ) -> Message.LoadedList {
     do throws(EngineError) {
       if let error = finding?.error { throw error }
-      let (domain, version) = try places.snapshot(of: location)
+      let (domain, version) = try places.store.lists.versionedSnapshot(of: location)
       return .contents(domain.contents, version: version)
     } catch {
       return .failed(error, modified: finding?.modified)
@@ -474,10 +475,10 @@ final class Connection: Sendable {
     do throws(EngineError) {
       switch request {
       case .load(let location):
-        let (domain, version) = try places.snapshot(of: location)
+        let (domain, version) = try places.store.lists.versionedSnapshot(of: location)
         return .snapshot(domain.contents, version: version)
       case .loadAll(let locations):
-        let (domains, version) = try places.versionedSnapshots(of: locations)
+        let (domains, version) = try places.store.lists.versionedSnapshots(of: locations)
         return .snapshots(domains.map(\.contents), version: version)
       case .find(let key, let locations):
         guard let found = try places.findFirst(key, in: locations) else {
