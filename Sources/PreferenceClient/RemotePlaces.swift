@@ -242,15 +242,15 @@ extension RemotePlaces {
   public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
 
   public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
-    guard let needed = needed(load) else { return [:] }
     validate()
-    for location in needed.locations { replica.beginLoading(location) }
+    guard let needed = beginLoading(load) else { return [:] }
     do throws(EngineError) {
       // The owner answers when it has read them, or 5 s later.
       let end = Self.deadline.advanced(milliseconds: 1000)
-      return try keep(try call(.loadLists(needed), until: end), needed)
+      let answer = try call(.loadLists(needed), until: end)
+      return endLoading(needed, answer) ?? needed.failed(Self.unexpected)
     } catch {
-      for location in needed.locations { replica.endLoading(location, nil) }
+      endLoading(needed, nil)
       return needed.failed(error)
     }
   }
@@ -262,31 +262,33 @@ extension RemotePlaces {
   func loadLists(
     _ load: ListLoad, then body: @escaping @Sendable ([Location: ListReader.Finding]?) -> Void
   ) -> Bool {
-    guard link.wasHeard, let needed = needed(load) else { return false }
-    for location in needed.locations { replica.beginLoading(location) }
-    let sent = link.post(.loadLists(needed), until: .now) { [self] message in
-      let findings = message.flatMap { try? keep($0, needed) }
-      if findings == nil { for location in needed.locations { replica.endLoading(location, nil) } }
-      body(findings)
+    guard link.wasHeard, let needed = beginLoading(load) else { return false }
+    let sent = link.post(.loadLists(needed), until: .now) { [self] answer in
+      body(endLoading(needed, answer))
     }
     if sent == .sent { return true }
-    for location in needed.locations { replica.endLoading(location, nil) }
+    endLoading(needed, nil)
     return false
   }
 
-  /// The lists that are not in memory; nil: all are, and no change is prepared.
-  private func needed(_ load: ListLoad) -> ListLoad? {
+  /// Begins to load the lists that are not in memory.
+  /// - Returns: those; nil: all are in memory, and no change is prepared.
+  private func beginLoading(_ load: ListLoad) -> ListLoad? {
     var needed = load
     needed.locations = load.locations.filter { !isLoaded($0) }
+    for location in needed.locations { replica.beginLoading(location) }
     return needed.locations.isEmpty && needed.changing.isEmpty ? nil : needed
   }
 
-  /// Keeps the lists of an answer.
-  private func keep(
-    _ answer: Message, _ load: ListLoad
-  ) throws(EngineError) -> [Location: ListReader.Finding] {
-    guard case .lists(let lists) = answer, lists.count == load.locations.count else {
-      throw Self.unexpected
+  /// Ends what `beginLoading` began: keeps the lists of an answer.
+  /// - Returns: what is known of them; nil where the answer does not say.
+  @discardableResult
+  private func endLoading(
+    _ load: ListLoad, _ answer: Message?
+  ) -> [Location: ListReader.Finding]? {
+    guard case .lists(let lists)? = answer, lists.count == load.locations.count else {
+      for location in load.locations { replica.endLoading(location, nil) }
+      return nil
     }
     notePrepared(load.changing)
     var findings: [Location: ListReader.Finding] = [:]
