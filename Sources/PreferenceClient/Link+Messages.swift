@@ -80,7 +80,7 @@ extension Link {
   private func accept(_ message: Message, _ number: UInt64) {
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
-      let body = state.bodies.removeValue(forKey: number)
+      let body = state.bodies.removeValue(forKey: number)?.call
       if body == nil, let index = state.calls.firstIndex(where: { $0.number == number }) {
         state.calls[index].answer = message
       }
@@ -95,7 +95,8 @@ extension Link {
     if hasEnded, finish() { ended() }
   }
 
-  /// Notes that the connection has ended: wakes the callers, and calls the bodies with nil.
+  /// Notes that the connection has ended: wakes the callers, and calls the bodies of the requests
+  /// that were sent with nil.
   /// - Returns: whether it had not ended before.
   @discardableResult
   func finish() -> Bool {
@@ -104,8 +105,8 @@ extension Link {
       state.hasEnded = true
       // Or the set's descriptor would stay readable because of this socket.
       state.receiver?.remove(socket.value.number)
-      defer { state.bodies = [:] }
-      return Array(state.bodies.values)
+      defer { state.bodies = state.bodies.filter { !$0.value.isSent } }
+      return state.bodies.values.filter(\.isSent).map(\.call)
     }
     for body in bodies ?? [] { body(nil) }
     return bodies != nil

@@ -29,7 +29,7 @@ final class Link: Sendable {
     /// Whether a thread is sending a frame. All others wait.
     var isSending = false
     /// What to call with the answers that no caller waits for, by the number of the request.
-    var bodies: [UInt64: @Sendable (Message?) -> Void] = [:]
+    var bodies: [UInt64: Body] = [:]
     /// The number of threads that wait for messages in `receive`.
     var callers = 0
     /// Hears when there is something to receive; nil: a thread of the link's own receives, or nobody.
@@ -44,6 +44,13 @@ final class Link: Sendable {
     let number: UInt64
     /// nil until the answer has come.
     var answer: Message?
+  }
+
+  /// What to call with the answer to a request.
+  struct Body {
+    let call: @Sendable (Message?) -> Void
+    /// Whether the request has been sent: until then, `post` says what became of it.
+    var isSent = false
   }
 
   /// A request that is sent with the greeting, before there is a link.
@@ -128,9 +135,8 @@ final class Link: Sendable {
     _ = transmit(request.frame(0), until: Instant.now.advanced(milliseconds: Self.room))
   }
 
-  /// Sends a request. If it was sent, the body is called with the answer, or with nil at the end of
-  /// the connection. Otherwise the body is not called with an answer, but may be called with nil if
-  /// the connection ends meanwhile.
+  /// Sends a request. If it was sent, the body is called once: with the answer, or with nil at the
+  /// end of the connection. Otherwise the body is not called.
   func post(
     _ request: Request, until deadline: Instant,
     then body: @escaping @Sendable (Message?) -> Void
@@ -138,15 +144,21 @@ final class Link: Sendable {
     let number = state.withLock { state -> UInt64? in
       guard !state.hasEnded else { return nil }
       state.lastNumber += 1
-      state.bodies[state.lastNumber] = body
+      state.bodies[state.lastNumber] = Body(call: body)
       return state.lastNumber
     }
     guard let number else { return .ended }
     let frame = request.frame(number)
     let sent = frame.count > Request.largest ? .tooLarge : transmit(frame, until: deadline)
-    if sent != .sent {
-      _ = state.withLock { $0.bodies.removeValue(forKey: number) }
+    let isLost = state.withLock { state in
+      if sent == .sent, !state.hasEnded {
+        state.bodies[number]?.isSent = true
+        return false
+      }
+      return state.bodies.removeValue(forKey: number) != nil && sent == .sent
     }
+    // The connection has ended since it was sent.
+    if isLost { body(nil) }
     return sent
   }
 

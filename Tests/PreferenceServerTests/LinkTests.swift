@@ -1,4 +1,5 @@
 @testable import PreferenceClient
+import PreferenceModel
 import PreferenceProtocol
 import Synchronization
 import SystemCalls
@@ -16,6 +17,30 @@ import Testing
   private static func spin(microseconds: Int64) {
     let start = Instant.now
     while Instant.now.nanoseconds(after: start) < microseconds * 1000 {}
+  }
+
+  @Test("where the connection ends, only the body of a request that was sent is called, and once")
+  func unsent() throws {
+    let (near, far) = try Socket.pair()
+    let link = Link(near, rest: FrameReader(largest: 1 << 20), received: { _ in }, ended: {})
+    let calls = Mutex((sent: 0, unsent: 0))
+    let sent = link.post(.ping, until: .now) { _ in calls.withLock { $0.sent += 1 } }
+    #expect(sent == .sent)
+    var frame: [UInt8] = []
+    let progress = far.value.receive(into: &frame)
+    #expect(progress == .moved(frame.count))
+    let other = try WorkerThread(name: "other") {
+      // A part of the next request has come: it waits for room.
+      _ = far.value.wait(until: nil)
+      link.finish()
+      far.value.end()
+    }
+    let large = Request.report(.check([UInt8](repeating: 0, count: 8 << 20)))
+    let deadline = Instant.now.advanced(milliseconds: 5000)
+    let unsent = link.post(large, until: deadline) { _ in calls.withLock { $0.unsent += 1 } }
+    other.join()
+    #expect(unsent == .ended)
+    #expect(calls.withLock { $0.sent } == 1 && calls.withLock { $0.unsent } == 0)
   }
 
   @Test("it does not wake up for each of many messages that follow each other")
