@@ -20,9 +20,8 @@ struct ListWatcher {
   private struct Directories {
     /// The directories of places.
     var places: [String: Place] = [:]
-    /// The directories in which targets of symbolic links lie: the location of each target by its
-    /// name.
-    var linked: [String: [String: Location]] = [:]
+    /// The locations of lists that are symbolic links, by the paths of their targets.
+    var linked: [String: Location] = [:]
     /// The targets of profiles, certificates and fragments that are symbolic links.
     var linkedAdditions: Set<String> = []
     /// The directories of fragments, and those of vendors' lists.
@@ -228,9 +227,8 @@ struct ListWatcher {
         continue
       }
       awaitLinks(on: "\(directory)/\(name)", skipping: 1, watch)
-      let parent = Files.parent(of: real)
-      guard try watch.add(parent) else { continue }
-      directories.linked[parent, default: [:]][String(real.dropFirst(parent.count + 1))] = location
+      guard try watch.add(Files.parent(of: real)) else { continue }
+      directories.linked[real] = location
     }
   }
 
@@ -316,7 +314,7 @@ struct ListWatcher {
     let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
     // It may be a link on the way to a directory whose name stays: all lists are looked at.
     if directories.awaited.contains(path) { look.before = [] }
-    if let location = directories.linked[event.directory]?[name] { look.changed.insert(location) }
+    if let location = directories.linked[path] { look.changed.insert(location) }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
     let place = directories.places[event.directory]
     let location = place.flatMap { layout.location(ofFile: name, in: $0) }
