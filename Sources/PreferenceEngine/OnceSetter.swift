@@ -19,7 +19,9 @@ import SystemCalls
 final class OnceSetter: Sendable {
   private let isFirstAfterLogin: Bool
   private let log: @Sendable (LogLine) -> Void
-  private let thread = BlockingThreads(name: "prefs-once", most: 1)
+  private let thread: BlockingThreads
+  /// Milliseconds after which the next call tries settings again that could not be set.
+  private let pause: Int64
   /// The settings that `set` was last called with.
   private let done = Mutex(Done())
 
@@ -33,9 +35,17 @@ final class OnceSetter: Sendable {
   /// stamp.
   private static let note = (location: Location(.user, .settings), key: Key("AppliedProfiles"))
 
-  /// - Parameter isFirstAfterLogin: whether values without a time stamp are set.
-  init(isFirstAfterLogin: Bool, log: @escaping @Sendable (LogLine) -> Void) {
+  /// - Parameters:
+  ///   - isFirstAfterLogin: whether values without a time stamp are set.
+  ///   - thread: does the work.
+  ///   - pause: milliseconds after which settings are tried again that could not be set.
+  init(
+    isFirstAfterLogin: Bool,
+    thread: BlockingThreads = BlockingThreads(name: "prefs-once", most: 1), pause: Int64 = 10_000,
+    log: @escaping @Sendable (LogLine) -> Void
+  ) {
     (self.isFirstAfterLogin, self.log) = (isFirstAfterLogin, log)
+    (self.thread, self.pause) = (thread, pause)
   }
 
   /// Has the thread set what was not in the last call's settings and is not noted. Returns at once.
@@ -55,9 +65,10 @@ final class OnceSetter: Sendable {
     if new.isEmpty { return }
     // A transaction for each domain: a list that cannot be read holds up no other one's values.
     let domains = Dictionary(grouping: new, by: \.location.domain)
-    _ = thread.run { [self] in
+    let isTaken = thread.run { [self] in
       for (_, settings) in domains.sorted(by: { $0.key < $1.key }) { carryOut(settings, places) }
     }
+    if !isTaken { retryLater(new) }
   }
 
   /// Sets values as one transaction.
@@ -70,13 +81,15 @@ final class OnceSetter: Sendable {
       if error.reason != .changedMeanwhile {
         log("values that profiles set once could not be set, and are tried again: \(error)")
       }
-      let retry = Instant.now.advanced(milliseconds: Self.pause)
-      done.withLock { $0.failed = (settings + ($0.failed?.settings ?? []), retry) }
+      retryLater(settings)
     }
   }
 
-  /// Milliseconds after which the next call tries settings again that could not be set.
-  private static let pause: Int64 = 10_000
+  /// Has a later call try the settings again.
+  private func retryLater(_ settings: [OnceSetting]) {
+    let retry = Instant.now.advanced(milliseconds: pause)
+    done.withLock { $0.failed = (settings + ($0.failed?.settings ?? []), retry) }
+  }
 
   private func intents(
     _ settings: [OnceSetting], _ places: LocalPlaces
