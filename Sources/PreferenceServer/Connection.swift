@@ -330,8 +330,8 @@ final class Connection: Sendable {
   ) -> Message.LoadedList {
     do throws(EngineError) {
       if let error = finding?.error { throw error }
-      let (domain, version) = try places.store.lists.versionedSnapshot(of: location)
-      return .contents(domain.contents, version: version)
+      let (domains, version) = try places.store.lists.versionedSnapshots(of: [location])
+      return .contents(domains[0].contents, version: version)
     } catch {
       return .failed(error, modified: finding?.modified)
     }
@@ -475,8 +475,8 @@ final class Connection: Sendable {
     do throws(EngineError) {
       switch request {
       case .load(let location):
-        let (domain, version) = try places.store.lists.versionedSnapshot(of: location)
-        return .snapshot(domain.contents, version: version)
+        let (domains, version) = try places.store.lists.versionedSnapshots(of: [location])
+        return .snapshot(domains[0].contents, version: version)
       case .loadAll(let locations):
         let (domains, version) = try places.store.lists.versionedSnapshots(of: locations)
         return .snapshots(domains.map(\.contents), version: version)
