@@ -22,7 +22,7 @@ import Testing
     ),
     ("read", 3, { bench, key in _ = try bench.tree.read(key, at: 0, count: 4096) }),
     (
-      "overwrite", 28,
+      "overwrite", 30,
       { bench, key in
         var truncation = AttributeChange()
         truncation.size = 0

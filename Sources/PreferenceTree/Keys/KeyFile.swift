@@ -68,8 +68,6 @@ struct KeyFile {
     /// Whether the editor is one that a predecessor of this process has left: the engine may have
     /// its text already, and takes it only if the value has not changed.
     var isInherited = false
-    /// Whether the text of the editor was saved, up to what it calls unsaved.
-    var hasSavedDraft = false
   }
 
   /// The state that few files have: those that are written to, or whose text is costly to make.
@@ -114,12 +112,6 @@ struct KeyFile {
   private func state(isUsual: Bool) -> State? {
     if node.keyState == nil, !isUsual, case .key = node.content { node.keyState = State() }
     return node.keyState
-  }
-
-  /// Notes that the editor's text was saved.
-  func noteDraftSaved() {
-    self.hasSavedDraft = true
-    self.editor?.noteSaved()
   }
 
   /// Throws away what is being written, because somebody else has changed the key. What the editor

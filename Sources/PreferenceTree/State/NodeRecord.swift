@@ -79,8 +79,11 @@ extension ByteWriter {
   mutating func append(_ id: NodeID) { append(id.rawValue) }
 
   mutating func append(_ path: KeyPath) {
-    append(path.domain.string)
-    append(path.key.string)
+    // Each node has one: the lengths take a byte each, and no string is made.
+    for key in [path.domain.key, path.key] {
+      append(variable: UInt64(key.utf8Count))
+      key.withBytes { append(raw: UnsafeRawBufferPointer($0)) }
+    }
   }
 
   mutating func append(_ path: ScratchPath) {
@@ -199,7 +202,16 @@ extension ByteReader {
 
   mutating func node() throws -> NodeID { NodeID(rawValue: try number()) }
 
-  mutating func keyPath() throws -> KeyPath { KeyPath(domain: try domain(), key: try key()) }
+  mutating func keyPath() throws -> KeyPath {
+    KeyPath(domain: DomainName(try shortString()), key: Key(try shortString()))
+  }
+
+  private mutating func shortString() throws -> String {
+    guard let text = String(utf8: try removeNext(Int(clamping: try variable()))) else {
+      throw Unknown()
+    }
+    return text
+  }
 
   mutating func kind() throws -> Kind {
     guard let kind = Kind(rawValue: try string()) else { throw Unknown() }

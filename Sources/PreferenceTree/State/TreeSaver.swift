@@ -51,7 +51,7 @@ final class TreeSaver {
     for id in ids {
       guard let node = table[id] else { continue }
       node.inMemory?.noteWhole()
-      node.keyFile?.hasSavedDraft = false
+      node.keyFile?.editor?.noteWhole()
       save(node, &writer)
     }
   }
@@ -101,14 +101,12 @@ final class TreeSaver {
   }
 
   private func saveDraft(_ file: KeyFile, _ writer: inout ByteWriter) {
-    guard let editor = file.editor, editor.deadline != nil else {
-      file.hasSavedDraft = false
-      return
-    }
-    let all = 0..<editor.text.count
-    let unsaved = file.hasSavedDraft ? editor.unsaved ?? all.upperBound..<all.upperBound : all
-    saveText(file.id, editor.text, unsaved, &writer)
-    file.noteDraftSaved()
+    guard let editor = file.editor else { return }
+    // A successor drops the text of a file that has no draft.
+    guard editor.deadline != nil else { return editor.noteWhole() }
+    let end = editor.text.count
+    saveText(file.id, editor.text, editor.unsaved ?? end..<end, &writer)
+    editor.noteSaved()
   }
 
   private func saveText(

@@ -147,6 +147,7 @@ final class TextEditor {
     self.memory = memory
     self.committed = committed
     judge = Judge(rule)
+    unsaved = 0..<text.count
   }
 
   /// Goes on with a text that waits for a decision, as a predecessor of this process left it.
@@ -331,6 +332,9 @@ final class TextEditor {
 
   /// Notes that the tree was saved.
   func noteSaved() { unsaved = nil }
+
+  /// Notes that the whole text must be saved.
+  func noteWhole() { unsaved = 0..<text.count }
 
   /// Commits the value of the whole text.
   func complete(_ value: Value) -> Action {

@@ -14,7 +14,7 @@ extension TextWriter {
     if let editor = file.editor, !editor.isInferred || handle == file.creation?.handle {
       return editor
     }
-    (file.isInherited, file.hasSavedDraft) = (false, false)
+    file.isInherited = false
     // What is read under a former name is no value of the key that the engine could expect.
     file.origin =
       resolution.formerName != nil
