@@ -264,10 +264,11 @@ struct ListWatcher {
     }
   }
 
-  /// Whether the path lies on NFS, SMB, FUSE or their like: inotify does not report what other
-  /// machines, or the file system itself, change there.
+  /// Whether the path lies on NFS, SMB, CIFS or FUSE: inotify does not report what other machines,
+  /// or the file system itself, change there (numbers of linux/magic.h).
   private static func isSilent(_ path: String) -> Bool {
-    MountInformation.mayHang(Files.realPath(path) ?? path)
+    guard let kind = Files.fileSystemKind(path) else { return false }
+    return [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546].contains(kind)
   }
 
   /// The locations whose lists may have changed since the last call. It waits for no event.

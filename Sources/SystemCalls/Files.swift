@@ -223,6 +223,13 @@ public enum Files {
     return overflow ? .max : bytes
   }
 
+  /// The type of the path's file system, as a number of linux/magic.h (statfs(2)); nil where it
+  /// cannot be found out, e.g. because there is no such path.
+  public static func fileSystemKind(_ path: String) -> Int? {
+    var space = statfs()
+    return statfs(path, &space) == 0 ? Int(space.f_type) : nil
+  }
+
   /// statvfs(3).
   public static func space(_ path: String) throws(SystemError) -> statvfs {
     var space = statvfs()
