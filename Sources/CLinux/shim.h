@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -47,6 +48,30 @@ static const int prefsfs_o_path = 010000000;
 static inline int prefsfs_become(unsigned int user, unsigned int group) {
   if (syscall(SYS_setresgid, group, group, group) != 0) return -1;
   return (int)syscall(SYS_setresuid, user, user, user);
+}
+
+// Mounts a file system of the type at `point` in a mount namespace of its own, and opens the file
+// for writing there: unshare(2) with CLONE_NEWNS, and setns(2) to return. Only root can do this.
+// Returns the descriptor, or -1. The new namespace has copies of all other mounts; it ends with the
+// call, so that they can be unmounted.
+static inline int prefsfs_open_in_mount(const char *type, const char *point, const char *path) {
+  int file = -1;
+  int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+  int root = open("/", 010000000 /* O_PATH */ | O_CLOEXEC);
+  int place = open(".", 010000000 | O_CLOEXEC);
+  if (home < 0 || root < 0 || place < 0) return -1;
+  if (syscall(SYS_unshare, 0x20000) == 0) {
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount(type, point, type, 0, NULL) == 0)
+      file = open(path, O_WRONLY | O_CLOEXEC);
+    syscall(SYS_setns, home, 0x20000);
+    // setns(2) has left the directory that is the root in a chroot.
+    if (fchdir(root) != 0 || chroot(".") != 0 || fchdir(place) != 0) _exit(1);
+  }
+  close(home);
+  close(root);
+  close(place);
+  return file;
 }
 
 // gettid(2), which glibc declares for _GNU_SOURCE only.

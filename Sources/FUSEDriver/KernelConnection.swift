@@ -36,11 +36,9 @@ struct KernelConnection {
   }
 
   /// Takes the mount off its mount point at once. What has a file of it open keeps that.
-  /// - Parameters:
-  ///   - point: what `mountPoint` has returned a moment ago.
-  ///   - byForce: whether root ends the connection with it.
+  /// - Parameter point: what `mountPoint` has returned a moment ago.
   /// - Returns: whether it did. It does not where another mount lies on top of this one.
-  static func unmount(_ point: String, _ number: dev_t, byForce: Bool = false) -> Bool {
-    MountInformation.mount(at: point)?.device == number && Unmount.lazily(point, byForce: byForce)
+  static func unmount(_ point: String, _ number: dev_t) -> Bool {
+    MountInformation.mount(at: point)?.device == number && Unmount.lazily(point)
   }
 }

@@ -5,13 +5,10 @@ public enum Unmount {
   /// Takes a mount off its directory at once. What still has a file of it open keeps that
   /// (MNT_DETACH). Nothing of the mount is accessed. umount2(2) needs root; else fusermount3(1)
   /// does it, which is set-uid and ends a plain user's mounts.
-  /// - Parameter byForce: whether every request to the mount, and every later one, fails too
-  ///   (MNT_FORCE); for root alone.
   /// - Returns: whether the mount is gone.
   @discardableResult
-  public static func lazily(_ path: String, byForce: Bool = false) -> Bool {
-    let flags = CInt(MNT_DETACH) | (byForce ? CInt(MNT_FORCE) : 0)
-    if umount2(path, flags) == 0 { return true }
+  public static func lazily(_ path: String) -> Bool {
+    if umount2(path, CInt(MNT_DETACH)) == 0 { return true }
     let words = ["-q", "-u", "-z", path]
     // libfuse mounts with this one, wherever PATH leads.
     let usual = "/usr/bin/fusermount3"

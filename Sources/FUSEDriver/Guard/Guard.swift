@@ -290,20 +290,24 @@ public final class Guard {
       KernelConnection(device: connection.device?.value.number ?? -1).mountPoint($0)
     }
     try? connection.abort?.value.write(Array("1".utf8))
-    // By force: for root, that ends the connection also where fusectl is not mounted.
-    if let number, let point { _ = KernelConnection.unmount(point, number, byForce: true) }
+    if let number, let point { _ = KernelConnection.unmount(point, number) }
     return 1
   }
 
   /// Opens the file that ends the connection, while it is this connection's: once a connection is
-  /// gone, a later one may have its number.
+  /// gone, a later one may have its number. Where fusectl is not mounted, root mounts it for the
+  /// guard alone.
   private func openAbort(_ number: UInt32?) {
     guard let number else { return }
     connection.number = number
     setenv(Handover.connectionVariable, "\(number)", 1)
-    let file = open("/sys/fs/fuse/connections/\(number)/abort", O_WRONLY | O_CLOEXEC)
+    let path = "\(Self.connections)/\(number)/abort"
+    let known = open(path, O_WRONLY | O_CLOEXEC)
+    let file = known >= 0 ? known : prefsfs_open_in_mount("fusectl", Self.connections, path)
     connection.abort = file >= 0 ? SharedDescriptor(Descriptor(owning: file)) : nil
   }
+
+  private static let connections = "/sys/fs/fuse/connections"
 
   // MARK: - How drivers ended
 
