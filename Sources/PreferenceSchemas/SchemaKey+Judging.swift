@@ -119,10 +119,17 @@ extension Value {
     return number < limit
   }
 
+  /// Integers are compared as such: a double does not tell large ones apart. A real of single
+  /// precision, as of `-float`, is the nearest one to the number that was written.
   fileprivate func isSameNumber(as other: Value) -> Bool {
+    if case .integer(let own) = self, case .integer(let others) = other { return own == others }
     guard kind != .date, other.kind != .date, let number, let second = other.number else {
       return false
     }
-    return number == second
+    switch (self, other) {
+    case (.single(let own), _): return own == Float(second)
+    case (_, .single(let others)): return Float(number) == others
+    default: return number == second
+    }
   }
 }

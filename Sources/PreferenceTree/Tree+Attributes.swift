@@ -26,7 +26,7 @@ extension Tree {
     }
     var attributes = Attributes(
       inode: node.inode, type: node.type, mode: mode, size: size, modified: node.modified)
-    if case .detached = node.content { attributes.links = 0 }
+    if hasLostName(node) { attributes.links = 0 }
     return attributes
   }
 
@@ -55,6 +55,14 @@ extension Tree {
   }
 
   public func hasLostName(_ id: NodeID) -> Bool { table[id]?.isDetached == true }
+
+  /// Whether no look-up finds the file, or the domain's directory, any more.
+  private func hasLostName(_ node: Node) -> Bool {
+    if let directory = node.directory as? DomainDirectory {
+      return table[directory.domain] !== node
+    }
+    return node.isDetached
+  }
 
   /// Carries out chmod(2), chown(2), truncate(2) and utimensat(2): see `AttributeChange`. The
   /// engine stores the mode and time of a key with its value.

@@ -124,7 +124,7 @@ extension Tree {
 
   /// Carries out readlink(2).
   public func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] {
-    guard case .link(let target)? = try node(id).scratch?.content else {
+    guard case .link(let target)? = try node(id).inMemory?.content else {
       throw .invalid("not a symbolic link")
     }
     return target

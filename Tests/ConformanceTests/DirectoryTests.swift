@@ -63,7 +63,8 @@ import Testing
       #expect(lines.count == 9 && lines.dropLast().allSatisfy { $0 == "20000" }, "\(outcome)")
       // A thread that has just made a listing may not be free again when the next one is needed.
       let threads = try #require(lines.last.flatMap { Int($0) })
-      #expect((1...2).contains(threads), "\(outcome)")
+      // An idle thread ends after 2 s, which may have gone by.
+      #expect((0...2).contains(threads), "\(outcome)")
     }
   }
 }

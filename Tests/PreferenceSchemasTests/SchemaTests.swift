@@ -113,6 +113,11 @@ import Testing
     #expect(known.isDefault(1) && known.isDefault(.real(1)) && known.isDefault(.single(1)))
     #expect(!known.isDefault(.real(1.5)) && !known.isDefault("1"))
     #expect(!SchemaKey("L").isDefault(1))
+    let tenth: Value = ["pfm_name": "K", "pfm_type": "real", "pfm_default": 0.1]
+    #expect(try #require(try Self.schema(tenth)["K"]).isDefault(.single(0.1)))
+    let large: Value = ["pfm_name": "K", "pfm_type": "integer", "pfm_default": .integer(1 << 60)]
+    let integer = try #require(try Self.schema(large)["K"])
+    #expect(integer.isDefault(.integer(1 << 60)) && !integer.isDefault(.integer(1 << 60 + 1)))
   }
 
   @Test(

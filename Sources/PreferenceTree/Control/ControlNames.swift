@@ -95,6 +95,7 @@ struct ControlNames {
       return try asTreeError { () throws(EngineError) in
         try service.history.number(ofMoment: name).map { .moment($0) }
       }
+    case .schemas where !name.hasSuffix(".plist") && !name.hasSuffix(".json"): return nil
     // A key that is not listed opens by its name.
     case .explained(let domain): if let key { return .explanation(domain, key) }
     case .described(let domain): if let key { return .description(domain, key) }
