@@ -147,8 +147,16 @@ enum RecordedForm: String, CaseIterable {
 
   /// A random UUID (RFC 9562, version 4).
   private static func uuid() -> String {
-    let line = ((try? Files.contents("/proc/sys/kernel/random/uuid", limit: 64)) ?? nil) ?? []
-    return String(decoding: line.prefix(36), as: UTF8.self).uppercased()
+    var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    let digits = bytes.hexadecimal.uppercased()
+    var text = ""
+    for (index, digit) in digits.enumerated() {
+      if [8, 12, 16, 20].contains(index) { text += "-" }
+      text.append(digit)
+    }
+    return text
   }
 }
 
