@@ -115,9 +115,11 @@ import Testing
     #expect(!SchemaKey("L").isDefault(1))
     let tenth: Value = ["pfm_name": "K", "pfm_type": "real", "pfm_default": 0.1]
     #expect(try #require(try Self.schema(tenth)["K"]).isDefault(.single(0.1)))
-    let large: Value = ["pfm_name": "K", "pfm_type": "integer", "pfm_default": .integer(1 << 60)]
+    let large: Value = [
+      "pfm_name": "K", "pfm_type": "integer", "pfm_default": 9_007_199_254_740_992,
+    ]
     let integer = try #require(try Self.schema(large)["K"])
-    #expect(integer.isDefault(.integer(1 << 60)) && !integer.isDefault(.integer(1 << 60 + 1)))
+    #expect(integer.isDefault(9_007_199_254_740_992) && !integer.isDefault(9_007_199_254_740_993))
   }
 
   @Test(

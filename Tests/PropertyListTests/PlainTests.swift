@@ -106,7 +106,17 @@ struct PlainTests {
         Int64(whole).map { WideInteger($0) } ?? UInt64(whole).map { WideInteger($0) }
       #expect(value(integer, .xml, pieces: nil) == expected.map { .integer($0) }, "\(whole)")
       let json = Array("[\(real), \(whole)]".utf8)
-      #expect(value(json, .json, pieces: nil) == value(json, .json, pieces: 1), "\(real) \(whole)")
+      // JSON has no numbers with zeros in front, and an integer past 64 bits is refused.
+      let isJSON = [real, whole].allSatisfy { text in
+        let digits = text.drop { $0 == "-" }.prefix { $0 != "." }
+        return digits.count == 1 || digits.first != "0"
+      }
+      let items = Double(real).flatMap { first in
+        expected.map { [Value.real(first), .integer($0)] }
+      }
+      #expect(
+        value(json, .json, pieces: nil) == (isJSON ? items.map { .array($0) } : nil),
+        "\(real) \(whole)")
     }
   }
 

@@ -42,7 +42,7 @@ final class CloudNotices: Sendable {
   private let places: any PersistentPlaces
   private let author: Author
   /// Posts one event after the other.
-  private let poster = BlockingThreads(name: "prefs-cloud", most: 1)
+  private let poster = BlockingThreads(name: "prefs-cloud", most: 1, mostWaiting: .max)
 
   init(_ places: any PersistentPlaces, _ author: Author) {
     (self.places, self.author) = (places, author)

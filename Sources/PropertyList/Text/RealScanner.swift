@@ -10,6 +10,8 @@ struct RealScanner: ScalarScanner {
 
   private var state = State.start
   private var text: [UInt8] = []
+  /// The digits of the exponent so far. Only the first ones are looked at while the text is scanned.
+  private var powerDigits = 0
   /// The length of the longest text, in bytes. The longest exact decimal form of a double has
   /// 1,077.
   private static let longest = 1100
@@ -38,8 +40,10 @@ struct RealScanner: ScalarScanner {
     default: return false
     }
     text.append(byte)
+    guard state == .power else { return true }
+    powerDigits += 1
     // With a positive exponent, an infinite number stays infinite whatever digits follow.
-    return state != .power || shrinks || number?.isInfinite != true
+    return powerDigits > 8 || shrinks || number?.isInfinite != true
   }
 
   /// Whether the exponent is negative.
