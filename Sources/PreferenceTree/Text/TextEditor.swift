@@ -154,8 +154,11 @@ final class TextEditor {
   func goOn(with text: [UInt8], _ phase: Phase) {
     replaceText(with: text)
     self.phase = phase
-    if case .overlaid(let overlay) = phase {
-      feedAgain(to: min(overlay.end, text.count))
+    if case .overlaid(var overlay) = phase {
+      // Saved bytes that make no sense may have it behind the text.
+      overlay.end = min(overlay.end, text.count)
+      self.phase = .overlaid(overlay)
+      feedAgain(to: overlay.end)
     } else {
       feedAgain(to: text.count)
     }
