@@ -14,7 +14,7 @@ struct DeclareArguments {
 
   /// Reads the command line; nil: it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
-    guard let name = try arguments.remove(option: "--as") else { return nil }
+    guard let name = try arguments.removeLast(option: "--as") else { return nil }
     self.name = name
     while let other = try arguments.remove(option: "--over") { over.insert(other) }
     place = try Self.place(&arguments)
@@ -37,7 +37,7 @@ struct DeclareArguments {
   /// Reads the place that a declaration or the reports about declarations are for; nil: the command
   /// line names none.
   static func place(_ arguments: inout Arguments) throws(Refusal) -> Place? {
-    guard let name = try arguments.remove(option: "--place") else {
+    guard let name = try arguments.removeLast(option: "--place") else {
       return arguments.options.isCurrentHost ? .host : nil
     }
     let places: [Place] = [.managed, .anyUser, .user, .host]

@@ -102,6 +102,14 @@ struct Arguments {
     return word
   }
 
+  /// Removes every such option, and returns the word behind the last one: a wrapper's options can
+  /// be overridden behind them.
+  mutating func removeLast(option: String) throws(Refusal) -> String? {
+    var last: String?
+    while let word = try remove(option: option) { last = word }
+    return last
+  }
+
   /// Throws `.usage` if there are more words.
   func end() throws(Refusal) {
     if !rest.isEmpty { throw .usage }

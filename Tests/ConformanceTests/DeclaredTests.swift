@@ -207,7 +207,7 @@ import Testing
       let outcome = sandbox.shell(
         """
         ls $M/declared; echo '{"d": {"K": 1}}' > $M/declared/managed/fleet.json; defaults explain d K | head -1
-        printf '{"d": {"V": 2}}' > $C/../v.json; defaults apply --as vendor --place any-user $C/../v.json
+        printf '{"d": {"V": 2}}' > $C/../v.json; defaults apply --as vendor --place host --place any-user $C/../v.json
         ls $M/declared/*; defaults declared --place managed; defaults write d K 3 2> /dev/null; echo "[$?]"
         rm $M/declared/managed/fleet.json; defaults explain d K 2> /dev/null; defaults write d K 3; defaults read d K
         defaults undeclare --place any-user vendor; sleep 1.3; find $PREFSFS_SYSTEM_DIR -name '*.plist'
