@@ -204,13 +204,9 @@ extension ControlTree {
     let changed = changes.removeAll()
     for id in all ? Array(nodes.keys) : changed {
       if let node = nodes[id] {
-        writer.begin(.control)
-        writer.append(id)
-        writer.append(node.item)
-        writer.append(node.lookups)
+        writer.append(.control(id, node.item, lookups: node.lookups))
       } else {
-        writer.begin(.controlGone)
-        writer.append(id)
+        writer.append(.controlGone(id))
       }
     }
   }
