@@ -332,7 +332,8 @@ import Testing
                 if '\(way)' == 'ln': os.link(old, new)
                 elif libc.renameat2(-100, old, -100, new, 1):
                     raise OSError(ctypes.get_errno(), new)
-                print(f'Lock{i}')
+                # One write(2): print makes two where Python does not buffer.
+                sys.stdout.write(f'Lock{i}\\n')
             except FileExistsError: pass"; }
         try $M a & try $M2 b; wait
         """)
