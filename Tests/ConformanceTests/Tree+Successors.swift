@@ -26,8 +26,13 @@ extension Tree {
     var saved = SavedTree()
     for bytes in records {
       var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
+      while !reader.isAtEnd {
+        let kind = try reader.recordKind()
+        // The number of the tree.
+        _ = try reader.number(UInt16.self)
+        try saved.add(kind, &reader)
+      }
     }
-    restore(saved, now: now.instant)
+    try restore(saved, now: now.instant)
   }
 }

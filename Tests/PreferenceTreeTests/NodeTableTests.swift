@@ -105,13 +105,54 @@ import Testing
 
     var writer = ByteWriter()
     bench.tree.saver.saveNodes([file], &writer)
-    var saved = SavedTree()
-    var reader = ByteReader(writer.bytes[...])
-    while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
-    successor.tree.restore(saved, now: bench.now.instant)
+    try successor.tree.restore(try SavedTree([writer.bytes]), now: bench.now.instant)
     #expect(try successor.tree.attributes(file).size == large.count)
     let table = successor.tree.table
     #expect(table.scratchBytes == large.count && table.detachedBytes == 0)
+  }
+
+  /// What is saved of six nodes, one of each kind that has a name and one with held text.
+  private func savedNodes() throws -> (nodes: [NodeID: ArraySlice<UInt8>], held: NodeID) {
+    let bench = try EffectsTests.Bench()
+    _ = try bench.key("K")
+    try bench.set("L", .array([.integer(1)]))
+    let held = try bench.key("L")
+    var truncation = AttributeChange()
+    truncation.size = 0
+    _ = try bench.tree.setAttributes(held, truncation, now: bench.now)
+    try bench.tree.write(held, WriteRequest(Array("[1, ".utf8), at: 0), now: bench.now)
+    _ = try bench.tree.create(bench.domain, Array("K~".utf8), CreationFlags(), now: bench.now)
+    _ = try bench.tree.makeDirectory(bench.domain, Array("x.lock".utf8), now: bench.now)
+    var writer = ByteWriter()
+    bench.tree.saver.saveNodes(bench.tree.table.nodes.keys, &writer)
+    return (try SavedTree([writer.bytes]).nodes, held)
+  }
+
+  private func isRefused(_ id: NodeID, _ bytes: ArraySlice<UInt8>) -> Bool {
+    let table = NodeTable(TreePosition(), now: .now)
+    do { _ = try table.restore(id, bytes, text: []) } catch { return true }
+    return false
+  }
+
+  @Test("a saved node whose bytes are too few or too many is refused")
+  func badBytes() throws {
+    let (nodes, held) = try savedNodes()
+    #expect(nodes.count == 6 && nodes[held] != nil)
+    for (id, bytes) in nodes {
+      #expect(!isRefused(id, bytes))
+      var longer = bytes
+      longer.append(0)
+      #expect(isRefused(id, longer))
+      let taken = (0..<bytes.count).filter { !isRefused(id, bytes.prefix($0)) }
+      // Without the rest, a key with held text is one that nobody has written to.
+      #expect(taken.count == (id == held ? 1 : 0))
+      for index in bytes.indices {
+        var changed = bytes
+        changed[index] ^= 0xFF
+        // It may be a different node, or none.
+        _ = isRefused(id, changed)
+      }
+    }
   }
 
   @Test("a scratch directory that is removed stays a directory, and a link a link")

@@ -115,15 +115,6 @@ import Testing
     #expect(try forest[node].read(node, at: 1 << 19, count: 2) == [66, 65])
   }
 
-  private func read(_ records: [[UInt8]]) throws -> SavedTree {
-    var saved = SavedTree()
-    for bytes in records {
-      var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd { try saved.add(try reader.treeRecord()) }
-    }
-    return saved
-  }
-
   @Test("with changes meanwhile, the parts say what a whole state says", arguments: Step.allCases)
   func parts(_ step: Step) throws {
     var copy = self
@@ -137,7 +128,7 @@ import Testing
       records.append(forest.saveChanges())
     }
     #expect(records.count > 12)
-    let (parts, whole) = (try read(records), try read([forest.saveAll()]))
+    let (parts, whole) = (try SavedTree(records), try SavedTree([forest.saveAll()]))
     #expect(parts.nodes == whole.nodes && parts.texts == whole.texts)
     #expect(parts.keyInodes == whole.keyInodes && parts.departures == whole.departures)
     #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
@@ -155,11 +146,10 @@ import Testing
   @Test("each item of the control directory is saved as itself")
   func controlItems() throws {
     var writer = ByteWriter()
-    for item in Self.items { writer.append(.control(NodeID(rawValue: 9), item, lookups: 1)) }
+    for item in Self.items { writer.append(item) }
     var reader = ByteReader(writer.bytes[...])
     for item in Self.items {
-      let record = try reader.treeRecord()
-      guard case .control(_, let saved, _) = record else { throw TreeError.missing }
+      let saved = try reader.controlItem()
       #expect(saved == item)
     }
     #expect(reader.isAtEnd)
@@ -169,14 +159,38 @@ import Testing
   func size() throws {
     let bytes = forest.saveAll()
     #expect(bytes.count < 800 * (5 + 22))
-    let saved = try read([bytes])
+    let saved = try SavedTree([bytes])
     for number in 0..<800 {
-      let node = try lookup(number)
-      // One look-up more than were saved.
-      let record = NodeRecord(
-        id: node, lookups: 1, modified: Timestamp(nanoseconds: 0),
-        content: .key(KeyRecord(path: KeyPath(domain: "d", key: Self.key(number)))))
-      #expect(saved.nodes[node] == record)
+      let name = Array(Self.key(number).string.utf8)
+      let node = try #require(saved.nodes[try lookup(number)])
+      // The inode number of the name, one look-up, no times, a key; and the lengths of "d" and the
+      // key before them.
+      #expect(node.count == 5 + 2 + 1 + name.count)
+      #expect(Array(node.prefix(4)) == [0, 1, 0, 0])
+      #expect(Array(node.suffix(name.count)) == name)
+    }
+  }
+
+  @Test("records of no kind, and records that are cut, are refused")
+  func badRecords() {
+    let whole = forest.saveAll()
+    #expect(throws: ByteReader.Unknown.self) { try forest.restore([whole + [0xFF]]) }
+    #expect(throws: ByteReader.Exhausted.self) { try forest.restore([Array(whole.dropLast())]) }
+  }
+}
+
+extension SavedTree {
+  /// Reads the records of one tree.
+  init(_ records: [[UInt8]]) throws {
+    self.init()
+    for bytes in records {
+      var reader = ByteReader(bytes[...])
+      while !reader.isAtEnd {
+        let kind = try reader.recordKind()
+        // The number of the tree.
+        _ = try reader.number(UInt16.self)
+        try add(kind, &reader)
+      }
     }
   }
 }

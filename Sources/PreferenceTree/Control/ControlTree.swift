@@ -204,9 +204,13 @@ extension ControlTree {
     let changed = changes.removeAll()
     for id in all ? Array(nodes.keys) : changed {
       if let node = nodes[id] {
-        writer.append(.control(id, node.item, lookups: node.lookups))
+        writer.begin(.control)
+        writer.append(id)
+        writer.append(node.item)
+        writer.append(node.lookups)
       } else {
-        writer.append(.controlGone(id))
+        writer.begin(.controlGone)
+        writer.append(id)
       }
     }
   }

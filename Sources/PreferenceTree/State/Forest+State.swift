@@ -37,13 +37,19 @@ extension Forest {
   /// nothing has. Cost: a look at each tree, and O(what has changed).
   package func saveChanges(_ writer: inout ByteWriter) {
     while savedItems < items.count {
-      writer.append(.tree(items[savedItems].item, path: items[savedItems].path))
+      save(items[savedItems], &writer)
       savedItems += 1
     }
     for branch in branches {
       if let tree = branch as? Tree { tree.saver.saveChanges(&writer) }
       if let control = branch as? ControlTree { control.save(all: false, &writer) }
     }
+  }
+
+  private func save(_ tree: (item: ControlItem, path: String), _ writer: inout ByteWriter) {
+    writer.begin(.tree)
+    writer.append(tree.item)
+    writer.append(tree.path)
   }
 
   /// Returns records of everything.
@@ -58,7 +64,7 @@ extension Forest {
   /// Begins to return records of everything in parts (`savePart`). Call it after `saveChanges`.
   package func beginParts() {
     var writer = ByteWriter()
-    for (item, path) in items { writer.append(.tree(item, path: path)) }
+    for item in items { save(item, &writer) }
     parts = []
     for branch in branches {
       if let tree = branch as? Tree {
@@ -99,21 +105,27 @@ extension Forest {
     for bytes in records {
       var reader = ByteReader(bytes[...])
       while !reader.isAtEnd {
-        let record = try reader.treeRecord()
-        switch record {
-        case .tree(let item, let path):
-          if made.insert(item).inserted { try makeTree(of: item, at: path) }
-        case .control(let id, let item, let lookups): control[id] = (item, lookups)
-        case .controlGone(let id): control[id] = nil
-        default: try saved[record.tree, default: SavedTree()].add(record)
+        switch try reader.recordKind() {
+        case .tree: try makeTree(&reader, &made)
+        case .control:
+          let id = try reader.node()
+          control[id] = (item: try reader.controlItem(), lookups: try reader.number(UInt64.self))
+        case .controlGone:
+          let id = try reader.node()
+          control[id] = nil
+        case let kind:
+          let number = Int(try reader.number(UInt16.self))
+          try saved[number, default: SavedTree()].add(kind, &reader)
         }
       }
     }
     for (id, node) in control { self.control?.restore(id, node.item, lookups: node.lookups) }
-    for (number, tree) in saved { (branches[safe: number] as? Tree)?.restore(tree, now: .now) }
+    for (number, tree) in saved { try (branches[safe: number] as? Tree)?.restore(tree, now: .now) }
   }
 
-  private func makeTree(of item: ControlItem, at path: String) throws {
+  private func makeTree(_ reader: inout ByteReader, _ made: inout Set<ControlItem>) throws {
+    let (item, path) = (try reader.controlItem(), try reader.string())
+    guard made.insert(item).inserted else { return }
     if item == .root {
       _ = controlDirectory()
     } else {
@@ -162,19 +174,6 @@ extension Forest {
   package func noteWritten(_ id: NodeID) {
     guard let tree = self[id] as? Tree, let file = tree.table[id]?.keyFile else { return }
     tree.texts.noteWritten(file)
-  }
-}
-
-extension TreeRecord {
-  /// The number of the tree; 0 for records of the forest.
-  fileprivate var tree: Int {
-    switch self {
-    case .node(let tree, _), .gone(let tree, _), .text(let tree, _, _, _, _),
-      .keyInode(let tree, _, _), .domainInode(let tree, _, _), .departure(let tree, _, _),
-      .answered(let tree, _, _), .numbers(let tree, _):
-      tree
-    case .tree, .control, .controlGone: 0
-    }
   }
 }
 

@@ -5,9 +5,7 @@ import SystemCalls
 extension TextWriter {
   /// Gives the file the text again that a predecessor of this process has left. One whose value
   /// cannot be read is dropped, and logged.
-  func restore(
-    _ draft: KeyRecord.Draft, of id: NodeID, _ text: [UInt8], _ now: Instant
-  ) {
+  func restore(_ draft: SavedDraft, of id: NodeID, _ text: [UInt8], _ now: Instant) {
     guard let file = table[id]?.keyFile else { return }
     do throws(TreeError) {
       let handle = draft.isInferred ? file.creation?.handle ?? .none : .none

@@ -16,6 +16,8 @@ final class TreeSaver {
   private let keys: KeyFiles
   /// The numbers that were saved last.
   private var savedNumbers: TreeNumbers?
+  /// The memory for the bytes of a node, which is used again.
+  private var state = ByteWriter()
 
   init(_ parts: TreeParts, _ kernel: KernelCache, _ keys: KeyFiles) {
     (position, table, departures) = (parts.position, parts.table, parts.departures)
@@ -32,7 +34,7 @@ final class TreeSaver {
   }
 
   /// The number of the tree in its mount.
-  private var number: Int { Int(position.number) }
+  private var number: UInt64 { position.number }
 
   private var numbers: TreeNumbers {
     TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: keys.lastHandle)
@@ -66,31 +68,50 @@ final class TreeSaver {
   /// Appends records of what is known of names: of all, or of those of which it has changed.
   private func saveNames(all isAll: Bool, _ writer: inout ByteWriter) {
     for path in table.inodes.keys.removeChanges(all: isAll) {
-      writer.append(.keyInode(number, path, table.inodes.keys[path]))
+      writer.begin(.keyInode, tree: number)
+      writer.append(path)
+      writer.append(optional: table.inodes.keys[path]) { $0.append($1) }
     }
     for domain in table.inodes.domains.removeChanges(all: isAll) {
-      writer.append(.domainInode(number, domain, table.inodes.domains[domain]))
+      writer.begin(.domainInode, tree: number)
+      writer.append(domain.string)
+      writer.append(optional: table.inodes.domains[domain]) { $0.append($1) }
     }
     for path in departures.departures.removeChanges(all: isAll) {
-      writer.append(.departure(number, path, departures.departures[path]))
+      writer.begin(.departure, tree: number)
+      writer.append(path)
+      writer.append(optional: departures.departures[path]) { $0.append($1) }
     }
     for path in kernel.answered.removeChanges(all: isAll) {
-      writer.append(.answered(number, path, kernel.answered[path.key].contains(path.domain)))
+      writer.begin(.answered, tree: number)
+      writer.append(path)
+      writer.append(kernel.answered[path.key].contains(path.domain))
     }
   }
 
   private func saveNumbers(_ writer: inout ByteWriter) {
+    let numbers = self.numbers
     guard savedNumbers != numbers else { return }
     savedNumbers = numbers
-    writer.append(.numbers(number, numbers))
+    writer.begin(.numbers, tree: number)
+    writer.append(numbers.node)
+    writer.append(numbers.inode)
+    writer.append(numbers.handle)
   }
 
   private func save(_ id: NodeID, _ writer: inout ByteWriter) {
-    if let node = table[id] { save(node, &writer) } else { writer.append(.gone(number, id)) }
+    if let node = table[id] { return save(node, &writer) }
+    writer.begin(.gone, tree: number)
+    writer.append(id)
   }
 
   private func save(_ node: Node, _ writer: inout ByteWriter) {
-    writer.append(.node(number, record(node)))
+    writer.begin(.node, tree: number)
+    writer.append(variable: node.id.rawValue)
+    // How many bytes there are, which stands before them, is known once they are written.
+    state.append(node, inode: followsName(node) ? nil : node.inode, isNamed: isNamed(node))
+    state.withBytes { writer.append(short: $0) }
+    state.removeAll()
     switch node.content {
     case .directory: break
     case .scratch(let file), .detached(let file):
@@ -113,32 +134,11 @@ final class TreeSaver {
     _ id: NodeID, _ text: [UInt8], _ range: Range<Int>, _ writer: inout ByteWriter
   ) {
     let range = range.clamped(to: 0..<text.count)
-    writer.append(
-      .text(number, id, count: text.count, offset: range.lowerBound, text[range]))
-  }
-
-  private func record(_ node: Node) -> NodeRecord {
-    let content: NodeRecord.Content
-    switch node.content {
-    case .directory(let directory as DomainDirectory):
-      content = .domain(directory.domain, isNamed: table[directory.domain] === node)
-    case .directory(let directory as ScratchDirectory):
-      content = .scratchDirectory(directory.path, mode: directory.mode)
-    case .directory: content = .root
-    case .key(let path): content = .key(record(KeyFile(node, path)))
-    case .scratch(let file): content = .scratch(record(file, isNamed: true))
-    case .detached(let file): content = .scratch(record(file, isNamed: false))
-    }
-    let inode = followsName(node) ? nil : node.inode
-    return NodeRecord(
-      id: node.id, inode: inode, lookups: node.lookups, modified: node.modified,
-      changed: node.changed, content: content)
-  }
-
-  private func record(_ file: ScratchFile, isNamed: Bool) -> ScratchRecord {
-    ScratchRecord(
-      path: file.path, isLink: file.isLink, mode: file.mode, hasOwnTime: file.hasOwnTime,
-      wantedKind: file.wantedKind, mayStay: file.mayStay, isOfKey: file.isOfKey, isNamed: isNamed)
+    writer.begin(.text, tree: number)
+    writer.append(id)
+    writer.append(Int64(text.count))
+    writer.append(Int64(range.lowerBound))
+    writer.append(counted: text[range])
   }
 
   /// Whether the node's inode number is the one that follows from its name, and is not kept for it.
@@ -146,15 +146,8 @@ final class TreeSaver {
     node.keyFile.map { table.inodes.keys[$0.path] == nil } ?? false
   }
 
-  private func record(_ file: KeyFile) -> KeyRecord {
-    var draft: KeyRecord.Draft?
-    if let editor = file.editor, editor.deadline != nil {
-      draft = KeyRecord.Draft(
-        phase: editor.phase, isInferred: editor.isInferred, origin: file.origin,
-        uncommittedSince: file.uncommittedSince)
-    }
-    return KeyRecord(
-      path: file.path, creation: file.creation, memory: file.editorMemory,
-      wantedKind: file.wantedKind, appended: file.appended, draft: draft)
+  /// Whether a look-up finds the node by its name, if it is a domain's directory.
+  private func isNamed(_ node: Node) -> Bool {
+    (node.directory as? DomainDirectory).map { table[$0.domain] === node } ?? true
   }
 }

@@ -2,26 +2,27 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// One record of the saved state of a mount's trees. A later record of the same subject replaces an
-/// earlier one. The number is that of the tree in its mount.
-enum TreeRecord {
-  /// A tree whose root an item of the control directory is; the control directory itself is
-  /// `.root`. Trees are saved in the order of their numbers.
-  case tree(ControlItem, path: String)
-  case node(Int, NodeRecord)
-  case gone(Int, NodeID)
-  /// A part of a text: how long the whole text is, and the bytes from the offset on.
-  case text(Int, NodeID, count: Int, offset: Int, ArraySlice<UInt8>)
-  /// `st_ino` of a name where it does not follow from the name.
-  case keyInode(Int, KeyPath, UInt64?)
-  case domainInode(Int, DomainName, UInt64?)
-  case departure(Int, KeyPath, Departures.Departure?)
-  /// A name that the kernel may have cached as missing or inherited.
-  case answered(Int, KeyPath, Bool)
-  case numbers(Int, TreeNumbers)
+/// What a record of the saved state of a mount's trees has: its first byte. A later record of the
+/// same subject replaces an earlier one. From `node` on, the number of the tree in its mount comes
+/// next.
+enum RecordKind: UInt8 {
+  /// A tree whose root an item of the control directory is, and its path; the control directory
+  /// itself is `.root`. Trees are saved in the order of their numbers.
+  case tree
   /// A node of the control directory.
-  case control(NodeID, ControlItem, lookups: UInt64)
-  case controlGone(NodeID)
+  case control
+  case controlGone
+  case node
+  case gone
+  /// A part of a text: how long the whole text is, and the bytes from an offset on.
+  case text
+  /// `st_ino` of a name where it does not follow from the name.
+  case keyInode
+  case domainInode
+  case departure
+  /// Whether the kernel may have cached a name as missing or inherited.
+  case answered
+  case numbers
 }
 
 /// The last numbers that a tree has given.
@@ -32,62 +33,14 @@ struct TreeNumbers: Equatable {
 }
 
 extension ByteWriter {
-  mutating func append(_ record: TreeRecord) {
-    switch record {
-    case .tree(let item, let path):
-      append(0 as UInt8)
-      append(item)
-      append(path)
-    case .node(let tree, let node):
-      begin(1, tree)
-      append(node)
-    case .gone(let tree, let id):
-      begin(2, tree)
-      append(id)
-    case .text(let tree, let id, let count, let offset, let bytes):
-      begin(3, tree)
-      append(id)
-      append(Int64(count))
-      append(Int64(offset))
-      append(counted: bytes)
-    case .keyInode(let tree, let path, let inode):
-      begin(4, tree)
-      append(path)
-      append(optional: inode) { $0.append($1) }
-    case .domainInode(let tree, let domain, let inode):
-      begin(5, tree)
-      append(domain.string)
-      append(optional: inode) { $0.append($1) }
-    case .departure(let tree, let path, let departure):
-      begin(6, tree)
-      append(path)
-      append(optional: departure) { $0.append($1) }
-    case .answered(let tree, let path, let isNoted):
-      begin(7, tree)
-      append(path)
-      append(isNoted)
-    case .numbers(let tree, let numbers):
-      begin(8, tree)
-      append(numbers.node)
-      append(numbers.inode)
-      append(numbers.handle)
-    case .control(let id, let item, let lookups):
-      append(9 as UInt8)
-      append(id)
-      append(item)
-      append(lookups)
-    case .controlGone(let id):
-      append(10 as UInt8)
-      append(id)
-    }
+  /// Begins a record.
+  /// - Parameter tree: the number of the tree; nil: the record is one of the mount.
+  mutating func begin(_ kind: RecordKind, tree: UInt64? = nil) {
+    append(kind.rawValue)
+    if let tree { append(UInt16(clamping: tree)) }
   }
 
-  private mutating func begin(_ tag: UInt8, _ tree: Int) {
-    append(tag)
-    append(UInt16(clamping: tree))
-  }
-
-  private mutating func append(_ departure: Departures.Departure) {
+  mutating func append(_ departure: Departures.Departure) {
     append(departure.until.nanoseconds)
     append(departure.former.kind.rawValue)
     append(optional: departure.former.mode) { $0.append($1) }
@@ -95,7 +48,7 @@ extension ByteWriter {
     append(optional: departure.holder) { $0.append($1) }
   }
 
-  private mutating func append(_ item: ControlItem) {
+  mutating func append(_ item: ControlItem) {
     if let place = ControlItem.simple.firstIndex(of: item) { return append(UInt8(place)) }
     switch item {
     case .explained(let domain):
@@ -158,35 +111,12 @@ extension ControlItem {
 }
 
 extension ByteReader {
-  mutating func treeRecord() throws -> TreeRecord {
-    let tag = try number(UInt8.self)
-    switch tag {
-    case 0: return .tree(try controlItem(), path: try string())
-    case 9: return .control(try node(), try controlItem(), lookups: try number())
-    case 10: return .controlGone(try node())
-    default: return try record(tag, Int(try number(UInt16.self)))
-    }
+  mutating func recordKind() throws -> RecordKind {
+    guard let kind = RecordKind(rawValue: try number()) else { throw Unknown() }
+    return kind
   }
 
-  private mutating func record(_ tag: UInt8, _ tree: Int) throws -> TreeRecord {
-    switch tag {
-    case 1: return .node(tree, try nodeRecord())
-    case 2: return .gone(tree, try node())
-    case 3:
-      return .text(
-        tree, try node(), count: try integer(), offset: try integer(), try counted())
-    case 4: return .keyInode(tree, try keyPath(), try optional { try $0.number() })
-    case 5: return .domainInode(tree, try domain(), try optional { try $0.number() })
-    case 6: return .departure(tree, try keyPath(), try optional { try $0.departure() })
-    case 7: return .answered(tree, try keyPath(), try flag())
-    case 8:
-      return .numbers(
-        tree, TreeNumbers(node: try number(), inode: try number(), handle: try number()))
-    default: throw Unknown()
-    }
-  }
-
-  private mutating func departure() throws -> Departures.Departure {
+  mutating func departure() throws -> Departures.Departure {
     Departures.Departure(
       until: try instant(),
       former: Departures.Former(
@@ -195,7 +125,7 @@ extension ByteReader {
       holder: try optional { try $0.node() })
   }
 
-  private mutating func controlItem() throws -> ControlItem {
+  mutating func controlItem() throws -> ControlItem {
     let tag = try number(UInt8.self)
     if let item = ControlItem.simple[safe: Int(tag)] { return item }
     switch tag {
