@@ -68,7 +68,6 @@ struct StoreView {
     } catch  where error.reason == .unfit {
       throw quoting(error, intents.lazy.compactMap { $0.value(of: error) }.first)
     }
-    if !changeset.isEmpty { try places.awaitMounts(through: changeset.version) }
     // A script that names a list by its path, or uses `--sync`, reads the list in its next line.
     if let target, target.isPath || target.isSynchronous {
       for location in target.locations { try save(location) }

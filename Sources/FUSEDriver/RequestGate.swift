@@ -19,8 +19,8 @@ import SystemCalls
 final class RequestGate {
   private enum Obstacle: Equatable {
     case lists
-    /// The directory, the job that makes its listing (nil: it could not be made), and the version
-    /// of the entries that the listing shows.
+    /// The directory, the job that makes its listing (it makes nil where a list cannot be read), and
+    /// the version of the entries that the listing shows.
     case listing(NodeID, Job<Listing?>, UInt64)
     case owner
     /// The job that reads the history, and what the request has waited for of it.
@@ -153,8 +153,8 @@ final class RequestGate {
     return areAtHand
   }
 
-  /// Has the large listing made that the request needs and the tree does not have: once for all who
-  /// wait for it. Returns nil where it needs none, or none but the one that it has waited for, or
+  /// Has the large listing made that the request needs and the tree does not have, unless another
+  /// request waits for it already. Returns nil where it needs none, or none but the one that it has waited for, or
   /// none can be made. One that could not be made is tried by the tree then, which finds the error.
   private func missingListing(
     _ request: RequestHeader, since waited: UInt64?, _ forest: Forest

@@ -152,7 +152,4 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
   public func save(_ location: Location) throws(EngineError) {
     try ask { places throws(EngineError) in try places.save(location) }
   }
-
-  /// Returns at once: each change was answered when the mounts had settled for it.
-  public func awaitMounts(through version: UInt64) throws(EngineError) {}
 }

@@ -10,10 +10,10 @@ import SystemCalls
 extension Link {
   /// Receives messages until the body returns something, or lets the thread do so that is reading
   /// already. The body is called under the lock of the state.
-  /// - Returns: nil at the deadline (nil: none), and at the end of the connection.
+  /// - Returns: nil at the deadline, and at the end of the connection.
   @discardableResult
   func receive<Result>(
-    until deadline: Instant?, _ body: (inout State) -> Result?
+    until deadline: Instant, _ body: (inout State) -> Result?
   ) -> Result? {
     state.withLock { $0.callers += 1 }
     defer {
@@ -37,7 +37,7 @@ extension Link {
   /// Waits for messages and receives what has come. The caller has set `isReading`, which this call
   /// ends.
   /// - Returns: false if the deadline passed first.
-  private func read(until deadline: Instant?) -> Bool {
+  private func read(until deadline: Instant) -> Bool {
     var isInTime = true
     var progress = receive()
     if progress == .later {

@@ -208,8 +208,8 @@ final class Link: Sendable {
 
   /// Receives everything that an owner sent before it ended. A link that was not started has no
   /// thread that would do so.
-  func receiveRest(until deadline: Instant?) {
-    _ = receive(until: deadline) { _ -> Message? in nil }
+  func receiveRest(until deadline: Instant) {
+    receive(until: deadline) { _ -> Message? in nil }
   }
 
   /// Whether the owner answers: true if something came from it in the last 5 ms. Otherwise sends a
@@ -253,7 +253,7 @@ final class Link: Sendable {
     .system(.timedOut), "the owner of the store does not answer; is it stopped?")
 
   /// Sends a whole frame, after any frame that another thread is sending.
-  func transmit(_ frame: [UInt8], until deadline: Instant?) -> Transmission {
+  func transmit(_ frame: [UInt8], until deadline: Instant) -> Transmission {
     let isOurs = state.wait(until: deadline) { state -> Bool? in
       if state.hasEnded { return false }
       guard !state.isSending else { return nil }

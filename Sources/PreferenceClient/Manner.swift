@@ -8,8 +8,8 @@ extension Member {
     /// Whether `Member.init` succeeds although there is no owner at first, unless there can be none
     /// later (`OwnerSearch.mayPass`). The process then goes on looking for one.
     public var isLasting = false
-    /// Whether the process receives notices itself, when `NoticeSource.descriptor` can be read, in
-    /// place of a thread of the link.
+    /// Whether the process receives notices itself, when `MountCoordinator.noticeDescriptor` can be
+    /// read, in place of a thread of the link.
     public var hasLoop = false
     /// The number of a predecessor, for which this process goes on; nil: it has none.
     public var client: UInt64?

@@ -183,11 +183,6 @@ extension Member {
   public func save(_ location: Location) throws(EngineError) {
     try succession.ask { places throws(EngineError) in try places.save(location) }
   }
-
-  public func awaitMounts(through version: UInt64) throws(EngineError) {
-    try succession.ask { places throws(EngineError) in try places.awaitMounts(through: version) }
-  }
-
 }
 
 // MARK: - Mounts

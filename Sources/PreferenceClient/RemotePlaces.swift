@@ -433,28 +433,22 @@ extension RemotePlaces {
     return link.post(request, until: deadline, then: answered)
   }
 
-  public func makeDurable() throws(EngineError) { try wait(for: .synchronize(mounts: false)) }
+  // A slow disk may take long: these wait for as long as the owner answers pings.
 
-  public func synchronize() throws(EngineError) { try wait(for: .synchronize(mounts: true)) }
+  public func makeDurable() throws(EngineError) { try complete(.synchronize(mounts: false)) }
 
-  public func save(_ location: Location) throws(EngineError) { try wait(for: .save(location)) }
+  public func synchronize() throws(EngineError) { try complete(.synchronize(mounts: true)) }
+
+  public func save(_ location: Location) throws(EngineError) { try complete(.save(location)) }
 
   /// Returns when every list contains every change, or cannot be written: after the time at the
   /// latest.
   func saveAll(milliseconds: Int64) throws(EngineError) {
-    try wait(for: .save(nil), until: Instant.now.advanced(milliseconds: milliseconds))
+    _ = try link.call(.save(nil), until: Instant.now.advanced(milliseconds: milliseconds))
   }
 
-  public func awaitMounts(through version: UInt64) throws(EngineError) {
-    try wait(for: .await(.entries, through: version, Author(number: 0)))
-  }
-
-  /// Waits for the answer to a request that may have to wait for a slow disk: as long as the owner
-  /// answers pings, and at most until the end.
-  private func wait(
-    for request: Request, until end: Instant = Instant(nanoseconds: .max)
-  ) throws(EngineError) {
-    _ = try link.call(request, until: end)
+  private func complete(_ request: Request) throws(EngineError) {
+    _ = try link.call(request, until: Instant(nanoseconds: .max))
   }
 
   /// See `MountCoordinator`.

@@ -23,6 +23,13 @@ public struct SavedState: Equatable, Sendable {
     /// Losers that are written, or deleted (nil).
     public let losers: [UInt64: Value?]
   }
+
+  /// Applies a change, for a host that keeps the state in memory.
+  public mutating func apply(_ change: Change) {
+    header = change.header
+    for (key, value) in change.entries { entries[key] = value }
+    for (number, value) in change.losers { losers[number] = value }
+  }
 }
 
 // MARK: - Writing

@@ -29,16 +29,12 @@ public protocol DurabilityService: AnyObject, Sendable {
   /// Returns when every change that was applied before is on the disk: fsync(2).
   func makeDurable() throws(EngineError)
 
-  /// Returns when every change that was applied before is on the disk, and the mounts have settled
-  /// as `awaitMounts` says.
+  /// Returns when every change that was applied before is on the disk, and every mount has dropped
+  /// its caches of what changed, or was silent for 1 s.
   func synchronize() throws(EngineError)
 
   /// Returns when the location's list contains every change that was applied before.
   func save(_ location: Location) throws(EngineError)
-
-  /// Returns when every mount has dropped its caches of what changed up to that version, or was
-  /// silent for 1 s.
-  func awaitMounts(through version: UInt64) throws(EngineError)
 }
 
 /// The registered defaults of a process: NSUserDefaults' registration domain.

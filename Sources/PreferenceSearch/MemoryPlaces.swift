@@ -115,7 +115,6 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   public func makeDurable() throws(EngineError) {}
   public func synchronize() throws(EngineError) {}
   public func save(_ location: Location) throws(EngineError) {}
-  public func awaitMounts(through version: UInt64) throws(EngineError) {}
 
   public var isReadOnly: Bool { refusal != nil }
   public var isFresh: Bool { true }

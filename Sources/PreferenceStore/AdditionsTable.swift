@@ -31,9 +31,11 @@ struct AdditionsTable {
     _ key: Key, _ location: Location, _ list: borrowing LocationState
   ) throws(EngineError) -> StoredValue? {
     let found = try list.find(key)
-    guard location.place.hasAdditions else { return found }
-    try requireReadable(location)
-    guard let added = added(location)[key] else { return found }
+    guard location.place.hasAdditions, let settings = all[location.place]?.settings else {
+      return found
+    }
+    if let error = settings.unreadable[location.domain] { throw error }
+    guard let added = settings.values[location.domain]?[key] else { return found }
     return found == nil || added.metadata.isOfFile ? added : found
   }
 }

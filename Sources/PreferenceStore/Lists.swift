@@ -68,8 +68,8 @@ public final class Lists: Sendable {
   }
 
   /// A key's value in the first of the locations that has it, as they are at one moment. Cost: a
-  /// hash look-up in each list that is not empty, and a hash for each run of locations of one domain;
-  /// the first use of a location reads its list and additions.
+  /// hash look-up in each list that is not empty, a hash for each run of locations of one domain, and
+  /// one for each place that has additions; the first use of a location reads its list and additions.
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {

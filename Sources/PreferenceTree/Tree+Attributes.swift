@@ -54,7 +54,7 @@ extension Tree {
     return resolution.isReadOnly || engine.isReadOnly ? mode & 0o444 : mode
   }
 
-  public func hasLostName(_ id: NodeID) -> Bool { table[id]?.isDetached == true }
+  public func hasLostName(_ id: NodeID) -> Bool { table[id].map { hasLostName($0) } ?? false }
 
   /// Whether no look-up finds the file, or the domain's directory, any more.
   private func hasLostName(_ node: Node) -> Bool {

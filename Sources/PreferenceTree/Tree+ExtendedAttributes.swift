@@ -14,15 +14,12 @@ extension Tree {
   /// Carries out listxattr(2).
   /// - Returns: the names, each with a NUL behind it.
   public func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
-    let node = try node(id)
     let names: [Name]
-    switch node.content {
+    switch try node(id).content {
     case .directory(is DomainDirectory): names = [.domain]
     case .directory(is ScratchDirectory), .scratch: names = [.type]
     case .directory, .detached: names = []
-    case .key(let path):
-      let found = try values.requireValue(path)
-      names = Name.allCases.filter { text($0, KeyFile(node, path), found) != nil }
+    case .key(let path): names = Name.allCases.filter { has($0, path) }
     }
     return names.flatMap { Array((Self.prefix + $0.rawValue).utf8) + [0] }
   }
@@ -41,7 +38,9 @@ extension Tree {
     case .directory, .scratch, .detached: throw .noAttribute
     case .key(let path):
       let found = try values.requireValue(path)
-      guard let text = text(attribute, KeyFile(node, path), found) else { throw .noAttribute }
+      guard has(attribute, path), let text = text(attribute, KeyFile(node, path), found) else {
+        throw .noAttribute
+      }
       return Array(text.utf8)
     }
   }
@@ -50,16 +49,24 @@ extension Tree {
     name.hasPrefix(Self.prefix) ? Name(rawValue: String(name.dropFirst(Self.prefix.count))) : nil
   }
 
-  /// The text of an attribute of a key's file; nil: the file does not have it. A document has no
-  /// key and domain of its own.
+  /// Whether the file of a key has the attribute. A document has no key and domain of its own.
+  private func has(_ attribute: Name, _ path: KeyPath) -> Bool {
+    switch attribute {
+    case .type, .source, .forced: true
+    case .key, .domain: !options.isGenerated
+    case .description: engine.summary(of: path.key, in: path.domain) != nil
+    }
+  }
+
+  /// The text of an attribute of a key's file; nil: the schema says nothing of the key.
   private func text(_ attribute: Name, _ file: KeyFile, _ found: Resolution) -> String? {
     let path = file.path
     return switch attribute {
     case .type: (file.wantedKind ?? found.kind).rawValue
     case .source: found.location.source(seenFrom: path.domain)
     case .forced: found.isForced ? "1" : "0"
-    case .key: options.isGenerated ? nil : path.key.string
-    case .domain: options.isGenerated ? nil : path.domain.string
+    case .key: path.key.string
+    case .domain: path.domain.string
     case .description: engine.summary(of: path.key, in: path.domain)
     }
   }

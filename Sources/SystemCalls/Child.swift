@@ -52,11 +52,11 @@ public enum Child {
   }
 
   /// Starts a program whose standard streams are these descriptors (nil: /dev/null), with no other
-  /// descriptor, and with a session of its own; does not wait for it.
+  /// descriptor, and with a session of its own unless `newSession` is false; does not wait for it.
   static func startApart(
-    _ program: String, _ arguments: [String], streams: [CInt?]
+    _ program: String, _ arguments: [String], streams: [CInt?], newSession: Bool = true
   ) throws(SystemError) -> pid_t {
-    try spawn(program, [program] + arguments, newSession: true) { actions in
+    try spawn(program, [program] + arguments, newSession: newSession) { actions in
       for (place, number) in zip(CInt(0)..., streams) {
         if let number {
           posix_spawn_file_actions_adddup2(&actions, number, place)
@@ -151,14 +151,16 @@ public enum Child {
     max(3 + CInt(descriptors.count), (descriptors.max() ?? 0) + 1)
   }
 
-  /// Runs a program like `runApart`, and returns what it wrote to its standard output. Its standard
-  /// error is /dev/null. Throws EFBIG where it wrote more than 1 MiB.
+  /// Runs a program like `runApart`, but in this process's session, so that Ctrl-C at a terminal ends
+  /// both, and returns what it wrote to its standard output. Its standard error is /dev/null. Throws
+  /// EFBIG where it wrote more than 1 MiB.
   /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT).
   public static func output(
     _ program: String, _ arguments: [String], milliseconds: Int64
   ) throws(SystemError) -> [UInt8] {
     let written = try SharedMapping.makeFile("prefsfs-output", size: 0)
-    let child = try startApart(program, arguments, streams: [nil, written.number, nil])
+    let child = try startApart(
+      program, arguments, streams: [nil, written.number, nil], newSession: false)
     _ = try finish(child, program, milliseconds)
     let bytes = beginning(of: written, mostOutput + 1)
     if bytes.count > mostOutput { throw SystemError("read", program, .fileTooLarge) }

@@ -98,15 +98,6 @@ final class SimulatedHost {
   }
 }
 
-extension SavedState {
-  /// Applies a change, as the store of a host does.
-  mutating func apply(_ change: Change) {
-    header = change.header
-    for (key, value) in change.entries { entries[key] = value }
-    for (number, value) in change.losers { losers[number] = value }
-  }
-}
-
 extension Value {
   /// The number that stands for a set.
   var number: Int64? {

@@ -262,15 +262,6 @@ struct World {
   }
 }
 
-extension SavedState {
-  /// Applies a change, as the store of a host does.
-  mutating func apply(_ change: Change) {
-    header = change.header
-    for (key, value) in change.entries { entries[key] = value }
-    for (number, value) in change.losers { losers[number] = value }
-  }
-}
-
 extension CloudState {
   /// Everything, as it is saved.
   var saved: SavedState {

@@ -43,6 +43,27 @@ import Testing
     #expect(calls.withLock { $0.sent } == 1 && calls.withLock { $0.unsent } == 0)
   }
 
+  @Test("a call that waits for a slow disk goes on while the owner answers pings")
+  func slow() throws {
+    let (near, far) = try Socket.pair()
+    let link = Link(near, rest: FrameReader(largest: 1 << 20), received: { _ in }, ended: {})
+    let owner = try WorkerThread(name: "owner") {
+      var requests = FrameReader(largest: 1 << 20)
+      while far.value.wait(until: Instant.now.advanced(milliseconds: 8000)) {
+        if far.value.receive(into: &requests.bytes) == .ended { return }
+        while let frame = (try? requests.next()) ?? nil {
+          // The call is answered after the ping that asks whether the owner is there.
+          guard frame.number != 1 else { continue }
+          for number in [frame.number, 1] { _ = far.value.send(Message.done.frame(number)[...]) }
+          return
+        }
+      }
+    }
+    defer { owner.join() }
+    let answer = try link.call(.synchronize(mounts: false), until: Instant(nanoseconds: .max))
+    if case .done = answer {} else { Issue.record("\(answer)") }
+  }
+
   @Test("it does not wake up for each of many messages that follow each other")
   func rows() throws {
     let count = 500

@@ -36,11 +36,7 @@ enum Declared {
       if isDryRun {
         try store.check(plan.intents)
       } else {
-        let changeset: Changeset
-        (plan, changeset) = try declarations.carryOut(
-          [request], isJudged: isJudged, by: store.author)
-        // The change is made, whether or not a mount is slow to show it.
-        if !changeset.isEmpty { try? store.places.awaitMounts(through: changeset.version) }
+        (plan, _) = try declarations.carryOut([request], isJudged: isJudged, by: store.author)
       }
       for step in plan.steps { Output.write(line: step.line(changes)) }
       if case .undeclare = request { return 0 }

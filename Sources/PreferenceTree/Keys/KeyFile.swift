@@ -77,7 +77,7 @@ struct KeyFile {
   }
 
   let node: Node
-  /// The name that the file had when it was looked up.
+  /// The key when this view was made.
   private let found: KeyPath
 
   /// - Parameter path: the key that the node is the file of.
@@ -86,7 +86,7 @@ struct KeyFile {
   /// The node of the file.
   var id: NodeID { node.id }
 
-  /// The key; the last one if the file has lost its name.
+  /// The key; where the node is no key's file any more, the one when this view was made.
   var path: KeyPath {
     get { if case .key(let path) = node.content { path } else { found } }
     nonmutating set { node.content = .key(newValue) }

@@ -125,10 +125,7 @@ public struct PreferenceHistory: Sendable {
       let places = BriefClient(Surroundings(), via: .undo)
       let plan = try UndoPlan(changes, places, over: conflicts == .over)
       if !plan.conflicts.isEmpty, conflicts != .skip { return .failure(plan.failure) }
-      if !plan.intents.isEmpty {
-        let changeset = try places.apply(plan.intents, by: .unique())
-        try places.awaitMounts(through: changeset.version)
-      }
+      if !plan.intents.isEmpty { _ = try places.apply(plan.intents, by: .unique()) }
       return .success(plan.steps.map(\.key.key.string))
     }
   }
