@@ -34,10 +34,15 @@ enum Output {
   }
 
   static func write(_ bytes: [UInt8], to stream: Stream = .output) {
-    do throws(SystemError) {
-      try Descriptor(owning: dup(stream.rawValue)).write(bytes)
-    } catch {
-      if stream == .output { failure.withLock { $0 = error.errno } }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(stream.rawValue, $0.baseAddress, $0.count) }
+      if count < 0, Errno.current != .interrupted {
+        let errno = Errno.current
+        if stream == .output { failure.withLock { $0 = errno } }
+        return
+      }
+      rest = rest.dropFirst(max(count, 0))
     }
   }
 

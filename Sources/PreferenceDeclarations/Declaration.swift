@@ -162,10 +162,10 @@ extension Value? {
       self = part
       return
     }
-    var values: ValueDictionary = if case .dictionary(let known)? = self { known } else { [:] }
+    var values = self?.dictionary ?? [:]
     // Nothing but `values` may hold the dictionary while it changes: that would copy it.
     self = nil
-    // The same of `inner`.
+    // Nor may anything but `inner` hold the inner dictionary: a boolean stands in its place.
     var inner = values.updateValue(.boolean(false), forKey: first)
     inner.replace(members.dropFirst(), with: part, keepsEmpty: keepsEmpty)
     values[first] = inner

@@ -159,7 +159,7 @@ extension Ledger {
       let place = Place(rawValue: place), case .string(let domain)? = entry["domain"],
       case .array(let names)? = entry["path"]
     else { return nil }
-    let keys = names.compactMap { if case .string(let name) = $0 { Key(name) } else { nil } }
+    let keys = names.compactMap(\.string).map { Key($0) }
     guard let key = keys.first, keys.count == names.count else { return nil }
     var before = Before(place: place, value: entry["value"])
     if case .data(let text)? = entry["text"] { before.text = text }

@@ -80,7 +80,7 @@ public struct Explanation {
 
   private func rows(of report: OwnerReport) throws(EngineError) -> [ValueDictionary] {
     guard case .array(let all) = try owner.report(report) else { return [] }
-    return all.compactMap { if case .dictionary(let report) = $0 { report } else { nil } }
+    return all.compactMap(\.dictionary)
   }
 
   /// The fragments that set the key at the location, and its list if that does, the one that counts

@@ -14,7 +14,7 @@ enum StartBench {
     let write = [defaults, "write", "com.example.bench", "Key", "value"]
     let read = [defaults, "read", "com.example.bench", "Key"]
     guard succeeds(write), succeeds(read) else {
-      throw SystemError("measure", defaults, .invalidArgument)
+      throw SystemError("write and read with", defaults, .inputOutput)
     }
     let peers = [
       ("cat", ["cat", file]), ("GNUstep", ["/usr/bin/defaults", "read", "NSGlobalDomain"]),

@@ -86,6 +86,14 @@ import Testing
       Recogniser.value(of: Array(text.utf8), kind: text.first == "{" ? .dictionary : .array) == nil)
   }
 
+  @Test("a number that is too large for a real is refused as that")
+  func largeNumber() {
+    for text in ["[1e999]", "[1, -1e400]"] {
+      let error = #expect(throws: FormatError.self) { try Document.read(Array(text.utf8)) }
+      #expect(error?.reason == "a number beyond the range of a real")
+    }
+  }
+
   @Test("XML in UTF-16 is read")
   func utf16() throws {
     let text = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><plist><string>é🎈</string></plist>"

@@ -194,7 +194,7 @@ extension Dispatcher {
         // The list is unreadable, which changes no value. An event follows when it can be read.
       }
     }
-    guard isLate else { return }
+    guard isLate, !worker.isStopping else { return }
     worker.put { $0 = events + $0 }
     Instant.sleep(milliseconds: retryPause)
   }

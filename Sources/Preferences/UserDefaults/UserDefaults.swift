@@ -227,8 +227,9 @@ open class UserDefaults: @unchecked Sendable {
   /// Sets several keys in one message and as one transaction: if one is refused, none is set.
   open func setValuesForKeys(_ keyedValues: [String: Any]) {
     let (values, others) = Objects.valuesAndOthers(keyedValues)
-    if let name = others.first {
-      return Session.note("\(domain) \(name): the value is not a property list; no key was set")
+    if let name = others.first, let object = keyedValues[name] {
+      return Session.note(
+        "\(domain) \(name): a \(type(of: object)) is not a property list; no key was set")
     }
     change(Dictionary(values.map { ($0.key, Optional($0.value)) }) { $1 })
   }

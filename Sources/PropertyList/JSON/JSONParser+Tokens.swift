@@ -87,8 +87,10 @@ extension JSONParser {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
       UInt8(ascii: "+"), UInt8(ascii: "e"), UInt8(ascii: "E"):
-      guard mayFollow(byte), numberScanner.consume(byte) else {
-        throw failure("expected a number")
+      guard mayFollow(byte) else { throw failure("expected a number") }
+      guard numberScanner.consume(byte) else {
+        // A digit that may follow is refused only where the number is too large, or too long.
+        throw failure(byte.isDigit ? "a number beyond the range of a real" : "expected a number")
       }
       token.append(byte)
     default:

@@ -10,7 +10,8 @@ struct RealScanner: ScalarScanner {
 
   private var state = State.start
   private var text: [UInt8] = []
-  /// The digits of the exponent so far. Only the first ones are looked at while the text is scanned.
+  /// How many digits the exponent has so far. Only the first 8 are judged while the text is scanned,
+  /// so that a long exponent is not read anew at each digit.
   private var powerDigits = 0
   /// The length of the longest text, in bytes. The longest exact decimal form of a double has
   /// 1,077.
@@ -57,7 +58,7 @@ struct RealScanner: ScalarScanner {
     text.append(byte)
     let isSigned = text.first == UInt8(ascii: "-") || text.first == UInt8(ascii: "+")
     let letters = String(decoding: text.dropFirst(isSigned ? 1 : 0), as: UTF8.self)
-    // Every word begins with no letters: a control character can look like a sign here.
+    // Every word has the prefix "". A control character comes here as a sign, because of `| 0x20`.
     guard !letters.isEmpty else { return false }
     return Self.words.contains { $0.hasPrefix(letters) } || isBitsPrefix
   }

@@ -105,7 +105,8 @@ struct ValueBuilder {
     throw failure("a duplicate key")
   }
 
-  /// An error that has the reason alone: the parser adds the format and the position.
+  /// An error with a reason. Its format stands for none: `TextParser` puts its own there, and adds the
+  /// position.
   private func failure(_ reason: String) -> FormatError { FormatError(.json, reason) }
 }
 
