@@ -26,13 +26,26 @@ extension Lists {
     } catch {
       if known.failure == error { return }
       log("\(error)")
-      state.withLock { state in
-        state.domains[location]?.failure = error
-        state.enqueue(invalidation(location))
-      }
+      if fail(location, error) { appeared(location) }
       return
     }
     adopt(list, known, location)
+  }
+
+  /// Has reads and changes of the location fail. Where there was no list, and nothing is unsaved, it
+  /// counts as never read: its file is new.
+  /// - Returns: whether the file is new.
+  private func fail(_ location: Location, _ error: EngineError) -> Bool {
+    state.withLock { state in
+      defer { state.enqueue(invalidation(location)) }
+      guard let known = state.domains[location], known.unsavedSince == nil, !known.snapshot.exists
+      else {
+        state.domains[location]?.failure = error
+        return false
+      }
+      state.domains[location] = nil
+      return true
+    }
   }
 
   private func isChanged(

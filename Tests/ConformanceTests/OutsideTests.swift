@@ -55,6 +55,11 @@ import Testing
         """)
       eventually(sandbox, "cat $M/l/v", "two\n")
       eventually(sandbox, "cat $M/p/a 2>&1 | cut -d : -f 3", " Input/output error\n")
+      sandbox.shell("rm $C/p.plist")
+      eventually(sandbox, "cat $M/p/a 2>&1 | cut -d : -f 3", " No such file or directory\n")
+      sandbox.shell("mkfifo $C/p.plist")
+      eventually(sandbox, "cat $M/p/a 2>&1 | cut -d : -f 3", " Input/output error\n")
+      #expect(sandbox.shell("ls $M").output == "NSGlobalDomain\nl\np\nt\n")
     }
   }
 
