@@ -208,6 +208,10 @@ static inline int prefsfs_is_sealed(int descriptor, int seals) {
 static inline int prefsfs_punch_hole(int descriptor, long offset, long count) {
   return (int)syscall(SYS_fallocate, descriptor, 3, offset, count);
 }
+// fallocate(2) with FALLOC_FL_KEEP_SIZE: has the file system set space aside for the first bytes.
+static inline int prefsfs_reserve(int descriptor, long count) {
+  return (int)syscall(SYS_fallocate, descriptor, 1, 0, count);
+}
 
 // A lock in memory that processes share, which the calling thread takes and holds until it ends.
 // However it ends, the kernel notes that in the lock's first word before it closes the files of the

@@ -9,10 +9,13 @@ import SystemCalls
 /// no event for such a change, but an operation on the mount does, so a thread of the driver
 /// performs one. The driver recognises the requests of that thread and changes nothing for them.
 ///
-/// A changed key gets its new modification time (IN_MODIFY), and is opened for writing and closed
-/// (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is gone is removed
-/// (IN_DELETE, and for a key's file IN_DELETE_SELF). Content is never written, because that would
-/// race with a user's write.
+/// A changed key is opened for writing, gets space that it has already (fallocate(2): IN_MODIFY), and
+/// is closed (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is gone is
+/// removed (IN_DELETE, and for a key's file IN_DELETE_SELF). Content is never written, because that
+/// would race with a user's write. Nor is the modification time set, but where the file may not be
+/// opened for writing: the kernel stores the size of a SETATTR reply even if the file was changed
+/// again after the reply was sent, and a reader would get a text that is cut, or has NULs at its end
+/// (fs/fuse/dir.c, fuse_do_setattr).
 ///
 /// A mount point that no longer shows this mount (after a lazy unmount, or with another mount over
 /// it) is never touched: every operation is relative to a directory on this mount's device.
@@ -105,10 +108,16 @@ final class Announcer: Sendable {
     case (.created, _): close(openat(place, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
     case (.removed, _): remove(announcement, in: place, 0, session)
     case (.changed(let time), _):
-      // UTIME_OMIT for the access time: with both times the event would be IN_ATTRIB.
-      var times = [timespec(tv_sec: 0, tv_nsec: Int(prefsfs_utime_omit)), time.timespec]
-      utimensat(place, name, &times, 0)
-      close(openat(place, name, O_WRONLY | O_CLOEXEC))
+      let file = openat(place, name, O_WRONLY | O_CLOEXEC)
+      if file >= 0 {
+        _ = prefsfs_reserve(file, 1)
+        close(file)
+      } else {
+        // A file that may not be opened for writing. UTIME_OMIT for the access time: with both times
+        // the event would be IN_ATTRIB.
+        var times = [timespec(tv_sec: 0, tv_nsec: Int(prefsfs_utime_omit)), time.timespec]
+        utimensat(place, name, &times, 0)
+      }
     }
   }
 

@@ -62,6 +62,12 @@ extension Operations {
   }
 
   static func addContents(_ table: inout fuse_lowlevel_ops) {
+    // Only the announcer's does something: the kernel has an event for watchers then.
+    table.fallocate = { request, _, _, _, _, _ in
+      answerWithDriver(request) { _, context in
+        context.announcement == nil ? .error(.notSupported) : .done
+      }
+    }
     table.read = { request, node, count, offset, _ in
       answer(request, node) { tree, node throws(TreeError) in
         .bytes(try tree.read(node, at: Int(offset), count: count))

@@ -4,8 +4,8 @@ import PreferenceTree
 
 /// libfuse's table of callbacks: each takes its arguments apart and asks the tree. A request
 /// without a callback gets ENOSYS. The kernel then does without it: it reads and writes for
-/// copy_file_range, treats a file as without holes for lseek with SEEK_DATA, and reports EOPNOTSUPP
-/// for fallocate. File locks have no callbacks, so the kernel keeps them itself.
+/// copy_file_range, and treats a file as without holes for lseek with SEEK_DATA. File locks have no
+/// callbacks, so the kernel keeps them itself.
 enum Operations {
   static var table: fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
