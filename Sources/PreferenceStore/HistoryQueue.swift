@@ -77,10 +77,19 @@ struct HistoryQueue {
   private static let mostSpliced = 32
   /// Milliseconds for which a change waits for others.
   private static let patience: Int64 = 1000
+  /// Milliseconds after which the queue is taken because a list was read for the first time: a
+  /// program that reads many lists is not slowed down by it.
+  private static let readingPatience: Int64 = 10_000
 
-  /// Has the queue taken soon, though no change was added to it.
-  mutating func wake() {
-    if isOn, due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }
+  /// Has the queue taken though no change was added to it.
+  /// - Parameter hasRead: whether lists were only read; then it may wait longer.
+  mutating func wake(hasRead: Bool = false) {
+    if isOn { take(within: hasRead ? Self.readingPatience : Self.patience) }
+  }
+
+  private mutating func take(within milliseconds: Int64) {
+    let end = Instant.now.advanced(milliseconds: milliseconds)
+    due = due.map { min($0, end) } ?? end
   }
 
   /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
@@ -184,7 +193,7 @@ struct HistoryQueue {
       size += item.size
     }
     changes.append(change)
-    if due == nil { due = Instant.now.advanced(milliseconds: Self.patience) }
+    take(within: Self.patience)
     if size > Self.most { shrink() }
   }
 

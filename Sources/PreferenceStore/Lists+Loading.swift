@@ -174,7 +174,7 @@ extension Lists {
     guard let seen, state.history.isOn, location.place != .schema else { return }
     let look = SeenLists.Look(
       location: location, values: values, identity: identity, isFirst: isFirst)
-    if seen.note(look) { state.history.wake() }
+    if seen.note(look) { state.history.wake(hasRead: isFirst) }
   }
 }
 

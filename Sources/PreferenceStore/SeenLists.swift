@@ -13,8 +13,8 @@ import SystemCalls
 /// a list that has appeared and that nobody has read, the file says that there was none.
 /// A list of more than 1 MiB has no file, and changes of it that nobody has seen are not recorded.
 ///
-/// Half-broken states: a file that a loss of power has left torn counts as none. A file may be
-/// older than the list, because its owner was killed in between; but the metadata file of the list
+/// Half-broken states: a file that a kill or a loss of power has left torn counts as none. A file may
+/// be older than the list, because its owner was killed in between; but the metadata file of the list
 /// then says that the owner has written it, so no other program has changed it.
 ///
 /// Threads: any thread notes looks; whatever waits for a disk is called by one at a time. One lock,
@@ -83,14 +83,9 @@ final class SeenLists: Sendable {
 
   init(_ history: HistoryDirectory) {
     directory = history.path + "/seen"
-    let found = (try? Files.names(in: directory)) ?? nil
-    let names = (found ?? []).filter { !$0.hasSuffix(HistoryDirectory.temporary) }
-    for name in found ?? [] where name.hasSuffix(HistoryDirectory.temporary) {
-      // A crash has left it.
-      do { try Files.remove(history.path + "/seen/" + name) } catch {}
-    }
+    let names = (try? Files.names(in: directory)) ?? nil
     // A directory that changes may list a name twice.
-    let files = names.map { ($0, nil as Location?) }
+    let files = (names ?? []).map { ($0, nil as Location?) }
     state = Mutex(State(files: Dictionary(files, uniquingKeysWith: { first, _ in first })))
   }
 
@@ -186,11 +181,9 @@ final class SeenLists: Sendable {
     {
       try Files.makeDirectories(directory, mode: 0o700)
     }
-    let temporary = path(name) + HistoryDirectory.temporary
-    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
+    let file = try Descriptor(opening: path(name), O_WRONLY | O_CREAT | O_TRUNC)
     try file.write(seen.bytes)
     try file.setModified(seen.identity.modified)
-    try Files.rename(temporary, to: path(name))
     state.withLock { _ = $0.files.updateValue(seen.location, forKey: name) }
   }
 
