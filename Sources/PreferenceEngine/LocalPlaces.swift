@@ -128,6 +128,28 @@ extension LocalPlaces {
     if location.place == .schema { renameKeys(of: location.domain) }
   }
 
+  /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
+  /// it wait. Of a domain that no place has, each list is looked for once, and nothing is kept.
+  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+    for location in load.changing { prepare(location) }
+    var findings: [Location: ListReader.Finding] = [:]
+    var isThere = load.evenIfAbsent
+    var absent: [Location] = []
+    let mark = store.lists.appearances
+    for location in load.locations {
+      if !isThere {
+        isThere = !store.lists.isAbsent(location)
+        if !isThere { absent.append(location) }
+      }
+      if isThere { findings[location] = read(location) }
+    }
+    for location in absent where isThere {
+      store.lists.keepAbsence(of: location, since: mark)
+      findings[location] = read(location)
+    }
+    return findings
+  }
+
   /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.lists.isLoaded(location) }
 

@@ -185,41 +185,24 @@ extension PersistentPlaces {
     threads.run { body(self.loadLists(load)) }
   }
 
-  /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
-  /// it wait.
   public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
     for location in load.changing { prepare(location) }
     var findings: [Location: ListReader.Finding] = [:]
-    var isThere = load.evenIfAbsent
-    var absent: [Location] = []
-    for location in load.locations {
-      // A list in memory has its time there too. So a list that is read in any case is read first,
-      // and its file is not asked for the time.
-      let wasKnown = isThere
-      if wasKnown { read(location, into: &findings) }
-      do throws(EngineError) {
-        let time = try modified(location)
-        isThere = isThere || time != nil
-        if let time { findings[location, default: .init()].modified = time }
-      } catch {
-        isThere = true
-        findings[location, default: .init()].error = error
-      }
-      if isThere, !wasKnown { read(location, into: &findings) }
-      if !isThere { absent.append(location) }
-    }
-    for location in absent where isThere { read(location, into: &findings) }
+    for location in load.locations { findings[location] = read(location) }
     return findings
   }
 
-  private func read(
-    _ location: Location, into findings: inout [Location: ListReader.Finding]
-  ) {
+  /// Reads a list into memory, and returns what is known of it.
+  public func read(_ location: Location) -> ListReader.Finding {
+    var finding = ListReader.Finding()
+    do throws(EngineError) { try load(location) } catch { finding.error = error }
+    // A list that cannot be read is there.
     do throws(EngineError) {
-      try load(location)
+      finding.modified = try modified(location)
     } catch {
-      findings[location, default: .init()].error = error
+      finding.error = error
     }
+    return finding
   }
 
   /// A place has a domain that has a time of change there.

@@ -70,6 +70,28 @@ extension Lists {
     }
   }
 
+  /// A number that is a different one whenever a list has appeared that was not in memory.
+  public var appearances: Int { state.withLock { $0.appearances } }
+
+  /// Whether nothing is at the location: no list, and nothing that adds keys to it. False where that
+  /// cannot be told. Cost: one stat(2); the first time, the additions of the place are read.
+  public func isAbsent(_ location: Location) -> Bool {
+    do throws(EngineError) { return try modified(location) == nil } catch { return false }
+  }
+
+  /// Keeps in memory that there is no list at the location, unless a list has appeared since it was
+  /// looked for.
+  /// - Parameter appearances: what the property of that name was before the list was looked for.
+  public func keepAbsence(of location: Location, since appearances: Int) {
+    if isReadOnly { return }
+    state.withLock { state in
+      guard state.appearances == appearances, state.adopt(LocationState(), at: location) else {
+        return
+      }
+      noteLook(location, .decoded([:]), nil, isFirst: true, &state)
+    }
+  }
+
   /// Reads the journal's edits of the location again. In a read-only store another process owns the
   /// journal and releases its records; the journal is read after the list, so that no edit older
   /// than the list is put on top of it.
