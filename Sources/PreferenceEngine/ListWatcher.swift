@@ -21,7 +21,7 @@ struct ListWatcher {
     /// The directories of places.
     var places: [String: Place] = [:]
     /// The locations of lists that are symbolic links, by the paths of their targets.
-    var linked: [String: Location] = [:]
+    var linked: [String: Set<Location>] = [:]
     /// The targets of profiles, certificates and fragments that are symbolic links.
     var linkedAdditions: Set<String> = []
     /// The directories of fragments, and those of vendors' lists.
@@ -149,10 +149,10 @@ struct ListWatcher {
     _ path: String, _ place: Place, _ watch: DirectoryWatch
   ) throws(SystemError) {
     awaitLinks(on: path, watch)
-    if try !watch.add(path, withModes: place.hasAdditions) {
+    if try !watch.add(path, withModes: true) {
       try wait(for: path, watch)
       // The directory may have been made meanwhile.
-      guard try watch.add(path, withModes: place.hasAdditions) else { return }
+      guard try watch.add(path, withModes: true) else { return }
     }
     if place.isManaged { followAdditionLinks(in: path, ".mobileconfig", watch) }
     if place.hasAdditions { watchFragments(in: path, place, watch) }
@@ -227,8 +227,8 @@ struct ListWatcher {
         continue
       }
       awaitLinks(on: "\(directory)/\(name)", skipping: 1, watch)
-      guard try watch.add(Files.parent(of: real)) else { continue }
-      directories.linked[real] = location
+      guard try watch.add(Files.parent(of: real), withModes: true) else { continue }
+      directories.linked[real, default: []].insert(location)
     }
   }
 
@@ -315,7 +315,11 @@ struct ListWatcher {
     let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
     // It may be a link on the way to a directory whose name stays: all lists are looked at.
     if directories.awaited.contains(path) { look.before = [] }
-    if let location = directories.linked[path] { look.changed.insert(location) }
+    if let locations = directories.linked[path] {
+      look.changed.formUnion(locations)
+      // It may be a link itself now.
+      if Files.linkTarget(path) != nil { look.before = look.before ?? directories.watched }
+    }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
     let place = directories.places[event.directory]
     let location = place.flatMap { layout.location(ofFile: name, in: $0) }

@@ -54,9 +54,7 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .renameDomain(let old, let new): return try rename(old, to: new)
     case .at(let place, let intent): return try items(for: intent, in: place)
     case .edit(let location, .removeDomain):
-      let keys = try places.keys(at: location)
-      return keys.map { Changeset.Item(location, .remove($0)) }
-        + [Changeset.Item(location, .removeDomain)]
+      return removal(of: location, try places.keys(at: location))
     case .edit(let location, let edit):
       switch edit {
       case .set(let key, _, _), .remove(let key), .splice(let key, _):
@@ -203,14 +201,20 @@ public struct ChangeRules<Places: StoredPlaces> {
   ) throws(EngineError) -> [Changeset.Item] {
     try requireCloudDomain(target)
     var items = [Changeset.Item(target, .createDomain)]
-    for key in try places.keys(at: location) {
+    let keys = try places.keys(at: location)
+    for key in keys {
       guard let entry = try places.find(key, at: location) else { continue }
       let text: WrittenText = entry.text.map { .exact($0) } ?? .canonical
       items.append(Changeset.Item(target, .set(key, entry.value, text)))
       let description = Description(mode: entry.metadata.mode, modified: entry.modified)
       items.append(Changeset.Item(target, .describe(key, description)))
     }
-    return items + [Changeset.Item(location, .removeDomain)]
+    return items + removal(of: location, keys)
+  }
+
+  /// Each key goes by itself: other domains may show it, and observers are told of it.
+  private func removal(of location: Location, _ keys: [Key]) -> [Changeset.Item] {
+    keys.map { Changeset.Item(location, .remove($0)) } + [Changeset.Item(location, .removeDomain)]
   }
 
   /// Throws `.forced` where a fragment sets the key, so that nobody would see a change of the list.

@@ -333,7 +333,9 @@ final class Connection: Sendable {
       let (domains, version) = try places.store.lists.versionedSnapshots(of: [location])
       return .contents(domains[0].contents, version: version)
     } catch {
-      return .failed(error, modified: finding?.modified)
+      // A list in memory that cannot be read any more is there.
+      let known = finding == nil ? (try? places.modified(location)) ?? .now : finding?.modified
+      return .failed(error, modified: known)
     }
   }
 

@@ -154,8 +154,11 @@ extension Lists {
         let (values, present) = (before.values[domain] ?? [:], after.values[domain] ?? [:])
         // Copies of the location say what sets a value.
         change.invalidated.insert(location)
-        if !lists.contains(domain), values.isEmpty != present.isEmpty {
-          change.items.append(.init(location, present.isEmpty ? .removeDomain : .createDomain))
+        // What cannot be read is there.
+        let was = !values.isEmpty || before.unreadable[domain] != nil
+        let isThere = !present.isEmpty || after.unreadable[domain] != nil
+        if !lists.contains(domain), was != isThere {
+          change.items.append(.init(location, isThere ? .createDomain : .removeDomain))
         }
         change.items += state.edits(from: values, to: present, location)
       }

@@ -24,8 +24,15 @@ extension Lists {
     let listed = try listModified(location)
     guard location.place.hasAdditions else { return listed }
     loadAdditions(of: location.place)
-    let times = state.withLock { $0.additions.added(location).values.map(\.modified) }
-    return (times + [listed].compactMap { $0 }).max()
+    let (times, isUnreadable) = state.withLock { state in
+      let settings = state.additions.all[location.place]?.settings
+      return (
+        state.additions.added(location).values.map(\.modified),
+        settings?.unreadable[location.domain] != nil
+      )
+    }
+    // What cannot be read is there.
+    return (times + [listed].compactMap { $0 }).max() ?? (isUnreadable ? .now : nil)
   }
 
   /// When the location's list last changed, without what is added; nil where there is no list.

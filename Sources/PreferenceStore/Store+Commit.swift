@@ -46,7 +46,10 @@ extension Store {
       var publication = Publication(changeset, author: author, origin: origin, source: source)
       let hadHistory = state.history.due == nil
       for location in created {
-        publication.add(Changeset.Item(location, .createDomain))
+        let item = Changeset.Item(location, .createDomain)
+        publication.add(item)
+        // The author may show the domain in several places, as a mount does.
+        changeset.items.append(item)
       }
       changeset.version = state.enqueue(publication)
       if let origin { state.requests.note(origin, changeset, sequence) }

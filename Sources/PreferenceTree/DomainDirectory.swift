@@ -29,7 +29,9 @@ final class DomainDirectory: FileDirectory {
     switch NameCodec.decode(name) {
     case .key(let key): return KeyPath(domain: domain, key: key)
     case .shortened:
-      let keys = try asTreeError { () throws(EngineError) in try engine.keys(of: domain) }
+      let keys = try asTreeError { () throws(EngineError) in
+        try engine.keys(of: domain).union(engine.inheritedKeys(of: domain))
+      }
       guard let key = keys.first(where: { NameCodec.encode($0) == name }) else { return nil }
       // A key of its own: this one may lie in the block of its list.
       return KeyPath(domain: domain, key: Key(key.string))
@@ -41,7 +43,9 @@ final class DomainDirectory: FileDirectory {
     let path = try keyPath(name, tree.engine)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
     if case .found? = found { return found ?? .missing(isCacheable: true) }
+    // Nobody notes which shortened names of other domains' keys were asked for.
+    let isCacheable = NameCodec.decode(name) != .shortened
     return try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name))
-      ?? found ?? .missing(isCacheable: true)
+      ?? found ?? .missing(isCacheable: isCacheable)
   }
 }

@@ -40,13 +40,22 @@ extension KernelCache {
   /// Invalidates everything of a domain of which any key may have changed: its keys, names that
   /// were missing, and what other domains inherit from it.
   func invalidate(_ domain: DomainName, at time: Timestamp, removed: RemovedValues) {
-    let heirs = table.domains.filter { engine.inherits($0, from: domain) }
-    for domain in heirs + [domain] {
-      entriesChanged(domain, at: time)
-      for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
-      guard let directory = table[domain] else { continue }
-      for key in answered.forget(domain) { invalidateEntry(directory.id, key) }
+    invalidateHeirs(of: domain, at: time, removed: removed)
+    invalidateKeys(of: domain, at: time, removed: removed)
+  }
+
+  /// Invalidates everything of the domains that may inherit keys from the domain.
+  func invalidateHeirs(of source: DomainName, at time: Timestamp, removed: RemovedValues) {
+    for heir in table.domains where engine.inherits(heir, from: source) {
+      invalidateKeys(of: heir, at: time, removed: removed)
     }
+  }
+
+  private func invalidateKeys(of domain: DomainName, at time: Timestamp, removed: RemovedValues) {
+    entriesChanged(domain, at: time)
+    for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
+    guard let directory = table[domain] else { return }
+    for key in answered.forget(domain) { invalidateEntry(directory.id, key) }
   }
 
   /// Ends the nodes of a domain, and of its files, if it is gone. If the domain comes back, its

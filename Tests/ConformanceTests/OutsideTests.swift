@@ -63,6 +63,42 @@ import Testing
     }
   }
 
+  @Test("two lists that link to one file see it change, also when it becomes a link itself")
+  func shared() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell(
+        """
+        cd $C/..; mkdir dot; echo '{k = one;}' > dot/c.plist; ln -s $PWD/dot/c.plist $C/a.plist
+        ln -s $PWD/dot/c.plist $C/b.plist
+        """)
+      eventually(sandbox, "cat $M/a/k $M/b/k", "one\none\n")
+      sandbox.shell("echo '{k = two;}' > $C/../dot/c.plist")
+      eventually(sandbox, "cat $M/a/k $M/b/k", "two\ntwo\n")
+      sandbox.shell("echo three > $M/b/k")
+      eventually(sandbox, "cat $M/a/k $M/b/k", "three\nthree\n")
+      sandbox.shell("cd $C/../dot; mkdir new; mv c.plist new; ln -s $PWD/new/c.plist c.plist")
+      sleep(1)
+      sandbox.shell("echo '{k = four;}' > $C/../dot/new/c.plist")
+      eventually(sandbox, "cat $M/a/k $M/b/k", "four\nfour\n")
+    }
+  }
+
+  @Test("a fragment that cannot be read, alone in its domain, is EIO, and its domain a directory")
+  func brokenFragment() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell(
+        "ls $M; mkdir -p $PREFSFS_SYSTEM_DIR/f.d; echo 'x{' > $PREFSFS_SYSTEM_DIR/f.d/1.plist")
+      eventually(sandbox, "cat $M/f/k 2>&1 | cut -d : -f 3", " Input/output error\n")
+      #expect(sandbox.shell("ls -l $M > /dev/null && ls $M").output == "NSGlobalDomain\nf\n")
+      sandbox.shell("echo '{k = mended;}' > $PREFSFS_SYSTEM_DIR/f.d/1.plist")
+      eventually(sandbox, "cat $M/f/k", "mended\n")
+      sandbox.shell("echo 'x{' > $PREFSFS_SYSTEM_DIR/f.d/1.plist")
+      eventually(sandbox, "cat $M/f/k 2>&1 | cut -d : -f 3", " Input/output error\n")
+      sandbox.shell("rm -r $PREFSFS_SYSTEM_DIR/f.d")
+      eventually(sandbox, "ls $M", "NSGlobalDomain\n")
+    }
+  }
+
   @Test("a list that a shell has made, and writes seconds later, loses nothing")
   func slow() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

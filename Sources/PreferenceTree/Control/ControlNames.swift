@@ -109,7 +109,31 @@ struct ControlNames {
     case .scratch, .none: if directory != .schemas { return nil }
     }
     // By bytes: strings are equal, too, where one has another spelling of a character.
-    return try entries(directory).first { $0.name.utf8.elementsEqual(name.utf8) }?.item
+    if let listed = try entries(directory).first(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+      return listed.item
+    }
+    return key.flatMap { unlisted(DomainName($0.string), in: directory) }
+  }
+
+  /// The domain that a request about the name needs; nil: none, or that of the directory.
+  func domainNeeded(for name: String, in directory: ControlItem) -> DomainName? {
+    // Whether it is a domain that only defaults make is known when its schema is in memory.
+    if directory == .searches || directory == .explanations,
+      case .key(let key) = NameCodec.decode(name)
+    {
+      return DomainName(key.string)
+    }
+    return (try? item(name, in: directory))?.domain
+  }
+
+  /// What the name of a domain stands for that only defaults make, of a schema or registered ones:
+  /// such a domain is not listed, but opens by its name.
+  private func unlisted(_ domain: DomainName, in directory: ControlItem) -> ControlItem? {
+    switch directory {
+    case .searches: service.preferences.isUnmade(domain) ? .search(domain) : nil
+    case .explanations: service.preferences.isUnmade(domain) ? .explained(domain) : nil
+    default: nil
+    }
   }
 
   /// Whether the name in the control directory leads to the history or the past, which are there

@@ -250,11 +250,11 @@ extension ControlTree: Branch {
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
     guard let node = nodes[id], names.historyNeeded(node.item, name) == nil else { return [] }
     if name == nil, node.report != nil { return [] }
-    let child = name.flatMap { name in
-      String(utf8: name[...]).flatMap { try? names.item($0, in: node.item) }
+    let domain = name.flatMap { name in
+      String(utf8: name[...]).flatMap { names.domainNeeded(for: $0, in: node.item) }
     }
     let search = names.service.preferences
-    return (child ?? node.item).domain.map { search.domainsNeeded(for: nil, in: $0) } ?? []
+    return (domain ?? node.item.domain).map { search.domainsNeeded(for: nil, in: $0) } ?? []
   }
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }

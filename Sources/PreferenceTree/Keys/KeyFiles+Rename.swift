@@ -167,5 +167,13 @@ extension KeyFiles {
         kernel.append(.invalidateAttributes(id))
       }
     }
+    let removed = RemovedValues(of: changeset)
+    for name in [old, new] {
+      kernel.invalidateHeirs(of: name, at: changeset.time, removed: removed)
+    }
+    // The list of the settings says which suites domains have.
+    for location in engine.shown(changeset).invalidated {
+      kernel.invalidate(location.domain, at: changeset.time, removed: removed)
+    }
   }
 }
