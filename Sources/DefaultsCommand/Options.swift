@@ -98,6 +98,8 @@ struct Arguments {
     guard let index = rest.firstIndex(of: option) else { return nil }
     guard index + 1 < rest.endIndex else { throw .usage }
     let word = rest[index + 1]
+    // An unset variable of a script: the next option is not the word.
+    guard !word.hasPrefix("--") else { throw .usage }
     rest.removeSubrange(index...index + 1)
     return word
   }

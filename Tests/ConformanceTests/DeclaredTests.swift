@@ -4,6 +4,21 @@ import Testing
 
 /// Declarations as a user of `defaults` and of a mount meets them.
 @Suite("Declarations on a mount") struct DeclaredTests {
+  @Test("an option in the place of a name, and a domain with two names, change nothing")
+  func refused() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; defaults write e K -int 8; echo '{"e": {"K": 2}}' > e.json
+        unset name; defaults apply --as $name --dry-run e.json 2>&1 | head -c 6; defaults declared
+        echo '{"NSGlobalDomain": {"K": 1}, "Apple Global Domain": {"K": 2}}' > g.json
+        defaults apply g.json 2>&1 | grep -c 'names the domain twice'
+        defaults read e K; defaults read -g K 2> /dev/null || echo none
+        """)
+      #expect(outcome.output == "usage:1\n8\nnone\n")
+    }
+  }
+
   @Test("apply --as says what it does, and takes back what is declared no more")
   func command() throws {
     try withSandbox { sandbox in

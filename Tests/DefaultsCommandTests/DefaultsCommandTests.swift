@@ -59,7 +59,8 @@ import Testing
       #expect(sandbox.shell("cmp <(defaults read d) <(defaults read e)").status == 0)
       #expect(
         Self.run("defaults import d /nope; defaults import d", sandbox)
-          == "Could not read data from /nope\n\nNeed a path to read from\n[1]\n")
+          == "Could not read data from /nope\ndefaults: there is no such file\n\n"
+          + "Need a path to read from\n[1]\n")
       #expect(
         sandbox.shell("defaults export no - && defaults export no $C/../none").output
           .contains("<dict/>"))

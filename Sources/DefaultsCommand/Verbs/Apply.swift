@@ -32,6 +32,7 @@ enum Apply {
     _ path: String
   ) throws(Refusal) -> [(domain: DomainName, settings: ValueDictionary)] {
     var all: [(domain: DomainName, settings: ValueDictionary)] = []
+    var known: Set<DomainName> = []
     for (name, value) in try Import.dictionary(path).sorted(by: { $0.key < $1.key }) {
       guard case .dictionary(let settings) = value else {
         throw Refusal(
@@ -39,7 +40,13 @@ enum Apply {
           detail:
             "\(name): expected a dictionary of keys and values, found a \(value.kind.rawValue)")
       }
-      all.append((DomainName(named: name.string), settings))
+      let domain = DomainName(named: name.string)
+      guard known.insert(domain).inserted else {
+        throw Refusal(
+          message: "Could not apply \(path); nothing was changed",
+          detail: "\(name): the document names the domain twice")
+      }
+      all.append((domain, settings))
     }
     return all
   }

@@ -76,14 +76,14 @@ enum ListFile {
 
   /// Returns the bytes of the file, or of standard input if the path is `-`.
   static func contents(_ path: String) throws(Refusal) -> [UInt8] {
-    let found: [UInt8]? =
-      if path == "-" {
-        try? Descriptor(owning: dup(0)).readToEnd(limit: largest)
-      } else {
-        (try? Files.contents(path, limit: largest)) ?? nil
-      }
-    guard let bytes = found else { throw Refusal("Could not read data from \(path)") }
-    return bytes
+    let message = "Could not read data from \(path)"
+    do throws(SystemError) {
+      if path == "-" { return try Descriptor(owning: dup(0)).readToEnd(limit: largest) }
+      if let bytes = try Files.contents(path, limit: largest) { return bytes }
+    } catch {
+      throw Refusal(message: message, detail: "\(error)")
+    }
+    throw Refusal(message: message, detail: "there is no such file")
   }
 
   /// Returns the bytes as text.
