@@ -62,7 +62,7 @@ extension Operations {
   }
 
   static func addContents(_ table: inout fuse_lowlevel_ops) {
-    // Only the announcer's does something: the kernel has an event for watchers then.
+    // Only that of the announcer succeeds, which has the kernel tell watchers of a change (IN_MODIFY).
     table.fallocate = { request, _, _, _, _, _ in
       answerWithDriver(request) { _, context in
         context.announcement == nil ? .error(.notSupported) : .done

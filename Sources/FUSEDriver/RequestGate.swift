@@ -154,8 +154,9 @@ final class RequestGate {
   }
 
   /// Has the large listing made that the request needs and the tree does not have, unless another
-  /// request waits for it already. Returns nil where it needs none, or none but the one that it has waited for, or
-  /// none can be made. One that could not be made is tried by the tree then, which finds the error.
+  /// request waits for it already. Returns nil where it needs none, or none but the one that it has
+  /// waited for, or none can be made. One that could not be made is tried by the tree then, which
+  /// finds the error.
   private func missingListing(
     _ request: RequestHeader, since waited: UInt64?, _ forest: Forest
   ) -> Obstacle? {
