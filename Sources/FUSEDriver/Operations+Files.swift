@@ -62,7 +62,7 @@ extension Operations {
   }
 
   static func addContents(_ table: inout fuse_lowlevel_ops) {
-    // Only that of the announcer succeeds, which has the kernel tell watchers of a change (IN_MODIFY).
+    // Only that of the announcer succeeds: it has the kernel tell watchers of a change.
     table.fallocate = { request, _, _, _, _, _ in
       answerWithDriver(request) { _, context in
         context.announcement == nil ? .error(.notSupported) : .done

@@ -19,8 +19,8 @@ import SystemCalls
 final class RequestGate {
   private enum Obstacle: Equatable {
     case lists
-    /// The directory, the job that makes its listing (it makes nil where a list cannot be read), and
-    /// the version of the entries that the listing shows.
+    /// The directory, the job that makes its listing (nil where a list cannot be read), and the
+    /// version of the entries that the listing shows.
     case listing(NodeID, Job<Listing?>, UInt64)
     case owner
     /// The job that reads the history, and what the request has waited for of it.
