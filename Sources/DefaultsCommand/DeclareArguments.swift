@@ -21,17 +21,30 @@ struct DeclareArguments {
     let isMerged = arguments.remove("--merge")
     isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
     isForced = arguments.remove("--force") || arguments.options.isForced
-    let files = arguments.rest
+    let files = Array(arguments.rest)
     guard !files.isEmpty, !files.contains(where: { $0.hasPrefix("--") }) else { throw .usage }
     var document: ValueDictionary = [:]
     for file in files {
-      let next = try Import.dictionary(file, null: Declaration.absent)
-      document = Self.merged(document, next, depth: isMerged ? .max : 1)
+      // Each file may call a domain by another of its names.
+      let next = try Self.declaration(file, isMerged).document
+      document = document.merging(next, depth: isMerged ? .max : 1)
     }
-    let message = "Could not apply \(files.joined(separator: " ")); nothing was changed"
-    declaration = try Refusal.wrapping(message) { () throws(EngineError) in
+    declaration = try Refusal.wrapping(Self.refused(files)) { () throws(EngineError) in
       try Declaration(document, isMerged: isMerged)
     }
+  }
+
+  private static func declaration(
+    _ file: String, _ isMerged: Bool
+  ) throws(Refusal) -> Declaration {
+    let document = try Import.dictionary(file, null: Declaration.absent)
+    return try Refusal.wrapping(refused([file])) { () throws(EngineError) in
+      try Declaration(document, isMerged: isMerged)
+    }
+  }
+
+  private static func refused(_ files: [String]) -> String {
+    "Could not apply \(files.joined(separator: " ")); nothing was changed"
   }
 
   /// Reads the place that a declaration or the reports about declarations are for; nil: the command
@@ -46,18 +59,18 @@ struct DeclareArguments {
       message: "\(name) is not a place that can be declared",
       detail: "it is one of " + places.map(\.rawValue).joined(separator: ", "))
   }
+}
 
-  /// One document over another: the last one wins.
+extension ValueDictionary {
+  /// Another document over this one: the other one's values win.
   /// - Parameter depth: in how many levels of dictionaries both stay.
-  private static func merged(
-    _ old: ValueDictionary, _ new: ValueDictionary, depth: Int
-  ) -> ValueDictionary {
-    var merged = old
+  func merging(_ new: ValueDictionary, depth: Int) -> ValueDictionary {
+    var merged = self
     for (key, value) in new {
-      if depth > 0, case .dictionary(let inner) = value, case .dictionary(let known)? = old[key],
-        value != Declaration.absent, old[key] != Declaration.absent
+      if depth > 0, case .dictionary(let inner) = value, case .dictionary(let known)? = self[key],
+        value != Declaration.absent, self[key] != Declaration.absent
       {
-        merged[key] = .dictionary(Self.merged(known, inner, depth: depth - 1))
+        merged[key] = .dictionary(known.merging(inner, depth: depth - 1))
       } else {
         merged[key] = value
       }

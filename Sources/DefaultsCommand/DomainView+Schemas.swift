@@ -22,11 +22,14 @@ extension DomainView {
     return value
   }
 
-  /// Says which key may have been meant, if the schema does not have this one.
+  /// Says which key may have been meant, if the schema does not have this one, or has renamed it.
   func hint(_ key: Key) {
-    guard let schema, schema[schema.presentName(of: key)] == nil,
-      let near = schema.nearName(to: key)
-    else { return }
+    guard let schema, schema[key] == nil else { return }
+    if let present = schema.presentNames[key] {
+      let line = "defaults: \(target.name) \(key) is named \(present) now; programs read that"
+      return Output.write(line: line, to: .errors)
+    }
+    guard let near = schema.nearName(to: key) else { return }
     Output.write(
       line: "defaults: \(target.name) has no key \(key); did you mean \(near)?", to: .errors)
   }

@@ -116,7 +116,9 @@ enum Manual {
     Form(
       "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
     Form("--by NAME", "changes of that program (its path or its name), or unit"),
-    Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo, schema"),
+    Form(
+      "--via WAY",
+      "mount, command, library, list, profile, once, cloud, undo, schema, declaration"),
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
     Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
     Form("--json", "history, diff: a line of JSON for each change"),
@@ -129,7 +131,8 @@ enum Manual {
   private static let statuses = [
     Form("0", "done; apply: everything was as declared already"),
     Form("1", "not done; standard error says why; check, profiles check: something is wrong"),
-    Form("2", "apply: something was changed, or would be (--dry-run)"),
+    Form(
+      "2", "apply: something was changed, or would be (--dry-run); declared --drift: there is some"),
     Form("255", "the command line is wrong; nothing was done"),
   ]
 

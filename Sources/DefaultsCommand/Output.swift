@@ -46,6 +46,18 @@ enum Output {
     }
   }
 
+  /// Has the process end with status 0 when the reader of standard output ends, also while there is
+  /// nothing to write: `defaults watch com.example Key | head -n 1` waits for one change. A file or a
+  /// terminal as standard output changes nothing.
+  static func endWithReader() {
+    let thread = try? WorkerThread(name: "prefs-reader") {
+      var entry = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+      repeat {} while poll(&entry, 1, -1) < 0 && Errno.current == .interrupted
+      if entry.revents & Int16(POLLERR | POLLHUP) != 0 { exit(0) }
+    }
+    thread?.detach()
+  }
+
   /// Writes a message to standard error in the form of NSLog, with
   /// `2026-11-21 07:20:00.123 defaults[pid:tid] ` before it. The thread is the main thread, whose
   /// number is the number of the process.

@@ -153,35 +153,45 @@ package struct Declarations: Sendable {
 
   // MARK: - Drift
 
-  /// A declared path that is not as declared.
+  /// A declared path that is not as declared, or whose list cannot be read.
   package struct Drift: Sendable {
     package let path: DeclaredPath
     package let place: Place
     package let names: [String]
     package let declared, present: Value?
+    /// Why the list cannot be read; nil: it can.
+    package let failure: String?
 
     /// A line that says so.
     package var line: String {
-      "\(path): declared \(declared.line) (\(names.joined(separator: ", "))), is \(present.line)"
+      "\(path): declared \(declared.line) (\(names.joined(separator: ", "))), "
+        + (failure.map { "cannot be read: \($0)" } ?? "is \(present.line)")
     }
   }
 
   /// The paths that are not as they were declared: somebody has changed them since, or a profile or
-  /// another list of the user's gives something else.
+  /// another list of the user's gives something else. Those of a list that cannot be read are among
+  /// them.
   package func drift() throws(EngineError) -> [Drift] {
     let ledger = try ledger()
     let places = RememberedPlaces(places)
     var all: [Drift] = []
     for path in ledger.paths.sorted() {
       guard let declared = ledger.effective(path) else { continue }
-      let present = try present(path, places)
-      if present?.value.part(path.members) == declared.value { continue }
-      let declaredPlace = ledger.before[path]?.place ?? place ?? .user
+      var present: (value: Value, place: Place)?
+      var failure: String?
+      do throws(EngineError) {
+        present = try self.present(path, places)
+      } catch  where error.reason == .unreadable {
+        failure = error.sentence
+      }
+      let value = present?.value.part(path.members)
+      if failure == nil, value == declared.value { continue }
       all.append(
         Drift(
-          path: path, place: present?.place ?? declaredPlace,
-          names: ledger.names(declaring: path), declared: declared.value,
-          present: present?.value.part(path.members)))
+          path: path, place: present?.place ?? ledger.before[path]?.place ?? place ?? .user,
+          names: ledger.names(declaring: path), declared: declared.value, present: value,
+          failure: failure))
     }
     return all
   }

@@ -18,8 +18,9 @@ import SystemCalls
 struct ListWatcher {
   /// What is watched and polled. It is found anew when directories come or go (`begin`).
   private struct Directories {
-    /// The directories of places.
-    var places: [String: Place] = [:]
+    /// The directories of places. Two places have the same one where the directory of the machine's
+    /// lists is used as a store of its own.
+    var places: [String: [Place]] = [:]
     /// The locations of lists that are symbolic links, by the paths of their targets.
     var linked: [String: Set<Location>] = [:]
     /// The targets of profiles, certificates and fragments that are symbolic links.
@@ -120,7 +121,7 @@ struct ListWatcher {
     directories = Directories()
     areAdditionsInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
-      directories.places[path] = place
+      directories.places[path, default: []].append(place)
       guard let watch else {
         directories.polled.append(place)
         continue
@@ -154,6 +155,7 @@ struct ListWatcher {
       // The directory may have been made meanwhile.
       guard try watch.add(path, withModes: true) else { return }
     }
+    watchAbove(path, watch)
     if place.isManaged { followAdditionLinks(in: path, ".mobileconfig", watch) }
     if place.hasAdditions { watchFragments(in: path, place, watch) }
     directories.watched.insert(path)
@@ -206,6 +208,16 @@ struct ListWatcher {
   /// Watches the state directory; called again when it was made anew.
   func watchState() { _ = try? watch?.add(layout.stateDirectory) }
 
+  /// Watches the directories above one for their own removal or renaming: another directory may be
+  /// under the path then. What else happens in them wakes nobody.
+  private func watchAbove(_ path: String, _ watch: DirectoryWatch) {
+    var above = Files.parent(of: path)
+    while above != "/", above != ".", !MountInformation.mayHang(above) {
+      watch.addItself(above)
+      above = Files.parent(of: above)
+    }
+  }
+
   /// Watches the nearest directory above the path that exists, for the next part of the path.
   private mutating func wait(for path: String, _ watch: DirectoryWatch) throws(SystemError) {
     var missing = path
@@ -229,6 +241,7 @@ struct ListWatcher {
       awaitLinks(on: "\(directory)/\(name)", skipping: 1, watch)
       guard try watch.add(Files.parent(of: real), withModes: true) else { continue }
       directories.linked[real, default: []].insert(location)
+      watchAbove(Files.parent(of: real), watch)
     }
   }
 
@@ -321,10 +334,9 @@ struct ListWatcher {
       if Files.linkTarget(path) != nil { look.before = look.before ?? directories.watched }
     }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
-    let place = directories.places[event.directory]
-    let location = place.flatMap { layout.location(ofFile: name, in: $0) }
+    let locations = locations(ofFile: name, in: event.directory)
     let isAddition = isAddition(event.directory, name)
-    guard isAddition || location != nil else { return }
+    guard isAddition || !locations.isEmpty else { return }
     // Only here: another path may lie on a file system that hangs.
     let isLink = Files.linkTarget(path) != nil
     let isComplete = isLink || !event.isCreation || !Self.isBegun(path)
@@ -339,9 +351,14 @@ struct ListWatcher {
       if isLink || name.hasSuffix(".d") { look.before = look.before ?? directories.watched }
       if isComplete { areAdditionsInDoubt = true }
     }
-    guard let location else { return }
+    if locations.isEmpty { return }
     if isLink { look.before = look.before ?? directories.watched }
-    if isComplete { look.changed.insert(location) }
+    if isComplete { look.changed.formUnion(locations) }
+  }
+
+  /// The locations that have the file of a directory as their list.
+  private func locations(ofFile name: String, in directory: String) -> [Location] {
+    (directories.places[directory] ?? []).compactMap { layout.location(ofFile: name, in: $0) }
   }
 
   /// Whether the file is a profile, the certificate of a signer, a fragment or a directory of
@@ -350,9 +367,11 @@ struct ListWatcher {
     if directory == layout.signersDirectory || directories.fragments.contains(directory) {
       return true
     }
-    guard let place = directories.places[directory], place.hasAdditions else { return false }
-    return place.isManaged && name.hasSuffix(".mobileconfig")
-      || layout.domain(ofFragments: name, in: place) != nil
+    return (directories.places[directory] ?? []).contains { place in
+      place.hasAdditions
+        && (place.isManaged && name.hasSuffix(".mobileconfig")
+          || layout.domain(ofFragments: name, in: place) != nil)
+    }
   }
 
   /// Whether a file that has just been made is still to be written: it is looked at when its writer
@@ -375,10 +394,7 @@ struct ListWatcher {
       let directory = Files.parent(of: path)
       let name = String(path.dropFirst(directory == "/" ? 1 : directory.count + 1))
       if isAddition(directory, name) { areAdditionsInDoubt = true }
-      let place = directories.places[directory]
-      if let location = place.flatMap({ layout.location(ofFile: name, in: $0) }) {
-        look.changed.insert(location)
-      }
+      look.changed.formUnion(locations(ofFile: name, in: directory))
     }
   }
 
@@ -386,16 +402,15 @@ struct ListWatcher {
   /// where the directory cannot be read.
   private mutating func listsThatCameOrWent(in place: Place) -> Set<Location> {
     guard let present = lists(in: layout.directory(place)) else { return [] }
-    let now = Set(present)
+    let now = Set(present.filter { $0.place == place })
     defer { listed[place] = now }
     return now.symmetricDifference(listed[place] ?? [])
   }
 
   /// The locations that have a list in the directory; nil where it cannot be read.
   private func lists(in path: String) -> [Location]? {
-    guard let place = directories.places[path] else { return [] }
     do throws(SystemError) {
-      return (try Files.names(in: path) ?? []).compactMap { layout.location(ofFile: $0, in: place) }
+      return (try Files.names(in: path) ?? []).flatMap { locations(ofFile: $0, in: path) }
     } catch {
       return nil
     }

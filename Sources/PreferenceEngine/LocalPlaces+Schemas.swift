@@ -81,7 +81,7 @@ extension LocalPlaces {
       else { continue }
       let name = "\(item.location.domain) \(key)"
       guard unfit.withLock({ $0[name].map { $0 <= .now } ?? true }),
-        let objection = schema.refusal(of: value, for: schema.presentName(of: key), quotes: false)
+        let objection = schema.refusal(of: value, for: key, quotes: false)
       else { continue }
       let isNoted = unfit.withLock { unfit in
         if unfit.count >= 1000 { unfit = unfit.filter { $0.value > .now } }

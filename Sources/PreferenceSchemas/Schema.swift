@@ -79,10 +79,11 @@ public struct Schema: Sendable {
   }
 
   /// Says why a value must not be set by people; nil if it may. Only an authoritative schema
-  /// refuses; it accepts a key that it does not have. Cost: O(the value).
+  /// refuses; it accepts a key that it does not have. A former name is the present key's. Cost:
+  /// O(the value).
   /// - Parameter quotes: whether the sentence has the value, unless it is a secret.
   public func refusal(of value: Value, for key: Key, quotes: Bool = true) -> String? {
-    isAuthoritative ? self[key]?.objection(to: value, quotes: quotes) : nil
+    isAuthoritative ? self[presentName(of: key)]?.objection(to: value, quotes: quotes) : nil
   }
 
   /// The key whose name is nearest to one that the schema does not have; nil if none is near.

@@ -55,8 +55,19 @@ struct SuiteContents: SeparateContents {
 
   func keys(changedBy item: Changeset.Item) -> [Key] {
     switch item.edit {
-    case .createDomain, .removeDomain: [item.location.domain.key]
+    case .createDomain, .removeDomain:
+      // The list that keeps the suites came, went, or cannot be read: that concerns all.
+      (item.location.domain == KeptSuites.domain ? (try? search.domains().map(\.key)) ?? [] : [])
+        + [item.location.domain.key]
     default: KeptSuites.domain(of: item).map { [$0.key] } ?? []
+    }
+  }
+
+  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
+    switch item.edit {
+    case .createDomain where key == item.location.domain.key: .created
+    case .removeDomain where key == item.location.domain.key: .removed
+    default: .changed
     }
   }
 

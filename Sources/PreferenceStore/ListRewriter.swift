@@ -50,9 +50,12 @@ final class ListRewriter: Sendable {
         throw error
       } catch {
         collapse(start, location)
-        lists.state.withLock { $0.domains[location]?.failure = error }
+        // A list that cannot be looked at is not adopted, and says why.
+        let isChanged = error.reason == .system(Self.changedMeanwhile)
+        let failure = isChanged ? start.domain.failure ?? error : error
+        lists.state.withLock { $0.domains[location]?.failure = failure }
         journal.renewStuckRecords()
-        throw error
+        throw failure
       }
     }
   }

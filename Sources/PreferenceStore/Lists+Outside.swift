@@ -61,7 +61,8 @@ extension Lists {
   private func appeared(_ location: Location) {
     state.withLock { $0.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
-    let exists = ((try? Files.linkStatus(layout.path(location))) ?? nil) != nil
+    let path = layout.path(location)
+    let exists = ((try? Files.linkStatus(path)) ?? nil) != nil && !layout.leadsNowhere(path)
     if location.place == .schema {
       return invalidate(location)
     }

@@ -12,7 +12,17 @@ extension StoreLayout {
       for path in schemaDirectories { names += ((try? Files.names(in: path)) ?? nil) ?? [] }
       return Set(names.compactMap { domain(ofFile: $0, in: place) })
     }
-    let names = try Files.names(in: directory(place), withDirectories: true) ?? []
-    return Set(names.compactMap { domain(ofFile: $0, in: place) })
+    let path = directory(place)
+    let names = try Files.names(in: path, withDirectories: true) { !leadsNowhere("\(path)/\($0)") }
+    return Set((names ?? []).compactMap { domain(ofFile: $0, in: place) })
+  }
+
+  /// Whether a symbolic link leads to no file, so that it is no list. One that may hang is not
+  /// followed, and counts as a list; one that leads to itself is a list that cannot be read.
+  func leadsNowhere(_ path: String) -> Bool {
+    guard let target = Files.linkTarget(path) else { return false }
+    let whole = target.hasPrefix("/") ? target : "\(Files.parent(of: path))/\(target)"
+    guard !MountInformation.mayHang(whole) else { return false }
+    do throws(SystemError) { return try Files.status(path) == nil } catch { return false }
   }
 }

@@ -55,6 +55,15 @@ public final class DirectoryWatch: Sendable {
     throw SystemError("inotify_add_watch", directory, reason)
   }
 
+  /// Watches a directory for its own removal or renaming alone. Where that is not possible, nothing
+  /// is reported.
+  public func addItself(_ directory: String) {
+    var mask = UInt32(IN_MASK_ADD.magnitude)
+    for event in [IN_DELETE_SELF, IN_MOVE_SELF, IN_ONLYDIR] { mask |= UInt32(event) }
+    let watch = inotify_add_watch(descriptor.number, directory, mask)
+    if watch >= 0 { directories.withLock { _ = $0[watch, default: []].insert(directory) } }
+  }
+
   /// Removes and returns the events since the last call; never waits.
   public func events() -> Set<Event> {
     var events: Set<Event> = []

@@ -25,9 +25,13 @@ public enum Files {
 
   /// The names in a directory, in no order; nil where there is no directory. Names that are not
   /// UTF-8 are left out.
-  /// - Parameter withDirectories: whether directories are included, `.` and `..` too.
+  /// - Parameters:
+  ///   - withDirectories: whether directories are included, `.` and `..` too.
+  ///   - includesLink: whether the symbolic link of that name is included. Where the file system
+  ///     does not say what an entry is, it is asked about any.
   public static func names(
-    in directory: String, withDirectories: Bool = false
+    in directory: String, withDirectories: Bool = false,
+    includesLink: (String) -> Bool = { _ in true }
   ) throws(SystemError) -> [String]? {
     guard let stream = opendir(directory) else {
       let reason = Errno.current
@@ -40,7 +44,9 @@ public enum Files {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
       }
-      if let name, withDirectories || entry.pointee.d_type != UInt8(DT_DIR) { names.append(name) }
+      let kind = Int(entry.pointee.d_type)
+      guard let name, withDirectories || kind != Int(DT_DIR) else { continue }
+      if kind != Int(DT_LNK) && kind != Int(DT_UNKNOWN) || includesLink(name) { names.append(name) }
     }
     return names
   }

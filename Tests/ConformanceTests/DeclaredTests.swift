@@ -19,6 +19,53 @@ import Testing
     }
   }
 
+  @Test("several documents may call a domain by its names; the last one wins")
+  func several() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; echo '{"NSGlobalDomain": {"K": 1, "L": 1}}' > a.json
+        echo '{"Apple Global Domain": {"K": 2}}' > b.json
+        defaults apply --as x a.json b.json; echo "[$?]"
+        """)
+      let lines = "NSGlobalDomain K: (none) -> 2\nNSGlobalDomain L: (none) -> 1\n[2]\n"
+      #expect(outcome.output == lines, "\(outcome)")
+    }
+  }
+
+  @Test("a list that cannot be read is drift of its own keys, and hides no other declaration")
+  func unreadable() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; echo '{"a": {"K": 1}}' > a.json; echo '{"b": {"K": 1}}' > b.json
+        defaults apply --as one a.json; defaults apply --as two b.json; defaults synchronize
+        sleep 1.1; echo 'x{' > $C/b.plist; defaults write a K 2
+        until defaults declared --drift | grep -q cannot; do sleep 0.05; done
+        defaults declared; defaults declared --drift | cut -d : -f 1,2; echo "[${PIPESTATUS[0]}]"
+        cut -d : -f 1,2 $M/.prefs/declared/drift
+        defaults declared --drift --json | jq -r '.unreadable // "read"' | cut -c 1-15
+        """)
+      let drift = """
+        a K: declared 1 (one), is 2
+        b K: declared 1 (two), cannot be read
+        """
+      #expect(
+        outcome.output == """
+          a K: (none) -> 1
+          b K: (none) -> 1
+          one: 1 key of 1 domain, 1 drifted
+          two: 1 key of 1 domain, 1 drifted
+          \(drift)
+          [2]
+          \(drift)
+          read
+          the list cannot
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("apply --as says what it does, and takes back what is declared no more")
   func command() throws {
     try withSandbox { sandbox in

@@ -83,6 +83,57 @@ import Testing
     }
   }
 
+  @Test("a link that leads nowhere is no list until its target comes, for a new prefsd too")
+  func dangling() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      sandbox.shell(
+        """
+        cd $C/..; defaults write d k v; defaults synchronize; ln -s $PWD/none/u.plist $C/u.plist
+        echo 'x{' > $C/w.plist; ls -l $M; sleep 1.1; ln -sf $PWD/none/w.plist $C/w.plist
+        ln -s self.plist $C/self.plist
+        """)
+      sandbox.killOwner()
+      let names = "NSGlobalDomain\nd\nself\n"
+      eventually(sandbox, "ls -l $M > /dev/null && ls $M && defaults domains", names + "d, self\n")
+      sandbox.shell("mkdir $C/../none; echo '{k = here;}' > $C/../none/u.plist")
+      eventually(sandbox, "cat $M/u/k && ls $M", "here\nNSGlobalDomain\nd\nself\nu\n")
+    }
+  }
+
+  @Test("a directory above that of the lists, or of a link's target, is moved and replaced")
+  func above() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; mkdir -p a/b/c dot/in; echo '{k = one;}' | tee a/b/c/p.plist > dot/in/l.plist
+        ln -s $PWD/dot/in/l.plist $C/l.plist; M2=\(sandbox.secondMountPoint)
+        prefsfs -o store=$PWD/a/b/c $M2; cat $M2/p/k $M/l/k
+        mv a a.old; cp -r a.old a; mv dot dot.old; cp -r dot.old dot; sleep 1
+        echo '{k = two;}' | tee a/b/c/p.plist > dot/in/l.plist
+        for i in $(seq 60); do
+          [ "$(cat $M2/p/k $M/l/k | xargs)" = 'two two' ] && break; sleep 0.05
+        done
+        cat $M2/p/k $M/l/k; fusermount3 -u $M2
+        """)
+      #expect(outcome.output == "one\none\ntwo\ntwo\n", "\(outcome)")
+    }
+  }
+
+  @Test("the directory of the machine's lists as a store of its own sees edits by others")
+  func machineStore() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        E=$PREFSFS_SYSTEM_DIR; mkdir -p $E; echo '{k = one;}' > $E/q.plist; prefsfs -o store=$E $M
+        cat $M/q/k; echo '{k = two;}' > $E/q.plist
+        for i in $(seq 60); do [ $(cat $M/q/k) = two ] && break; sleep 0.05; done; cat $M/q/k
+        rm $E/q.plist; for i in $(seq 60); do [ -e $M/q/k ] || break; sleep 0.05; done; ls $M
+        fusermount3 -u $M
+        """)
+      #expect(outcome.output == "one\ntwo\nNSGlobalDomain\n", "\(outcome)")
+    }
+  }
+
   @Test("a fragment that cannot be read, alone in its domain, is EIO, and its domain a directory")
   func brokenFragment() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in

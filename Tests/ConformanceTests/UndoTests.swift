@@ -131,7 +131,7 @@ import Testing
 
           /system/managed:
           [0]
-          defaults: d P: a profile has set it; install or remove that; nothing was changed
+          defaults: managed d P: a profile has set it; install or remove that; nothing was changed
           [1]
 
           """, "\(outcome)")

@@ -348,8 +348,10 @@ import Testing
           echo $? > $C/../status) &
         exec 5< $C/../pipe; until grep -q watching $C/../log; do sleep 0.01; done; exec 5<&-
         defaults write d K v; wait; cat $C/../status
+        (sleep 1; defaults write d K w) & timeout 20 defaults watch d K 2> /dev/null | head -n 1
+        echo ${PIPESTATUS[0]}; wait
         """)
-      #expect(outcome.output == "0\n", "\(outcome)")
+      #expect(outcome.output == "0\nuser d K: v -> w\n0\n", "\(outcome)")
     }
   }
 

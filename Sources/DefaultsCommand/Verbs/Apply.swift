@@ -52,6 +52,7 @@ enum Apply {
   }
 
   /// Returns an intent for each key that is not as declared, with the line that reports the change.
+  /// A name that a schema has replaced stands for the present one, unless the document has both.
   private static func differences(
     _ all: [(domain: DomainName, settings: ValueDictionary)], _ store: StoreView, _ options: Options
   ) throws(EngineError) -> [(intent: Intent, line: String)] {
@@ -59,7 +60,10 @@ enum Apply {
     for (domain, settings) in all {
       let target = Target(domain: domain, place: options.isCurrentHost ? .host : nil)
       let view = DomainView(target, store)
-      for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+      let schema = view.schema
+      for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
+        let key = schema?.presentName(of: name) ?? name
+        if key != name, settings[key] != nil { continue }
         let old = try view.find(key)?.stored.value
         if old == value { continue }
         let line = line(target, key, old, value, options)

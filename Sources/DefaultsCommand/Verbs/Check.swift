@@ -41,7 +41,8 @@ enum Check {
     for name in names.sorted() where !name.hasPrefix(".") || name.hasPrefix(".GlobalPreferences.") {
       let inner = "\(path)/\(name)"
       if Files.isDirectory(inner) {
-        let isKnown = depth > 0 || ["ByHost", "managed"].contains(name) || name.hasSuffix(".d")
+        let isKnown =
+          depth > 0 || ["ByHost", "managed", "schemas"].contains(name) || name.hasSuffix(".d")
         if isKnown, depth < deepest { try checkDirectory(inner, depth: depth + 1, &status) }
       } else {
         try checkFile(inner, isNamed: false, &status)
@@ -67,7 +68,7 @@ enum Check {
       return complain(path, "\(error)", &status)
     }
     if isProfile { return try checkProfile(path, bytes, &status) }
-    if bytes.isEmpty { return }
+    if bytes.isEmpty, !isDocument { return }
     do {
       var limits = Limits.list
       limits.null = isDocument ? Declaration.absent : nil

@@ -43,20 +43,25 @@ enum Declared {
       return plan.steps.contains(where: \.isChange) ? Apply.changed : 0
     } catch {
       let verb = if case .undeclare = request { "undeclare" } else { "apply" }
-      let value = Self.value(of: error, in: request)
-      let quoted = error.reason == .unfit ? view?.quoting(error, value) ?? error : error
+      var quoted = error
+      if error.reason == .unfit, let view {
+        quoted = view.quoting(error, Self.value(of: error, in: request, view))
+      }
       throw Refusal("Could not \(verb); nothing was changed", quoted)
     }
   }
 
-  /// The value that is declared of the key that the error is about.
+  /// The value that is declared of the key that the error is about, by its present or a former name.
   private static func value(
-    of error: EngineError, in request: Declarations.Request
+    of error: EngineError, in request: Declarations.Request, _ view: StoreView
   ) -> Value? {
     guard case .declare(_, let declaration, _, _) = request, let domain = error.domain,
       let key = error.key
     else { return nil }
-    return declaration.paths[DeclaredPath(domain, key)]?.value
+    let former = view.engine.schema(of: domain)?.formerNames(of: key) ?? []
+    return ([key] + former).lazy.compactMap {
+      declaration.paths[DeclaredPath(domain, $0)]?.value
+    }.first
   }
 
   // MARK: - Reports
@@ -159,6 +164,7 @@ extension Declarations.Drift {
     ]
     values["declared"] = declared
     values["present"] = present
+    values["unreadable"] = failure.map { .string($0) }
     guard let last else { return values }
     values["number"] = .integer(WideInteger(last.number))
     values["time"] = .string(last.time.text)

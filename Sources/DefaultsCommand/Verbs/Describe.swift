@@ -20,7 +20,11 @@ enum Describe {
       () throws(EngineError) in try StoreView(target.directory).engine
     }
     guard let schema = engine.schema(of: target.domain) else {
-      throw Refusal("There is no schema of the domain \(target.name)")
+      let listed = (try? engine.places.domains(in: .schema)) ?? []
+      guard listed.contains(target.domain) else {
+        throw Refusal("There is no schema of the domain \(target.name)")
+      }
+      throw Refusal("The schema of the domain \(target.name) cannot be read; lint FILE says why")
     }
     let text = try Refusal.wrapping("Could not describe \(target.name)") {
       () throws(EngineError) -> String? in

@@ -17,7 +17,7 @@ enum ImportFrom {
       for file in files {
         let name = String(file.split(separator: "/").last ?? "kconfig")
         let next = OtherStores.kconfig(try text([file], or: []), domain: name)
-        all.domains = all.domains.merging(next.domains)
+        all.domains = all.domains.merging(next.domains, depth: 1)
         all.rest += next.rest
       }
     default:

@@ -33,7 +33,10 @@ struct Lint {
 
   private mutating func checkStore() throws(EngineError) {
     for domain in try engine.places.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
-      guard let schema = engine.schema(of: domain) else { continue }
+      guard let schema = engine.schema(of: domain) else {
+        complain("schema \(domain)", "it cannot be read and does not count; `lint FILE` says why")
+        continue
+      }
       for problem in schema.problems { complain("schema \(domain)", problem) }
       for place in SearchList.persistentPlaces {
         let location = Location(place, domain)

@@ -87,6 +87,8 @@ extension UndoPlan.Step {
 }
 
 extension RecordedKey {
-  /// The domain and key.
-  fileprivate var shortText: String { "\(location.domain) \(key)" }
+  /// The domain and key, behind the place if it is not the user's list.
+  fileprivate var shortText: String {
+    (location.place == .user ? "" : "\(location.place.rawValue) ") + "\(location.domain) \(key)"
+  }
 }

@@ -36,8 +36,8 @@ struct Watcher {
     (self.engine, self.domain, self.key, self.isAppleText) = (engine, domain, key, isAppleText)
   }
 
-  /// Prints changes until a write to standard output fails. If standard output is a pipe whose
-  /// reader has ended, SIGPIPE ends the process, unless the program that started it ignores it.
+  /// Prints changes until a write to standard output fails, or its reader ends, which ends the
+  /// process.
   mutating func run() throws(EngineError) {
     let arrived = Monitor<[Changeset]>([])
     engine.observe(except: nil) { notice in arrived.change { $0.append(notice.changeset) } }
@@ -47,6 +47,7 @@ struct Watcher {
     }
     // A script can wait for this line: from here on, every change is reported.
     Output.write("defaults: watching\n", to: .errors)
+    Output.endWithReader()
     while Output.failure.withLock({ $0 == nil }) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
         defer { changesets = [] }

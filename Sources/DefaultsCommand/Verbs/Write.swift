@@ -120,8 +120,10 @@ enum Rename {
     }
     guard let first else { throw EngineError(.noSuchKey, key: old, "there is no such key") }
     if old == new { return true }
-    // An edit of a location asks nobody whether the new name is forced.
-    try view.store.check([view.setting(new, first)])
+    // An edit of a location asks nobody whether a name is forced.
+    var asked = [view.setting(new, first)]
+    if view.target.place == nil { asked.append(.removeOwn(old, view.target.domain)) }
+    try view.store.check(asked)
     do throws(EngineError) {
       try view.store.apply(intents + replaced, view.target)
       return true
