@@ -157,6 +157,7 @@ final class Notifier: Sendable {
   private func note(performing change: Int) {
     performing.withLock { count in
       count += change
+      assert((0...2).contains(count), "each of the two threads carries out one task")
       CrashReport.forbidDumps(count > 0)
     }
   }

@@ -20,7 +20,7 @@ public struct DomainSnapshot: Sendable {
   /// Changes of keys. `changesList` says whether any of them changes the list itself, and not only
   /// what is kept beside it.
   package struct Layer: Sendable {
-    package var changes = PersistentMap<Change>()
+    package var changes: [Key: Change] = [:]
     package var changesList = false
   }
 
@@ -150,7 +150,7 @@ public struct DomainSnapshot: Sendable {
     if !hasNoChanges {
       let changes = collapsed().changes
       listed.removeAll { if case .removed = changes[$0] { true } else { false } }
-      changes.forEach { key, change in
+      for (key, change) in changes {
         if case .set = change, list.base.values[key] == nil { listed.append(key) }
       }
     }
@@ -178,7 +178,8 @@ public struct DomainSnapshot: Sendable {
 // MARK: - Changes
 
 extension DomainSnapshot {
-  /// Applies one edit. Cost: O(log changes) and O(the value); O(keys) for the removal of a domain.
+  /// Applies one edit. Cost: O(the value); O(keys) for the removal of a
+  /// domain; O(unsaved changes), once, where a copy of the snapshot is held.
   package mutating func apply(_ edit: Edit, time: Timestamp) {
     if case .describe(let key, let description) = edit { return describe(key, description) }
     lastModified = max(lastModified, time)
@@ -208,7 +209,7 @@ extension DomainSnapshot {
   }
 
   mutating func add(_ change: Change, for key: Key) {
-    layers[layers.count - 1].changes.set(change, for: key)
+    layers[layers.count - 1].changes[key] = change
   }
 }
 
@@ -269,7 +270,7 @@ extension DomainSnapshot {
   package func merged(onto base: Base) -> Base {
     var result = base
     for layer in layers {
-      layer.changes.forEach { key, change in
+      for (key, change) in layer.changes {
         switch change {
         case .set(let stored):
           let whole = stored.whole
@@ -305,7 +306,7 @@ extension DomainSnapshot {
   /// The edits that turn the base into this domain. Cost: O(changes).
   package var unsavedEdits: [Edit] {
     var edits: [Edit] = []
-    collapsed().changes.forEach { key, change in
+    for (key, change) in collapsed().changes {
       switch change {
       case .set: edits.append(restoring(key))
       case .removed: edits.append(.remove(key))
@@ -320,11 +321,11 @@ extension DomainSnapshot {
   package func collapsed() -> Layer {
     var result = Layer()
     for layer in layers {
-      layer.changes.forEach { key, change in
+      for (key, change) in layer.changes {
         if case .described(let description) = change, let earlier = result.changes[key] {
-          result.changes.set(earlier.changed(by: description), for: key)
+          result.changes[key] = earlier.changed(by: description)
         } else {
-          result.changes.set(change, for: key)
+          result.changes[key] = change
         }
       }
       if layer.changesList { result.changesList = true }

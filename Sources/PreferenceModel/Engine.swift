@@ -81,9 +81,9 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// Which changes answers of `resolve` contain. An answer holds while the generation, read before
+  /// How many changes answers of `resolve` contain. An answer holds while the generation, read before
   /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
-  var generation: Generation? { get }
+  var generation: UInt64? { get }
 
   /// Whether keys of the other domain may be found in the domain too, unless it has them itself. Of
   /// a domain whose suites are not known, those of any other domain may.
@@ -129,7 +129,7 @@ extension Engine {
   public func isUnmade(_ domain: DomainName) -> Bool { false }
 
   /// No answer may be kept.
-  public var generation: Generation? { nil }
+  public var generation: UInt64? { nil }
 
   /// Nothing is inherited.
   public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
@@ -137,21 +137,4 @@ extension Engine {
 
   /// As `notice` has it.
   public func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }
-}
-
-/// Which changes the answers of an engine contain.
-public struct Generation: Equatable, Sendable {
-  /// How many changes there were that may concern an answer. One notice of the store counts once.
-  public let changes: UInt64
-  /// The version of the last notice (`Changeset.version`).
-  public let version: UInt64
-
-  public init(changes: UInt64, version: UInt64) {
-    (self.changes, self.version) = (changes, version)
-  }
-
-  /// Whether this generation has one change more than the other, and that is the changeset.
-  public func follows(_ other: Generation, by changeset: Changeset) -> Bool {
-    changes == other.changes &+ 1 && version == changeset.version
-  }
 }

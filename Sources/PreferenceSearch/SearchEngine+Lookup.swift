@@ -15,11 +15,9 @@ extension SearchEngine {
       + (usesSchemas ? SearchList.schemas(domain) : [])
   }
 
-  public var generation: Generation? {
+  public var generation: UInt64? {
     // In this order: places that are fresh have notified this engine of every change.
-    guard places.isFresh else { return nil }
-    let count = changes.load(ordering: .acquiring)
-    return Generation(changes: count, version: noticed.load(ordering: .relaxed))
+    places.isFresh ? changes.load(ordering: .acquiring) : nil
   }
 
   public func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {

@@ -39,8 +39,6 @@ public final class SearchEngine: Engine {
   /// How often answers may have become wrong: raised by each change, before observers other than
   /// this engine are notified.
   let changes = Atomic<UInt64>(0)
-  /// The version of the last change that was counted.
-  let noticed = Atomic<UInt64>(0)
   /// The readers in use. A reader keeps the engine alive, not the engine its readers.
   let readers = Mutex<[DomainName: WeakReader]>([:])
 
@@ -107,10 +105,7 @@ extension SearchEngine {
   /// Has the readers look up again what the changeset changed.
   func forget(_ changeset: Changeset) {
     // Last: who sees the new generation finds nothing that was kept from before.
-    defer {
-      noticed.store(changeset.version, ordering: .relaxed)
-      changes.add(1, ordering: .releasing)
-    }
+    defer { changes.add(1, ordering: .releasing) }
     let changed = Set(changeset.items.compactMap { KeptSuites.domain(of: $0) })
     let (concernsLanguages, concernsSuites) = (
       changeset.concernsLanguages, changeset.concernsAllSuites

@@ -107,7 +107,7 @@ final class WholeEngine<Contents: WholeContents>: Engine {
 
   /// Values are computed from the store alone. After a change through this engine, the same value
   /// may have other bytes.
-  var generation: Generation? { search.generation }
+  var generation: UInt64? { search.generation }
 
   func domains() throws(EngineError) -> Set<DomainName> { [.global] }
 

@@ -113,7 +113,7 @@ public final class HistoryRecorder: Sendable {
   /// Reads the lists that other programs have changed while there was no owner, or since, and that
   /// are not in memory. Cost: two stat(2) for each list, where one may have changed.
   private func compareLists() {
-    let appearances = lists.state.withLock { $0.appearances }
+    let appearances = lists.state.withLock { $0.directories.appearances }
     guard historian.withLock({ $0.compared != appearances }) else { return }
     // The lists that have appeared have their files then.
     record()

@@ -218,6 +218,7 @@ final class Journal {
       throw error
     }
     lastSequence += 1
+    assert(segments[last].lastSequence < lastSequence, "the numbers of records grow")
     segments[last].size += writer.count
     segments[last].lastSequence = lastSequence
     segments[last].isSynchronized = false

@@ -190,7 +190,7 @@ final class ListRewriter: Sendable {
   /// them.
   private func tidy(_ directories: [String]) {
     for directory in directories
-    where lists.state.withLock({ $0.tidied.insert(directory).inserted }) {
+    where lists.state.withLock({ $0.directories.tidied.insert(directory).inserted }) {
       do throws(SystemError) {
         try ListFile.removeLeftovers(in: directory)
       } catch {

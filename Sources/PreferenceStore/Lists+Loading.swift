@@ -12,7 +12,7 @@ extension Lists {
   func load(_ location: Location) throws(EngineError) {
     try requireKnown(location)
     if location.place.hasAdditions { loadAdditions(of: location.place) }
-    let before = state.withLock { $0.appearances }
+    let before = state.withLock { $0.directories.appearances }
     let (isAbsent, identity) = identity(location)
     if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),
       known.identity == identity
@@ -47,13 +47,13 @@ extension Lists {
   }
 
   /// Reads the location and adopts it, unless a list appears meanwhile.
-  /// - Parameter before: `StoreState.appearances` when the location had no list, which is not looked
+  /// - Parameter before: `StoreState.Directories.appearances` when the location had no list, which is not looked
   ///   for again while that is the count; nil: it has one.
   /// - Returns: whether it was adopted; if not, it must be read again.
   private func adopt(
     _ location: Location, ifAbsentSince before: Int?
   ) throws(EngineError) -> Bool {
-    let appearances = state.withLock { $0.appearances }
+    let appearances = state.withLock { $0.directories.appearances }
     // Most places of a domain have no list: one stat(2) each.
     let (domain, isOwn) =
       appearances == before ? (LocationState(), false) : try contents(location)
@@ -62,7 +62,7 @@ extension Lists {
     // What the decoded values of a large list took is in pieces.
     if found.isPacked, domain.format != .binary { Memory.giveBack() }
     return state.withLock { state in
-      guard state.appearances == appearances else { return false }
+      guard state.directories.appearances == appearances else { return false }
       if state.adopt(domain, at: location) {
         noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
       }
@@ -71,7 +71,7 @@ extension Lists {
   }
 
   /// A number that is a different one whenever a list has appeared that was not in memory.
-  public var appearances: Int { state.withLock { $0.appearances } }
+  public var appearances: Int { state.withLock { $0.directories.appearances } }
 
   /// Whether nothing is at the location: no list, and nothing that adds keys to it. False where that
   /// cannot be told. Cost: one stat(2); the first time, the additions of the place are read.
@@ -85,7 +85,8 @@ extension Lists {
   public func keepAbsence(of location: Location, since appearances: Int) {
     if isReadOnly { return }
     state.withLock { state in
-      guard state.appearances == appearances, state.adopt(LocationState(), at: location) else {
+      guard state.directories.appearances == appearances, state.adopt(LocationState(), at: location)
+      else {
         return
       }
       noteLook(location, .decoded([:]), nil, isFirst: true, &state)

@@ -59,7 +59,7 @@ extension Lists {
 
   /// Publishes that a domain whose list is not loaded may be new, was written, or is gone.
   private func appeared(_ location: Location) {
-    state.withLock { $0.appearances += 1 }
+    state.withLock { $0.directories.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
     let path = layout.path(location)
     let exists = ((try? Files.linkStatus(path)) ?? nil) != nil && !layout.leadsNowhere(path)
@@ -68,9 +68,13 @@ extension Lists {
     }
     var item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     state.withLock { state in
-      if exists, state.existing?.contains(location) == true { item.before = .something }
+      if exists, state.directories.existing?.contains(location) == true { item.before = .something }
       noteAppearance(location, exists: exists, &state)
-      if exists { state.existing?.insert(location) } else { state.existing?.remove(location) }
+      if exists {
+        state.directories.existing?.insert(location)
+      } else {
+        state.directories.existing?.remove(location)
+      }
       state.enqueue(Publication(Changeset([item], time: .now)))
     }
   }
@@ -81,7 +85,7 @@ extension Lists {
     guard let seen, state.history.isOn, state.pending[location] == nil,
       SearchList.persistentPlaces.contains(location.place)
     else { return }
-    if exists, state.existing?.contains(location) == false, seen.noteNew(location) {
+    if exists, state.directories.existing?.contains(location) == false, seen.noteNew(location) {
       state.history.wake()
     }
   }
@@ -91,7 +95,7 @@ extension Lists {
     let all = SearchList.persistentPlaces.flatMap { place in
       ((try? layout.domains(in: place)) ?? []).map { Location(place, $0) }
     }
-    state.withLock { $0.existing = Set(all) }
+    state.withLock { $0.directories.existing = Set(all) }
   }
 
   /// Has every reader of the location look again.

@@ -77,6 +77,7 @@ struct Requests: Sendable {
       ages.removeFirst(forgotten)
       forgotten = 0
     }
+    assert(open.count + answered.count <= ages.count - forgotten, "each request has an age")
     guard forgotten < ages.count else { return nil }
     // Not for each request: the writer would wake up for as many.
     return max(ages[forgotten].until, now).advanced(milliseconds: 1000)

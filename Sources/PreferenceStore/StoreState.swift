@@ -41,6 +41,7 @@ extension LocationState {
     case .describe, .createDomain: break
     }
     snapshot.apply(edit, time: time)
+    assert(sequence >= lastEdit, "the records of a location are in order")
     lastEdit = sequence
     guard unsavedSince == nil else { return false }
     unsavedSince = .now
@@ -69,6 +70,18 @@ struct StoreState {
     var (hasReleased, hasRemoved) = (false, false)
   }
 
+  /// What is known of the directories of lists.
+  struct Directories {
+    /// Counts changes that other programs made in lists that are not loaded. A thread that is
+    /// reading a list for the first time reads it again when the count has changed.
+    var appearances = 0
+    /// The lists that there were when the directories began to be watched; nil: it is not known.
+    /// Those that appear later are new.
+    var existing: Set<Location>?
+    /// Directories that were searched for the temporary files of crashed rewrites.
+    var tidied: Set<String> = []
+  }
+
   /// What a check found, whether a list can be replaced.
   struct Check: Sendable {
     var until: Instant
@@ -81,14 +94,7 @@ struct StoreState {
   /// Locations whose lists could not be parsed, the state of each list then, and the error. A
   /// list is not parsed again while it is in that state.
   var unreadable: [Location: (identity: FileIdentity?, error: EngineError)] = [:]
-  /// Counts changes that other programs made in lists that are not loaded. A thread that is
-  /// reading a list for the first time reads it again when the count has changed.
-  var appearances = 0
-  /// The lists that there were when their directories began to be watched; nil: it is not known.
-  /// Those that appear later are new.
-  var existing: Set<Location>?
-  /// Directories that were searched for the temporary files of crashed rewrites.
-  var tidied: Set<String> = []
+  var directories = Directories()
   var journal: Journal?
   var additions = AdditionsTable()
   var upkeep = JournalUpkeep()

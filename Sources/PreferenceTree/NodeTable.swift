@@ -98,6 +98,7 @@ final class NodeTable {
     lastNumber += 1
     let id = NodeID(rawValue: lastNumber)
     let node = Node(id: id, inode: inode, kind(id), changes: changes)
+    assert(nodes[id] == nil, "a number names one node")
     nodes[id] = node
     return node
   }
@@ -180,6 +181,7 @@ extension NodeTable {
   /// Counts so many bytes more of a file in memory.
   private func countBytes(_ bytes: Int, of file: ScratchFile) {
     if file.isOfKey { detachedBytes += bytes } else { scratchBytes += bytes }
+    assert(detachedBytes >= 0 && scratchBytes >= 0, "what is taken away was counted")
   }
 
   /// Takes the name away from a node that has it still, e.g. because the notice of the key's
@@ -261,6 +263,7 @@ extension NodeTable {
     case .detached(let file): countBytes(-file.count, of: file)
     case .directory, .scratch: break
     }
+    assert(nodes.count >= byDomain.count + byScratch.count, "what has a name has a node")
     return node
   }
 }

@@ -26,7 +26,7 @@ final class ValueReader {
   /// What a look-up of the engine found, and the engine's generation before it.
   private struct LastLookup {
     let path: KeyPath
-    let generation: Generation
+    let generation: UInt64
     let resolution: Resolution?
   }
 
@@ -125,29 +125,6 @@ final class ValueReader {
   /// Keeps the value that the kernel is told of, if `keepsShown` holds.
   func note(shown resolution: Resolution, by file: KeyFile) {
     file.lastShown = keepsShown(resolution, file.path) ? resolution.stored : nil
-  }
-
-  /// Keeps what the next look-up of the key finds after a set, so that the engine need not be
-  /// asked, if nothing else has changed meanwhile and the value stands where it stood before.
-  func noteSet(
-    _ intent: Intent, _ path: KeyPath, at location: Location, _ changeset: Changeset
-  ) {
-    guard let last = lastFound, last.path == path, let found = last.resolution,
-      found.location == location, let present = engine.generation,
-      present.follows(last.generation, by: changeset),
-      case .set(_, _, let value, let written) = intent
-    else { return }
-    let text: [UInt8]?
-    switch written {
-    case .canonical: text = nil
-    case .exact(let exact): text = exact
-    case .unknown: return
-    }
-    let stored = StoredValue(
-      value, Metadata(text: text, modified: changeset.time, mode: found.mode))
-    lastFound = LastLookup(
-      path: path, generation: present,
-      resolution: Resolution(stored, location: location, isReadOnly: found.isReadOnly))
   }
 
   /// Returns how the engine stores the text of a value: not at all, if it is the canonical one.

@@ -140,7 +140,6 @@ extension TextWriter {
     file.origin = KeyFile.EditedVersion(
       location: item.location, modified: time ?? changeset.time)
     file.committedVersion = max(file.committedVersion, changeset.version)
-    if time == nil { values.noteSet(intent, path, at: item.location, changeset) }
     if let shown = try values.resolve(file.path) { values.note(shown: shown, by: file) }
   }
 
