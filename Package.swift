@@ -107,15 +107,16 @@ let package = Package(
     .target(
       name: "PreferenceEngine",
       dependencies: [
-        "PreferenceSchemas", "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "PreferenceModel",
+        "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
     // 5: the owner's side of the socket; 4: the client's
     .target(
       name: "PreferenceServer",
       dependencies: [
-        "PreferenceEngine", "PreferenceProtocol", "PreferenceStore", "ConfigurationProfiles",
-        "PreferenceModel", "SystemCalls",
+        "PreferenceCloud", "PreferenceEngine", "PreferenceProtocol", "PreferenceStore",
+        "ConfigurationProfiles", "PreferenceModel", "SystemCalls",
       ], swiftSettings: strict),
     .target(
       name: "PreferenceClient",
@@ -269,8 +270,8 @@ let package = Package(
     .testTarget(
       name: "PreferenceEngineTests",
       dependencies: [
-        "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "PreferenceModel",
-        "PropertyList", "SystemCalls", "Support",
+        "PreferenceCloud", "PreferenceEngine", "PreferenceSearch", "PreferenceStore",
+        "PreferenceModel", "PropertyList", "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceProtocolTests",

@@ -3,7 +3,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The cloud's place on this host, and what is saved beside it (`SavedState`), each a location of
+/// The cloud's place on this host, and what is saved beside it (`SavedCloud`), each a location of
 /// the store.
 ///
 /// Threads: one. Every call may wait for the store's owner, for 5 s at most.
@@ -21,8 +21,8 @@ struct CloudPlace {
   /// with what the server has, as at the first connection.
   func savedState(
     _ layout: StoreLayout, log: (LogLine) -> Void
-  ) throws(EngineError) -> SavedState {
-    var saved = SavedState()
+  ) throws(EngineError) -> SavedCloud {
+    var saved = SavedCloud()
     for domain in try places.domains(in: .cloudRecords) {
       let snapshot: DomainSnapshot?
       do throws(EngineError) {
@@ -79,7 +79,7 @@ struct CloudPlace {
   ///   - edits: the keys that are changed, their values before and after.
   ///   - newAccount: the account that the values are of from now on; nil: that of before.
   func commit(
-    _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedState.Change,
+    _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedCloud.Change,
     newAccount: String?
   ) throws(EngineError) {
     var intents: [Intent] = []

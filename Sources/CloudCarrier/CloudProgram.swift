@@ -1,5 +1,6 @@
 import Glibc
 import PreferenceClient
+import PreferenceCloud
 import PreferenceModel
 import PropertyList
 import SystemCalls

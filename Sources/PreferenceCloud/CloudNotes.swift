@@ -6,7 +6,7 @@ import PropertyList
 public enum CloudNotes {
   /// The location of the notes.
   public static let location = Location(.cloudRecords, CloudSettings.domain)
-  /// The header of `SavedState`.
+  /// The header of `SavedCloud`.
   public static let state: Key = "State"
   /// A `CloudStatus`.
   public static let status: Key = "Status"

@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 
 /// What one host knows of the cloud, and what it has not sent yet. It is saved whenever it changes
-/// (`SavedState`), so that a host that ends at any moment goes on where it was.
+/// (`SavedCloud`), so that a host that ends at any moment goes on where it was.
 public struct CloudState: Equatable, Sendable {
   /// A record as the server has it, and the revision of its last change.
   public struct Known: Equatable, Sendable {

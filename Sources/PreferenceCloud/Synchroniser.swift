@@ -110,7 +110,7 @@ public struct Synchroniser: Sendable {
   }
 
   /// Returns what must be saved of the changes since the last call, and forgets it.
-  public mutating func removeUnsaved() -> SavedState.Change {
+  public mutating func removeUnsaved() -> SavedCloud.Change {
     var losers: [UInt64: Value?] = [:]
     if state.losers.count != savedLosers.count || state.losers.last?.number != savedLosers.max() {
       for loser in state.losers where !savedLosers.contains(loser.number) {
@@ -123,7 +123,7 @@ public struct Synchroniser: Sendable {
     defer { unsaved = [] }
     var entries: [CloudKey: Value?] = [:]
     for key in unsaved { entries[key] = .some(state.entry(key)) }
-    return SavedState.Change(header: state.header, entries: entries, losers: losers)
+    return SavedCloud.Change(header: state.header, entries: entries, losers: losers)
   }
 
   mutating func know(_ key: CloudKey, _ known: CloudState.Known?) {

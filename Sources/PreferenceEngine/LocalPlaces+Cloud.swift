@@ -1,3 +1,4 @@
+import PreferenceCloud
 import PreferenceModel
 import PropertyList
 import Synchronization

@@ -41,6 +41,15 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The domain that has the declarations of a place, and what was there before them.
   public static let declared: DomainName = "prefsfs.declared"
 
+  /// The domain of the settings of the cloud.
+  public static let cloudSettings: DomainName = "prefsfs.cloud"
+
+  /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
+  /// machine.
+  public var mayBeInCloud: Bool {
+    self != .cloudSettings && self != .settings && self != .declared
+  }
+
   /// Whether a list can have the name: it must be usable as a file name, and must not be the file
   /// name of another domain.
   public var canNameList: Bool { StoreLayout.isValid(self) }

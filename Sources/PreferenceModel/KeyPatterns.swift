@@ -19,9 +19,8 @@ public struct KeyPatterns: Equatable, Sendable {
       patterns[domain] = items.compactMap(\.string)
     }
   }
-
   /// The patterns of the domains whose keys may be in the cloud.
-  var ofCloud: KeyPatterns {
+  package var ofCloud: KeyPatterns {
     var result = self
     result.patterns = patterns.filter { domain, _ in domain.mayBeInCloud }
     return result

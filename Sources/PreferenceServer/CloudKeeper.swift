@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceCloud
 import PreferenceEngine
 import PreferenceModel
 import Synchronization

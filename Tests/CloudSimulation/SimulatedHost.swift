@@ -12,7 +12,7 @@ final class SimulatedHost {
   private let transport: CountingTransport
   private var session: CloudSession?
   private(set) var machine: Synchroniser
-  private var saved = SavedState()
+  private var saved = SavedCloud()
   /// What the host's store has.
   private(set) var store: [CloudKey: Value] = [:]
   /// Every value that it knows to have been on the server.

@@ -233,7 +233,7 @@ import Testing
     #expect(state.losers.count == 1 && state.pending.count == 1)
     #expect(CloudState(state.saved, host: "here") == state)
     #expect(CloudState(state.saved, host: "copy").pending == state.pending)
-    let broken = SavedState()
+    let broken = SavedCloud()
     #expect(CloudState(broken, host: "here") == CloudState(host: "here"))
     let bytes = Self.record([1, "x"], 1).bytes
     for index in bytes.indices {

@@ -40,7 +40,7 @@ struct World {
   private struct Host {
     var machine: Synchroniser
     /// What was saved last.
-    var saved: SavedState
+    var saved: SavedCloud
     /// What the store of the host has.
     var store: [CloudKey: Value] = [:]
     var isConnected = false
@@ -264,8 +264,8 @@ struct World {
 
 extension CloudState {
   /// Everything, as it is saved.
-  var saved: SavedState {
-    var saved = SavedState()
+  var saved: SavedCloud {
+    var saved = SavedCloud()
     saved.header = header
     for key in Set(known.keys).union(pending.keys) { saved.entries[key] = entry(key) }
     for loser in losers { saved.losers[loser.number] = loser.saved }

@@ -1,3 +1,4 @@
+import PreferenceCloud
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch

@@ -3,7 +3,7 @@ import PropertyList
 
 /// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for
 /// each loser, and one for the rest. So a change of one key is saved without the others.
-public struct SavedState: Equatable, Sendable {
+public struct SavedCloud: Equatable, Sendable {
   /// What does not belong to one key; nil: nothing was ever saved.
   public var header: Value?
   /// What is known of each key.
@@ -91,7 +91,7 @@ extension CloudState {
   /// values of the host are compared with what is there.
   /// - Parameter host: the name of this host. Where a different host has saved the state, because
   ///   the directory was copied, that host's stamps stay.
-  public init(_ saved: SavedState, host: String) {
+  public init(_ saved: SavedCloud, host: String) {
     self.init(host: host)
     guard case .dictionary(let header)? = saved.header,
       let clock = header["clock"].flatMap({ Stamp($0) }), let revision = header["revision"]?.signed,

@@ -1,3 +1,4 @@
+import PreferenceModel
 import PropertyList
 
 /// How much a user may keep in the cloud.

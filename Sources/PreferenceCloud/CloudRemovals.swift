@@ -1,3 +1,4 @@
+import PreferenceModel
 import PropertyList
 import SystemCalls
 

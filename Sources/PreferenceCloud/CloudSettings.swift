@@ -1,10 +1,11 @@
+import PreferenceModel
 import PropertyList
 
 /// The settings of the cloud: preferences of the domain `prefsfs.cloud`, so that an administrator
 /// can force them. Without `Endpoints` there is no cloud.
 public struct CloudSettings: Equatable, Sendable {
   /// The domain of the settings. It never goes to the cloud itself.
-  public static let domain: DomainName = "prefsfs.cloud"
+  public static let domain = DomainName.cloudSettings
 
   /// The names of the settings.
   public enum Name: String, CaseIterable, Sendable {
@@ -62,12 +63,4 @@ public struct CloudSettings: Equatable, Sendable {
 
   /// The keys that belong in the cloud. The domains of this program's own settings are left out.
   public var keys: KeyPatterns { KeyPatterns(values[.keys]).ofCloud }
-}
-
-extension DomainName {
-  /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
-  /// machine.
-  public var mayBeInCloud: Bool {
-    self != CloudSettings.domain && self != .settings && self != .declared
-  }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceModel
 import SystemCalls
 
 /// The file that the carrier of a store's cloud keeps locked (fcntl(2), F_SETLK) while it runs.
