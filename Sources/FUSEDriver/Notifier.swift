@@ -17,10 +17,10 @@ import SystemCalls
 /// Each thread has a descriptor table of its own, with another device of the connection. When the
 /// process is killed, the kernel releases a thread that waits for such a lock only when the request
 /// that holds the lock ends: when a successor answers it, or, if the guard was killed too, when the
-/// device is closed that it was read from. Until then nothing may stay open here that the successor
-/// needs (the store's lock, the channel to the guard), nor that device. So the table holds nothing
-/// but the standard descriptors, a bell and its own device, from which no request is read; and code
-/// on these threads must use no socket and no file of the engine or of other threads.
+/// device is closed that it was read from. Until then nothing may stay open here whose end another
+/// process waits for (the sockets to `prefsd` and to the guard), nor that device. So the table
+/// holds nothing but the standard descriptors, a bell and its own device, from which no request is
+/// read; and code on these threads must use no socket and no file of other threads.
 ///
 /// Threads: any may put. Locks: the workers', `entries`, `performing` and `log`, each for a look.
 final class Notifier: Sendable {
@@ -178,7 +178,7 @@ final class Notifier: Sendable {
   /// and a second device in the place of the session's; everything else is closed there.
   private func isolate(_ device: CInt) {
     guard prefsfs_unshare_descriptors() == 0 else { return }
-    // If no second device can be made, at least no lock file and no socket stays open here.
+    // If no second device can be made, at least no socket stays open here.
     _ = prefsfs_clone_device(device)
     var next = 3
     for kept in [ended.number, device].sorted() {

@@ -21,8 +21,8 @@ final class Link: Sendable {
     var lastNumber: UInt64 = 0
     /// The request that was sent with the greeting, until a caller makes it.
     var early: Request?
-    /// The requests for whose answers callers wait. They are few, and the first value in a
-    /// dictionary costs a new process 40 us, because its type is made then.
+    /// The requests for whose answers callers wait. They are few, and a new process would first
+    /// have to make the type of a dictionary, which takes longer than to look through an array.
     var calls: [Call] = []
     /// Whether the answer to a ping is outstanding. There is one ping at a time.
     var isPinging = false

@@ -11,8 +11,8 @@ import SystemCalls
 /// rewrite that fails is tried again after a pause that doubles, up to 10 s; only the first failure
 /// in a row is logged. While another process holds the lock of a list's directory, the rewrite is
 /// tried again after 5 ms, doubling up to 1 s: the thread waits for no other process's lock. The
-/// thread also packs large lists, notes the mounts, and wakes up when a profile ends. It makes a
-/// removed state directory anew; where that fails, it tries again each second.
+/// thread also notes the mounts, and wakes up when a profile ends. It makes a removed state
+/// directory anew; where that fails, it tries again each second.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread` and

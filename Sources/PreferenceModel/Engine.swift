@@ -112,7 +112,8 @@ public protocol Engine: ChangeService {
   func summary(of key: Key, in domain: DomainName) -> String?
 }
 
-/// From how many names on a listing is made on a thread of its own. It takes 2 us a name.
+/// From how many names on a listing is made on a thread of its own, because it would hold up the
+/// loop.
 public let manyKeys = 2000
 
 extension Engine {

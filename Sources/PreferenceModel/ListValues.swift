@@ -3,7 +3,7 @@ import PropertyList
 /// The values of a list as it is on the disk: decoded, or packed if the list is large.
 ///
 /// A change decodes a packed list as a whole: O(keys). A packed list decodes the value at each
-/// look-up: some 50 ns more, and some hundred for a small container.
+/// look-up, which then takes a little longer.
 package enum ListValues: Sendable {
   case decoded(ValueDictionary)
   case packed(PackedDictionary)

@@ -41,7 +41,7 @@ public struct Pattern: Sendable {
   private static let longest = 4096
   /// Bytes of the longest text that is judged.
   public static let longestText = 1 << 16
-  /// How many comparisons a search may take: a longer one is not made. They take some 0.1 s.
+  /// How many comparisons a search may take: a longer one is not made.
   private static let mostSteps = 20_000_000
 
   /// Whether a search in the text takes so little that it is made.

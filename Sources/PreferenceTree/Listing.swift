@@ -99,7 +99,7 @@ struct ListingState {
   /// Notes that a process looks up a name.
   mutating func noteLookup() { isLookedInto = true }
 
-  /// Of which names a listing after the cookie gives the attributes, which costs some 5 us a name,
+  /// Of which names a listing after the cookie gives the attributes. That takes time for each name,
   /// and saves a process that looks at the files a request for each. Of a large directory it gives
   /// them at the beginning, without the first name, and after that if a process looks a name up: a
   /// process that looks at each file asks for the first one, whose attributes it was not given,

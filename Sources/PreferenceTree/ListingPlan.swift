@@ -3,8 +3,8 @@ import PropertyList
 
 /// What is needed to list a directory: what the tree knows, and the engine to ask for the names.
 ///
-/// Threads: any. A large listing is made by a thread of its own, because that takes 2 us a name,
-/// and the loop would make other requests wait meanwhile.
+/// Threads: any. A large listing is made by a thread of its own, because other requests would
+/// wait for the loop meanwhile.
 public struct ListingPlan: Sendable {
   /// What a directory shows beside scratch files.
   enum Names {

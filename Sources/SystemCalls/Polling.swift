@@ -5,10 +5,10 @@ import Synchronization
 /// programs that answer each other: the loop of a mount, the owner's server, a caller that waits for
 /// an answer.
 ///
-/// A thread that sleeps has to be woken, which takes 20 to 100 us where a processor has gone to
-/// sleep too: more than most requests take. So a thread looks again for 200 us after something has
-/// come, which is long enough for the next request of a shell's loop. After each look it lets others
-/// run: the thread that it waits for, or has just answered, may be on the same processor.
+/// A thread that sleeps has to be woken. Where a processor has gone to sleep too, that takes longer
+/// than most requests. So a thread looks again for 200 us after something has come, which is long
+/// enough for the next request of a shell's loop. After each look it lets others run: the thread
+/// that it waits for, or has just answered, may be on the same processor.
 ///
 /// If that takes longer than a millisecond, other programs need the processors. Then the threads of
 /// this process sleep at once, for 100 ms.

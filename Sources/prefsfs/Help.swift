@@ -17,7 +17,7 @@ enum Help {
       ManualPage.Section(
         "Exit status", ExitStatus.allCases.map { Form("\($0.rawValue)", $0.meaning) }),
     ],
-    files: files, related: ["defaults(1)", "fusermount3(1)", "getfattr(1)"])
+    files: files, related: ["defaults(1)", "fusermount3(1)", "getfattr(1)", "prefsd(8)"])
 
   private static let words = [
     Form("-f", "stay in the foreground, log to standard error"),
@@ -64,6 +64,12 @@ enum Help {
     prefsfs returns when the mount is ready, and goes on in the background. fusermount3 -u
     MOUNTPOINT ends it with everything saved. After a crash, mounting again clears the mount point
     and brings everything back.
+
+    prefsd(8) owns the lists; the first mount or program starts it. If one serves the store already,
+    -o writeback= is ignored, and the log says so. While prefsd is stopped (SIGSTOP), reads of what
+    the mount knows go on, and a write fails after 5 s (Connection timed out) and is not made later.
+    A mount whose hard limits (ulimit -v, -f) leave no room for a second driver says so in the log,
+    and ends if its driver does.
 
     write(2) refuses text that is not a value of the key's type (Invalid argument). To change the
     type, set the extended attribute user.prefs.type.

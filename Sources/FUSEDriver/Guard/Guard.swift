@@ -157,7 +157,7 @@ public final class Guard {
   }
 
   /// Milliseconds after which a successor that does not serve the mount counts as hung. It may wait
-  /// for 5 s until the store has no other owner, and takes 20 s to go on with a million nodes.
+  /// 5 s for an owner of the store, and then restores every node of its predecessor.
   private static let patience: Int64 = 60_000
 
   private func endHungDriver() {

@@ -133,7 +133,7 @@ extension Driver {
     }
   }
 
-  /// Writes the next part of the whole state that replaces a long log. Cost: some 200 us.
+  /// Writes the next part of the whole state that replaces a long log. Cost: O(one part).
   func continueShortening() {
     save()
     takeover.saved?.replace(part: forest.savePart())

@@ -13,10 +13,10 @@ internal import Synchronization
 /// defaults, defaults of schemas. Values are immutable. A setter changes a key of the cloud there, and any other key in the user's list (in
 /// the host's, if that has the key).
 ///
-/// - A read of a value that has not changed makes no system call; it costs some 40 ns, and the
-///   conversion. It sees everything that this process has set, and every change whose write(2) on a
-///   file, `defaults` command or ``synchronize()`` had returned, in any process of the user, when
-///   the read began.
+/// - A read of a value that has not changed makes no system call; it costs a look-up in memory, and
+///   the conversion. It sees everything that this process has set, and every change whose write(2)
+///   on a file, `defaults` command or ``synchronize()`` had returned, in any process of the user,
+///   when the read began.
 /// - A setter does not wait for the change to be carried out. When it returns, the change is with
 ///   the owner of the store, which carries it out even if this program ends or is killed, and the
 ///   next read here gives the new value. If there is no owner, or the owner receives nothing, the

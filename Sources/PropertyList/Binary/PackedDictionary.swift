@@ -2,11 +2,11 @@
 ///
 /// It holds what `Document.read` makes of the same bytes. Scalars, short texts and data, and small
 /// containers of them are decoded anew at each look-up. The other values are decoded once and kept,
-/// so that no look-up costs more than a few hundred nanoseconds.
+/// so that no look-up decodes a large one.
 ///
-/// Cost: making one takes a fifth of the time of `Document.read`. Memory: that of the list, 5 to 11
-/// bytes for each key, and that of the values that are kept. A `ValueDictionary` takes some 200
-/// bytes for each key of a usual list.
+/// Cost: making one takes less time than `Document.read`. Memory: that of the list, an index
+/// of a few bytes for each key, and that of the values that are kept. A `ValueDictionary` takes
+/// several times as much for a usual list.
 ///
 /// Threads: any; it does not change.
 public struct PackedDictionary: Sendable {
@@ -31,7 +31,7 @@ public struct PackedDictionary: Sendable {
     var kept: [Int: Value] = [:]
   }
 
-  /// The smallest number of keys for which this is worth it: a smaller list is decoded within 2 ms.
+  /// The smallest number of keys for which this is worth it: a smaller list is decoded quickly.
   public static let least = 4096
 
   private let contents: Contents

@@ -79,7 +79,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension String {
-  /// Creates a string of UTF-8 bytes; nil if they are not. Cost: for a short string a fifth of
+  /// Creates a string of UTF-8 bytes; nil if they are not. Cost: less than that of
   /// `String(validating:as:)`, which looks up generic types at each call.
   package init?(utf8 bytes: ArraySlice<UInt8>) {
     guard let span = try? UTF8Span(validating: bytes.span) else { return nil }

@@ -21,8 +21,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
   /// The hash of the UTF-8 bytes that the tables of this process use: `KeyHash.of`.
   package let hash: UInt32
 
-  /// Creates a key from any text, which may be empty. Cost: a hash, which takes a few nanoseconds
-  /// for a usual key.
+  /// Creates a key from any text, which may be empty. Cost: a hash, O(bytes).
   public init(_ string: String) {
     var string = string
     string.makeContiguousUTF8()
@@ -106,7 +105,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral {
 
   /// The hash that the standard library's tables of keys use, in place of `hash(into:)`; the name
   /// is that of a requirement of `Hashable`. The hash of a key has a secret seed already, so
-  /// `Hasher` would add nothing but 20 ns.
+  /// `Hasher` would add nothing but time.
   // swift-format-ignore: NoLeadingUnderscores
   public func _rawHashValue(seed: Int) -> Int {
     Int(truncatingIfNeeded: KeyHash.mixed(UInt64(hash) ^ UInt64(bitPattern: Int64(seed))))

@@ -14,8 +14,7 @@ enum KeyHash {
     UInt32(truncatingIfNeeded: of(bytes, seed: seed))
   }
 
-  /// Returns a hash every bit of which depends on every byte. It takes a few nanoseconds for a
-  /// usual key.
+  /// Returns a hash every bit of which depends on every byte. Cost: O(bytes).
   static func of(_ bytes: UnsafeBufferPointer<UInt8>, seed: UInt64) -> UInt64 {
     let other = ~seed &* 0x9E37_79B9_7F4A_7C15
     var state = seed

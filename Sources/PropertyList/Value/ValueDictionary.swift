@@ -6,7 +6,7 @@
 ///
 /// Cost: a look-up, a change and a removal are O(1); up to 8 keys are compared one by one. Copies
 /// share their contents until one of them changes, which copies them: O(keys). Swift's `Dictionary`
-/// of the same keys and values takes three to four times as long to fill, because of its hash and
+/// of the same keys and values takes several times as long to fill, because of its hash and
 /// because its items are in the order of their hashes.
 public struct ValueDictionary: Sendable {
   /// One key and its value.
@@ -239,7 +239,7 @@ extension ValueDictionary {
   /// Returns the positions of the items in sorted order.
   ///
   /// It sorts positions instead of items, and compares in one buffer that holds the bytes of all
-  /// keys. Sorting the items would take half of the time to write a list, because every swap of two
+  /// keys. Sorting the items would take much of the time to write a list, because every swap of two
   /// items counts references.
   private static func order(of items: [Item]) -> [Int] {
     var bytes: [UInt8] = []
