@@ -212,9 +212,7 @@ public final class ListReader: Sendable {
       switch state.looks[location.domain] {
       case .reading(let since, _):
         Self.isLate(since)
-          ? Finding(
-            error: Self.hung(location, "lies on a file system that does not answer; is it hung?"))
-          : nil
+          ? Finding(error: Self.hung(location, Self.noAnswer)) : nil
       case .refused:
         Finding(error: Self.hung(location, "was not read, because too many others do not answer"))
       case .done(let findings, _): findings[location] ?? Finding()
@@ -262,4 +260,21 @@ public final class ListReader: Sendable {
       if let error = finding(location)?.error, error.reason != .unreadable { throw error }
     }
   }
+
+  /// Throws where a change of one of the locations could not be prepared, because the disk does not
+  /// answer: the caller would ask it itself. The list may be in memory. Cost: as `refuse`.
+  public func refuseUnprepared(_ locations: [Location]) throws(EngineError) {
+    guard hasFindings else { return }
+    for location in locations where !places.isPrepared(location) {
+      let isRefused = state.withLock { state in
+        switch state.looks[location.domain] {
+        case .reading, .refused: true
+        case .done, nil: false
+        }
+      }
+      if isRefused { throw Self.hung(location, Self.noAnswer) }
+    }
+  }
+
+  private static let noAnswer = "lies on a file system that does not answer; is it hung?"
 }

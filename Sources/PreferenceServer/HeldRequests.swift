@@ -121,7 +121,10 @@ extension Request {
 
   /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
-    if case .apply(_, _, _, _, let intents, _) = self { return try lists.refuse(intents) }
+    if case .apply(_, _, _, _, let intents, _) = self {
+      try lists.refuse(intents)
+      return try lists.refuseUnprepared(changedLocations)
+    }
     // The answer says of each list what became of it.
     if isLoad { return }
     for location in named {

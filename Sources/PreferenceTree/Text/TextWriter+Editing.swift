@@ -127,7 +127,9 @@ extension TextWriter {
     _ written: Timestamp?
   ) throws(TreeError) {
     let path = file.path
-    var intents = isComputed || file.isInherited ? expectations(file) + [intent] : [intent]
+    // A key that was removed in another mount does not come back by the text of its creator.
+    let expects = isComputed || file.isInherited || file.creation != nil
+    var intents = expects ? expectations(file) + [intent] : [intent]
     var time: Timestamp?
     if let written, try values.resolve(path).map({ $0.modified < written }) ?? true {
       intents.append(.describe(path.key, path.domain, Description(modified: written)))

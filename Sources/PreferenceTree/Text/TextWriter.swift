@@ -49,7 +49,27 @@ final class TextWriter {
     case .directory: throw .isDirectory
     case .scratch(let file), .detached(let file):
       try scratch.write(node, file, write, now: now)
-    case .key(let path): try self.write(write, to: KeyFile(node, path), now)
+    case .key(let path):
+      try change(node, path) { file throws(TreeError) in
+        try self.write(write, to: file, now)
+      } copy: { file throws(TreeError) in
+        try scratch.write(node, file, write, now: now)
+      }
+    }
+  }
+
+  /// Changes the text of a key's file. Where another mount has removed the key, and the notice of
+  /// that has not been handled, the file is a private copy from now on, which is changed.
+  private func change(
+    _ node: Node, _ path: KeyPath, _ body: (KeyFile) throws(TreeError) -> Void,
+    copy: (ScratchFile) throws(TreeError) -> Void
+  ) throws(TreeError) {
+    do throws(TreeError) {
+      try body(KeyFile(node, path))
+    } catch  where error == .missing {
+      kernel.invalidate(path, isGone: true)
+      guard case .detached(let file) = node.content else { throw error }
+      try copy(file)
     }
   }
 
@@ -144,15 +164,24 @@ final class TextWriter {
     case .scratch(let file), .detached(let file):
       try scratch.truncate(node, file, to: size, now: now)
     case .key(let path):
-      let file = KeyFile(node, path)
-      try repeated { () throws(TreeError) -> Void in
-        try decideText(of: file, before: handle, now)
-        let editor = try editor(of: file, handle: handle)
-        let action = editor.truncate(to: size, now: now.instant)
-        try perform(action, editor, file, by: handle, now: now)
-      } again: {
-        file.editor = nil
+      try change(node, path) { file throws(TreeError) in
+        try truncate(file, to: size, handle, now)
+      } copy: { file throws(TreeError) in
+        try scratch.truncate(node, file, to: size, now: now)
       }
+    }
+  }
+
+  private func truncate(
+    _ file: KeyFile, to size: Int, _ handle: HandleID, _ now: Moment
+  ) throws(TreeError) {
+    try repeated { () throws(TreeError) -> Void in
+      try decideText(of: file, before: handle, now)
+      let editor = try editor(of: file, handle: handle)
+      let action = editor.truncate(to: size, now: now.instant)
+      try perform(action, editor, file, by: handle, now: now)
+    } again: {
+      file.editor = nil
     }
   }
 
