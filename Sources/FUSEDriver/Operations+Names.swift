@@ -51,14 +51,14 @@ extension Operations {
       }
     }
     table.rename = { request, oldParent, oldName, newParent, newName, flags in
-      answerWithDriver(request) { driver, context throws(TreeError) in
+      answerWithDriver(request) { driver, _ throws(TreeError) in
         guard flags & ~(prefsfs_rename_noreplace | prefsfs_rename_exchange) == 0 else {
           throw .invalid("rename with unknown flags")
         }
         let mode: RenameMode =
           flags & prefsfs_rename_exchange != 0
           ? .exchange
-          : flags & prefsfs_rename_noreplace != 0 && !context.isRepetition ? .keep : .replace
+          : flags & prefsfs_rename_noreplace != 0 ? .keep : .replace
         try driver.forest.rename(
           NodeID(rawValue: oldParent), bytes(oldName), to: NodeID(rawValue: newParent),
           bytes(newName), mode, now: .now)

@@ -61,11 +61,7 @@ struct ReceiveLoop: ~Copyable {
           lastLook = Instant(nanoseconds: 0)
         } else {
           guard !Polling.looksAgain(since: lastRequest, now: now) else { continue }
-          if driver.isShortening {
-            driver.continueShortening()
-          } else if !sleep() {
-            lastLook = Instant(nanoseconds: 0)
-          }
+          if !sleep() { lastLook = Instant(nanoseconds: 0) }
           now = .now
         }
       case -EINTR: continue

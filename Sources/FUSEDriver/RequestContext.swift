@@ -15,8 +15,6 @@ struct RequestContext {
   var listing: UInt64?
   /// The answer that a predecessor of this driver has saved, or that is known of its change.
   var answer: SavedAnswer?
-  /// Whether a predecessor has made its change, which is repeated so that the trees follow.
-  var isRepetition = false
 
   /// Whether its answer is saved: it changes something, or counts a look-up.
   var isSaved: Bool { header.operation.isChange || header.operation == .lookup }

@@ -23,6 +23,15 @@ import SystemCalls
 /// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
 /// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
 public final class Member: PersistentPlaces, DurabilityService, ReportService {
+  /// A request of the kernel that changes are made for.
+  private struct KernelRequest {
+    let number: UInt64
+    /// How many changes were carried out for it.
+    var changes: UInt64 = 0
+    /// Whether the next change is the one that it asks for.
+    var isDecisive = false
+  }
+
   private struct State {
     /// The mounts of this process, which every owner is told of.
     var mounts: [Author] = []
@@ -33,8 +42,8 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     var domains: [Place: Set<DomainName>] = [:]
     /// Random, because an owner remembers the serials of a predecessor of this process.
     var lastSerial = UInt64.random(in: 1..<1 << 60)
-    /// The request of the kernel that changes are made for, and how many it has made.
-    var request: (number: UInt64, changes: UInt64)?
+    /// The request of the kernel that changes are made for.
+    var request: KernelRequest?
     /// Who asks for changes, for the history; nil: this process, which the owner knows.
     var source: ChangeSource?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
@@ -231,8 +240,9 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// repeated request.
   func nextOrigin() -> Origin {
     state.withLock { state in
-      if let (number, changes) = state.request {
-        return Origin(client: client, request: number, change: changes + 1)
+      if let request = state.request {
+        let change = request.isDecisive ? 0 : request.changes + 1
+        return Origin(client: client, request: request.number, change: change)
       }
       state.lastSerial += 1
       return Origin(client: client, serial: state.lastSerial)
@@ -242,27 +252,33 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// Who asks for changes, for the history; nil: this process.
   var source: ChangeSource? { state.withLock { $0.source } }
 
-  /// Notes that a change with an origin of `nextOrigin` was carried out.
-  func noteCarriedOut() { state.withLock { $0.request?.changes += 1 } }
+  /// Notes that a change with an origin of `nextOrigin` was carried out. A call of an engine may make
+  /// several: the first of them is the one that its request asks for.
+  func noteCarriedOut() {
+    state.withLock { state in
+      state.request?.changes += 1
+      state.request?.isDecisive = false
+    }
+  }
 }
 
 // MARK: - Requests that a successor may repeat
 
 extension Member: RepeatableChanges {
-  public func begin(request: UInt64, after changes: UInt64) {
-    state.withLock { $0.request = (request, changes) }
+  public func begin(request: UInt64) {
+    state.withLock { $0.request = KernelRequest(number: request) }
+  }
+
+  public func setDecisive(_ isDecisive: Bool) {
+    state.withLock { $0.request?.isDecisive = isDecisive }
   }
 
   public func setSource(_ source: ChangeSource) { state.withLock { $0.source = source } }
 
   public func endRequest() { state.withLock { $0.request = nil } }
 
-  public var changesMade: UInt64 { state.withLock { $0.request?.changes ?? 0 } }
-
-  public func outcome(
-    ofChange number: UInt64, request: UInt64
-  ) throws(EngineError) -> Changeset? {
-    let origin = Origin(client: client, request: request, change: number)
+  public func outcome(of request: UInt64) throws(EngineError) -> Changeset? {
+    let origin = Origin(client: client, request: request, change: 0)
     let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
     // A request without intents changes nothing, unless it was carried out before.
     let known = try apply([], by: Author.unique(), origin: origin, until: deadline)

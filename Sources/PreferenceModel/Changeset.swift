@@ -180,8 +180,9 @@ public struct Origin: Hashable, Sendable {
   /// Identifies a change that a mount makes for a request of the kernel.
   /// - Parameters:
   ///   - request: the number of the request. Its lower 42 bits count.
-  ///   - change: the number of the change among those of the request, from 1. Its lower 20 bits
-  ///     count: a request makes a change for each key of a domain at most.
+  ///   - change: 0 for the change that the request asks for; of others, e.g. of a text that is
+  ///     decided before, the number among those of the request, from 1. Its lower 20 bits count: a
+  ///     request makes a change for each key of a domain at most.
   public init(client: UInt64, request: UInt64, change: UInt64) {
     let number = request << 20 & (Self.inheritable - 1)
     self.init(client: client, serial: Self.inheritable | number | change & 0xF_FFFF)

@@ -158,8 +158,12 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// The random number that identifies this process and its successors.
   var client: UInt64 { get }
 
-  /// Begins a request of the kernel: the changes that follow are its next ones after that many.
-  func begin(request: UInt64, after changes: UInt64)
+  /// Begins a request of the kernel, which the changes that follow are made for.
+  func begin(request: UInt64)
+
+  /// Says whether the change that comes next is the one that the request asks for. The changes that
+  /// follow it are others.
+  func setDecisive(_ isDecisive: Bool)
 
   /// Notes who has made the request of the kernel that the changes which follow are made for, for
   /// the history.
@@ -168,12 +172,9 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// Ends the present request. A successor will not repeat its changes.
   func endRequest()
 
-  /// How many changes of the present request were carried out.
-  var changesMade: UInt64 { get }
-
-  /// Returns what a change of the request changed, if it was carried out; nil: it was not, or it
-  /// changed nothing. Waits for the owner as a change does.
-  func outcome(ofChange number: UInt64, request: UInt64) throws(EngineError) -> Changeset?
+  /// Returns what the change that the request asks for has changed, if it was carried out; nil: it
+  /// was not, or it changed nothing. Waits for the owner as a change does.
+  func outcome(of request: UInt64) throws(EngineError) -> Changeset?
 }
 
 extension PersistentPlaces {

@@ -70,9 +70,13 @@ extension FileDirectory {
   }
 
   func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
+    if tree.transactor.made != nil {
+      return try tree.keys.followUnlink(name, in: self, now: now)
+    }
     switch try tree.keys.find(name, in: self, now: now) {
     case .nothing: throw .missing
-    case .key(let path, let resolution): try tree.keys.unlink(path, resolution, now: now)
+    case .key(let path, let resolution):
+      try tree.keys.unlink(path, Departures.Former(path, resolution), now: now)
     case .scratch(let node): try tree.keys.unlinkScratch(node, now: now)
     }
   }
@@ -84,6 +88,9 @@ extension FileDirectory {
     guard let directory = directory as? any FileDirectory else {
       throw tree.log.refused(
         .refused("\(subject) \(name): a file cannot be moved to the root, which has only domains"))
+    }
+    if tree.transactor.made != nil {
+      return try tree.keys.followRename(name, in: self, to: directory, newName, mode, now: now)
     }
     switch try tree.keys.find(name, in: self, now: now) {
     case .nothing: throw .missing

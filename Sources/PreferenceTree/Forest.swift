@@ -32,11 +32,8 @@ public final class Forest {
   var items: [(item: ControlItem, path: String)] = []
   /// How many of them were saved.
   var savedItems = 0
-  /// What `savePart` has not returned yet: the beginning, and the nodes of each tree.
-  var firstPart: [UInt8]?
-  var parts: [(tree: Tree, nodes: ArraySlice<NodeID>)] = []
-  /// Saves values before a request changes them: see `Transactor.transact`.
-  var remember: (([UInt8]) -> Void)?
+  /// Told before each change whether it is the one that a request asks for; nil: nothing is saved.
+  var setDecisive: ((Bool) -> Void)?
   /// The numbers of the trees that items of the control directory lead to.
   var numbers: [ControlItem: Int] = [:]
   /// The tree at the mount point, if it shows preferences.

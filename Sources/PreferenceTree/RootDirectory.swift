@@ -48,12 +48,14 @@ final class RootDirectory: Directory {
     if let node = tree.table[ScratchPath(parent: .root, name: name)] {
       return try tree.keys.removeScratchDirectory(node, now: now)
     }
-    guard let domain = try tree.engine.domain(named: name) else { throw .missing }
-    tree.keys.completeMoves(from: domain, now: now)
-    guard tree.table.scratchNodes(in: .domain(domain)).isEmpty else {
-      throw tree.log.refused(.notEmpty("\(domain): it has temporary files"))
+    guard let domain = try tree.keys.formerDomain(name) else { throw .missing }
+    if tree.transactor.made == nil {
+      tree.keys.completeMoves(from: domain, now: now)
+      guard tree.table.scratchNodes(in: .domain(domain)).isEmpty else {
+        throw tree.log.refused(.notEmpty("\(domain): it has temporary files"))
+      }
     }
-    let changeset = try tree.transactor.apply([.removeDomain(domain)])
+    let changeset = try tree.transactor.apply([.removeDomain(domain)], isDecisive: true)
     tree.table.remove(domain)
     tree.kernel.rootChanged(at: changeset.time)
   }

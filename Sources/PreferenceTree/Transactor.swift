@@ -18,8 +18,12 @@ final class Transactor {
   private let kernel: KernelCache
   /// The changes that were made through the tree and that other trees of the mount have not seen.
   private var changes: [Changeset] = []
-  /// Saves the present values of keys before a request changes them; nil: nobody does.
-  var remember: (([KeyPath: Resolution?]) -> Void)?
+  /// Told before each change whether it is the one that the request asks for; nil: nobody is.
+  var setDecisive: ((Bool) -> Void)?
+  /// The change that the present request asks for, if a predecessor of this driver has made it: the
+  /// request asks for none, and only the nodes follow. The engine has what came of it, and what was
+  /// there before is not known (`KeyFiles+Made`).
+  var made: Changeset?
 
   init(_ parts: TreeParts, _ values: ValueReader, _ kernel: KernelCache, author: Author) {
     (engine, options, log) = (parts.engine, parts.options, parts.log)
@@ -31,9 +35,10 @@ final class Transactor {
   /// - Parameters:
   ///   - touched: the keys of the request: what the kernel has cached of them is right already.
   ///   - changesNames: whether keys may come or go in their directories.
-  ///   - remembers: whether the keys' present values are saved for a successor, which repeats a
-  ///     request with them if it was carried out and not answered. Pass false for write(2), and for
-  ///     a request whose repetition has the same effect.
+  ///   - isDecisive: whether it is the change that the request asks for: if it was made and the
+  ///     request was not answered, a successor has the nodes follow it (`made`). At most one change
+  ///     of a request is. Pass false for others, and for a request whose repetition has the same
+  ///     effect and the same answer.
   ///   - isJudged: whether schemas may refuse it.
   ///   - isNew: whether the intents expect that a key is not there (`KeyFiles.expectNone`). Throws
   ///     EEXIST where it is: somebody else was first.
@@ -44,24 +49,26 @@ final class Transactor {
   @discardableResult
   func transact(
     _ intents: [Intent], touching touched: Set<KeyPath>, changesNames: Bool = true,
-    remembers: Bool = true, isJudged: Bool = true, isNew: Bool = false,
+    isDecisive: Bool = false, isJudged: Bool = true, isNew: Bool = false,
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
-    if remembers, let remember { remember(try values.resolve(all: touched)) }
     let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
     let judged: [Intent] = isJudged && options.judges ? [.judged] : []
     let made: Changeset
     do {
-      made = try apply(judged + intents)
+      made = try apply(judged + intents, isDecisive: isDecisive)
     } catch {
       throw isNew && error == .changedMeanwhile ? .exists : error
     }
     if options.isGenerated { values.forgetLast() }
     let changeset = engine.shown(made)
-    if remembers { values.past = [:] }
     if makesDomain { kernel.rootChanged(at: changeset.time) }
     try update(changeset)
     kernel.propagate(changeset, touched: touched, changesNames: changesNames)
+    if self.made != nil {
+      // The owner may have forgotten what was set.
+      for path in touched { kernel.entriesChanged(path.domain, at: changeset.time) }
+    }
     if options.isGenerated {
       // Other texts of the same thing: X.plist where X.json was written.
       let others = engine.notice(of: made).events.filter {
@@ -74,9 +81,10 @@ final class Transactor {
 
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
   /// for changes of keys.
-  func apply(_ intents: [Intent]) throws(TreeError) -> Changeset {
+  /// - Parameter isDecisive: see `transact`.
+  func apply(_ intents: [Intent], isDecisive: Bool = false) throws(TreeError) -> Changeset {
     do {
-      let changeset = try engine.apply(intents, by: author)
+      let changeset = try carryOut(intents, isDecisive: isDecisive)
       guard !changeset.isEmpty else { return changeset }
       kernel.append(.awaitSettlement(version: changeset.version))
       changes.append(changeset)
@@ -86,6 +94,14 @@ final class Transactor {
     } catch {
       throw log.refused(TreeError(error))
     }
+  }
+
+  private func carryOut(
+    _ intents: [Intent], isDecisive: Bool
+  ) throws(EngineError) -> Changeset {
+    if isDecisive, let made { return made }
+    setDecisive?(isDecisive)
+    return try engine.apply(intents, by: author)
   }
 
   /// Removes and returns the changes that were made through the tree since the last call, in the

@@ -115,8 +115,7 @@ extension Tree {
       return
     }
     try transactor.transact(
-      [.describe(path.key, path.domain, description)], touching: [path], changesNames: false,
-      remembers: false)
+      [.describe(path.key, path.domain, description)], touching: [path], changesNames: false)
     // The value has a different time now. The next editor must begin with that, or what it computes
     // from the text would be refused as outdated.
     if file.editor?.deadline == nil { file.editor = nil }

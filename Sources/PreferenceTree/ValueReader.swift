@@ -15,9 +15,6 @@ final class ValueReader {
   private let log: TreeLog
   private let table: NodeTable
   private let departures: Departures
-  /// The values of keys before a request that a predecessor has carried out, while the request is
-  /// repeated.
-  var past: [KeyPath: Resolution?] = [:]
   /// The last look-up.
   private var lastFound: LastLookup?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
@@ -51,7 +48,6 @@ final class ValueReader {
   /// Returns the key's value, whether or not its name departed; nil if no place has the key. Cost:
   /// a few loads, if the key is that of the last call, and nothing has changed since.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
-    if !past.isEmpty, let before = past[path] { return before }
     let generation = engine.generation
     if let lastFound, lastFound.generation == generation, lastFound.path == path {
       return lastFound.resolution
@@ -73,13 +69,6 @@ final class ValueReader {
   func requireValue(_ path: KeyPath) throws(TreeError) -> Resolution {
     guard let resolution = try resolve(path) else { throw .missing }
     return resolution
-  }
-
-  /// Returns the values of several keys, as `resolve` does.
-  func resolve(all paths: Set<KeyPath>) throws(TreeError) -> [KeyPath: Resolution?] {
-    var values: [KeyPath: Resolution?] = [:]
-    for path in paths { values[path] = .some(try resolve(path)) }
-    return values
   }
 
   /// Throws EPERM for a value that a write cannot replace: a forced one, or an argument.

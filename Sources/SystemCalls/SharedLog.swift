@@ -16,8 +16,6 @@ public final class SharedLog: @unchecked Sendable {
   // Sendable, because the numbers are atomics, and the rest is touched by one thread.
   private let mapping: SharedMapping
   private var memory: UnsafeMutableRawPointer { mapping.start }
-  /// Bytes of the new contents that are being written to the other half; nil: there are none.
-  private var replacement: Int?
   /// The file in memory. A process that has it can read the log after this one has ended.
   public let descriptor: Descriptor
 
@@ -122,50 +120,34 @@ public final class SharedLog: @unchecked Sendable {
   /// Bytes in the log.
   public var count: Int { Int(clamping: state & ~Self.secondHalf) }
 
-  /// Appends the bytes, all or, if the process ends meanwhile, none. While a replacement is being
-  /// written, they are appended to that too; one that has no room for them is dropped.
+  /// Bytes that the log has room for.
+  public var room: Int { half }
+
+  /// Appends the bytes, all or, if the process ends meanwhile, none.
   /// - Returns: false if the log has no room for them.
   public func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     let (before, count) = (state, self.count)
-    let fits = bytes.count <= half - count
-    if fits {
-      write(bytes, at: offset(of: before) + count)
-      state = before + UInt64(bytes.count)
-    }
-    if replacement != nil { _ = appendToReplacement(bytes) }
-    return fits
-  }
-
-  /// Begins new contents for the log, which may be written in several calls. Until
-  /// `finishReplacement`, the old contents count.
-  public func beginReplacement() {
-    // A process before this one may not have finished its own.
-    _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), half)
-    replacement = 0
-  }
-
-  /// Appends the bytes to the new contents. Where there is no room for them, the replacement is
-  /// dropped, and the old contents go on counting.
-  /// - Returns: false if the replacement was dropped.
-  public func appendToReplacement(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let count = replacement else { return false }
-    guard bytes.count <= half - count else {
-      replacement = nil
-      _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: otherHalf)), half)
-      return false
-    }
-    write(bytes, at: offset(of: otherHalf) + count)
-    replacement = count + bytes.count
+    guard bytes.count <= half - count else { return false }
+    write(bytes, at: offset(of: before) + count)
+    state = before + UInt64(bytes.count)
     return true
   }
 
-  /// Makes the new contents the only ones, in one step.
-  /// - Returns: false if the replacement was dropped.
-  @discardableResult public func finishReplacement() -> Bool {
-    guard let new = replacement else { return false }
-    let old = (start: offset(of: state), count: count)
-    state = otherHalf | UInt64(new)
-    replacement = nil
+  /// Makes the pieces, one behind the other, the only contents, in one step: until then, the old
+  /// ones count.
+  /// - Returns: false if the log has no room for them; the old contents stay.
+  public func replace(with pieces: [[UInt8]]) -> Bool {
+    let count = pieces.reduce(0) { $0 + $1.count }
+    guard count <= half else { return false }
+    let (old, new) = ((start: offset(of: state), count: self.count), otherHalf)
+    // A process before this one may not have finished its own.
+    _ = prefsfs_punch_hole(descriptor.number, Int(offset(of: new)), half)
+    var end = offset(of: new)
+    for piece in pieces {
+      piece.withUnsafeBytes { write($0, at: end) }
+      end += piece.count
+    }
+    state = new | UInt64(count)
     // Where the memory cannot be given back, it is used again by the replacement after the next.
     _ = prefsfs_punch_hole(descriptor.number, Int(old.start), Int(old.count))
     return true

@@ -12,8 +12,7 @@ extension Tree {
       saver.saveChanges(&writer)
     } else {
       saver.beginSaving()
-      saver.saveAllButNodes(&writer)
-      saver.saveNodes(table.nodes.keys, &writer)
+      saver.saveAll(&writer)
     }
     return writer.bytes
   }

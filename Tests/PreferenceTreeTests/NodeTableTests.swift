@@ -104,7 +104,7 @@ import Testing
     #expect(bench.tree.table.scratchBytes == large.count && bench.tree.table.detachedBytes == 0)
 
     var writer = ByteWriter()
-    bench.tree.saver.saveNodes([file], &writer)
+    bench.tree.saver.saveAll(&writer)
     try successor.tree.restore(try SavedTree([writer.bytes]), now: bench.now.instant)
     #expect(try successor.tree.attributes(file).size == large.count)
     let table = successor.tree.table
@@ -124,7 +124,7 @@ import Testing
     _ = try bench.tree.create(bench.domain, Array("K~".utf8), CreationFlags(), now: bench.now)
     _ = try bench.tree.makeDirectory(bench.domain, Array("x.lock".utf8), now: bench.now)
     var writer = ByteWriter()
-    bench.tree.saver.saveNodes(bench.tree.table.nodes.keys, &writer)
+    bench.tree.saver.saveAll(&writer)
     return (try SavedTree([writer.bytes]).nodes, held)
   }
 

@@ -23,39 +23,32 @@ import Testing
     let log = try SharedLog(name: "test")
     for round in 1...5 {
       let bytes = [UInt8](repeating: UInt8(round), count: 1 << 20)
-      #expect(log.replace(with: bytes) && log.append([0]))
+      #expect(log.replace(with: [bytes]) && log.append([0]))
       #expect(log.contents == bytes + [0])
       // Blocks of 512 bytes: one half, and some pages.
       #expect(try log.descriptor.status().st_blocks < (1 << 21) / 512)
     }
   }
 
-  @Test("until a replacement is finished, the log is the old one; what is appended is in both")
-  func replaceInParts() throws {
+  @Test("the pieces of a replacement stand one behind the other, also for another owner")
+  func pieces() throws {
     let log = try SharedLog(name: "test")
-    #expect(log.append([1, 2]))
-    log.beginReplacement()
-    #expect(log.appendToReplacement([3]) && log.append([4]) && log.appendToReplacement([5]))
-    #expect(log.contents == [1, 2, 4])
-    // A process that ends here leaves the old log to the next, which begins anew.
-    let next = try SharedLog(adopting: Descriptor(owning: dup(log.descriptor.number)))
-    #expect(next.contents == [1, 2, 4])
-    log.finishReplacement()
+    #expect(log.append([1, 2]) && log.replace(with: [[3], [], [4, 5]]))
     #expect(log.contents == [3, 4, 5] && log.append([6]) && log.contents == [3, 4, 5, 6])
-    #expect(next.replace(with: [7]) && log.contents == [7])
+    let next = try SharedLog(adopting: Descriptor(owning: dup(log.descriptor.number)))
+    #expect(next.replace(with: [[7]]) && log.contents == [7])
   }
 
-  @Test("a replacement without room is dropped, and what is appended still goes to the log")
+  @Test("a replacement without room changes nothing, and what is appended still goes to the log")
   func full() throws {
     let log = try SharedLog(name: "test", largest: 8 << 20)
-    let most = [UInt8](repeating: 1, count: 8 << 20)
-    #expect(log.append([1]))
-    log.beginReplacement()
-    #expect(log.appendToReplacement(Array(most.dropLast())) && log.append([2, 3]))
-    #expect(!log.appendToReplacement([4]) && !log.finishReplacement())
+    let most = [UInt8](repeating: 1, count: log.room)
+    #expect(log.room == 8 << 20 && log.append([1]))
+    #expect(!log.replace(with: [most, [4]]) && log.contents == [1] && log.append([2, 3]))
     #expect(log.contents == [1, 2, 3] && !log.append(most) && log.contents == [1, 2, 3])
     #expect(try log.descriptor.status().st_blocks < (1 << 20) / 512)
-    #expect(log.replace(with: [5]) && log.contents == [5])
+    #expect(log.replace(with: [most]) && log.contents == most)
+    #expect(log.replace(with: [[5]]) && log.contents == [5])
   }
 
   @Test("the size is sealed, and a file that is no log is refused")
@@ -70,13 +63,4 @@ import Testing
 
 extension SharedLog {
   fileprivate func append(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes(append) }
-
-  fileprivate func appendToReplacement(_ bytes: [UInt8]) -> Bool {
-    bytes.withUnsafeBytes(appendToReplacement)
-  }
-
-  fileprivate func replace(with bytes: [UInt8]) -> Bool {
-    beginReplacement()
-    return appendToReplacement(bytes) && finishReplacement()
-  }
 }

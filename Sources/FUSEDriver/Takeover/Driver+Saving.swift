@@ -12,14 +12,14 @@ extension Driver {
     guard let saved = takeover.saved else { return }
     let header = context.header
     saved[.request] = header.number
-    if header.operation.isChange { store.changes?.begin(request: header.number, after: 0) }
+    if header.operation.isChange { store.changes?.begin(request: header.number) }
     if header.isResent { prepareRepetition(&context) }
   }
 
   /// Ends a request that has been answered, or whose reply is held.
   func end(_ context: RequestContext) {
     guard let saved = takeover.saved else { return }
-    if context.header.isResent { forest.endRepetition() }
+    if context.header.isResent { forest.setMade(nil) }
     if context.header.operation.isChange { store.changes?.endRequest() }
     saved[.request] = 0
   }
@@ -39,18 +39,12 @@ extension Driver {
     context.answer = resent.answers[header.number]
     guard context.answer == nil, header.operation.isChange, context.refusal == nil else { return }
     do {
-      let past = resent.pasts[header.number]
-      let change = past?.change ?? 1
-      guard try store.changes?.outcome(ofChange: change, request: header.number) != nil else {
-        return
-      }
+      guard let made = try store.changes?.outcome(of: header.number) else { return }
       if let count = header.writtenCount {
         forest.noteWritten(header.node)
         context.answer = .written(count)
-      } else if let past {
-        try forest.beginRepetition(past.values)
-        store.changes?.begin(request: header.number, after: max(past.change, 1) - 1)
-        context.isRepetition = true
+      } else {
+        forest.setMade(made)
       }
     } catch {
       log("what became of a request under the driver before is not known: \(error)")
@@ -60,12 +54,7 @@ extension Driver {
   /// Begins to save in the state what a successor must know.
   func begin(saving saved: SavedState) {
     takeover.saved = saved
-    forest.beginSaving { [unowned self] values in
-      guard let current, current.header.operation.isChange else { return }
-      let change = (store.changes?.changesMade ?? 0) + 1
-      saved.addChanges(of: forest)
-      saved.remember(values, change: change, of: current.header.number)
-    }
+    forest.beginSaving { [store] isDecisive in store.changes?.setDecisive(isDecisive) }
   }
 
   /// Saves what has changed since the last call, with the answer and the announcements that follow
@@ -86,8 +75,8 @@ extension Driver {
     }
     let last = announcements.isEmpty ? 0 : saved.add(announcements)
     saved.commit()
+    if saved.isLong { saved.replace(trees: forest.saveAll()) }
     if saved.isIncomplete != takeover.isStateIncomplete { reportRoom(saved) }
-    shorten(saved)
     return last
   }
 
@@ -117,25 +106,5 @@ extension Driver {
     } else {
       log("the state of this mount has room again: another driver can go on for this one")
     }
-  }
-
-  /// Whether a long log is being replaced: `continueShortening` must be called when the loop has
-  /// nothing else to do.
-  var isShortening: Bool { takeover.saved?.isReplacing == true }
-
-  /// Replaces a long log by a whole state, in parts.
-  private func shorten(_ saved: SavedState) {
-    if saved.isReplacing {
-      if saved.isPartDue { saved.replace(part: forest.savePart()) }
-    } else if saved.isLong {
-      forest.beginParts()
-      saved.beginReplacing()
-    }
-  }
-
-  /// Writes the next part of the whole state that replaces a long log. Cost: O(one part).
-  func continueShortening() {
-    save()
-    takeover.saved?.replace(part: forest.savePart())
   }
 }

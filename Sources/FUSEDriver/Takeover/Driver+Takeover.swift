@@ -154,12 +154,11 @@ extension Driver {
 /// What is known of the requests that the kernel sends again.
 struct ResentRequests {
   let answers: [UInt64: SavedAnswer]
-  let pasts: [UInt64: (change: UInt64, values: [UInt8])]
   /// A request that has ended two drivers.
   let refused: UInt64?
 
   init(_ estate: Estate, _ saved: SavedState) {
-    (answers, pasts) = (estate.answers, estate.pasts)
+    answers = estate.answers
     refused = saved[.suspectDeaths] >= 2 ? saved[.suspect] : nil
   }
 }

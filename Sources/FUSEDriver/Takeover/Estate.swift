@@ -9,8 +9,6 @@ struct Estate {
   private(set) var trees: [[UInt8]] = []
   /// The answers of requests that the kernel may send again.
   private(set) var answers: [UInt64: SavedAnswer] = [:]
-  /// The values before the last change of a request, and the number of that change.
-  private(set) var pasts: [UInt64: (change: UInt64, values: [UInt8])] = [:]
   /// The announcements that watchers may not have got, in order.
   private(set) var announcements: [(number: UInt64, announcement: Announcement)] = []
   /// The registered defaults as `SavedState` wrote them.
@@ -32,11 +30,6 @@ struct Estate {
         var part = ByteReader(content)
         let request = try part.number(UInt64.self)
         answers[request] = try part.savedAnswer()
-        pasts[request] = nil
-      case .past:
-        var part = ByteReader(content)
-        let (request, change) = (try part.number(UInt64.self), try part.number(UInt64.self))
-        pasts[request] = (change, Array(content.dropFirst(16)))
       case .announcement:
         var part = ByteReader(content)
         let number = try part.number(UInt64.self)

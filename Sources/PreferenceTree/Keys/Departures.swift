@@ -26,8 +26,8 @@ import SystemCalls
 final class Departures {
   /// What a key was when its name departed.
   struct Former: Equatable {
-    /// Its type.
-    var kind: Kind
+    /// Its type; nil: it is not known.
+    var kind: Kind?
     /// Its permission bits; nil if they were never set.
     var mode: UInt32?
     /// The place of its value, if that was the domain's own.

@@ -51,7 +51,6 @@ extension KeyFiles {
     let kind = target?.kind ?? departures.former(new)?.kind
     let value = try self.value(source, text, as: kind, over: target?.value, new)
     let displaced = try values.displaced(new)
-    let node = table[old]
     let former = Departures.Former(old, source)
     let made: [Intent] = [
       .set(new.key, new.domain, value, values.written(text, value)),
@@ -63,20 +62,32 @@ extension KeyFiles {
     let expected = expectUnchanged(old, source) + (isNew ? expectNone(new) : [])
     let intents = target == nil ? inFormerPlace(new, made, from: former) : made
     try transactor.transact(
-      expected + intents + [.remove(old.key, old.domain)], touching: [old, new]
+      expected + intents + [.remove(old.key, old.domain)], touching: [old, new], isDecisive: true
     ) { _ in
-      values.detach(displaced, at: target?.modified ?? now.time)
-      departures.forget(new)
-      if let file = node?.keyFile {
-        values.dropCachedText(file)
-        file.editor = nil
-        if target != nil { file.creation = nil }
-        file.node.changed = now.time
-        table.rename(file, to: new)
-      }
-      depart(old, former, now: now)
+      moveFile(from: old, former, to: new, over: displaced, target?.modified, now: now)
     }
-    if let node { kernel.invalidateFile(node.id) }
+  }
+
+  /// Gives the file of a key that was renamed its new name.
+  /// - Parameters:
+  ///   - former: what the key was under its old name.
+  ///   - displaced: the file that had the new name.
+  ///   - modified: when the key of the new name was last changed; nil: there was none.
+  func moveFile(
+    from old: KeyPath, _ former: Departures.Former, to new: KeyPath,
+    over displaced: ValueReader.Displaced?, _ modified: Timestamp?, now: Moment
+  ) {
+    values.detach(displaced, at: modified ?? now.time)
+    departures.forget(new)
+    if let file = table[old]?.keyFile {
+      values.dropCachedText(file)
+      file.editor = nil
+      if modified != nil { file.creation = nil }
+      file.node.changed = now.time
+      table.rename(file, to: new)
+      kernel.invalidateFile(file.id)
+    }
+    depart(old, former, now: now)
   }
 
   /// The intents by which the engine refuses a change that was made of the key's value, if that is a
@@ -124,15 +135,20 @@ extension KeyFiles {
         .set(other.key, other.domain, first.value, values.written(firstText, first.value)),
         .set(one.key, one.domain, second.value, values.written(secondText, second.value)),
       ]
-    try transactor.transact(intents, touching: [one, other]) { _ in
-      if let file = table[one]?.keyFile, let otherFile = table[other]?.keyFile {
-        table.exchange(file, otherFile)
-      }
-      for file in [one, other].compactMap({ table[$0]?.keyFile }) {
-        values.dropCachedText(file)
-        file.editor = nil
-        kernel.invalidateFile(file.id)
-      }
+    try transactor.transact(intents, touching: [one, other], isDecisive: true) { _ in
+      exchangeFiles(one, other)
+    }
+  }
+
+  /// Exchanges the names of two files whose keys have exchanged their values.
+  func exchangeFiles(_ one: KeyPath, _ other: KeyPath) {
+    if let file = table[one]?.keyFile, let otherFile = table[other]?.keyFile {
+      table.exchange(file, otherFile)
+    }
+    for file in [one, other].compactMap({ table[$0]?.keyFile }) {
+      values.dropCachedText(file)
+      file.editor = nil
+      kernel.invalidateFile(file.id)
     }
   }
 
@@ -140,20 +156,14 @@ extension KeyFiles {
   func renameDomain(
     _ oldName: String, to newName: String, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
-    guard let old = try engine.domain(named: oldName) else { throw .missing }
+    guard let old = try formerDomain(oldName) else { throw .missing }
     guard let new = try engine.domain(named: newName) else {
       throw log.refused(.invalid("\(newName): not the canonical name of a domain"))
     }
     if old == new { return }
     if mode == .exchange { throw log.refused(.invalid("\(old): domains cannot be exchanged")) }
-    let isThere = try asTreeError { () throws(EngineError) in try engine.hasDomain(new) }
-    if mode == .keep, isThere { throw .exists }
-    completeMoves(from: old, now: now)
-    completeMoves(from: new, now: now)
-    guard table.scratchNodes(in: .domain(new)).isEmpty else {
-      throw log.refused(.notEmpty("\(new): it has temporary files"))
-    }
-    let changeset = try transactor.apply([.renameDomain(old, to: new)])
+    if transactor.made == nil { try prepareRename(of: old, to: new, mode, now: now) }
+    let changeset = try transactor.apply([.renameDomain(old, to: new)], isDecisive: true)
     _ = departures.forgetAll(in: new)
     table.remove(new)
     table.rename(old, to: new)
@@ -162,6 +172,8 @@ extension KeyFiles {
     }
     kernel.rootChanged(at: changeset.time)
     kernel.entriesChanged(new, at: changeset.time)
+    // The directory has no node any more if a successor found the old domain gone.
+    if transactor.made != nil { kernel.invalidateEntry(table.root.id, new.key) }
     for item in changeset.items {
       if case .set(let key, _, _) = item.edit, let id = table[KeyPath(domain: new, key: key)]?.id {
         kernel.append(.invalidateAttributes(id))
@@ -174,6 +186,20 @@ extension KeyFiles {
     // The list of the settings says which suites domains have.
     for location in engine.shown(changeset).invalidated {
       kernel.invalidate(location.domain, at: changeset.time, removed: removed)
+    }
+  }
+
+  /// Refuses a rename of a domain over one that is there, if it must not, or over temporary files.
+  /// Completes the moves of keys of both.
+  private func prepareRename(
+    of old: DomainName, to new: DomainName, _ mode: RenameMode, now: Moment
+  ) throws(TreeError) {
+    let isThere = try asTreeError { () throws(EngineError) in try engine.hasDomain(new) }
+    if mode == .keep, isThere { throw .exists }
+    completeMoves(from: old, now: now)
+    completeMoves(from: new, now: now)
+    guard table.scratchNodes(in: .domain(new)).isEmpty else {
+      throw log.refused(.notEmpty("\(new): it has temporary files"))
     }
   }
 }

@@ -74,10 +74,13 @@ extension KeyFiles {
   func link(
     _ id: NodeID, to name: String, in directory: any FileDirectory, now: Moment
   ) throws(TreeError) -> Node {
-    guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    let isMade = transactor.made != nil
+    if !isMade {
+      guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
+    }
     guard let source = table[id] else { throw .missing }
     let text = try values.shownText(source)
-    if scratch.isScratchName(name, in: directory, .link) {
+    if !isMade, scratch.isScratchName(name, in: directory, .link) {
       let path = ScratchPath(parent: directory.scratchParent, name: name)
       return try scratch.add(path, .file(text), mode: source.scratch?.mode, now: now)
     }
@@ -93,7 +96,9 @@ extension KeyFiles {
     let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
     let intents = [set] + describe
     let made = existing == nil ? inFormerPlace(path, expectNone(path) + intents) : intents
-    try transactor.transact(made, touching: [path], isNew: existing == nil) { _ in
+    try transactor.transact(
+      made, touching: [path], isDecisive: true, isNew: existing == nil
+    ) { _ in
       departures.forget(path)
       if table[path] == nil { table.renewInode(of: path) }
     }

@@ -34,7 +34,7 @@ extension KeyFiles {
     }
     if let source, source != path { intents.append(.remove(source.key, source.domain)) }
     let displaced = try values.displaced(path)
-    try transactor.transact(intents, touching: [path], isNew: isNew) { _ in
+    try transactor.transact(intents, touching: [path], isDecisive: true, isNew: isNew) { _ in
       values.detach(displaced, at: existing?.modified ?? now.time)
       departures.forget(path)
       if let source { departures.forget(source) }

@@ -107,6 +107,7 @@ final class KeyFiles {
   private func make(
     _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, _ now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
+    if transactor.made != nil { return try createKey(try newPath(name, in: directory), mode: nil) }
     switch try find(name, in: directory, now: now) {
     case .nothing: break
     case _ where flags.exclusively: throw .exists
@@ -158,7 +159,7 @@ final class KeyFiles {
     lastHandle += 1
     let handle = HandleID(rawValue: lastHandle)
     // Schemas judge the text that follows, not the empty value until then.
-    try transactor.transact(intents, touching: [path], isJudged: false) { _ in
+    try transactor.transact(intents, touching: [path], isDecisive: true, isJudged: false) { _ in
       departures.forget(path)
       // Where the notice of a removal has not been handled, there is a node. It keeps its number.
       if table[path] == nil { table.renewInode(of: path) }
@@ -179,10 +180,10 @@ final class KeyFiles {
   }
 
   /// Carries out unlink(2) of a key.
-  func unlink(_ path: KeyPath, _ resolution: Resolution, now: Moment) throws(TreeError) {
+  func unlink(_ path: KeyPath, _ former: Departures.Former, now: Moment) throws(TreeError) {
     let displaced = try values.displaced(path)
-    let former = Departures.Former(path, resolution)
-    try transactor.transact([.remove(path.key, path.domain)], touching: [path]) { _ in
+    let removal = Intent.remove(path.key, path.domain)
+    try transactor.transact([removal], touching: [path], isDecisive: true) { _ in
       values.detach(displaced, at: now.time)
       depart(path, former, now: now)
     }

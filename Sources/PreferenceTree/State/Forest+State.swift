@@ -6,13 +6,13 @@ import SystemCalls
 
 extension Forest {
   /// Whether changes are noted for `saveChanges`.
-  var isSaving: Bool { remember != nil }
+  var isSaving: Bool { setDecisive != nil }
 
   /// Begins to note changes for `saveChanges`.
-  /// - Parameter remember: saves the values of keys before a request changes them, which
-  ///   `beginRepetition` takes.
-  package func beginSaving(remember: @escaping ([UInt8]) -> Void) {
-    self.remember = remember
+  /// - Parameter setDecisive: told before each change whether it is the one that the request asks
+  ///   for, by which a successor finds it (`setMade`).
+  package func beginSaving(_ setDecisive: @escaping (Bool) -> Void) {
+    self.setDecisive = setDecisive
     for branch in branches { beginSaving(branch) }
   }
 
@@ -20,17 +20,7 @@ extension Forest {
     if let control = branch as? ControlTree { control.changes.isRecording = true }
     guard let tree = branch as? Tree else { return }
     tree.saver.beginSaving()
-    let number = tree.position.number
-    tree.transactor.remember = { [unowned self] values in
-      var writer = ByteWriter()
-      writer.append(number)
-      writer.append(UInt32(clamping: values.count))
-      for (path, value) in values {
-        writer.append(path)
-        writer.append(optional: value) { $0.append($1) }
-      }
-      remember?(writer.bytes)
-    }
+    tree.transactor.setDecisive = setDecisive
   }
 
   /// Appends records of everything that has changed since the trees were last saved; no bytes where
@@ -52,48 +42,17 @@ extension Forest {
     writer.append(tree.path)
   }
 
-  /// Returns records of everything.
+  /// Returns records of everything. Cost: O(nodes), and the bytes of all texts that are saved.
   package func saveAll() -> [UInt8] {
     var writer = ByteWriter()
     saveChanges(&writer)
-    beginParts()
-    while let part = savePart() { writer.append(raw: part) }
-    return writer.bytes
-  }
-
-  /// Begins to return records of everything in parts (`savePart`). Call it after `saveChanges`.
-  package func beginParts() {
-    var writer = ByteWriter()
     for item in items { save(item, &writer) }
-    parts = []
     for branch in branches {
-      if let tree = branch as? Tree {
-        tree.saver.saveAllButNodes(&writer)
-        parts.append((tree, Array(tree.table.nodes.keys)[...]))
-      }
+      if let tree = branch as? Tree { tree.saver.saveAll(&writer) }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
     }
-    firstPart = writer.bytes
-  }
-
-  /// Returns the next records of everything; nil after the last ones. A successor needs those of
-  /// all parts, and of `saveChanges` meanwhile, in the order of the calls. Cost: O(`nodesInPart`).
-  package func savePart() -> [UInt8]? {
-    if let first = firstPart {
-      firstPart = nil
-      return first
-    }
-    guard let (tree, nodes) = parts.last else { return nil }
-    var writer = ByteWriter()
-    tree.saver.saveNodes(nodes.prefix(Self.nodesInPart), &writer)
-    let rest = nodes.dropFirst(Self.nodesInPart)
-    parts[parts.count - 1].nodes = rest
-    if rest.isEmpty { parts.removeLast() }
     return writer.bytes
   }
-
-  /// How many nodes a part has.
-  private static let nodesInPart = 128
 
   /// Makes the trees what a predecessor has saved. Call it on a new forest with the same options.
   /// Throws if the records make no sense: the predecessor was of a different version.
@@ -150,24 +109,10 @@ extension Forest {
 
   // MARK: - Requests that a predecessor has carried out
 
-  /// Has the next request see the values that `remember` was given, until it changes them: a
-  /// predecessor has carried it out, and it is repeated so that the trees follow.
-  package func beginRepetition(_ values: [UInt8]) throws {
-    var reader = ByteReader(values[...])
-    let number = Int(clamping: try reader.number(UInt64.self))
-    let count = try reader.number(UInt32.self)
-    guard let tree = branches[safe: number] as? Tree else { throw ByteReader.Unknown() }
-    var past: [KeyPath: Resolution?] = [:]
-    for _ in 0..<count {
-      let path = try reader.keyPath()
-      past[path] = .some(try reader.optional { try $0.resolution() })
-    }
-    tree.values.past = past
-  }
-
-  /// Ends a repetition, also of a request that was refused.
-  package func endRepetition() {
-    for branch in branches { (branch as? Tree)?.values.past = [:] }
+  /// Has the next request follow the change that it asks for, because a predecessor has made it.
+  /// - Parameter made: nil: requests are carried out again.
+  package func setMade(_ made: Changeset?) {
+    for branch in branches { (branch as? Tree)?.transactor.made = made }
   }
 
   /// Notes that a predecessor has carried a write out: the engine has the text.
@@ -180,28 +125,4 @@ extension Forest {
 extension Array {
   /// The element at the index; nil if there is none.
   subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
-}
-
-// MARK: - Resolutions as bytes
-
-extension ByteWriter {
-  mutating func append(_ resolution: Resolution) {
-    append(resolution.location)
-    append(resolution.isReadOnly)
-    append(counted: Document.binary(resolution.value))
-    append(optional: resolution.text) { $0.append(counted: $1) }
-    append(resolution.modified.nanoseconds)
-    append(optional: resolution.mode) { $0.append($1) }
-  }
-}
-
-extension ByteReader {
-  fileprivate mutating func resolution() throws -> Resolution {
-    let (location, isReadOnly, value) = (try location(), try flag(), try value())
-    let metadata = Metadata(
-      text: try optional { Array(try $0.counted()) }, modified: try timestamp(),
-      mode: try optional { try $0.number() })
-    return Resolution(
-      StoredValue(value, metadata), location: location, isReadOnly: isReadOnly)
-  }
 }

@@ -42,7 +42,7 @@ extension ByteWriter {
 
   mutating func append(_ departure: Departures.Departure) {
     append(departure.until.nanoseconds)
-    append(departure.former.kind.rawValue)
+    append(optional: departure.former.kind) { $0.append($1.rawValue) }
     append(optional: departure.former.mode) { $0.append($1) }
     append(optional: departure.former.place) { $0.append($1.rawValue) }
     append(optional: departure.holder) { $0.append($1) }
@@ -120,7 +120,7 @@ extension ByteReader {
     Departures.Departure(
       until: try instant(),
       former: Departures.Former(
-        kind: try kind(), mode: try optional { try $0.number() },
+        kind: try optional { try $0.kind() }, mode: try optional { try $0.number() },
         place: try optional { Place(rawValue: try $0.string()) }.flatMap { $0 }),
       holder: try optional { try $0.node() })
   }

@@ -48,21 +48,16 @@ final class TreeSaver {
     saveNames(all: false, &writer)
   }
 
-  /// Appends records of the nodes, as far as they are there, with their whole texts.
-  func saveNodes(_ ids: some Sequence<NodeID>, _ writer: inout ByteWriter) {
-    for id in ids {
-      guard let node = table[id] else { continue }
+  /// Appends records of everything, with whole texts.
+  func saveAll(_ writer: inout ByteWriter) {
+    savedNumbers = nil
+    saveNumbers(&writer)
+    saveNames(all: true, &writer)
+    for node in table.nodes.values {
       node.inMemory?.noteWhole()
       node.keyFile?.editor?.noteWhole()
       save(node, &writer)
     }
-  }
-
-  /// Appends records of everything but the nodes.
-  func saveAllButNodes(_ writer: inout ByteWriter) {
-    savedNumbers = nil
-    saveNumbers(&writer)
-    saveNames(all: true, &writer)
   }
 
   /// Appends records of what is known of names: of all, or of those of which it has changed.

@@ -54,11 +54,12 @@ extension TextWriter {
   /// - Parameters:
   ///   - handle: that of who writes the text; nil: nobody does at the moment, and the text of a key
   ///     that is still being created is its creator's.
+  ///   - isDecisive: see `Transactor.transact`.
   ///   - written: when the text was last written, if that was before: the value gets that time,
   ///     which stat(2) has shown since.
   func perform(
     _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, by handle: HandleID? = nil,
-    now: Moment, written: Timestamp? = nil
+    isDecisive: Bool = false, now: Moment, written: Timestamp? = nil
   ) throws(TreeError) {
     let memory = file.editorMemory
     file.editor = editor
@@ -72,11 +73,11 @@ extension TextWriter {
     file.uncommittedSince = editor.deadline == nil ? nil : now.time
     do throws(TreeError) {
       do throws(TreeError) {
-        try carryOut(action, editor, file, written)
+        try carryOut(action, editor, file, written, isDecisive)
       } catch {
         // A schema may refuse a value that ends with the rest of the old one.
         guard error.isOfText, let head = editor.withoutTail() else { throw error }
-        try carryOut(head, editor, file, written)
+        try carryOut(head, editor, file, written, isDecisive)
       }
     } catch {
       if case .tooLarge = action { throw error }
@@ -90,7 +91,8 @@ extension TextWriter {
   }
 
   private func carryOut(
-    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, _ time: Timestamp?
+    _ action: TextEditor.Action, _ editor: TextEditor, _ file: KeyFile, _ time: Timestamp?,
+    _ isDecisive: Bool
   ) throws(TreeError) {
     let path = file.path
     switch action {
@@ -98,10 +100,11 @@ extension TextWriter {
     case .cut: kernel.invalidateFile(file.id)
     case .commit(let value, let text):
       let set = Intent.set(path.key, path.domain, value, values.written(text, value))
-      try commit(set, of: editor, isComputed: editor.isComputed, file, time)
+      try commit(set, isComputed: editor.isComputed, file, time, isDecisive)
       if value.kind == file.wantedKind { file.wantedKind = nil }
     case .splice(let splice):
-      try commit(.splice(path.key, path.domain, splice), of: editor, isComputed: true, file, time)
+      let set = Intent.splice(path.key, path.domain, splice)
+      try commit(set, isComputed: true, file, time, isDecisive)
     case .revert(let reason):
       if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
       file.appended = nil
@@ -123,8 +126,8 @@ extension TextWriter {
   /// - Parameter written: see `perform`. A value that somebody else has changed later gets the time
   ///   of the change.
   private func commit(
-    _ intent: Intent, of editor: TextEditor, isComputed: Bool, _ file: KeyFile,
-    _ written: Timestamp?
+    _ intent: Intent, isComputed: Bool, _ file: KeyFile, _ written: Timestamp?,
+    _ isDecisive: Bool
   ) throws(TreeError) {
     let path = file.path
     // A key that was removed in another mount does not come back by the text of its creator.
@@ -136,7 +139,7 @@ extension TextWriter {
       time = written
     }
     let changeset = try transactor.transact(
-      intents, touching: [path], changesNames: !file.editsOwnValue, remembers: false)
+      intents, touching: [path], changesNames: !file.editsOwnValue, isDecisive: isDecisive)
     (file.editsOwnValue, file.isInherited) = (true, false)
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(
@@ -187,9 +190,7 @@ extension TextWriter {
     else { return }
     do throws(TreeError) {
       let displaced = try values.displaced(path)
-      try transactor.transact(
-        [.remove(path.key, path.domain)], touching: [path], remembers: false
-      ) { _ in
+      try transactor.transact([.remove(path.key, path.domain)], touching: [path]) { _ in
         values.detach(displaced, at: found.modified)
         table.renewInode(of: path)
       }
@@ -229,7 +230,7 @@ extension TextWriter {
       .set(path.key, path.domain, value, written), .describe(path.key, path.domain, kept),
     ]
     try transactor.transact(
-      intents, touching: [path], changesNames: !values.isOwn(found, path), remembers: false
+      intents, touching: [path], changesNames: !values.isOwn(found, path)
     ) { _ in
       file.node.changed = now.time
       (file.creation, file.wantedKind) = (nil, nil)

@@ -151,7 +151,7 @@ final class TextWriter {
     try decideText(of: file, before: handle, now)
     let editor = try editor(of: file, handle: handle)
     let action = body(editor)
-    try perform(action, editor, file, by: handle, now: now)
+    try perform(action, editor, file, by: handle, isDecisive: true, now: now)
     if editor.isHeld { kernel.append(.invalidateContents(file.id)) }
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PreferenceTree
 
-@Suite("The state of trees, saved in parts") struct SavedPartsTests {
+@Suite("The saved state of trees") struct SavedTreesTests {
   /// The trees of a mount that nobody looks into `.prefs` of.
   private final class NoControl: ControlService {
     private let search: SearchEngine
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  /// What requests do between two parts.
+  /// What requests do between two savings.
   enum Step: String, CaseIterable { case lookup, forget, scratch, write, remove, rename }
 
   private let forest: Forest
@@ -115,23 +115,19 @@ import Testing
     #expect(try forest[node].read(node, at: 1 << 19, count: 2) == [66, 65])
   }
 
-  @Test("with changes meanwhile, the parts say what a whole state says", arguments: Step.allCases)
-  func parts(_ step: Step) throws {
+  @Test("a whole state and the changes since say what a new one says", arguments: Step.allCases)
+  func changes(_ step: Step) throws {
     var copy = self
     if step == .write { try copy.take(.scratch, 900) }
-    _ = forest.saveChanges()
-    forest.beginParts()
-    var records: [[UInt8]] = []
-    while let part = forest.savePart() {
-      records.append(part)
-      for round in 0..<5 { try copy.take(step, 5 * records.count + round) }
+    var records = [forest.saveAll()]
+    for round in 0..<20 {
+      try copy.take(step, round)
       records.append(forest.saveChanges())
     }
-    #expect(records.count > 12)
-    let (parts, whole) = (try SavedTree(records), try SavedTree([forest.saveAll()]))
-    #expect(parts.nodes == whole.nodes && parts.texts == whole.texts)
-    #expect(parts.keyInodes == whole.keyInodes && parts.departures == whole.departures)
-    #expect(parts.answered == whole.answered && parts.numbers == whole.numbers)
+    let (saved, whole) = (try SavedTree(records), try SavedTree([forest.saveAll()]))
+    #expect(saved.nodes == whole.nodes && saved.texts == whole.texts)
+    #expect(saved.keyInodes == whole.keyInodes && saved.departures == whole.departures)
+    #expect(saved.answered == whole.answered && saved.numbers == whole.numbers)
   }
 
   private static let items: [ControlItem] = [
