@@ -16,7 +16,6 @@ extension Driver {
       if kind == .attributes { pending.pages.noteDone(through: version) }
       store.services.settle(kind, through: version, by: author)
     }
-    if settled[.entries] != nil { removeLostMount() }
     heldReplies.sendLate(now)
     dropPostponedPages()
     if let deadline = nextTick, deadline <= now, takeover.resent == nil || !gate.holdsResent,
@@ -25,7 +24,7 @@ extension Driver {
       forest.tick(now: .now)
     }
     perform(dropAttributes(forest.removeEffects()).rest)
-    settleLostMount()
+    settleForPredecessor()
   }
 
   /// When the trees must next be asked to do what is due: at their first deadline, or later if the

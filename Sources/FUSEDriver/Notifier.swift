@@ -122,7 +122,7 @@ final class Notifier: Sendable {
       switch task {
       case .effect(.announce(let announcement)): worker.put { $0.add(.announce(announcement)) }
       case .effect(let effect): perform(effect, session)
-      case .settled(.entries, let version): settleEntries { $0.pages = version }
+      case .settled(.entries, let version): settleEntries { $0.pages = max($0.pages, version) }
       case .settled(let kind, let version): settled(kind, version)
       case .announced(let number): worker.put { $0.add(announced: number) }
       }
@@ -130,7 +130,7 @@ final class Notifier: Sendable {
     try start(worker, "prefs-notifier", session) { [self] task in
       switch task {
       case .effect(let effect): perform(effect, session)
-      case .settled(_, let version): settleEntries { $0.entries = version }
+      case .settled(_, let version): settleEntries { $0.entries = max($0.entries, version) }
       case .announced(let number): note(.announced, number)
       }
     }
@@ -163,7 +163,8 @@ final class Notifier: Sendable {
   }
 
   /// Notes how far one of the threads is. Entries are settled for a change when both have done what
-  /// it asks for, so that whoever waits for that reads no old page.
+  /// it asks for, so that whoever waits for that reads no old page. What a driver finds that has
+  /// changed before it has no version (0), and takes nothing back.
   private func settleEntries(_ note: (inout (pages: UInt64, entries: UInt64)) -> Void) {
     let version = entries.withLock { done in
       let before = min(done.pages, done.entries)

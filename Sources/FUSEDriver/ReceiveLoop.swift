@@ -42,6 +42,8 @@ struct ReceiveLoop: ~Copyable {
     let session = driver.session.raw
     var buffer = fuse_buf()
     defer { free(buffer.mem) }
+    // First, what a driver has to do that goes on for another one: nobody may ask for anything.
+    if look(), !drains { return }
     var lastLook = Instant.now
     var lastRequest = lastLook
     while fuse_session_exited(session) == 0, !isDone() {

@@ -9,9 +9,9 @@ import SystemCalls
 /// reports a later settlement.
 ///
 /// A mount whose last connection ends is lost: its driver has crashed, and until there is another
-/// one its kernel goes on showing what it has cached. Bodies wait until a successor removes the
-/// lost mount, a second from its loss at most. The mounts of an owner that has ended count as lost
-/// for the next one, until they come back or their successors remove them.
+/// one its kernel goes on showing what it has cached. Bodies wait until a successor (`succeed`) has
+/// settled for it, a second from its loss at most. The mounts of an owner that has ended count as
+/// lost for the next one, until they come back or their successors have settled.
 ///
 /// Threads: any; `expire` is the server's, which waits for no list, and `writeNote` the writer's.
 /// Locks: `state`, held for a look, and `note`, under which the mounts are written to a file;
@@ -27,6 +27,8 @@ public final class Settlements: Sendable {
     var registrations = 1
     /// Until when a lost mount is waited for; nil: it is not lost.
     var lostUntil: Instant?
+    /// The mount of the driver that goes on for this one's; nil: none does.
+    var successor: Author?
   }
 
   /// A body that waits until every mount but the author's has settled the changes up to the
@@ -57,9 +59,9 @@ public final class Settlements: Sendable {
     /// Whether the waiter must wait for the mount: it was notified of changes that it has not
     /// settled.
     func isLate(_ author: Author, for waiter: Waiter) -> Bool {
-      guard let mount = mounts[author], !mount.isSilent, author != waiter.author else {
-        return false
-      }
+      guard let mount = mounts[author], !mount.isSilent, author != waiter.author,
+        mount.successor != waiter.author
+      else { return false }
       return mount.settled[waiter.settlement, default: 0] < min(waiter.version, mount.told)
     }
 
@@ -85,6 +87,15 @@ public final class Settlements: Sendable {
       for author in silent { mounts[author]?.isSilent = true }
       for author in mounts.keys where isForgotten(author, now) { mounts[author] = nil }
       return silent.count
+    }
+
+    /// Removes the mounts that the mount goes on for.
+    /// - Returns: whether there was one.
+    @discardableResult
+    mutating func removePredecessors(of author: Author) -> Bool {
+      let count = mounts.count
+      mounts = mounts.filter { $0.value.successor != author }
+      return mounts.count < count
     }
 
     /// Removes the waiters that no mount keeps waiting, and returns their bodies.
@@ -157,8 +168,25 @@ public final class Settlements: Sendable {
     }
   }
 
-  /// Removes a mount: no change waits for it any longer.
-  public func remove(_ author: Author) { alter { $0.mounts[author] = nil } }
+  /// Removes a mount, and those that it goes on for: no change waits for them any longer.
+  public func remove(_ author: Author) {
+    alter { state in
+      state.mounts[author] = nil
+      state.removePredecessors(of: author)
+    }
+  }
+
+  /// Notes that another mount goes on for a mount, in the same kernel. Its changes do not wait for
+  /// that, whose kernel may keep pages locked until their replies are sent. Those of others do, until
+  /// the successor settles entries for the first time: then its kernel has dropped what was cached.
+  public func succeed(_ author: Author, by successor: Author) {
+    alter { state in
+      for mount in state.mounts.keys
+      where mount == author || state.mounts[mount]?.successor == author {
+        state.mounts[mount]?.successor = successor
+      }
+    }
+  }
 
   /// Notes that a connection of a mount has ended. If it was the last one, the mount is lost:
   /// changes wait for it until a successor of its driver removes it, a second at most.
@@ -176,15 +204,19 @@ public final class Settlements: Sendable {
 
   /// Notes that a mount has settled the changes up to the version.
   public func settle(_ settlement: Settlement, through version: UInt64, by author: Author) {
+    var hasSucceeded = false
     let served: [@Sendable () -> Void] = state.withLock { state in
-      guard let known = state.mounts[author]?.settled[settlement], known < version else {
+      if settlement == .entries { hasSucceeded = state.removePredecessors(of: author) }
+      if let known = state.mounts[author]?.settled[settlement], known < version {
+        state.mounts[author]?.settled[settlement] = version
+        state.mounts[author]?.isSilent = false
+      } else if !hasSucceeded {
         return []
       }
-      state.mounts[author]?.settled[settlement] = version
-      state.mounts[author]?.isSilent = false
       return state.removeServed()
     }
     for body in served { body() }
+    if hasSucceeded { changed() }
   }
 
   /// Whether `whenSettled` would call its body at once. Cost: a lock, and a look at each mount.

@@ -68,9 +68,10 @@ public protocol MountCoordinator: AnyObject, Sendable {
   /// Adds a mount that changes wait for. It reports with `settle` how far it has settled.
   func addMount(_ author: Author)
 
-  /// Says that no change need wait for a mount any longer: it is unmounted, or a successor of its
-  /// driver has dropped what its kernel had cached. A mount whose process ends without this is
-  /// waited for as one that is silent.
+  /// Says that no change need wait for a mount any longer, because it is unmounted; or, after
+  /// `addMount`, that the driver of the mount that was added goes on for this one's: changes of
+  /// others wait until it settles entries for the first time. A mount whose process ends without
+  /// this is waited for as one that is silent.
   func removeMount(_ author: Author)
 
   /// Reports that the author's mount has settled for every change up to the version.

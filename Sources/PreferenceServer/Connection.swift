@@ -294,8 +294,16 @@ final class Connection: Sendable {
       state.withLock { $0.mounts.append(author) }
       server.places.settlements.add(author, at: server.places.version)
     case .unmount(let author):
-      state.withLock { $0.mounts.removeAll { $0 == author } }
-      server.places.settlements.remove(author)
+      let (isOwn, own) = state.withLock { state in
+        defer { state.mounts.removeAll { $0 == author } }
+        return (state.mounts.contains(author), state.mounts.last)
+      }
+      // A driver names the mount of its predecessor.
+      if !isOwn, let own {
+        server.places.settlements.succeed(author, by: own)
+      } else {
+        server.places.settlements.remove(author)
+      }
     case .settle(let settlement, let version, let author):
       server.places.settlements.settle(settlement, through: version, by: author)
     case .await(let settlement, let version, let author):

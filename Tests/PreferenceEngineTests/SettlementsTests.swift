@@ -40,15 +40,22 @@ import Testing
     #expect(wait()())
   }
 
-  @Test("a mount without a driver is waited for until its successor removes it")
+  @Test("a mount without a driver is waited for until its successor has settled, but not by that")
   func lost() {
     settlements.lose(mount)
     let isOver = wait()
     #expect(!isOver() && settlements.hasLost)
-    // The successor is a mount of its own.
-    settlements.add(Author(number: 3), at: 11)
+    // The successor is a mount of its own, and has one too.
+    let (successor, next) = (Author(number: 3), Author(number: 4))
+    settlements.add(successor, at: 11)
+    settlements.succeed(mount, by: successor)
     #expect(!isOver())
-    settlements.remove(mount)
+    #expect(settlements.isSettled(.attributes, through: 11, except: successor))
+    settlements.settle(.attributes, through: 12, by: successor)
+    #expect(!isOver())
+    settlements.add(next, at: 11)
+    settlements.succeed(successor, by: next)
+    settlements.settle(.entries, through: 1, by: next)
     #expect(isOver() && !settlements.hasLost)
   }
 

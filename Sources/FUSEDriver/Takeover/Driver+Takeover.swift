@@ -28,7 +28,8 @@ extension Driver {
     announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
     saved[.announcer] = 0
     if saved[.author] != 0 {
-      takeover.lostMount = LostMount(author: Author(number: saved[.author]))
+      store.services.removeMount(Author(number: saved[.author]))
+      takeover.mustSettle = true
     }
     saved[.author] = author.number
     takeover.facts = predecessor.facts
@@ -50,19 +51,12 @@ extension Driver {
   }
 
   /// After the first effects, which drop what the kernel had cached before this driver: has the
-  /// notifier say when it has done its part.
-  func settleLostMount() {
-    guard takeover.lostMount?.isSettling == false else { return }
-    takeover.lostMount?.isSettling = true
+  /// notifier settle for the predecessor's mount when it has done its part.
+  func settleForPredecessor() {
+    guard takeover.mustSettle else { return }
+    takeover.mustSettle = false
     // A version that settles nothing for this driver.
     notifier.put(settled: .entries, 1)
-  }
-
-  /// Says that the kernel shows nothing any more that it had cached before this driver.
-  func removeLostMount() {
-    guard let lostMount = takeover.lostMount, lostMount.isSettling else { return }
-    store.services.removeMount(lostMount.author)
-    takeover.lostMount = nil
   }
 
   /// Has a thread of its own find what others have changed since then, because that reads lists.

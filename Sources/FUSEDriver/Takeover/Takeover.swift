@@ -13,17 +13,11 @@ struct Takeover {
   var facts: MountFacts?
   /// The requests that a predecessor has left; nil: this driver has none.
   var resent: ResentRequests?
-  /// The predecessor's mount, for which changes of others wait; nil: there is none.
-  var lostMount: LostMount?
+  /// Whether the kernel may show what it cached before this driver, for which changes of others
+  /// wait, and the notifier has not been asked to say when that is dropped.
+  var mustSettle = false
   /// Whether the guard has asked this driver to end for a successor.
   var isHandingOver = false
   /// Whether the log says that the state has no room.
   var isStateIncomplete = false
-}
-
-/// The mount of a driver that has ended, as the store's owner knows it.
-struct LostMount {
-  let author: Author
-  /// Whether the notifier was asked to say when it has dropped what the kernel had cached.
-  var isSettling = false
 }
