@@ -24,7 +24,7 @@ struct CloudPlace {
   ) throws(EngineError) -> SavedCloud {
     var saved = SavedCloud()
     for domain in try places.domains(in: .cloudRecords) {
-      let snapshot: DomainSnapshot?
+      let snapshot: LocationSnapshot?
       do throws(EngineError) {
         snapshot = try places.snapshots(of: [Location(.cloudRecords, domain)]).first
       } catch  where error.reason == .unreadable {

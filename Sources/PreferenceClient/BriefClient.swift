@@ -107,7 +107,7 @@ public final class BriefClient: PersistentPlaces, DurabilityService, ReportServi
     state.withLock { $0.places }?.isLoaded(location) ?? false
   }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
     try ask { places throws(EngineError) in try places.snapshots(of: locations) }
   }
 

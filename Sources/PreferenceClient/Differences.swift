@@ -15,7 +15,7 @@ struct Differences {
   ///   - version: of a change of the new owner which the differences contain, with all before it.
   /// - Throws: `.ownerGone`. A list that cannot be read is not an error.
   init(
-    of places: RemotePlaces, from known: [Location: DomainSnapshot],
+    of places: RemotePlaces, from known: [Location: LocationSnapshot],
     domains: inout [Place: Set<DomainName>], version: UInt64
   ) throws(EngineError) {
     changeset.version = version
@@ -62,7 +62,7 @@ struct Differences {
   }
 
   private static func edits(
-    of location: Location, from old: DomainSnapshot, _ places: RemotePlaces
+    of location: Location, from old: LocationSnapshot, _ places: RemotePlaces
   ) throws(EngineError) -> [Edit] {
     var edits: [Edit] = []
     for key in Set(old.keys).union(try places.keys(at: location)) {

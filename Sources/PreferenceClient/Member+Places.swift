@@ -103,7 +103,7 @@ extension Member {
     succession.places?.isPrepared(location) ?? true
   }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
     try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
   }
 

@@ -134,7 +134,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// look-ups go to the new owner, observers are notified of the differences from what this process
   /// knew, and then of the changes since.
   private func adopt(
-    _ places: RemotePlaces, _ known: [Location: DomainSnapshot]
+    _ places: RemotePlaces, _ known: [Location: LocationSnapshot]
   ) throws(EngineError) {
     let version = places.version
     // An observer looks up what has changed, so notices wait until look-ups go to this owner; nil:

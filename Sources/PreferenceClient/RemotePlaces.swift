@@ -135,7 +135,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   public var version: UInt64 { gauge.known }
 
   /// Every location that is loaded, as it was published here last.
-  public var loaded: [Location: DomainSnapshot] { replica.loaded }
+  public var loaded: [Location: LocationSnapshot] { replica.loaded }
 }
 
 // MARK: - Reading
@@ -159,9 +159,9 @@ extension RemotePlaces {
 
   /// Reads a location, and loads it first if necessary.
   private func read<Result>(
-    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+    _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
-    if lacks(location) { return body(DomainSnapshot()) }
+    if lacks(location) { return body(LocationSnapshot()) }
     validate()
     for _ in 0..<Self.mostLoads {
       if let found = replica.read(location, body) { return found }
@@ -183,7 +183,7 @@ extension RemotePlaces {
 
   private func fetch(_ location: Location) throws(EngineError) {
     replica.beginLoading(location)
-    var contents: (DomainSnapshot.Contents, version: UInt64)?
+    var contents: (LocationSnapshot.Contents, version: UInt64)?
     defer { replica.endLoading(location, contents) }
     guard case .snapshot(let found, let version) = try call(.load(location)) else {
       throw Self.unexpected
@@ -339,12 +339,12 @@ extension RemotePlaces {
     }
   }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
     let known = locations.filter { !lacks($0) }
     guard case .snapshots(let all, _) = try call(.loadAll(known)), all.count == known.count
     else { throw Self.unexpected }
     var rest = all[...]
-    return locations.map { lacks($0) ? DomainSnapshot() : DomainSnapshot(rest.removeFirst()) }
+    return locations.map { lacks($0) ? LocationSnapshot() : LocationSnapshot(rest.removeFirst()) }
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {

@@ -20,7 +20,7 @@ final class Replica: Sendable {
   }
 
   private struct State {
-    var locations = LocationTable<DomainSnapshot>()
+    var locations = LocationTable<LocationSnapshot>()
     /// The locations that are being loaded. What is loaded contains some of the changes that were
     /// made meanwhile, and lacks others.
     var loading: [Location: Loading] = [:]
@@ -30,7 +30,7 @@ final class Replica: Sendable {
 
   /// Calls the body with a location, under the lock; nil if the location is not loaded.
   func read<Result>(
-    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+    _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) -> Result? {
     state.withLock { state in
       guard let domain = state.locations[location] else { return nil }
@@ -42,7 +42,7 @@ final class Replica: Sendable {
   /// `.unknown` where one must be loaded first.
   func find(
     _ key: Key, in locations: [Location]
-  ) -> LocationTable<DomainSnapshot>.Finding<StoredValue> {
+  ) -> LocationTable<LocationSnapshot>.Finding<StoredValue> {
     state.withLock { $0.locations.findFirst(in: locations) { $1.entry(key) } }
   }
 
@@ -55,7 +55,7 @@ final class Replica: Sendable {
   }
 
   /// Every location that is loaded.
-  var loaded: [Location: DomainSnapshot] {
+  var loaded: [Location: LocationSnapshot] {
     Dictionary(uniqueKeysWithValues: state.withLock { $0.locations.all })
   }
 
@@ -67,12 +67,12 @@ final class Replica: Sendable {
   /// Ends what `beginLoading` began: keeps the contents, with the changes after their version.
   /// - Parameter contents: nil: the location could not be loaded.
   func endLoading(
-    _ location: Location, _ contents: (DomainSnapshot.Contents, version: UInt64)?
+    _ location: Location, _ contents: (LocationSnapshot.Contents, version: UInt64)?
   ) {
     state.withLock { state in
       guard var loading = state.loading.removeValue(forKey: location) else { return }
       if let (contents, version) = contents, !loading.isSpoiled, state.locations[location] == nil {
-        var domain = DomainSnapshot(contents)
+        var domain = LocationSnapshot(contents)
         for changeset in loading.changes where changeset.version > version {
           domain.apply(changeset, at: location)
         }
@@ -111,7 +111,7 @@ final class Replica: Sendable {
   }
 }
 
-extension DomainSnapshot {
+extension LocationSnapshot {
   /// Applies the edits of a change that are in the location.
   fileprivate mutating func apply(_ changeset: Changeset, at location: Location) {
     for item in changeset.items where item.location == location {

@@ -18,7 +18,7 @@ final class Succession: Sendable {
   /// not possible.
   /// - Parameter known: the lists that this process had read, as it knew them last.
   typealias Adopt =
-    @Sendable (_ owner: RemotePlaces, _ known: [Location: DomainSnapshot]) throws(EngineError) ->
+    @Sendable (_ owner: RemotePlaces, _ known: [Location: LocationSnapshot]) throws(EngineError) ->
     Void
 
   private struct State {

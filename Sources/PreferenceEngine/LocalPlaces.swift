@@ -177,7 +177,7 @@ extension LocalPlaces {
     try store.lists.domains(in: place)
   }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
     try store.lists.versionedSnapshots(of: locations).domains
   }
 }
@@ -218,25 +218,24 @@ extension LocalPlaces {
   /// Notifies observers of the changes that the store has made since the last call.
   func notifyObservers() {
     notifying.withLock { _ in
-      while let publication = store.lists.removeNextPublication() {
-        forgetSchemas(publication.changeset)
-        notify(of: publication)
-        notified.store(publication.changeset.version, ordering: .releasing)
+      while let notice = store.lists.removeNextNotice() {
+        forgetSchemas(notice.changeset)
+        notify(of: notice)
+        notified.store(notice.changeset.version, ordering: .releasing)
       }
     }
   }
 
   /// Notifies the observers of one change. Its key events are only computed if there is an observer
   /// other than the author.
-  private func notify(of publication: Publication) {
-    let author = publication.author
+  private func notify(of notice: PendingNotice) {
+    let author = notice.author
     guard !observers.isEmpty(for: author) else { return }
-    settlements.expect(publication.changeset.version, except: author)
+    settlements.expect(notice.changeset.version, except: author)
     // A list that nobody has read is not read for the events, under `notifying`: nobody can have
     // seen a key in it, because a mount reads all lists of a domain that it shows.
-    let events = publication.changeset.events { store.lists.holds($0, of: $1, in: $2) }
-    let notice = Notice(
-      changeset: publication.changeset, events: events, author: author, origin: publication.origin)
-    observers.notify(notice)
+    let events = notice.changeset.events { store.lists.holds($0, of: $1, in: $2) }
+    observers.notify(
+      Notice(changeset: notice.changeset, events: events, author: author, origin: notice.origin))
   }
 }

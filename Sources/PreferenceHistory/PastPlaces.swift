@@ -23,7 +23,7 @@ package final class PastPlaces: PersistentPlaces {
 
   /// A location as it was then.
   private struct Past: Sendable {
-    var snapshot: DomainSnapshot
+    var snapshot: LocationSnapshot
     /// The keys whose values are not known.
     var lost: Set<Key> = []
   }
@@ -63,7 +63,7 @@ package final class PastPlaces: PersistentPlaces {
   /// The location as it was.
   private func past(_ location: Location) throws(EngineError) -> Past {
     if let known = state.withLock({ $0.locations[location] }) { return known }
-    let now = try present.snapshots(of: [location]).first ?? DomainSnapshot()
+    let now = try present.snapshots(of: [location]).first ?? LocationSnapshot()
     try update()
     return state.withLock { state in
       let past = state.later[location].map { Self.past(now, $0) } ?? Past(snapshot: now)
@@ -73,7 +73,7 @@ package final class PastPlaces: PersistentPlaces {
   }
 
   /// A domain with changes taken back.
-  private static func past(_ now: DomainSnapshot, _ changes: LaterChanges.Keys) -> Past {
+  private static func past(_ now: LocationSnapshot, _ changes: LaterChanges.Keys) -> Past {
     var past = Past(snapshot: now.with(additions: now.additions.filter { changes[$0.key] == nil }))
     for (key, then) in changes {
       let text: [UInt8]?
@@ -119,8 +119,8 @@ package final class PastPlaces: PersistentPlaces {
     return snapshot.exists ? snapshot.lastModified : nil
   }
 
-  package func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
-    var all: [DomainSnapshot] = []
+  package func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
+    var all: [LocationSnapshot] = []
     for location in locations { all.append(try past(location).snapshot) }
     return all
   }

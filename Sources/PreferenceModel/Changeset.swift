@@ -67,7 +67,7 @@ public struct Changeset: Equatable, Sendable {
     ///   - domain: the location before. It is asked for only if the edit removes it.
     public init(
       _ location: Location, _ edit: Edit, replacing old: StoredValue?,
-      of domain: @autoclosure () -> DomainSnapshot? = nil
+      of domain: @autoclosure () -> LocationSnapshot? = nil
     ) {
       self.init(location, edit, before: Before(edit, old, domain()))
     }
@@ -95,10 +95,10 @@ public struct Changeset: Equatable, Sendable {
     /// The value of the key.
     case value(StoredValue)
     /// The domain that was removed, with its keys. Cost: a copy of a snapshot is a few references.
-    case domain(DomainSnapshot)
+    case domain(LocationSnapshot)
 
     /// - Parameters: see `Item.init(_:_:replacing:of:)`.
-    init(_ edit: Edit, _ old: StoredValue?, _ domain: @autoclosure () -> DomainSnapshot?) {
+    init(_ edit: Edit, _ old: StoredValue?, _ domain: @autoclosure () -> LocationSnapshot?) {
       switch edit {
       case .removeDomain: self = domain().map { .domain($0) } ?? .nothing
       // Who holds a long text that was spliced has its next splice copy it.

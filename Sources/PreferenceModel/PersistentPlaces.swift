@@ -105,7 +105,7 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   func prepare(_ location: Location)
 
   /// The locations as they are at one moment: they contain all of a transaction, or nothing of it.
-  func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot]
+  func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot]
 
   /// Whether the observers here have been notified of every change whose `apply` had returned, in
   /// any process. Cost: a few loads.

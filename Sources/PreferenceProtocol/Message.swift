@@ -9,10 +9,10 @@ public enum Message: Equatable, Sendable {
   /// the latest version comes with the message.
   case welcome(version: UInt64, isReadOnly: Bool, StoreIdentity, protocol: UInt32)
   /// A location as it was after the change of that version.
-  case snapshot(DomainSnapshot.Contents, version: UInt64)
+  case snapshot(LocationSnapshot.Contents, version: UInt64)
   /// Several locations as they were after the change of that version, in the order in which they
   /// were asked for.
-  case snapshots([DomainSnapshot.Contents], version: UInt64)
+  case snapshots([LocationSnapshot.Contents], version: UInt64)
   /// What became of the locations that were asked for, in that order.
   case lists([LoadedList])
   /// A key's value, and which of the locations that were named has it; nil: none has it.
@@ -39,7 +39,7 @@ public enum Message: Equatable, Sendable {
   /// What became of one of the locations of `Request.loadLists`.
   public enum LoadedList: Equatable, Sendable {
     /// The location as it was after the change of that version.
-    case contents(DomainSnapshot.Contents, version: UInt64)
+    case contents(LocationSnapshot.Contents, version: UInt64)
     /// No location that was asked for has a list.
     case missing
     /// The list cannot be read; when it last changed, if that is known.
@@ -135,7 +135,7 @@ extension Message {
 }
 
 extension ByteWriter {
-  fileprivate mutating func append(_ contents: DomainSnapshot.Contents) {
+  fileprivate mutating func append(_ contents: LocationSnapshot.Contents) {
     append(contents.exists ? 1 : 0 as UInt8)
     append(contents.modified.nanoseconds)
     append(contents.listModified.nanoseconds)
@@ -314,8 +314,8 @@ extension ByteReader {
     return items
   }
 
-  private mutating func contents() throws -> DomainSnapshot.Contents {
-    var contents = DomainSnapshot.Contents()
+  private mutating func contents() throws -> LocationSnapshot.Contents {
+    var contents = LocationSnapshot.Contents()
     contents.exists = try number(UInt8.self) == 1
     contents.modified = try timestamp()
     contents.listModified = try timestamp()

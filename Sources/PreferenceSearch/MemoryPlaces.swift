@@ -10,7 +10,7 @@ import SystemCalls
 /// then `state`, held briefly.
 public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   private struct State {
-    var domains: [Location: DomainSnapshot] = [:]
+    var domains: [Location: LocationSnapshot] = [:]
     var version: UInt64 = 0
     var searches = 0
   }
@@ -53,8 +53,8 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
 
   public func isLoaded(_ location: Location) -> Bool { true }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
-    state.withLock { state in locations.map { state.domains[$0] ?? DomainSnapshot() } }
+  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
+    state.withLock { state in locations.map { state.domains[$0] ?? LocationSnapshot() } }
   }
 
   public func exists(_ location: Location) throws(EngineError) -> Bool {
@@ -90,10 +90,10 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
     state.withLock { state in
       var changeset = Changeset(time: .now)
       for item in items {
-        let domain = state.domains[item.location] ?? DomainSnapshot()
+        let domain = state.domains[item.location] ?? LocationSnapshot()
         let old = item.edit.key.flatMap { domain.entry($0) }
         guard let edit = item.edit.effective(on: old, exists: domain.exists) else { continue }
-        state.domains[item.location, default: DomainSnapshot()].apply(edit, time: changeset.time)
+        state.domains[item.location, default: LocationSnapshot()].apply(edit, time: changeset.time)
         changeset.items.append(.init(item.location, edit, replacing: old, of: domain))
       }
       if !changeset.isEmpty {

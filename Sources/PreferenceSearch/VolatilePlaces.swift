@@ -11,7 +11,7 @@ final class VolatilePlace: Sendable {
   let place: Place
   /// How often anything has changed.
   let changes = Atomic<UInt64>(0)
-  private let tables = Mutex<[DomainName: DomainSnapshot]>([:])
+  private let tables = Mutex<[DomainName: LocationSnapshot]>([:])
 
   init(_ place: Place) { self.place = place }
 
@@ -35,9 +35,9 @@ final class VolatilePlace: Sendable {
       var changeset = Changeset(time: now)
       for edit in edits {
         let old = edit.key.flatMap { tables[domain]?.entry($0) }
-        let table = tables[domain] ?? DomainSnapshot()
+        let table = tables[domain] ?? LocationSnapshot()
         guard let edit = edit.effective(on: old, exists: table.exists) else { continue }
-        tables[domain, default: DomainSnapshot()].apply(edit, time: now)
+        tables[domain, default: LocationSnapshot()].apply(edit, time: now)
         changeset.items.append(.init(location, edit, replacing: old, of: table))
       }
       if tables[domain]?.exists == false { tables[domain] = nil }
@@ -50,7 +50,7 @@ final class VolatilePlace: Sendable {
   var items: [Changeset.Item] {
     tables.withLock { tables in
       tables.flatMap { domain, table in
-        DomainSnapshot().edits(to: table).map { Changeset.Item(Location(place, domain), $0) }
+        LocationSnapshot().edits(to: table).map { Changeset.Item(Location(place, domain), $0) }
       }
     }
   }

@@ -103,7 +103,7 @@ final class ListRewriter: Sendable {
 
   /// A list after its rewrite.
   struct Written {
-    var base: DomainSnapshot.Base
+    var base: LocationSnapshot.Base
     var identity: FileIdentity?
     var format: Format
     /// Whether the disk had no room for the metadata file.
@@ -225,7 +225,7 @@ final class ListRewriter: Sendable {
 
   /// Writes the metadata file of a list in that state.
   private func write(
-    _ base: DomainSnapshot.Base, identity: FileIdentity?, _ location: Location
+    _ base: LocationSnapshot.Base, identity: FileIdentity?, _ location: Location
   ) throws(SystemError) {
     try MetadataFile(path: lists.layout.metadataPath(location)).write(
       MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))

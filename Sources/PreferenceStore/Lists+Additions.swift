@@ -163,14 +163,14 @@ extension Lists {
         change.items += state.edits(from: values, to: present, location)
       }
       state.additions.all[place] = new
-      state.enqueue(Publication(change, source: source), withAdditions: true)
+      state.enqueue(PendingNotice(change, source: source), withAdditions: true)
     }
   }
 }
 
 extension StoreState {
   /// The location as readers see it, with what is added; nil if its list has not been read.
-  func shown(_ location: Location) -> DomainSnapshot? {
+  func shown(_ location: Location) -> LocationSnapshot? {
     guard let listed = domains[location]?.snapshot else { return nil }
     return location.place.hasAdditions ? listed.with(additions: additions.added(location)) : listed
   }
@@ -190,7 +190,7 @@ extension StoreState {
   fileprivate func edits(
     from before: [Key: StoredValue], to after: [Key: StoredValue], _ location: Location
   ) -> [Changeset.Item] {
-    let listed = domains[location]?.snapshot ?? DomainSnapshot()
+    let listed = domains[location]?.snapshot ?? LocationSnapshot()
     let (old, new) = (listed.with(additions: before), listed.with(additions: after))
     return Set(before.keys).union(after.keys).compactMap { key in
       guard old.entry(key) != new.entry(key) else { return nil }

@@ -123,7 +123,7 @@ extension Lists {
     _ location: Location
   ) throws(EngineError) -> (domain: LocationState, isOwn: Bool) {
     var domain = LocationState()
-    var base = DomainSnapshot.Base()
+    var base = LocationSnapshot.Base()
     if let list = try list(location) {
       base.values = list.values
       base.modified = list.identity.modified
@@ -201,7 +201,7 @@ extension Lists {
   }
 }
 
-extension DomainSnapshot.Base {
+extension LocationSnapshot.Base {
   /// Adopts the metadata file of a list, as far as it fits the list's values.
   /// - Parameter isSameList: whether the file was written for the list in its present state.
   fileprivate mutating func restore(_ kept: MetadataFile.Contents, isSameList: Bool) {
@@ -243,7 +243,7 @@ extension StoreState {
 
   /// Adds a change to the history that an earlier owner made and that its history lacks.
   private mutating func noteReplayed(
-    _ pending: StoreState.Pending, on snapshot: DomainSnapshot, _ location: Location
+    _ pending: StoreState.Pending, on snapshot: LocationSnapshot, _ location: Location
   ) {
     guard pending.time > history.known else { return }
     let old = pending.edit.key.flatMap { snapshot.entry($0) }

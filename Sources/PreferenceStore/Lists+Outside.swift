@@ -75,7 +75,7 @@ extension Lists {
       } else {
         state.directories.existing?.remove(location)
       }
-      state.enqueue(Publication(Changeset([item], time: .now)))
+      state.enqueue(PendingNotice(Changeset([item], time: .now)))
     }
   }
 
@@ -104,8 +104,8 @@ extension Lists {
   }
 
   /// Says that the list became unreadable, or readable again: cached copies of it are invalid.
-  private func invalidation(_ location: Location) -> Publication {
-    Publication(Changeset(invalidating: location))
+  private func invalidation(_ location: Location) -> PendingNotice {
+    PendingNotice(Changeset(invalidating: location))
   }
 
   /// Adopts the list that was read. A key whose value differs from the base loses its text and gets
@@ -143,7 +143,7 @@ extension Lists {
 
   /// A list as another program left it.
   struct Outside {
-    var base: DomainSnapshot.Base
+    var base: LocationSnapshot.Base
     var list: ListFile.Contents?
     /// The keys whose values differ from those of the present base.
     var differing: Set<Key>
@@ -161,7 +161,7 @@ extension Lists {
     guard let new = try? snapshot(of: location) else {
       return invalidate(location)
     }
-    var change = Publication(Changeset(time: .now))
+    var change = PendingNotice(Changeset(time: .now))
     let edits = old.edits(to: new)
     if location.place == .schema {
       if !edits.isEmpty { _ = state.withLock { $0.enqueue(invalidation(location)) } }
@@ -206,7 +206,7 @@ extension StoreState {
       enqueue(change(outside, old, ours, location))
       return failure
     }
-    if !outside.differing.isEmpty { enqueue(Publication(Changeset(invalidating: location))) }
+    if !outside.differing.isEmpty { enqueue(PendingNotice(Changeset(invalidating: location))) }
     return failure
   }
 
@@ -225,7 +225,7 @@ extension StoreState {
 
   /// Records the keys as they were in the old snapshot, and applies them as unsaved changes.
   private mutating func restore(
-    _ keys: Set<Key>, as old: DomainSnapshot, _ location: Location
+    _ keys: Set<Key>, as old: LocationSnapshot, _ location: Location
   ) throws(SystemError) {
     guard !keys.isEmpty else { return }
     let time = max(Timestamp.now, lastTime.next)
@@ -240,9 +240,9 @@ extension StoreState {
   /// The change that readers see: the list's values for keys without an unsaved change, and the
   /// values that were restored.
   private mutating func change(
-    _ outside: Lists.Outside, _ old: DomainSnapshot, _ ours: Set<Key>, _ location: Location
-  ) -> Publication {
-    var change = Publication(Changeset(time: outside.time))
+    _ outside: Lists.Outside, _ old: LocationSnapshot, _ ours: Set<Key>, _ location: Location
+  ) -> PendingNotice {
+    var change = PendingNotice(Changeset(time: outside.time))
     for key in outside.differing where !old.isChanged(key) {
       let edit = domains[location]?.snapshot.restoring(key) ?? .remove(key)
       change.add(Changeset.Item(location, edit, replacing: old.entry(key)))

@@ -105,7 +105,7 @@ public final class Lists: Sendable {
 
   /// The location as it is at this moment, with what is added to its list; later changes are not in
   /// the result.
-  public func snapshot(of location: Location) throws(EngineError) -> DomainSnapshot {
+  public func snapshot(of location: Location) throws(EngineError) -> LocationSnapshot {
     let listed = try read(location) { $0 }
     guard location.place.hasAdditions else { return listed }
     return try state.withLock { state throws(EngineError) in
@@ -118,10 +118,10 @@ public final class Lists: Sendable {
   /// then.
   public func versionedSnapshots(
     of locations: [Location]
-  ) throws(EngineError) -> (domains: [DomainSnapshot], version: UInt64) {
+  ) throws(EngineError) -> (domains: [LocationSnapshot], version: UInt64) {
     while true {
       for location in locations { _ = try snapshot(of: location) }
-      let found = state.withLock { state -> ([DomainSnapshot], UInt64)? in
+      let found = state.withLock { state -> ([LocationSnapshot], UInt64)? in
         let all = locations.compactMap { state.shown($0) }
         return all.count == locations.count ? (all, state.version) : nil
       }
@@ -135,7 +135,7 @@ public final class Lists: Sendable {
   /// Calls the body with the location under the lock, without a copy; loads the location first
   /// where that is needed.
   func read<Result>(
-    _ location: Location, _ body: (borrowing DomainSnapshot) -> Result
+    _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
     while true {
       let found: Result? = try state.withLock { state throws(EngineError) in

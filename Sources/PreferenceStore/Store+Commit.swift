@@ -43,15 +43,15 @@ extension Store {
         () throws(SystemError) in try state.journal?.append(record, until: deadline) ?? 0
       }
       let isFirst = state.publish(changeset, sizes, sequence: sequence)
-      var publication = Publication(changeset, author: author, origin: origin, source: source)
+      var notice = PendingNotice(changeset, author: author, origin: origin, source: source)
       let hadHistory = state.history.due == nil
       for location in created {
         let item = Changeset.Item(location, .createDomain)
-        publication.add(item)
+        notice.add(item)
         // The author may show the domain in several places, as a mount does.
         changeset.items.append(item)
       }
-      changeset.version = state.enqueue(publication)
+      changeset.version = state.enqueue(notice)
       if let origin { state.requests.note(origin, changeset, sequence) }
       return (changeset, isFirst || hadHistory && state.history.due != nil)
     }
@@ -205,7 +205,7 @@ extension StoreState {
     return (steps, sizes)
   }
 
-  private func snapshot(_ location: Location) -> DomainSnapshot? { domains[location]?.snapshot }
+  private func snapshot(_ location: Location) -> LocationSnapshot? { domains[location]?.snapshot }
 
   /// What the items of a transaction have changed so far.
   private struct Touched {

@@ -66,7 +66,7 @@ extension Journal {
   /// Appends what the list of a location lacks: each key with its text, mode and time.
   /// - Returns: the number of the first record.
   func append(
-    unsavedOf snapshot: DomainSnapshot, _ location: Location
+    unsavedOf snapshot: LocationSnapshot, _ location: Location
   ) throws(SystemError) -> UInt64 {
     let first = lastSequence + 1
     for edit in snapshot.unsavedEdits {

@@ -5,7 +5,7 @@ import SystemCalls
 
 /// One location as it is in memory.
 struct LocationState: Sendable {
-  var snapshot = DomainSnapshot()
+  var snapshot = LocationSnapshot()
   var format = Format.binary
   /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
   var identity: FileIdentity?
@@ -105,7 +105,7 @@ struct StoreState {
   /// Changes that the history does not have yet.
   var history = HistoryQueue()
   /// Changes that observers have not been notified of, in order.
-  var publications: [Publication] = []
+  var pendingNotices: [PendingNotice] = []
   /// The number of the last change, which is read without the lock too.
   let changeNumber = ChangeNumber()
   var version: UInt64 { changeNumber.value }

@@ -5,7 +5,7 @@ import PreferenceModel
 struct RemovedValues {
   private var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
   /// The domains that were removed as a whole, the first in the search list first.
-  private var domains: [(rank: Int, name: DomainName, snapshot: DomainSnapshot)] = []
+  private var domains: [(rank: Int, name: DomainName, snapshot: LocationSnapshot)] = []
 
   /// Collects them. Cost: a look at each item.
   init(of changeset: Changeset) {

@@ -58,7 +58,7 @@ enum EngineBench {
     for isHeld in [false, true] {
       let subjects = sizes.map { count in
         Subject("\(count) keys") {
-          var held: DomainSnapshot?
+          var held: LocationSnapshot?
           defer { _ = held }
           return Bench.time(5000) { index in
             if isHeld { held = try? store.lists.snapshot(of: location(count)) }

@@ -134,7 +134,7 @@ private final class ForgetfulPlaces: PersistentPlaces {
     try places.modified(location)
   }
 
-  func snapshots(of locations: [Location]) throws(EngineError) -> [DomainSnapshot] {
+  func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
     try places.snapshots(of: locations)
   }
 

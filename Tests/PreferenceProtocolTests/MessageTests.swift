@@ -37,8 +37,8 @@ import Testing
       [.remove("K", "d"), .judged, .set("K", "d", 1, .canonical)]),
   ]
 
-  static var contents: DomainSnapshot.Contents {
-    var contents = DomainSnapshot.Contents()
+  static var contents: LocationSnapshot.Contents {
+    var contents = LocationSnapshot.Contents()
     contents.exists = true
     contents.modified = Timestamp(nanoseconds: 17)
     contents.list = .decoded(["K": 5, "": "", "Plain": [1, 2.5]])
@@ -83,7 +83,7 @@ import Testing
   static let messages: [Message] = [
     .welcome(version: 12, isReadOnly: true, StoreIdentity(numbers: [1, 2, 0, 0]), protocol: 9),
     .snapshot(contents, version: 5),
-    .snapshot(DomainSnapshot.Contents(), version: 0), .domains(["a", "é"]), .domains([]),
+    .snapshot(LocationSnapshot.Contents(), version: 0), .domains(["a", "é"]), .domains([]),
     .time(Timestamp(nanoseconds: -5)), .time(nil),
     .applied(notice.changeset, isSettled: true), .applied(Changeset(), isSettled: false),
     .settled(through: 7), .done,

@@ -54,7 +54,7 @@ import Testing
       try test.set("Key number 3", "ours")
       sandbox.makeList(test.list, "{**\(Self.list), 'Key number 5': 'theirs', 'Other': 1}")
       test.store.lists.refresh(TestStore.user)
-      let keys = test.publications.last?.changeset.items.compactMap { $0.edit.key }
+      let keys = test.pendingNotices.last?.changeset.items.compactMap { $0.edit.key }
       #expect(Set(keys ?? []) == ["Key number 5", "Other"])
       #expect(try test.get("Key number 3") == "ours" && test.get("Key number 5") == "theirs")
       try test.store.checkpoint(TestStore.user)

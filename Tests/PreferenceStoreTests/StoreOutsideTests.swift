@@ -70,7 +70,7 @@ import Testing
       _ = try test.store.commit([Changeset.Item(TestStore.user, describe)])
       edit(test, "dict(K=2)")
       test.store.lists.refresh(TestStore.user)
-      #expect(test.publications.last?.changeset.items.count == 1)
+      #expect(test.pendingNotices.last?.changeset.items.count == 1)
       #expect(try test.get("K") == 2)
       try test.store.checkpoint(TestStore.user)
       #expect(try test.get("K") == 2)
@@ -91,7 +91,7 @@ import Testing
         try test.store.checkpoint(TestStore.user)
         edit(test, "dict(K=1, Other=5)")
         test.store.lists.refresh(TestStore.user)
-        #expect(test.publications.last?.changeset.items.count == 2)
+        #expect(test.pendingNotices.last?.changeset.items.count == 2)
         #expect(try test.get("K") == 2)
         #expect(try test.get("Other") == 5)
         // Our value is unsaved again, so that it wins over any edit.

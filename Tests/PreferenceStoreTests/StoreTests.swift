@@ -27,9 +27,9 @@ struct TestStore {
   }
 
   /// Takes what observers would have been told since the last call.
-  var publications: [Publication] {
-    var all: [Publication] = []
-    while let publication = store.lists.removeNextPublication() { all.append(publication) }
+  var pendingNotices: [PendingNotice] {
+    var all: [PendingNotice] = []
+    while let notice = store.lists.removeNextNotice() { all.append(notice) }
     return all
   }
 
@@ -98,12 +98,12 @@ struct TestStore {
         return
       }
       #expect(Set(domain.keys) == ["A", "New"] && domain.entry("A")?.value == 3)
-      _ = test.publications
+      _ = test.pendingNotices
       sandbox.makeList(sandbox.config + "/d.plist", "dict(C=1)")
       test.store.lists.refresh(user)
       sandbox.makeList(sandbox.config + "/d.plist", "dict(C=2)")
       test.store.lists.refresh(user)
-      let last = try #require(test.publications.last?.changeset.items.first)
+      let last = try #require(test.pendingNotices.last?.changeset.items.first)
       #expect(last.edit.key == "C" && last.before.value == 1)
     }
   }
@@ -375,7 +375,7 @@ struct TestStore {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=3, B=3, D=1, E=3)")
       try test.store.checkpoint(TestStore.user)
       #expect(sandbox.evaluate(test.list, "sorted(d.items())") == "[('A', 2), ('B', 3), ('E', 3)]")
-      #expect(test.publications.last?.changeset.items.count == 3)
+      #expect(test.pendingNotices.last?.changeset.items.count == 3)
       #expect(try test.get("B") == 3 && test.get("C") == nil)
     }
   }

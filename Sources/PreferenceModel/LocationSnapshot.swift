@@ -8,7 +8,7 @@ import SystemCalls
 /// in a domain of 10 and of 100,000 keys, also while copies are held. A rewrite of the list freezes
 /// the layers that it writes, by putting an empty one on top, and drops them when the list contains
 /// them. Both cost O(1), however many changes there are.
-public struct DomainSnapshot: Sendable {
+public struct LocationSnapshot: Sendable {
   /// What happened to a key.
   package enum Change: Sendable {
     case set(StoredValue)
@@ -74,7 +74,7 @@ public struct DomainSnapshot: Sendable {
 
   /// Returns a copy for readers, with values that are added to the list. It exists if there are any,
   /// and is as new as the newest of them. Cost: O(additions).
-  package func with(additions: [Key: StoredValue]) -> DomainSnapshot {
+  package func with(additions: [Key: StoredValue]) -> LocationSnapshot {
     var copy = self
     copy.additions = additions
     if !additions.isEmpty { copy.exists = true }
@@ -177,7 +177,7 @@ public struct DomainSnapshot: Sendable {
 
 // MARK: - Changes
 
-extension DomainSnapshot {
+extension LocationSnapshot {
   /// Applies one edit. Cost: O(the value); O(keys) for the removal of a
   /// domain; O(unsaved changes), once, where a copy of the snapshot is held.
   package mutating func apply(_ edit: Edit, time: Timestamp) {
@@ -241,7 +241,7 @@ extension Edit {
 
 // MARK: - Differences
 
-extension DomainSnapshot {
+extension LocationSnapshot {
   /// The edit that brings the key back to its state in this snapshot.
   package func restoring(_ key: Key) -> Edit {
     guard let entry = entry(key) else { return .remove(key) }
@@ -249,7 +249,7 @@ extension DomainSnapshot {
   }
 
   /// The edits that turn this domain into the other. Cost: O(keys).
-  package func edits(to other: DomainSnapshot) -> [Edit] {
+  package func edits(to other: LocationSnapshot) -> [Edit] {
     guard other.exists else { return exists ? keys.map { .remove($0) } + [.removeDomain] : [] }
     let changed = Set(keys).union(other.keys).filter { entry($0) != other.entry($0) }
     return (exists ? [] : [.createDomain]) + changed.map { other.restoring($0) }
@@ -258,7 +258,7 @@ extension DomainSnapshot {
 
 // MARK: - Rewrites
 
-extension DomainSnapshot {
+extension LocationSnapshot {
   /// Freezes the layers: later changes go to a new one.
   /// - Returns: how many layers are frozen.
   package mutating func freeze() -> Int {
@@ -345,11 +345,11 @@ extension DomainSnapshot {
   }
 }
 
-extension DomainSnapshot.Layer {
+extension LocationSnapshot.Layer {
   fileprivate var isUntouched: Bool { changes.isEmpty && !changesList }
 }
 
-extension DomainSnapshot.Change {
+extension LocationSnapshot.Change {
   /// This change with the description applied on top.
   fileprivate func changed(by description: Description) -> Self {
     switch self {

@@ -1,7 +1,7 @@
 import PropertyList
 import SystemCalls
 
-extension DomainSnapshot.Base {
+extension LocationSnapshot.Base {
   /// Makes the time that most keys share the one of keys without metadata, and drops the metadata
   /// that says no more. The keys of an imported list share one; their times then cost neither
   /// memory nor bytes of the metadata file. Cost: O(metadata); O(keys) where the time changes.

@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 
 /// A change that has taken effect and that observers are still to be notified of.
-public struct Publication: Sendable {
+public struct PendingNotice: Sendable {
   /// What changed.
   public private(set) var changeset: Changeset
   /// The author of the change; nil: another program changed the list itself.
@@ -29,8 +29,8 @@ extension Lists {
   /// Removes the next change from the queue and returns it; nil: the queue is empty. Changes come
   /// in the order in which they took effect. The caller notifies observers of one before it takes
   /// the next.
-  public func removeNextPublication() -> Publication? {
-    state.withLock { $0.publications.isEmpty ? nil : $0.publications.removeFirst() }
+  public func removeNextNotice() -> PendingNotice? {
+    state.withLock { $0.pendingNotices.isEmpty ? nil : $0.pendingNotices.removeFirst() }
   }
 }
 
@@ -40,21 +40,21 @@ extension StoreState {
   ///   false: it has the values of lists, and additions are still to be applied.
   /// - Returns: the number of the last change.
   @discardableResult
-  mutating func enqueue(_ publication: Publication, withAdditions: Bool = false) -> UInt64 {
-    guard !publication.changeset.isEmpty else { return version }
+  mutating func enqueue(_ notice: PendingNotice, withAdditions: Bool = false) -> UInt64 {
+    guard !notice.changeset.isEmpty else { return version }
     // The time of another program's change is that of its list, which may be any.
-    let isOutside = [.list, .profile].contains(publication.source.via)
+    let isOutside = [.list, .profile].contains(notice.source.via)
     history.add(
-      publication.changeset, publication.source, isOutside ? .now : publication.changeset.time)
+      notice.changeset, notice.source, isOutside ? .now : notice.changeset.time)
     let version = changeNumber.advance()
-    publications.append(publication)
-    publications[publications.count - 1].number(version)
-    if !withAdditions { publications[publications.count - 1].show(additions) }
+    pendingNotices.append(notice)
+    pendingNotices[pendingNotices.count - 1].number(version)
+    if !withAdditions { pendingNotices[pendingNotices.count - 1].show(additions) }
     return version
   }
 }
 
-extension Publication {
+extension PendingNotice {
   /// Makes a change of lists the change that readers see: where a list no longer has a key, the
   /// value of a profile shows; a key that a fragment sets does not change. Copies of such a location
   /// are invalid: the change would put an added value among those of the list.

@@ -1,7 +1,7 @@
 import PropertyList
 import SystemCalls
 
-extension DomainSnapshot {
+extension LocationSnapshot {
   /// A domain as one process sends it to another: what a snapshot has, with all layers in one. A
   /// large list stays packed, so that it is sent and kept as its bytes.
   public struct Contents: Equatable, Sendable {
