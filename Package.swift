@@ -54,6 +54,10 @@ let package = Package(
     // 1: domains, places, search list, changesets, the engine protocol
     .target(
       name: "PreferenceModel", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
+    // 2: where a store is, and how its lists are read by threads that may wait
+    .target(
+      name: "StoreAccess", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
     // 2: what was changed, when and by whom
     .target(
       name: "PreferenceHistory", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
@@ -66,20 +70,22 @@ let package = Package(
     .target(
       name: "PreferenceStore",
       dependencies: [
-        "PreferenceHistory", "PreferenceSchemas", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceHistory", "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList",
+        "SystemCalls",
       ],
       swiftSettings: strict),
-    // 2: reads the administrator's profiles
+    // 3: reads the administrator's profiles
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .target(
       name: "ConfigurationProfiles",
-      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls", "CCrypto"],
+      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CCrypto"],
       swiftSettings: strict),
-    // 2: keeps keys of a user the same on several machines
+    // 3: keeps keys of a user the same on several machines
     .target(
       name: "PreferenceCloud",
-      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"], swiftSettings: strict),
-    // 3: speaks with etcd
+      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls"],
+      swiftSettings: strict),
+    // 4: speaks with etcd
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .target(
@@ -95,19 +101,21 @@ let package = Package(
     .target(
       name: "PreferenceSearch",
       dependencies: [
-        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemas", "PreferenceModel",
+        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemas", "StoreAccess",
+        "PreferenceModel",
         "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
-    // 2: frames and messages
+    // 3: frames and messages
     .target(
-      name: "PreferenceProtocol", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      name: "PreferenceProtocol",
+      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
     // 4: the owner's engine: intents, observers, writer
     .target(
       name: "PreferenceEngine",
       dependencies: [
-        "PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "PreferenceModel",
+        "PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "StoreAccess", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
@@ -116,11 +124,13 @@ let package = Package(
       name: "PreferenceServer",
       dependencies: [
         "PreferenceCloud", "PreferenceEngine", "PreferenceProtocol", "PreferenceStore",
-        "ConfigurationProfiles", "PreferenceModel", "SystemCalls",
+        "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "SystemCalls",
       ], swiftSettings: strict),
     .target(
       name: "PreferenceClient",
-      dependencies: ["PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls"],
+      dependencies: [
+        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+      ],
       swiftSettings: strict),
     // 5: preferences as nodes, names and bytes
     .target(
@@ -130,7 +140,8 @@ let package = Package(
     .target(
       name: "FUSEDriver",
       dependencies: [
-        "PreferenceTree", "PreferenceModel", "PropertyList", "SystemCalls", "CFUSE", "CLinux",
+        "PreferenceTree", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CFUSE",
+        "CLinux",
       ],
       swiftSettings: strict),
     // 5: UserDefaults for programs
@@ -138,21 +149,23 @@ let package = Package(
       name: "Preferences",
       dependencies: [
         "PreferenceClient", "PreferenceCloud", "PreferenceHistory", "PreferenceSearch",
-        "PreferenceModel", "PropertyList", "SystemCalls",
+        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     // 6: the verbs of `defaults`
     .target(
       name: "DefaultsCommand",
       dependencies: [
         "PreferenceClient", "PreferenceCloud", "PreferenceDeclarations", "PreferenceHistory",
-        "PreferenceSchemas", "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceSchemas", "PreferenceSearch", "StoreAccess", "PreferenceModel", "PropertyList",
+        "SystemCalls",
         "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud
     .target(
       name: "CloudCarrier",
       dependencies: [
-        "EtcdClient", "PreferenceCloud", "PreferenceClient", "PreferenceModel", "PropertyList",
+        "EtcdClient", "PreferenceCloud", "PreferenceClient", "StoreAccess", "PreferenceModel",
+        "PropertyList",
         "SystemCalls", "CCrypto",
       ], swiftSettings: strict),
     .executableTarget(
@@ -169,7 +182,8 @@ let package = Package(
     .executableTarget(
       name: "prefsfs",
       dependencies: [
-        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceSearch", "StoreAccess",
+        "PreferenceModel",
         "PropertyList", "SystemCalls", "ManualPage",
       ], swiftSettings: strict, linkerSettings: standsAlone),
     .executableTarget(
@@ -177,7 +191,7 @@ let package = Package(
       linkerSettings: startsFast),
     .executableTarget(
       name: "prefsd",
-      dependencies: ["PreferenceServer", "PreferenceModel", "SystemCalls"],
+      dependencies: ["PreferenceServer", "StoreAccess", "PreferenceModel", "SystemCalls"],
       swiftSettings: strict, linkerSettings: standsAlone),
 
     .executableTarget(
@@ -185,7 +199,8 @@ let package = Package(
       dependencies: [
         "Preferences", "PreferenceServer", "PreferenceClient", "PreferenceEngine",
         "PreferenceHistory", "PreferenceStore",
-        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceSearch", "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList",
+        "SystemCalls",
         "CLinux",
       ], swiftSettings: strict),
 
@@ -193,7 +208,7 @@ let package = Package(
     .executableTarget(
       name: "prefs-probe",
       dependencies: [
-        "PreferenceClient", "PreferenceSearch", "PreferenceModel",
+        "PreferenceClient", "PreferenceSearch", "StoreAccess", "PreferenceModel",
         "PropertyList", "SystemCalls",
       ], path: "Tests/Probe", swiftSettings: strict),
     // A program that uses the library, for tests.
@@ -246,14 +261,16 @@ let package = Package(
     .testTarget(
       name: "PreferenceStoreTests",
       dependencies: [
-        "PreferenceStore", "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceStore", "PreferenceHistory", "StoreAccess", "PreferenceModel", "PropertyList",
+        "SystemCalls",
         "Support",
       ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
       name: "ConfigurationProfilesTests",
       dependencies: [
-        "ConfigurationProfiles", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+        "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+        "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceCloudTests",
@@ -261,7 +278,8 @@ let package = Package(
     .testTarget(
       name: "CloudCarrierTests",
       dependencies: [
-        "CloudCarrier", "EtcdClient", "PreferenceCloud", "PreferenceModel", "PropertyList",
+        "CloudCarrier", "EtcdClient", "PreferenceCloud", "StoreAccess", "PreferenceModel",
+        "PropertyList",
         "SystemCalls", "Support", "prefsfs", "prefsd", "prefs-cloud", "prefs-sample", "defaults",
       ], swiftSettings: strict),
     .testTarget(
@@ -271,17 +289,19 @@ let package = Package(
       name: "PreferenceEngineTests",
       dependencies: [
         "PreferenceCloud", "PreferenceEngine", "PreferenceSearch", "PreferenceStore",
-        "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceProtocolTests",
-      dependencies: ["PreferenceProtocol", "PreferenceModel", "PropertyList", "SystemCalls"],
+      dependencies: [
+        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+      ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
       name: "PreferenceServerTests",
       dependencies: [
         "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
-        "PreferenceSearch", "PreferenceProtocol", "PreferenceModel", "PropertyList",
+        "PreferenceSearch", "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList",
         "SystemCalls", "Support",
       ], swiftSettings: strict),
     .testTarget(
@@ -321,7 +341,7 @@ let package = Package(
         "Support", "prefsfs", "prefsd", "prefs-probe", "defaults", "plutil", "PreferenceTree",
         "PreferenceEngine",
         "PreferenceSearch",
-        "PreferenceStore", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceStore", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
   ]
 )

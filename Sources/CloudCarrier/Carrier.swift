@@ -1,3 +1,4 @@
+import StoreAccess
 import EtcdClient
 import PreferenceCloud
 import PreferenceModel

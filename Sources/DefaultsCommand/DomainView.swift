@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch

@@ -1,3 +1,4 @@
+import StoreAccess
 import Glibc
 import PreferenceHistory
 import PreferenceModel

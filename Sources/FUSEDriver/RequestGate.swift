@@ -1,3 +1,4 @@
+import StoreAccess
 import CFUSE
 import Glibc
 import PreferenceModel

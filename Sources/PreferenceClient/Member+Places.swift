@@ -59,7 +59,7 @@ extension Member {
     try succession.read { places throws(EngineError) in try places.load(location) }
   }
 
-  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+  public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     do throws(EngineError) {
       return try succession.read { places throws(EngineError) in
         let findings = places.loadLists(load)
@@ -77,7 +77,7 @@ extension Member {
   /// Asks the present owner. A thread asks where that one does not say, and may wait for the next.
   public func loadLists(
     _ load: ListLoad, on threads: BlockingThreads,
-    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+    then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
     let waiting = { @Sendable [self] () -> Void in body(loadLists(load)) }
     let isAsked = succession.places?.loadLists(load) { findings in

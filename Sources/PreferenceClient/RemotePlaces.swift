@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceModel
 import PreferenceProtocol
 import PropertyList
@@ -241,7 +242,7 @@ extension RemotePlaces {
 
   public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
 
-  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+  public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     validate()
     guard let needed = beginLoading(load) else { return [:] }
     do throws(EngineError) {
@@ -260,7 +261,7 @@ extension RemotePlaces {
   /// - Returns: whether the body will be called. It is not where the owner was not heard of for a
   ///   moment, and may be stopped, or receives nothing.
   func loadLists(
-    _ load: ListLoad, then body: @escaping @Sendable ([Location: ListReader.Finding]?) -> Void
+    _ load: ListLoad, then body: @escaping @Sendable ([Location: ListFinding]?) -> Void
   ) -> Bool {
     guard link.wasHeard, let needed = beginLoading(load) else { return false }
     let sent = link.post(.loadLists(needed), until: .now) { [self] answer in
@@ -285,23 +286,23 @@ extension RemotePlaces {
   @discardableResult
   private func endLoading(
     _ load: ListLoad, _ answer: Message?
-  ) -> [Location: ListReader.Finding]? {
+  ) -> [Location: ListFinding]? {
     guard case .lists(let lists)? = answer, lists.count == load.locations.count else {
       for location in load.locations { replica.endLoading(location, nil) }
       return nil
     }
     notePrepared(load.changing)
-    var findings: [Location: ListReader.Finding] = [:]
+    var findings: [Location: ListFinding] = [:]
     for (location, list) in zip(load.locations, lists) {
       switch list {
       case .contents(let contents, let version):
         replica.endLoading(location, (contents, version))
         // If it was not kept, because the list has changed meanwhile, it is asked for again.
-        findings[location] = ListReader.Finding(modified: .now)
+        findings[location] = ListFinding(modified: .now)
       case .missing: replica.endLoading(location, nil)
       case .failed(let error, let modified):
         replica.endLoading(location, nil)
-        findings[location] = ListReader.Finding(modified: modified, error: error)
+        findings[location] = ListFinding(modified: modified, error: error)
       }
     }
     return findings
@@ -370,7 +371,7 @@ extension RemotePlaces {
 
 extension ListLoad {
   /// What is known of the lists where none could be asked for.
-  func failed(_ error: EngineError) -> [Location: ListReader.Finding] {
+  func failed(_ error: EngineError) -> [Location: ListFinding] {
     Dictionary(locations.map { ($0, .init(error: error)) }) { first, _ in first }
   }
 }

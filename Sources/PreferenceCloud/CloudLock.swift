@@ -1,3 +1,4 @@
+import StoreAccess
 import Glibc
 import PreferenceModel
 import SystemCalls

@@ -1,3 +1,4 @@
+import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceSchemas
@@ -130,9 +131,9 @@ extension LocalPlaces {
 
   /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
   /// it wait. Of a domain that no place has, each list is looked for once, and nothing is kept.
-  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+  public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     for location in load.changing { prepare(location) }
-    var findings: [Location: ListReader.Finding] = [:]
+    var findings: [Location: ListFinding] = [:]
     var isThere = load.evenIfAbsent
     var absent: [Location] = []
     let mark = store.lists.appearances

@@ -51,8 +51,12 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   }
 
   /// Whether a list can have the name: it must be usable as a file name, and must not be the file
-  /// name of another domain.
-  public var canNameList: Bool { StoreLayout.isValid(self) }
+  /// name of the global domain.
+  public var canNameList: Bool {
+    key.withBytes { name in
+      !name.isEmpty && name.count <= 200 && name.allSatisfy { $0 != 0x2F && $0 != 0 }
+    } && self != ".GlobalPreferences" && self != "." && self != ".."
+  }
 
   public static func < (left: DomainName, right: DomainName) -> Bool { left.key < right.key }
 

@@ -82,7 +82,7 @@ extension Intent {
   }
 
   /// Whether the rules may ask every place of the search list (`ChangeRules`).
-  var asksEveryPlace: Bool {
+  package var asksEveryPlace: Bool {
     switch self {
     case .remove, .removeOwn, .createDomain, .removeDomain, .renameDomain: true
     case .set, .describe, .splice, .setOwn, .at, .edit, .replace, .expect, .expectUnchanged,

@@ -120,7 +120,7 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Reads lists into memory. Waits for disks. Cost: in a client, one question to the owner.
   /// - Returns: what is known of the locations that are not in memory. One that is not named has no
   ///   list.
-  func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding]
+  func loadLists(_ load: ListLoad) -> [Location: ListFinding]
 
   /// Does what `loadLists` does, without waiting; any thread then calls the body with what that
   /// returns.
@@ -128,8 +128,21 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// - Returns: whether the body will be called; false where too much waits for these threads.
   func loadLists(
     _ load: ListLoad, on threads: BlockingThreads,
-    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+    then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool
+}
+
+/// What is known of a list that is not in memory.
+public struct ListFinding: Sendable {
+  /// When the list last changed; nil where there is no list, or it does not answer.
+  public var modified: Timestamp?
+  /// Why the list could not be read; nil where there is no list.
+  public var error: EngineError?
+
+  /// Creates what is known of a list.
+  public init(modified: Timestamp? = nil, error: EngineError? = nil) {
+    (self.modified, self.error) = (modified, error)
+  }
 }
 
 /// The lists that a look-up needs.
@@ -181,21 +194,21 @@ extension PersistentPlaces {
   /// Has one of the threads read the lists.
   public func loadLists(
     _ load: ListLoad, on threads: BlockingThreads,
-    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+    then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
     threads.run { body(self.loadLists(load)) }
   }
 
-  public func loadLists(_ load: ListLoad) -> [Location: ListReader.Finding] {
+  public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     for location in load.changing { prepare(location) }
-    var findings: [Location: ListReader.Finding] = [:]
+    var findings: [Location: ListFinding] = [:]
     for location in load.locations { findings[location] = read(location) }
     return findings
   }
 
   /// Reads a list into memory, and returns what is known of it.
-  public func read(_ location: Location) -> ListReader.Finding {
-    var finding = ListReader.Finding()
+  public func read(_ location: Location) -> ListFinding {
+    var finding = ListFinding()
     do throws(EngineError) { try load(location) } catch { finding.error = error }
     // A list that cannot be read is there.
     do throws(EngineError) {

@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceModel
 import PropertyList
 import SystemCalls

@@ -1,3 +1,4 @@
+import StoreAccess
 import Glibc
 import PreferenceEngine
 import PreferenceModel
@@ -334,7 +335,7 @@ final class Connection: Sendable {
   }
 
   private static func list(
-    _ location: Location, _ finding: ListReader.Finding?, _ places: LocalPlaces
+    _ location: Location, _ finding: ListFinding?, _ places: LocalPlaces
   ) -> Message.LoadedList {
     do throws(EngineError) {
       if let error = finding?.error { throw error }

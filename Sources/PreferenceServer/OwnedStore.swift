@@ -1,3 +1,4 @@
+import StoreAccess
 import ConfigurationProfiles
 import Glibc
 import PreferenceEngine

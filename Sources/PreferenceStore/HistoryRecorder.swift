@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceHistory
 import PreferenceModel
 import PropertyList

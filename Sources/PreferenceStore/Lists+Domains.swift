@@ -37,7 +37,7 @@ extension Lists {
 
   /// When the location's list last changed, without what is added; nil where there is no list.
   func listModified(_ location: Location) throws(EngineError) -> Timestamp? {
-    guard StoreLayout.isValid(location.domain) else { return nil }
+    guard location.domain.canNameList else { return nil }
     if state.withLock({ $0.pending[location] != nil }) {
       return try read(location) { $0.exists ? $0.lastModified : nil }
     }

@@ -33,7 +33,7 @@ extension Lists {
 
   /// Throws where no list can have the domain's name, or where it is not known whose list it is.
   private func requireKnown(_ location: Location) throws(EngineError) {
-    guard StoreLayout.isValid(location.domain) else {
+    guard location.domain.canNameList else {
       throw EngineError(
         .invalidDomain, domain: location.domain,
         "no list can have this name (1 to 200 bytes, no slash, not .GlobalPreferences)")

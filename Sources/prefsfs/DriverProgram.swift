@@ -1,3 +1,4 @@
+import StoreAccess
 import FUSEDriver
 import Glibc
 import PreferenceClient

@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
@@ -113,7 +114,7 @@ private final class ForgetfulPlaces: PersistentPlaces {
 
   func loadLists(
     _ load: ListLoad, on threads: BlockingThreads,
-    then body: @escaping @Sendable ([Location: ListReader.Finding]) -> Void
+    then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
     !refuses && threads.run { body(self.loadLists(load)) }
   }

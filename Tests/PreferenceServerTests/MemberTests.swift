@@ -1,3 +1,4 @@
+import StoreAccess
 import Foundation
 import PreferenceClient
 import PreferenceModel

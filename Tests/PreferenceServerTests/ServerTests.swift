@@ -1,3 +1,4 @@
+import StoreAccess
 import Foundation
 @testable import PreferenceClient
 import PreferenceEngine

@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceDeclarations
 import PreferenceModel
 import PropertyList

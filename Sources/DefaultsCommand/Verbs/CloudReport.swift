@@ -1,3 +1,4 @@
+import StoreAccess
 import PreferenceCloud
 import PreferenceModel
 import PropertyList

@@ -1,3 +1,4 @@
+internal import StoreAccess
 import Foundation
 internal import PreferenceClient
 internal import PreferenceModel

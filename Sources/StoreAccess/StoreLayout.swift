@@ -1,3 +1,4 @@
+import PreferenceModel
 import SystemCalls
 
 /// The paths of a store: its lists, their locks and metadata, and its directories.
@@ -55,8 +56,6 @@ public struct StoreLayout: Sendable {
   }
 
   private static let globalName = ".GlobalPreferences"
-  /// The domain whose list would have the file name of the global one.
-  private static let hidden = DomainName(globalName)
   private static let suffix = ".plist"
 
   /// The directory of a place's lists. The managed lists of one user are in a directory in that of
@@ -134,14 +133,6 @@ public struct StoreLayout: Sendable {
     "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"
   }
 
-  /// Whether a list can have the domain's name: it must be usable as a file name, and must not be
-  /// the file name of the global domain.
-  package static func isValid(_ domain: DomainName) -> Bool {
-    domain.key.withBytes { name in
-      !name.isEmpty && name.count <= 200 && name.allSatisfy { $0 != 0x2F && $0 != 0 }
-    } && domain != hidden && domain != "." && domain != ".."
-  }
-
   /// The directories that hold lists, each with its place.
   public var listDirectories: [(place: Place, path: String)] {
     SearchList.persistentPlaces.filter(hasLists).map { ($0, directory($0)) }
@@ -171,6 +162,6 @@ public struct StoreLayout: Sendable {
     else { return nil }
     if name == (place == .user ? globalName : Self.globalName) { return .global }
     let domain = DomainName(name)
-    return Self.isValid(domain) && domain != .global ? domain : nil
+    return domain.canNameList && domain != .global ? domain : nil
   }
 }

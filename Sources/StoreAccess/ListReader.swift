@@ -1,3 +1,4 @@
+import PreferenceModel
 import Synchronization
 import SystemCalls
 
@@ -11,25 +12,12 @@ import SystemCalls
 ///
 /// Threads: any. One lock, held briefly; the places are asked without it.
 public final class ListReader: Sendable {
-  /// What is known of a list that is not in memory.
-  public struct Finding: Sendable {
-    /// When the list last changed; nil where there is no list, or it does not answer.
-    public var modified: Timestamp?
-    /// Why the list could not be read; nil where there is no list.
-    public var error: EngineError?
-
-    /// Creates what is known of a list.
-    public init(modified: Timestamp? = nil, error: EngineError? = nil) {
-      (self.modified, self.error) = (modified, error)
-    }
-  }
-
   /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
     /// `isOutdated`: the domain has changed since the look began.
     case reading(since: Instant, isOutdated: Bool = false)
     /// `isPrepared`: changes of the domain's lists have been prepared too.
-    case done([Location: Finding], isPrepared: Bool)
+    case done([Location: ListFinding], isPrepared: Bool)
     /// The lists are not read: too many others are being read, or no thread could be made.
     case refused
   }
@@ -206,16 +194,17 @@ public final class ListReader: Sendable {
   /// What is known of a list that could not be read, or does not exist; nil where the places can be
   /// asked. Cost: a load where nothing was found or is being read; else a look at the place, and a
   /// lock and two hash look-ups where the list is not in memory.
-  public func finding(_ location: Location) -> Finding? {
+  public func finding(_ location: Location) -> ListFinding? {
     guard hasFindings, !places.isLoaded(location) else { return nil }
-    let finding = state.withLock { state -> Finding? in
+    let finding = state.withLock { state -> ListFinding? in
       switch state.looks[location.domain] {
       case .reading(let since, _):
         Self.isLate(since)
-          ? Finding(error: Self.hung(location, Self.noAnswer)) : nil
+          ? ListFinding(error: Self.hung(location, Self.noAnswer)) : nil
       case .refused:
-        Finding(error: Self.hung(location, "was not read, because too many others do not answer"))
-      case .done(let findings, _): findings[location] ?? Finding()
+        ListFinding(
+          error: Self.hung(location, "was not read, because too many others do not answer"))
+      case .done(let findings, _): findings[location] ?? ListFinding()
       case nil: nil
       }
     }

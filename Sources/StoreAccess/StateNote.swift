@@ -1,3 +1,4 @@
+import PreferenceModel
 import Glibc
 import PropertyList
 import SystemCalls
