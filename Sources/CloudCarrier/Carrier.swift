@@ -1,8 +1,8 @@
-import StoreAccess
 import EtcdClient
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Carries changes between the cloud's place of one store and the servers of the cloud.

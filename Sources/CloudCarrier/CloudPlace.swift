@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// The cloud's place on this host, and what is saved beside it (`SavedCloud`), each a location of

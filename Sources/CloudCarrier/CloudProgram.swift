@@ -1,9 +1,9 @@
-import StoreAccess
 import Glibc
 import PreferenceClient
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// The program that carries changes between the cloud's place of a store and the servers. The

@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Reads the profiles of the managed places of one machine: the files `*.mobileconfig` in the

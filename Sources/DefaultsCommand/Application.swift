@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// An application bundle of Apple's or GNUstep's form.

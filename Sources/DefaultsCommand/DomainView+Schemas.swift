@@ -1,8 +1,8 @@
-import StoreAccess
 import PreferenceDeclarations
 import PreferenceModel
 import PreferenceSchemas
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 extension DomainView {

@@ -1,8 +1,8 @@
-import StoreAccess
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// The connection of this command to a store.

@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceHistory
 import PreferenceModel
+import StoreAccess
 
 /// The options of a command line, before and behind the verb.
 struct Options {

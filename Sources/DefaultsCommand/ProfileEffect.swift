@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 
 /// `profiles check --effect`: what a profile changes here, for the user who asks or another one. Of
 /// a profile that is installed, what its removal changes.

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 /// What the command line names: a store, a domain in it, and the places of the domain.

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 /// What a mount shows and changes: a store, as this process has it.

@@ -1,8 +1,8 @@
-import StoreAccess
 import CFUSE
 import Glibc
 import PreferenceModel
 import PreferenceTree
+import StoreAccess
 import SystemCalls
 
 /// Holds requests that cannot be carried out yet; the loop goes on with others. The tree has not

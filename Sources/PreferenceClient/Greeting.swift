@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceProtocol
+import StoreAccess
 import SystemCalls
 
 /// A new connection to an owner, which has answered hello.

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 /// Starts `prefsd`, the program that owns a store.

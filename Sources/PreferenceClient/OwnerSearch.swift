@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceProtocol
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceProtocol
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 /// The file that the carrier of a store's cloud keeps locked (fcntl(2), F_SETLK) while it runs.

@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceStore
+import StoreAccess
 import SystemCalls
 
 /// Finds the lists that other programs have changed, through inotify(7).
@@ -30,6 +30,8 @@ struct ListWatcher {
     var fragments: Set<String> = []
     /// Directories of places that are watched.
     var watched: Set<String> = []
+    /// The directories above those that are watched for their own removal.
+    var above: Set<String> = []
     /// Paths that do not exist yet: when one appears, the directories are watched anew.
     var awaited: Set<String> = []
     /// Whether fragments or vendors' lists are polled, because their directories cannot be watched.
@@ -211,9 +213,11 @@ struct ListWatcher {
 
   /// Watches the directories above one for their own removal or renaming: another directory may be
   /// under the path then. What else happens in them wakes nobody.
-  private func watchAbove(_ path: String, _ watch: DirectoryWatch) {
+  private mutating func watchAbove(_ path: String, _ watch: DirectoryWatch) {
     var above = Files.parent(of: path)
-    while above != "/", above != ".", !MountInformation.mayHang(above) {
+    while above != "/", above != ".", directories.above.insert(above).inserted,
+      !MountInformation.mayHang(above)
+    {
       watch.addItself(above)
       above = Files.parent(of: above)
     }

@@ -1,9 +1,9 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceSchemas
 import PreferenceStore
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

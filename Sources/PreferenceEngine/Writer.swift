@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceStore
+import StoreAccess
 import Synchronization
 import SystemCalls
 

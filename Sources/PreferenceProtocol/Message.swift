@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// A message from the owner of a store to a client: an answer, or a notice.

@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// A request of a client to the owner of a store.

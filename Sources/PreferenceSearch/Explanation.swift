@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Shows everything in the search list that sets a key, the one that counts first: lists, fragments,

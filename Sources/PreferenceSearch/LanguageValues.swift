@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// The values of one language: the keys that NSUserDefaults' language domains have, under the names

@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceSchemas
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

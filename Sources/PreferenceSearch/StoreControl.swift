@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

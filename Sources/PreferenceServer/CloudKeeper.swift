@@ -1,8 +1,8 @@
-import StoreAccess
 import Glibc
 import PreferenceCloud
 import PreferenceEngine
 import PreferenceModel
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,9 +1,9 @@
-import StoreAccess
 import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
 import PreferenceStore
+import StoreAccess
 import Synchronization
 import SystemCalls
 
@@ -256,10 +256,13 @@ final class Connection: Sendable {
     if case .hello(let version, let client, let clock, let identity) = request {
       return try welcome(version, client, clock, identity, number)
     }
-    if state.withLock({ $0.isElsewhere }) { return }
-    guard state.withLock({ $0.client }) != nil else {
-      throw ProtocolError("a request before hello")
+    let (client, isElsewhere, hasEnded) = state.withLock {
+      ($0.client, $0.isElsewhere, $0.hasEnded)
     }
+    // What a client has sent before it ended is carried out, but not what came with a hello that it
+    // did not wait for.
+    if isElsewhere || client == nil && hasEnded { return }
+    guard client != nil else { throw ProtocolError("a request before hello") }
     if state.withLock({ $0.held.keep(request, number, bytes: bytes, server.lists) }) { return }
     carryOut(request, number)
   }

@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceProtocol
+import StoreAccess
 
 /// A client's requests that need lists which have not been read yet. They wait here while other
 /// threads read the lists (`ListReader`), and the server goes on with the other clients.

@@ -1,9 +1,9 @@
-import StoreAccess
 import ConfigurationProfiles
 import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceStore
+import StoreAccess
 import SystemCalls
 
 /// A store that this process owns, and serves to other processes.

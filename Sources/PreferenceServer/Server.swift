@@ -1,8 +1,8 @@
-import StoreAccess
 import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
+import StoreAccess
 import Synchronization
 import SystemCalls
 

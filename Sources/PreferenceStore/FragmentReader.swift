@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Reads the property lists that override the list of a machine-wide place: its fragments, which

@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

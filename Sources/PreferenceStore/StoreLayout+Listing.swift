@@ -1,5 +1,5 @@
-import StoreAccess
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 extension StoreLayout {

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,5 +1,5 @@
-import PreferenceModel
 import Glibc
+import PreferenceModel
 import SystemCalls
 
 /// Which directories a process sees under the names of a store: the device and inode of the user's

@@ -1,5 +1,5 @@
-import PreferenceModel
 import Glibc
+import PreferenceModel
 import PropertyList
 import SystemCalls
 

@@ -1,7 +1,7 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceServer
+import StoreAccess
 import SystemCalls
 
 /// The program that owns a store. Mounts and programs are its clients, and the first of them starts

@@ -1,10 +1,10 @@
-import StoreAccess
 import Glibc
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
 import PreferenceStore
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Measures what an administrator's settings cost the user: the start of a mount on a machine with

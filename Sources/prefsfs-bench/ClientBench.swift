@@ -1,4 +1,3 @@
-import StoreAccess
 import Foundation
 import PreferenceClient
 import PreferenceEngine
@@ -7,6 +6,7 @@ import PreferenceProtocol
 import PreferenceSearch
 import PreferenceServer
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,8 +1,8 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
 import PreferenceStore
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

@@ -1,8 +1,8 @@
-import StoreAccess
 import Glibc
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Measures what the history costs a change, and what it costs to ask it.

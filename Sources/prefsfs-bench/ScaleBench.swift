@@ -1,9 +1,9 @@
-import StoreAccess
 import Glibc
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Measures mounts of large stores: one domain of up to 1,000,000 keys, and 10,000 domains. What a

@@ -1,6 +1,6 @@
-import StoreAccess
 import Glibc
 import PreferenceModel
+import StoreAccess
 import SystemCalls
 
 /// Measures whole commands, from start to exit: `defaults`, beside cat(1) of a small file and the

@@ -1,10 +1,10 @@
-import StoreAccess
 import FUSEDriver
 import Glibc
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 import Synchronization
 import SystemCalls
 

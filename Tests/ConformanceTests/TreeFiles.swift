@@ -1,10 +1,10 @@
-import StoreAccess
 import Foundation
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
 import PreferenceStore
 import PreferenceTree
+import StoreAccess
 import Support
 import SystemCalls
 

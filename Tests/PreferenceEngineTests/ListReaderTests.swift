@@ -1,8 +1,8 @@
-import StoreAccess
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 import Support
 import Synchronization
 import SystemCalls

@@ -1,8 +1,8 @@
-import StoreAccess
 import Foundation
 import PreferenceModel
 import PreferenceStore
 import PropertyList
+import StoreAccess
 import Support
 import Testing
 

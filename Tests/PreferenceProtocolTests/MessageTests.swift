@@ -1,7 +1,7 @@
-import StoreAccess
 import Foundation
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 import Testing
 

@@ -1,10 +1,10 @@
-import StoreAccess
 import Foundation
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PreferenceServer
 import PropertyList
+import StoreAccess
 import Support
 import Synchronization
 import SystemCalls

@@ -1,15 +1,15 @@
-import StoreAccess
 import Foundation
-@testable import PreferenceClient
 import PreferenceModel
 import PreferenceProtocol
 import PreferenceSearch
 import PreferenceServer
 import PropertyList
+import StoreAccess
 import Support
 import Synchronization
 import SystemCalls
 import Testing
+@testable import PreferenceClient
 
 private let author = Author(number: 5)
 private let user = Location(.user, "d")

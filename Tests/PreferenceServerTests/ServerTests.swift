@@ -1,16 +1,16 @@
-import StoreAccess
 import Foundation
-@testable import PreferenceClient
 import PreferenceEngine
 import PreferenceModel
 import PreferenceProtocol
 import PreferenceServer
 import PreferenceStore
 import PropertyList
+import StoreAccess
 import Support
 import Synchronization
 import SystemCalls
 import Testing
+@testable import PreferenceClient
 
 /// Owns a sandbox's store in this process, and makes clients over its socket.
 final class ServedStore: Sendable {

@@ -1,9 +1,9 @@
-import StoreAccess
 import Glibc
 import PreferenceClient
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// The test program `prefs-probe`, which uses preferences as a client of their store. Each line of

@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// `check`: reads lists, profiles and documents, and complains about those that would not count,

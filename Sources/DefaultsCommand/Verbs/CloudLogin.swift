@@ -1,8 +1,8 @@
-import StoreAccess
 import Glibc
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// `cloud login` and `cloud logout`: which cloud this machine is connected to, and as whom.

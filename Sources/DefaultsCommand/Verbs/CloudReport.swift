@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// `cloud status`: what the carrier has noted, and what is in the cloud.

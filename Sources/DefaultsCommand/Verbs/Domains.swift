@@ -1,6 +1,6 @@
-import StoreAccess
 import PreferenceModel
 import PropertyList
+import StoreAccess
 
 /// `domains`, `printHostIdentifier`: prints the names of the domains, and the identifier of the
 /// host.

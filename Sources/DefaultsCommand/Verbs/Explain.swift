@@ -1,7 +1,7 @@
-import StoreAccess
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
+import StoreAccess
 
 /// `explain`: shows every place of the search list that holds a key.
 enum Explain {

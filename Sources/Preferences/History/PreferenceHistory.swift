@@ -1,9 +1,9 @@
-internal import StoreAccess
 import Foundation
 internal import PreferenceClient
 internal import PreferenceHistory
 internal import PreferenceModel
 public import PropertyList
+internal import StoreAccess
 internal import SystemCalls
 
 /// What was changed in a domain, when and by whom, and the way back: `defaults history` and

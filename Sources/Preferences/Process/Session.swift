@@ -1,9 +1,9 @@
-internal import StoreAccess
 import Foundation
 internal import PreferenceClient
 internal import PreferenceModel
 internal import PreferenceSearch
 internal import PropertyList
+internal import StoreAccess
 internal import Synchronization
 internal import SystemCalls
 
