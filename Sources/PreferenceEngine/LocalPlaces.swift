@@ -54,11 +54,12 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
   ///   - mountNote: the file that the mounts are noted in, for the next owner; nil: none.
+  ///   - readersNote: that of an owner before which only read; nil: there was none.
   ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in: then
   ///     values without a time stamp are set once more.
   public init(
     store: Store, writeback: Double = 1, mountNote: String? = nil,
-    isFirstAfterLogin: Bool = false,
+    readersNote: String? = nil, isFirstAfterLogin: Bool = false,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     (self.store, self.log) = (store, log)
@@ -66,7 +67,8 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     renamer = KeyRenamer(log: log)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
-    settlements = Settlements(note: mountNote, changed: { bell.ring() }, log: log)
+    settlements = Settlements(
+      note: mountNote, ofReader: readersNote, changed: { bell.ring() }, log: log)
     writer = Writer(
       store: store, bell: bell, interval: writeback, settlements: settlements, log: log)
     try EngineError.wrapping { () throws(SystemError) in

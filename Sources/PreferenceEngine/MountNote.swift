@@ -8,24 +8,35 @@ import SystemCalls
 ///
 /// The file has the number of an author in each line. It is written in place and not made durable:
 /// where it is missing or torn, mounts that are not in it are not waited for until they come back.
+///
+/// An owner that only reads notes its mounts in a file of the runtime directory, which the next owner
+/// that writes takes over.
 struct MountNote: Sendable {
   private let path: String?
+  private let ofReader: String?
   private var written: Set<Author> = []
 
   /// More is not read: the file is not one of ours.
   private static let largest = 1 << 16
 
-  /// - Parameter path: the file; nil: nothing is noted.
-  init(_ path: String?) { self.path = path }
+  /// - Parameters:
+  ///   - path: the file; nil: nothing is noted.
+  ///   - ofReader: the file of an owner before that only read; nil: there was none.
+  init(_ path: String?, ofReader: String? = nil) { (self.path, self.ofReader) = (path, ofReader) }
 
-  /// The mounts that the last owner has noted.
+  /// The mounts that the owners before have noted. The file of one that only read is removed.
   mutating func read() -> Set<Author> {
-    guard let path, let found = try? Files.contents(path, limit: Self.largest) else { return [] }
+    written = Self.mounts(path)
+    defer { if let ofReader { try? Files.remove(ofReader) } }
+    return written.union(Self.mounts(ofReader))
+  }
+
+  private static func mounts(_ path: String?) -> Set<Author> {
+    guard let path, let found = try? Files.regularContents(path, limit: largest) else { return [] }
     let numbers = found.split(separator: UInt8(ascii: "\n")).compactMap {
       UInt64(String(decoding: $0, as: UTF8.self))
     }
-    written = Set(numbers.map { Author(number: $0) })
-    return written
+    return Set(numbers.map { Author(number: $0) })
   }
 
   /// Notes these mounts, unless they are those that were noted last.

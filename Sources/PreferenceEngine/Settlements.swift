@@ -120,13 +120,14 @@ public final class Settlements: Sendable {
 
   /// - Parameters:
   ///   - note: the file that the mounts are noted in, for the next owner; nil: none.
+  ///   - ofReader: that of an owner before which only read; nil: there was none.
   ///   - changed: is called when there may be other mounts, which `writeNote` is to note.
   init(
-    note path: String? = nil, changed: @escaping @Sendable () -> Void = {},
+    note path: String? = nil, ofReader: String? = nil, changed: @escaping @Sendable () -> Void = {},
     log: @escaping @Sendable (LogLine) -> Void
   ) {
     (self.changed, self.log) = (changed, log)
-    var note = MountNote(path)
+    var note = MountNote(path, ofReader: ofReader)
     let known = note.read()
     self.note = Mutex(note)
     let until = Instant.now.advanced(milliseconds: Self.patience)

@@ -36,7 +36,8 @@ public final class OwnedStore: Sendable {
       layout, profiles: ProfileFolder(layout), readOnly: readOnly, keepsHistory: true, log: log)
     places = try LocalPlaces(
       store: store, writeback: writeback,
-      mountNote: readOnly ? nil : layout.stateDirectory + "/mounts",
+      mountNote: readOnly ? surroundings.readersNote : layout.stateDirectory + "/mounts",
+      readersNote: readOnly ? nil : surroundings.readersNote,
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
     do throws(SystemError) {
       let server = try Self.listen(places, surroundings, readOnly: readOnly, log)

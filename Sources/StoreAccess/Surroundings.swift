@@ -170,6 +170,18 @@ public struct Surroundings: Sendable {
     return [path] + usual.filter { $0 != path }
   }
 
+  /// Where an owner that only reads, and writes nothing else, notes its mounts; nil: there is no
+  /// runtime directory, or the store is another user's.
+  public var readersNote: String? {
+    other == nil && socketPaths.count > 1 ? hidden("mounts") : nil
+  }
+
+  /// A hidden file beside the socket in the runtime directory.
+  private func hidden(_ ending: String) -> String {
+    let directory = Files.parent(of: socketPaths[0])
+    return "\(directory)/.\(socketPaths[0].dropFirst(directory.utf8.count + 1)).\(ending)"
+  }
+
   /// Notes that this process owns the store. Returns whether it is the first process to do so since
   /// the user logged in: the note is in `$XDG_RUNTIME_DIR`, which ends with the user's last
   /// session. Without that directory, returns whether it is the first one since the machine
@@ -177,9 +189,8 @@ public struct Surroundings: Sendable {
   public func noteOwner() -> Bool {
     do throws(SystemError) {
       if socketPaths.count > 1 {
-        let directory = Files.parent(of: socketPaths[0])
-        let note = "\(directory)/.\(socketPaths[0].dropFirst(directory.utf8.count + 1)).owned"
-        try Files.makeDirectories(directory, mode: 0o700)
+        try Files.makeDirectories(Files.parent(of: socketPaths[0]), mode: 0o700)
+        let note = hidden("owned")
         _ = try Descriptor(opening: note, O_WRONLY | O_CREAT | O_EXCL)
         return true
       }

@@ -189,6 +189,25 @@ import Testing
       write.waitUntilExit()
       #expect(Date().timeIntervalSince(start) < 12)
       #expect(sandbox.shell("cat $C/../status").output == "1\n")
+      // What gave up is not waited for by the owner itself.
+      let later = sandbox.shell(
+        "timeout 3 sh -c 'echo 6 > $M/d/Integer; defaults write new K 1'; cat $M/d/Integer")
+      #expect(later.output == "6\n", "\(later)")
+    }
+  }
+
+  @Test("a mount that only reads shows a change at once, though another owner made it")
+  func readerHandsOver() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      for value in 10..<16 {
+        let mount = try Mount(sandbox, ["-o", "ro"])
+        let outcome = sandbox.shell(
+          "cat $M/d/Integer > $C/../old; defaults write d Integer \(value); cat $M/d/Integer")
+        #expect(outcome.output == "\(value)\n", "\(outcome)")
+        mount.unmount()
+        sandbox.killOwner(with: SIGTERM)
+      }
     }
   }
 
