@@ -85,13 +85,16 @@ struct RunningMount {
     return .success
   }
 
-  /// The process that serves the mount.
-  private func driver() throws -> pid_t {
+  /// The process that serves the mount, and may have ended since it has said so.
+  private func process() throws -> pid_t {
     guard case .dictionary(let status) = try Document.read(try status(), limits: .standard).value,
-      case .integer(let number)? = status["process"], let process = Int32("\(number)"), process > 1,
-      Self.isDriver(process)
-    else { throw Failure(description: "\(point): its state has no process of a mount") }
+      case .integer(let number)? = status["process"], let process = Int32("\(number)"), process > 1
+    else { throw noProcess }
     return process
+  }
+
+  private var noProcess: Failure {
+    Failure(description: "\(point): its state has no process of a mount")
   }
 
   /// Whether the name of the process is that of a driver. The number comes from an extended
@@ -103,7 +106,8 @@ struct RunningMount {
 
   /// Asks for the upgrade of one mount, and waits until a new driver serves it.
   private func upgrade() throws -> ExitStatus {
-    let before = try driver()
+    let before = try process()
+    guard Self.isDriver(before) else { throw noProcess }
     guard kill(before, SIGUSR2) == 0 else { throw SystemError("kill", "\(before)") }
     let end = Instant.now.advanced(milliseconds: 30_000)
     while try isServed(by: before) {
@@ -119,7 +123,7 @@ struct RunningMount {
   /// Whether the driver serves the mount still, or its successor has not begun to answer.
   private func isServed(by before: pid_t) throws -> Bool {
     do {
-      return try driver() == before
+      return try process() == before
     } catch let failure as Failure where failure.status == .mountSilent {
       return true
     }
