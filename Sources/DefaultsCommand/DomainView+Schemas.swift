@@ -8,10 +8,12 @@ import SystemCalls
 extension DomainView {
   /// The schema of the domain; nil if there is none. Cost: a stat(2) for each directory of schemas;
   /// the owner is asked only if one of them has a schema of the domain.
-  var schema: Schema? {
+  var schema: Schema? { hasSchemaFile ? store.engine.schema(of: target.domain) : nil }
+
+  /// Whether a directory of schemas has one of the domain, which may not be readable.
+  var hasSchemaFile: Bool {
     let path = StoreLayout(store.surroundings).path(Location(.schema, target.domain))
-    guard ((try? Files.linkStatus(path)) ?? nil) != nil else { return nil }
-    return store.engine.schema(of: target.domain)
+    return ((try? Files.linkStatus(path)) ?? nil) != nil
   }
 
   /// The value of a word that has no type on the command line: one of the type that the schema says,

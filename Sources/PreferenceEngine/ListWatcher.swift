@@ -215,9 +215,8 @@ struct ListWatcher {
   /// under the path then. What else happens in them wakes nobody.
   private mutating func watchAbove(_ path: String, _ watch: DirectoryWatch) {
     var above = Files.parent(of: path)
-    while above != "/", above != ".", directories.above.insert(above).inserted,
-      !MountInformation.mayHang(above)
-    {
+    // None of them hangs: the way to what is watched already leads through them.
+    while above != "/", above != ".", directories.above.insert(above).inserted {
       watch.addItself(above)
       above = Files.parent(of: above)
     }

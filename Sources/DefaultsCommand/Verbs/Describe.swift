@@ -16,16 +16,11 @@ enum Describe {
     let target = try Target(&arguments)
     let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
-    let engine = try Refusal.wrapping("Could not describe \(target.name)") {
-      () throws(EngineError) in try StoreView(target.directory).engine
+    let store = try Refusal.wrapping("Could not describe \(target.name)") {
+      () throws(EngineError) in try StoreView(target.directory)
     }
-    guard let schema = engine.schema(of: target.domain) else {
-      let listed = (try? engine.places.domains(in: .schema)) ?? []
-      guard listed.contains(target.domain) else {
-        throw Refusal("There is no schema of the domain \(target.name)")
-      }
-      throw Refusal("The schema of the domain \(target.name) cannot be read; lint FILE says why")
-    }
+    let schema = try schema(of: target, store)
+    let engine = store.engine
     let text = try Refusal.wrapping("Could not describe \(target.name)") {
       () throws(EngineError) -> String? in
       if let key { return try engine.description(of: key, in: target.domain) }
@@ -36,6 +31,21 @@ enum Describe {
       throw Refusal("The schema of \(target.name) has no key \(key ?? "")\(near)")
     }
     Output.write(text)
+  }
+
+  /// The schema of the domain. One whose file has just come, which the owner notices a moment later,
+  /// is waited for, a second at most.
+  private static func schema(of target: Target, _ store: StoreView) throws(Refusal) -> Schema {
+    for _ in 0..<50 {
+      if let schema = store.engine.schema(of: target.domain) { return schema }
+      let noticed = (try? store.places.domains(in: .schema)) ?? []
+      guard !noticed.contains(target.domain) else {
+        throw Refusal("The schema of the domain \(target.name) cannot be read; lint FILE says why")
+      }
+      guard DomainView(target, store).hasSchemaFile else { break }
+      Instant.sleep(milliseconds: 20)
+    }
+    throw Refusal("There is no schema of the domain \(target.name)")
   }
 
   private static func text(
