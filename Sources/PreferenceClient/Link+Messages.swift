@@ -18,7 +18,7 @@ extension Link {
     state.withLock { $0.callers += 1 }
     defer {
       called.store(Instant.now.nanoseconds, ordering: .relaxed)
-      endCall()
+      state.withLock { $0.callers -= 1 }
     }
     while true {
       var found: Result?
@@ -32,16 +32,6 @@ extension Link {
       }
       guard isOurs == true, read(until: deadline) else { return found }
     }
-  }
-
-  /// Notes that a thread no longer waits for messages. The link's own thread may receive them after
-  /// the last one.
-  private func endCall() {
-    let isLast = state.withLock { state in
-      state.callers -= 1
-      return state.callers == 0
-    }
-    if isLast { state.change { _ in } }
   }
 
   /// Waits for messages and receives what has come. The caller has set `isReading`, which this call
@@ -124,33 +114,36 @@ extension Link {
 
   /// The link's own thread: receives messages while no caller does.
   ///
-  /// After a call, and between messages that follow each other closely, it rests for a moment in
+  /// After a call, and between messages that follow each other closely, it sleeps for a moment in
   /// place of waiting for the socket. Else each message would wake it, and it would take processor
   /// time from the processes that communicate. A read is not delayed: its thread is a caller, and
   /// receives messages itself.
   func run() {
-    var isRow = false
-    while awaitCallers() {
-      let last = Instant(nanoseconds: heard.load(ordering: .relaxed))
-      let called = Instant(nanoseconds: called.load(ordering: .relaxed))
-      if isRow || Polling.expectsMore(since: called) {
-        Polling.rest()
-      } else {
-        _ = socket.value.wait(until: nil)
+    var pause = Self.shortestPause
+    var pauseInRow: UInt32 = 0
+    while !hasEnded {
+      if isBusy {
+        Instant.sleep(microseconds: pause)
+        pause = min(pause * 2, Self.longestPause)
+        continue
       }
-      let isClose = isRow || Polling.expectsMore(since: last)
-      isRow = receiveIfFree() && isClose
+      pause = Self.shortestPause
+      let last = heard.load(ordering: .relaxed)
+      if pauseInRow == 0 {
+        _ = socket.value.wait(until: nil)
+      } else {
+        Instant.sleep(microseconds: pauseInRow)
+      }
+      let isRow = pauseInRow > 0 || Instant.now.nanoseconds - last < Self.calm
+      let mayPause = receiveIfFree() && isRow
+      pauseInRow = mayPause ? min(max(pauseInRow * 2, Self.shortestPause), Self.longestInRow) : 0
     }
   }
 
-  /// Waits until no caller receives the messages.
-  /// - Returns: false at the end of the connection.
-  private func awaitCallers() -> Bool {
-    let isFree = state.wait { state -> Bool? in
-      if state.hasEnded { return false }
-      return state.callers == 0 ? true : nil
-    }
-    return isFree == true
+  /// Whether callers receive the messages, or did so a moment ago.
+  private var isBusy: Bool {
+    state.withLock { $0.callers > 0 }
+      || Instant.now.nanoseconds - called.load(ordering: .relaxed) < Self.calm
   }
 
   /// Receives what has come, unless another thread receives.
@@ -168,4 +161,14 @@ extension Link {
     if case .moved = progress { return true }
     return false
   }
+
+  /// Microseconds between two looks at whether callers are still active; doubled after each look,
+  /// up to `longestPause`.
+  private static let shortestPause: UInt32 = 200
+  private static let longestPause: UInt32 = 5000
+  /// The most microseconds for which a message waits because others came just before it.
+  private static let longestInRow: UInt32 = 1000
+  /// Nanoseconds after the last call until the row of calls counts as over; also those between two
+  /// messages that follow each other closely.
+  private static let calm: Int64 = 300_000
 }

@@ -13,9 +13,6 @@ import Synchronization
 /// If that takes longer than a millisecond, other programs need the processors. Then the threads of
 /// this process sleep at once, for 100 ms.
 ///
-/// A thread that nobody waits for does not poll. It sleeps for those 200 us while things come one
-/// after the other (`rest`), so that not each of them wakes it.
-///
 /// Threads: any.
 public enum Polling {
   /// When threads of this process poll again, in nanoseconds (`Instant`).
@@ -33,17 +30,9 @@ public enum Polling {
     looksAgain(since: last, now: now) { sched_yield() }
   }
 
-  /// Whether something has come so recently that more is likely to come soon.
-  public static func expectsMore(since last: Instant, now: Instant = .now) -> Bool {
-    now.nanoseconds(after: last) < patience
-  }
-
-  /// Sleeps while more is likely to come soon: for a thread that nobody waits for.
-  public static func rest() { Instant.sleep(microseconds: UInt32(patience / 1000)) }
-
   /// - Parameter yield: lets other threads run.
   static func looksAgain(since last: Instant, now: Instant, yield: () -> Void) -> Bool {
-    guard expectsMore(since: last, now: now),
+    guard now.nanoseconds(after: last) < patience,
       now.nanoseconds >= resumption.load(ordering: .relaxed)
     else { return false }
     yield()

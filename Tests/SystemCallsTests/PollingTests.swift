@@ -19,15 +19,6 @@ import Testing
     #expect(Polling.looksAgain(since: late, now: late) { yields += 1 })
   }
 
-  @Test("a thread that nobody waits for rests as long as others poll")
-  func rest() {
-    let start = Instant.now
-    #expect(Polling.expectsMore(since: start, now: start.advanced(nanoseconds: 199_000)))
-    #expect(!Polling.expectsMore(since: start, now: start.advanced(nanoseconds: 200_000)))
-    Polling.rest()
-    #expect(Instant.now.nanoseconds(after: start) >= 200_000)
-  }
-
   @Test("when others need the processors, no thread polls for 100 ms")
   func busy() {
     Instant.sleep(milliseconds: 150)
